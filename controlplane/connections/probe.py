@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from django.conf import settings
 
-from controlplane.connections import reaching, wire
+from controlplane.connections import reaching, rights, wire
 from controlplane.connections.resolving import PropertyProblem, client_properties
-from controlplane.connections.verdict import Cause, Clock, Failed, Step, Verdict
+from controlplane.connections.verdict import Clock, Failed, Step, Verdict
 from ingestion.specs.addresses import AddressProblem, servers_of
 from ingestion.specs.kafka_properties import admitted
 from ingestion.specs.msk_login import CALLBACK, with_token
@@ -63,12 +63,23 @@ class Steps:
             return Verdict(False, failed.cause, failed.message, failed.advice, self.taken)
 
 
-def try_kafka(properties: Mapping[str, Value], topic: str = "") -> Verdict:
-    """Of a cluster by properties with their secrets, not yet resolved; with a topic whether it may be read."""
-    return Steps().verdict(lambda steps: _cluster(steps, properties, topic))
+@dataclass(frozen=True)
+class Wanted:
+    """What the login is to be allowed, each if it is named: to read a topic, to read with a group."""
+
+    topic: str = ""
+    group: str = ""
 
 
-def _cluster(steps: Steps, properties: Mapping[str, Value], topic: str) -> str:
+ALONE = Wanted()  # the connection
+
+
+def try_kafka(properties: Mapping[str, Value], wanted: Wanted = ALONE) -> Verdict:
+    """Of a cluster by properties with their secrets, not yet resolved."""
+    return Steps().verdict(lambda steps: _cluster(steps, properties, wanted))
+
+
+def _cluster(steps: Steps, properties: Mapping[str, Value], wanted: Wanted) -> str:
     config = steps.take("Properties", lambda: config_of(properties))
     if asks_for_tokens(config):
         _token_endpoint(steps, config)
@@ -83,7 +94,7 @@ def _cluster(steps: Steps, properties: Mapping[str, Value], topic: str) -> str:
     if not reached and failure is not None:
         raise failure
     remark = "" if failure is None else f"One of the bootstrap servers does not work: {failure.message} "
-    return remark + _as_client(steps, properties, config, topic)
+    return remark + _as_client(steps, config, wanted)
 
 
 def check_reached(properties: Mapping[str, Value], clock: Clock) -> None:
@@ -199,15 +210,19 @@ def _login_offered(place: str, config: Mapping[str, str], shaken: wire.Handshake
 # With the client
 
 
-def _as_client(steps: Steps, properties: Mapping[str, Value], config: Mapping[str, str], topic: str) -> str:
+def _as_client(steps: Steps, config: Mapping[str, str], wanted: Wanted) -> str:
     said = _Said()
     admin = steps.take("Client", lambda: _client(config, said))
     cluster = steps.take("Login and metadata", lambda: _metadata(admin, said, config, steps.clock), _told_of_cluster)
     for broker in list(cluster.brokers.values())[:MOST_SERVERS]:
         name = f"Broker {broker.id} at {broker.host}:{broker.port}"
         steps.take(name, lambda b=broker: _advertised(b, steps.clock))  # type: ignore[misc]
-    if topic:
-        steps.take(f"Topic {topic}", lambda: _readable(admin, topic, steps.clock))
+    if wanted.group:
+        steps.take(
+            f"Group {wanted.group}", lambda: rights.joinable(admin, wanted.group, steps.clock), rights.told_of_group
+        )
+    if wanted.topic:
+        steps.take(f"Topic {wanted.topic}", lambda: rights.readable(admin, wanted.topic, steps.clock))
         return ""
     if all(name.startswith("__") for name in cluster.topics):
         return "No topic is to be seen: there is none, or this login may describe none (DESCRIBE)."
@@ -309,26 +324,3 @@ def _advertised(broker: Any, clock: Clock) -> None:
     except Failed as failed:
         message = f"Broker {broker.id} is advertised at {broker.host}:{broker.port}. {failed.message}"
         raise Failed(failed.cause, message, advice) from None
-
-
-def _readable(admin: AdminClient, topic: str, clock: Clock) -> None:
-    asked = admin.describe_topics(
-        TopicCollection([topic]), include_authorized_operations=True, request_timeout=clock.at_most(3.0)
-    )
-    try:
-        described = asked[topic].result()
-    except KafkaException as error:
-        raise _no_topic(topic, error.args[0]) from None
-    allowed = described.authorized_operations
-    if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
-        advice = f"Have the operation READ on topic {topic} allowed to this login."
-        raise Failed("authorisation", f"The login may see the topic {topic!r}, and not read it.", advice)
-
-
-def _no_topic(topic: str, error: Any) -> Failed:
-    cause: Cause = "authorisation" if error.name() == "TOPIC_AUTHORIZATION_FAILED" else "other"
-    if cause == "authorisation" or error.name() == "UNKNOWN_TOPIC_OR_PART":
-        advice = f"Check the name; have DESCRIBE and READ on topic {topic} allowed to this login."
-        message = f"There is no topic {topic!r}, or this login may not describe it."
-        return Failed("authorisation", message, advice)
-    return Failed(cause, f"Kafka says of topic {topic!r}: {error.str()}.", "See the broker's log.")

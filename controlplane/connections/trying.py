@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.connections.models import Connection
-from controlplane.connections.probe import try_kafka
+from controlplane.connections.probe import ALONE, Wanted, try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.resolving import kafka_values
 from controlplane.connections.secrets import unseal
@@ -20,22 +20,22 @@ from ingestion.specs.connection import Document, Kind, with_secrets
 AT_ONCE = 6  # of one web process: each waits for others' machines, ten seconds at most
 OWN_AT_ONCE = 2
 WAIT_S = 5.0
-LONGEST_TOPIC = 249
+LONGEST_NAME = 249  # of a topic, or of a group that is asked for
 places = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
 
 
-def try_connection(*, user: User, connection: Connection, topic: str = "") -> Verdict:
-    """Test a stored one; with a topic also whether that may be read. Needs the role operator.
+def try_connection(*, user: User, connection: Connection, wanted: Wanted = ALONE) -> Verdict:
+    """Test a stored one, and what its login is to be allowed. Needs the role operator.
 
-    Raises ``NotAllowed``, ``SecretsLost``, ``Unavailable`` (too many at once).
+    Raises ``NotAllowed``, ``SecretsLost``, ``InvalidInput``, ``Unavailable`` (too many at once).
     """
     require(user, Action.OPERATE, connection.team)
     kind = connection.typed_kind
-    return _tried(user, kind, with_secrets(kind, connection.properties, unseal(connection.secrets)), topic)
+    return _tried(user, kind, with_secrets(kind, connection.properties, unseal(connection.secrets)), wanted)
 
 
 def try_draft(
-    *, user: User, team: Team, kind: Kind, properties: Any, like: Connection | None = None, topic: str = ""
+    *, user: User, team: Team, kind: Kind, properties: Any, like: Connection | None = None, wanted: Wanted = ALONE
 ) -> Verdict:
     """Test one that is not stored yet. ``like``: the stored one whose secrets may be left out. Needs the role admin.
 
@@ -43,15 +43,16 @@ def try_draft(
     """
     require(user, Action.ADMINISTER, team)
     draft = checked_draft(kind, properties, like)
-    return _tried(user, kind, with_secrets(kind, draft.properties, draft.secrets), topic)
+    return _tried(user, kind, with_secrets(kind, draft.properties, draft.secrets), wanted)
 
 
-def _tried(user: User, kind: Kind, properties: Document, topic: str) -> Verdict:
-    if len(topic) > LONGEST_TOPIC:
-        raise InvalidInput(f"A topic's name has at most {LONGEST_TOPIC} characters.")
+def _tried(user: User, kind: Kind, properties: Document, wanted: Wanted) -> Verdict:
+    for what, name in (("topic", wanted.topic), ("group", wanted.group)):
+        if len(name) > LONGEST_NAME:
+            raise InvalidInput(f"A {what}'s name has at most {LONGEST_NAME} characters here.")
     try:
         with places.place(user.pk, WAIT_S):
-            return try_kafka(kafka_values(properties), topic) if kind is Kind.KAFKA else try_registry(properties)
+            return try_kafka(kafka_values(properties), wanted) if kind is Kind.KAFKA else try_registry(properties)
     except NoPlace:
         raise Unavailable(
             f"{AT_ONCE} connections are being tested already, or {OWN_AT_ONCE} for you; try again in a few seconds."

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import Conflict, HeadgateError, InvalidInput
 from controlplane.connections import services, trying
 from controlplane.connections.models import Connection
+from controlplane.connections.probe import Wanted
 from controlplane.connections.selectors import get_connection, list_connections
 from controlplane.connections.verdict import Verdict
 from controlplane.supervisors.connections import delete_connection, restart_users, use_counts, uses_of
@@ -72,8 +73,9 @@ def detail(request: PageRequest, team: str, name: str) -> HttpResponse:
 @page
 def test(request: PageRequest, team: str, name: str) -> HttpResponse:
     """Try it; the verdict stands on its page, or alone for htmx."""
-    connection, topic = get_connection(request.user, team, name), request.POST.get("topic", "").strip()
-    verdict = trying.try_connection(user=request.user, connection=connection, topic=topic)
+    connection = get_connection(request.user, team, name)
+    wanted = Wanted(*(request.POST.get(field, "").strip() for field in ("topic", "group")))
+    verdict = trying.try_connection(user=request.user, connection=connection, wanted=wanted)
     if request.htmx:
         return render(request, "connections/_verdict.html", {"verdict": verdict})
     return render(request, "connections/detail.html", {**_detail(request, connection), "verdict": verdict})

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.connections.probe import try_kafka
+from controlplane.connections.probe import Wanted, try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.verdict import Verdict
 from ingestion.specs.addresses import AddressPolicy
@@ -26,7 +26,7 @@ CANARY = "canary-4711"
 
 
 def tried(properties: dict[str, Any], topic: str = "") -> Verdict:
-    verdict = try_kafka(read(properties), topic)
+    verdict = try_kafka(read(properties), Wanted(topic))
     assert PASSWORD not in repr(verdict) and CANARY not in repr(verdict)
     assert verdict.ok or (verdict.message and verdict.advice and not verdict.steps[-1].ok)
     return verdict

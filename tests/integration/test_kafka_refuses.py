@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, ShareConsumer
 
 from controlplane.connections.kafka import KafkaProblem, KafkaRefuses, holds_records, partition_count, topic_offsets
+from controlplane.connections.probe import Wanted, try_kafka
 from ingestion.sources import reader as reading
 from ingestion.sources.base import ACCEPT
 from ingestion.sources.reader import Reader
@@ -287,3 +288,22 @@ def test_many_partitions_that_begin_behind_a_hole(guarded: Guarded, make_reader:
     for partition in range(many):
         guarded.produce(topic, numbered(0, 5), partition=partition)
     assert read(assigned(make_reader(topic), many), 5 * many) == dict.fromkeys(range(many), 7)
+
+
+def test_a_test_of_the_connection_says_what_the_login_may_do_with_a_group(guarded: Guarded) -> None:
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+
+    def tried(group: str) -> tuple[bool, str, str]:
+        verdict = try_kafka(guarded.client, Wanted(topic, group))
+        [step] = [s for s in verdict.steps if s.name == f"Group {group}"]
+        return verdict.ok, verdict.message, step.detail
+
+    refused = "The login may not read with the group 'tried'."
+    assert tried("tried") == (False, refused, refused)
+    guarded.give("GROUP", "tried", "DESCRIBE")
+    assert tried("tried") == (False, refused, refused)
+    guarded.give("GROUP", "tried", "READ")
+    assert tried("tried") == (True, "", "may read; a share group needs ALTER_CONFIGS on it, too")
+    guarded.give("GROUP", "tried", "ALTER_CONFIGS")
+    assert tried("tried") == (True, "", "may read, and may set what a share group has")

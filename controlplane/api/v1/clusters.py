@@ -13,6 +13,7 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.v1.serializers import clusters as shapes
 from controlplane.connections import browsing, trying
 from controlplane.connections.newest import newest_records
+from controlplane.connections.probe import Wanted
 from controlplane.connections.selectors import get_cluster, get_connection
 from controlplane.teams.permissions import team_for_new
 from ingestion.specs.connection import Kind
@@ -32,8 +33,9 @@ class TestView(HeadgateView):
     def post(self, request: Request, team: str, name: str) -> Response:
         """Does it work, and if not, why? Takes ten seconds at most. Needs the role operator."""
         connection = get_connection(self.actor, team, name)
-        topic = body_of(request, shapes.TestBody)["topic"]
-        verdict = trying.try_connection(user=self.actor, connection=connection, topic=topic)
+        verdict = trying.try_connection(
+            user=self.actor, connection=connection, wanted=Wanted(**body_of(request, shapes.TestBody))
+        )
         return Response(shapes.VerdictSerializer(verdict).data)
 
 
@@ -55,7 +57,7 @@ class DraftTestView(HeadgateView):
             kind=Kind(body["kind"]),
             properties=body["properties"],
             like=like,
-            topic=body["topic"],
+            wanted=Wanted(body["topic"], body["group"]),
         )
         return Response(shapes.VerdictSerializer(verdict).data)
 

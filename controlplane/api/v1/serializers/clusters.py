@@ -19,6 +19,9 @@ class TestBody(BodySerializer):
     topic = serializers.CharField(
         required=False, allow_blank=True, max_length=249, default="", help_text="Whether this topic may be read, too."
     )
+    group = serializers.CharField(
+        required=False, allow_blank=True, max_length=249, default="", help_text="Whether it may read with this group."
+    )
 
 
 class DraftTestBody(TestBody):

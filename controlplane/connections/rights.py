@@ -1,0 +1,65 @@
+"""What a login may do with a topic and with a group, as the broker says it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
+
+from controlplane.connections.verdict import Cause, Clock, Failed
+
+
+def readable(admin: AdminClient, topic: str, clock: Clock) -> None:
+    """Raises ``Failed`` where the topic may not be read, or is not there."""
+    asked = admin.describe_topics(
+        TopicCollection([topic]), include_authorized_operations=True, request_timeout=clock.at_most(3.0)
+    )
+    try:
+        described = asked[topic].result()
+    except KafkaException as error:
+        raise _no_topic(topic, error.args[0]) from None
+    allowed = described.authorized_operations
+    if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
+        advice = f"Have the operation READ on topic {topic} allowed to this login."
+        raise Failed("authorisation", f"The login may see the topic {topic!r}, and not read it.", advice)
+
+
+def joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOperation]:
+    """What the login may do with the group, which need not exist yet. Raises ``Failed``."""
+    until = Clock(clock.at_most(5.0))
+    while True:
+        asked = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=until.left)
+        try:
+            allowed: Collection[AclOperation] = asked[group].result().authorized_operations or ()
+            break
+        except KafkaException as error:
+            if error.args[0].name() == "GROUP_AUTHORIZATION_FAILED":
+                allowed = (AclOperation.DESCRIBE,)
+                break
+            if until.is_over:
+                advice = "See the broker's log."
+                raise Failed("other", f"Kafka says of group {group!r}: {error.args[0].str()}.", advice) from None
+            time.sleep(0.2)  # the group's coordinator is being found
+    if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
+        advice = f"Have the operation READ on group {group} allowed to this login. Offset ranges need no group."
+        raise Failed("authorisation", f"The login may not read with the group {group!r}.", advice)
+    return allowed
+
+
+def told_of_group(allowed: Collection[AclOperation]) -> str:
+    """What ``joinable`` found."""
+    if not allowed or AclOperation.ALTER_CONFIGS in allowed or AclOperation.ALL in allowed:
+        return "may read, and may set what a share group has"
+    return "may read; a share group needs ALTER_CONFIGS on it, too"
+
+
+def _no_topic(topic: str, error: Any) -> Failed:
+    cause: Cause = "authorisation" if error.name() == "TOPIC_AUTHORIZATION_FAILED" else "other"
+    if cause == "authorisation" or error.name() == "UNKNOWN_TOPIC_OR_PART":
+        advice = f"Check the name; have DESCRIBE and READ on topic {topic} allowed to this login."
+        message = f"There is no topic {topic!r}, or this login may not describe it."
+        return Failed("authorisation", message, advice)
+    return Failed(cause, f"Kafka says of topic {topic!r}: {error.str()}.", "See the broker's log.")
