@@ -166,6 +166,7 @@ class LagSample(models.Model):
     in_flight = models.BigIntegerField()
     processed = models.BigIntegerField()
     redelivered = models.BigIntegerField()
+    quarantined = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [

@@ -18,6 +18,7 @@ from controlplane.compaction.models import OPEN, Job, State
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import Ongoing
+from controlplane.segments.selectors.causes import lately_quarantined
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.sources import key_of
@@ -64,6 +65,7 @@ class Completeness:
     complete_until: datetime | None
     readers: list[Reader]
     last_publish_at: datetime | None
+    quarantined: int = 0  # records of the last day that wait in quarantine: they have ended, and are no rows
 
     @property
     def observed_at(self) -> datetime | None:
@@ -103,13 +105,14 @@ def completeness_of(datasources: Iterable[Datasource]) -> dict[int, Completeness
     readers = _readers(keys)
     fences = IndexerFence.objects.filter(datasource__in=keys).order_by()
     published = dict(fences.values_list("datasource").annotate(Max("last_publish_at")))
-    return {key: _of_one(readers.get(key, []), published.get(key)) for key in keys}
+    waiting = lately_quarantined(keys)
+    return {key: _of_one(readers.get(key, []), published.get(key), waiting.get(key, 0)) for key in keys}
 
 
-def _of_one(readers: list[Reader], published: datetime | None) -> Completeness:
+def _of_one(readers: list[Reader], published: datetime | None, quarantined: int) -> Completeness:
     times = [r.complete_until for r in readers]
     until = None if None in times else min((t for t in times if t is not None), default=None)
-    return Completeness(until, readers, published)
+    return Completeness(until, readers, published, quarantined)
 
 
 def _readers(datasources: list[int]) -> Mapping[int, list[Reader]]:

@@ -101,15 +101,16 @@ def _of_causes(causes: Sequence[DescribedCause]) -> list[Problem]:
 def _quarantined(datasource: str, causes: Sequence[DescribedCause]) -> Problem:
     most = max(causes, key=lambda d: d.cause.kept)
     kept = sum(d.cause.kept for d in causes)
-    by = f", by version {most.spec_version} of {most.supervisor_id}" if most.supervisor_id else ""
-    for_causes = f" for {len(causes):,} causes, most of them" if len(causes) > 1 else ""
+    by = f", the newest by version {most.spec_version} of {most.supervisor_id}" if most.supervisor_id else ""
+    for_causes = f" for {len(causes):,} causes" if len(causes) > 1 else ""
     waits = f"{count(kept, 'record')} {'waits' if kept == 1 else 'wait'} in quarantine{for_causes}{by}"
+    what = ". Most of them" if len(causes) > 1 else ""
     return Problem(
         Kind.NEEDS_YOU,
         QUARANTINED,
         "datasource",
         datasource,
-        f"{waits}: {shortened(most.title) or most.cause.reason}.",
+        f"{waits}{what}: {shortened(most.title) or most.cause.reason}.",
         min(d.cause.first_at for d in causes),
         max(d.cause.last_at for d in causes),
         most.cause.cause if len(causes) == 1 else "",

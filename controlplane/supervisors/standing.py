@@ -25,6 +25,8 @@ class Code(StrEnum):
     UP_TO_DATE = "up_to_date"
     IDLE = "idle"
     BEHIND = "behind"
+    HOLDING = "holding"
+    QUARANTINING = "quarantining"
     STARTING = "starting"
     CHANGING_SPEC = "changing_spec"
     WAITING_FOR_TOPIC = "waiting_for_topic"

@@ -30,6 +30,9 @@ from controlplane.tasks.rooms import Room
 
 PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business
 STALE = timedelta(seconds=60)
+MUCH = 0.05  # of the records of the last minutes: so large a part in quarantine is no single bad record
+MANY = 10  # fewer of them say nothing yet
+SOON_S, LITTLE = 60, 100  # what comes in within so many seconds, and so few offsets, may be held until it is stored
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,22 @@ def _behind(seen: Observed) -> Standing | None:
     return Standing(kind, Code.BEHIND, _LABELS[trend], text, seen.behind_since, lag.lag, trend)
 
 
+def _quarantines(seen: Observed) -> Standing | None:
+    """Before all that is said of one that keeps up: what is not stored is no row."""
+    lag = seen.lag
+    if lag is None or seen.now - lag.at > STALE or lag.quarantined < MANY:
+        return None
+    of = lag.quarantined + lag.stored
+    if lag.quarantined < MUCH * of:
+        return None
+    over = length(max(lag.over, timedelta(minutes=1)))
+    text = (
+        f"{lag.quarantined:,} of the {of:,} records of the last {over} ({lag.quarantined / of:.0%}) could not be read: "
+        "they wait in quarantine. Mend the spec there, and ingest them again."
+    )
+    return Standing(Kind.NEEDS_YOU, Code.QUARANTINING, "into quarantine", text)
+
+
 def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
     rows = f"{lag.records_per_s or 0:,.0f} records a second"
     if trend == Trend.SHRINKING and lag.before is not None:
@@ -321,6 +340,15 @@ def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
         return f"and nothing is being stored: {'look at its tasks and their logs' if seen.tasks else 'none runs'}."
     how = "and growing" if trend == Trend.GROWING else "neither growing nor shrinking"
     return f"{how}: its {of_indexers(seen.indexers)} store {rows}; {more}."
+
+
+def _holding(seen: Observed) -> Standing | None:
+    """All is read, and much of it is no row yet."""
+    lag = seen.lag
+    if lag is None or min(lag.lag, lag.before or 0) <= max(LITTLE, SOON_S * (lag.records_per_s or 0)):
+        return None  # or it has come within the last minutes
+    text = f"All is read. {count(lag.lag, 'offset')} are held by its indexers, and stored when they hand off."
+    return Standing(Kind.WORKING, Code.HOLDING, "read, not stored", text, None, lag.lag, trend_of(lag))
 
 
 def _well(seen: Observed) -> Standing:
@@ -359,6 +387,8 @@ _RULES: tuple[Callable[[Observed], Standing | None], ...] = (
     _indexers,
     _changing,
     _nothing_stored,
+    _quarantines,
     _behind,
+    _holding,
     _well,
 )

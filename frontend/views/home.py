@@ -77,14 +77,19 @@ class DayChart:
     values: list[float | None]
     most: float
     edges: list[datetime]  # times along it, from its beginning to its end
+    each: str  # what one value is
 
     @property
     def top(self) -> str:
         return f"{self.most:,.1f}" if 0 < self.most < 10 else f"{self.most:,.0f}"
 
     @property
+    def told(self) -> str:
+        return f"the last day; {self.each}, {self.top} at most"
+
+    @property
     def label(self) -> str:
-        return f"{self.name} over the last day: at most {self.top}"
+        return f"{self.name} over {self.told}"
 
 
 def _charts(day: Sequence[DayPoint]) -> list[DayChart]:
@@ -101,8 +106,14 @@ def _charts(day: Sequence[DayPoint]) -> list[DayChart]:
         place = round((point.at - begin) / stretch)
         rates[place], lags[place] = point.records_per_s, float(point.lag)
     edges = [begin + n * (last - begin) / 4 for n in range(5)]
-    drawn = (("Records stored a second", rates), ("Offsets behind", lags))
-    return [DayChart(name, values, max(v for v in values if v is not None), edges) for name, values in drawn]
+    minutes = round(stretch / timedelta(minutes=1))
+    drawn = (
+        ("Records stored a second", rates, f"averages of {minutes} minutes"),
+        ("Offsets behind", lags, f"the most within {minutes} minutes"),
+    )
+    return [
+        DayChart(name, values, max(v for v in values if v is not None), edges, each) for name, values, each in drawn
+    ]
 
 
 @dataclass(frozen=True)
@@ -130,7 +141,7 @@ def _operated(request: PageRequest, shown: Overview) -> set[str]:
 def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
     """A problem with its next step. ``operated``: the datasources whose alarms the reader may acknowledge."""
     may_acknowledge = problem.event is not None and problem.name in operated
-    url, (step, step_url) = _about(problem), _step(problem)
+    url, (step, step_url) = _about(problem), _step(problem, problem.name in operated)
     return ProblemRow(
         code=problem.code,
         level="bad" if problem.kind == Kind.FAILED else "need",
@@ -155,12 +166,13 @@ def _about(problem: Problem) -> str:
 _STEPS_OF_SUPERVISORS = {
     Code.TOPIC_MISSING: ("Look at its spec", "supervisor-spec"),
     Code.BEHIND: ("Look at its lag", "supervisor-lag"),
+    Code.HOLDING: ("Look at its lag", "supervisor-lag"),
     Code.NOTHING_STORED: ("Look at its spec", "supervisor-spec"),
 }
 
 
-def _step(problem: Problem) -> tuple[str, str]:
-    """What to do next: a link's label and address."""
+def _step(problem: Problem, may_operate: bool) -> tuple[str, str]:
+    """What to do next: a link's label and address. ``may_operate``: the datasource that it is about."""
     if problem.subject == "supervisor":
         known = {code.value: step for code, step in _STEPS_OF_SUPERVISORS.items()}
         known[GROUP_DRIFT] = ("Look at its group", "share-group")
@@ -170,6 +182,8 @@ def _step(problem: Problem) -> tuple[str, str]:
         return "Who waits", _about(problem)
     if problem.code == "quarantined":
         chosen = f"?{urlencode({'cause': problem.cause})}" if problem.cause else ""
+        if chosen and may_operate:
+            return "Mend the spec", reverse("frontend:quarantine-fix", args=[problem.name]) + chosen
         return "Look at them", reverse("frontend:datasource-quarantine", args=[problem.name]) + chosen
     if problem.task and problem.code in _OF_TASKS:
         return "Look at the task", reverse("frontend:task", args=[problem.task])

@@ -13,7 +13,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.segments import lag_store
 from controlplane.segments.models import IndexerFence, LagSample, Source
-from controlplane.segments.selectors import lag_samples, lag_series
+from controlplane.segments.selectors import lag_samples, lag_series, lag_trends
 from controlplane.segments.selectors.lag_series import resolution_for
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.topic_lag import keep_lag
@@ -65,6 +65,19 @@ def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(sour
     assert (hours[0].lag, hours[0].partitions) == (90, [10, 80])
     last = hours.latest("at")
     assert (last.processed, last.redelivered, last.in_flight) == (450, 7, 9)
+
+
+def test_a_trend_counts_what_was_quarantined_lately_and_not_what_a_replay_could_not_read(source: Source) -> None:
+    common = {"datasource": source.datasource, "source": source, "number": 0}
+    held = IndexerFence.objects.create(task_id="t", published=100, quarantined=7, **common)
+    IndexerFence.objects.create(task_id="again", quarantined=500, replay=True, **common)
+    lag_store.keep(source, {0: 10})
+    _make_room(source)
+    IndexerFence.objects.filter(pk=held.pk).update(published=160, quarantined=37)
+    lag_store.keep(source, {0: 10})
+    Source.objects.filter(pk=source.pk).update(created_at=timezone.now() - timedelta(days=1))
+    trend = lag_trends([source.pk])[source.pk]
+    assert (trend.stored, trend.quarantined) == (60, 30)
 
 
 def _make_room(source: Source) -> None:

@@ -62,7 +62,8 @@ def test_new_records_in_quarantine_are_told_by_cause(cast: Cast, viewer: User) -
     quarantine(cast, range(200, 300), "long ago", now - timedelta(days=2))
     [found] = [p for p in overview(viewer).problems if p.code == "quarantined"]
     assert found.text == (
-        "40 records wait in quarantine for 2 causes, most of them, by version 1 of flights: Unexpected end at byte #."
+        "40 records wait in quarantine for 2 causes, the newest by version 1 of flights. Most of them: "
+        "Unexpected end at byte #."
     )
     QuarantinedRecord.objects.update(state=QuarantinedRecord.State.STORED)  # by a replay
     assert codes(viewer) == {"gap"}

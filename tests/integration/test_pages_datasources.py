@@ -102,7 +102,7 @@ def test_the_list_costs_the_same_number_of_queries_however_long(
 ) -> None:
     for n in range(20):
         make_segment(Datasource.objects.create(name=f"more-{n}", team=cast.alpha), "t", DAY, 0, 5)
-    with django_assert_num_queries(12):  # session, user, count, page, the user's teams, freshness (5), rates, alerts
+    with django_assert_num_queries(13):  # session, user, count, page, the user's teams, freshness (6), rates, alerts
         viewer.get("/datasources/")
 
 

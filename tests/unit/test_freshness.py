@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -33,6 +34,13 @@ def found_by(reader: Reader) -> Completeness:
         (lambda: Completeness(None, [], None), "quiet", "not followed", "No supervisor"),
         (lambda: found(10), "good", "up to date", ""),
         (lambda: found(60), "good", "up to date", ""),
+        (
+            lambda: replace(found(10), quarantined=1200),
+            "need",
+            "up to date, but for quarantine",
+            "1,200 records of the last day can't be read.",
+        ),
+        (lambda: replace(found(3600), quarantined=1200), "need", "behind by 1 h", ""),
         (lambda: found(61), "need", "behind by 1 min 1 s", ""),
         (lambda: found(90_061), "need", "behind by 1 d 1 h", ""),
         (lambda: found(3600, suspended=True), "wait", "behind by 1 h", "s: It is suspended"),

@@ -62,7 +62,7 @@ def test_those_that_wait_for_room_are_one_problem() -> None:
 
 def test_records_in_quarantine_name_cause_and_version() -> None:
     [problem] = problems_of({}, [CAUSE])
-    assert problem.text == "41 records wait in quarantine, by version 7 of invoices: amount is text."
+    assert problem.text == "41 records wait in quarantine, the newest by version 7 of invoices: amount is text."
     assert (problem.since, problem.last_at, problem.cause) == (EARLIER, NOW, "fingerprint")
     [by_hand] = problems_of({}, [replace(CAUSE, supervisor_id="", title="")])
     assert by_hand.text == "41 records wait in quarantine: unparseable."
@@ -80,7 +80,7 @@ def test_records_of_one_datasource_are_one_problem() -> None:
     )
     [problem] = problems_of({}, [replace(CAUSE, cause=few, title="too wide"), CAUSE])
     assert problem.text == (
-        "43 records wait in quarantine for 2 causes, most of them, by version 7 of invoices: amount is text."
+        "43 records wait in quarantine for 2 causes, the newest by version 7 of invoices. Most of them: amount is text."
     )
     assert (problem.since, problem.last_at, problem.cause) == (EARLIER, NOW, "")
 

@@ -73,6 +73,12 @@ def new_causes(user: User, now: datetime | None = None) -> int:
     return rows.order_by().values("datasource", "cause").annotate(left=Sum("kept")).filter(left__gt=0).count()
 
 
+def lately_quarantined(datasources: Sequence[int]) -> dict[int, int]:
+    """By datasource, how many records of the last day still wait in quarantine; those without any are left out."""
+    lately = CauseSum.objects.filter(datasource__in=datasources, hour__gt=timezone.now() - NEW).order_by()
+    return {key: n for key, n in lately.values_list("datasource").annotate(Sum("kept")) if n > 0}
+
+
 def trends(causes: Iterable[QuarantineCause], now: datetime | None = None) -> dict[Key, list[int]]:
     """Records by hour of quarantining, of the last 24 hours, the present one last."""
     present = (now or timezone.now()).replace(minute=0, second=0, microsecond=0)

@@ -29,6 +29,9 @@ class LagTrend:
     # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
     records_per_s: float | None = None
     records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
+    # Over the same time as ``records_per_s``: how many were stored, and how many came into quarantine.
+    stored: int = 0
+    quarantined: int = 0
 
     @property
     def is_young(self) -> bool:
@@ -46,13 +49,14 @@ _TRENDS = f"""
            greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
            newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
            is_new OR earlier.processed = 0,
+           greatest(0, newest.quarantined - CASE WHEN is_new THEN 0 ELSE earlier.quarantined END),
            CASE WHEN minute.observed_at IS NOT NULL THEN greatest(0, newest.processed - minute.processed)
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
                 / extract(epoch FROM newest.observed_at - born.at) END
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
-        SELECT at, observed_at, lag, processed FROM segments_lagsample
+        SELECT at, observed_at, lag, processed, quarantined FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
     ) AS newest,
     LATERAL (
@@ -60,7 +64,7 @@ _TRENDS = f"""
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
     ) AS recent
     LEFT JOIN LATERAL (
-        SELECT observed_at, lag, processed FROM segments_lagsample
+        SELECT observed_at, lag, processed, quarantined FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
         ORDER BY at LIMIT 1
     ) AS earlier ON true
@@ -99,6 +103,7 @@ def _trend(
     stored: int | None,
     stored_over: timedelta | None,
     began: bool | None,
+    quarantined: int | None,
     now: Decimal | None,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
@@ -106,7 +111,7 @@ def _trend(
         return LagTrend(at, lag, unread)
     rate = stored / max(stored_over, MINUTE).total_seconds()
     of_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
-    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now)
+    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, stored, quarantined or 0)
 
 
 # Of the two coarser resolutions the finer one, as far as it has such a sample within a few hours.
