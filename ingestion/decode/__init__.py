@@ -12,7 +12,8 @@ from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.isolated import IsolatedDecoder
-from ingestion.decode.json_decoder import JsonDecoder, decoded_whole
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.whole import decoded_whole
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import joined_rows, row_indexes
 

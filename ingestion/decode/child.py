@@ -89,6 +89,7 @@ def _made(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
             _FORMAT.validate_python(wanted["input_format"]),
             Access(open_registry, wanted["schema_folder"], AddressPolicy.model_validate(wanted["address_policy"])),
             wanted["batch_s"],
+            with_digits=wanted["with_digits"],
         )
     except UnusableSchema as error:
         _say(pipe, {"unusable": str(error)})

@@ -23,6 +23,7 @@ from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.druid_arrays import cast_to
 from ingestion.decode.druid_values import Fails, of_json, unwrapped
 from ingestion.decode.java_texts import UNREADABLE, whole_number
+from ingestion.decode.written_numbers import number_of
 from ingestion.rows import JSON_TYPE
 from ingestion.specs.cast_types import CastType
 
@@ -61,7 +62,7 @@ def _of_one_kind(typer: ColumnTyper, values: Values, wanted: CastType) -> pa.Arr
 def _cast(text: str, wanted: CastType) -> tuple[Any, bool]:
     """The value that a column holds of a JSON text, and whether there is none."""
     try:
-        value = json.loads(text, parse_int=whole_number, parse_constant=_no_json)
+        value = json.loads(text, parse_int=whole_number, parse_float=number_of, parse_constant=_no_json)
         found = unwrapped(cast_to(of_json(value), wanted))
     except (Fails, *UNREADABLE):
         return None, True

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from decimal import Context
 from typing import Any, Literal
 
+from ingestion.decode.written_numbers import Written
+
 WIDE = Context(prec=700)  # for the digits of any double
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
 Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
@@ -216,6 +218,8 @@ def number_text(value: float) -> str:
     """A number as Java writes it."""
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, Written):
+        return value.text
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -50,9 +50,9 @@ class IsolatedDecoder:
     one batch. The child (it is started at the first call, and inherits no file but standard error) is used again
     for later calls.
 
-    ``timeout_s`` is for one batch, and again for one record; ``batch_s``: see ``JsonDecoder``. ``child_module`` is what
-    the child runs: one that gives ``ingestion.decode.child`` a schema registry's client, where formats need one; that
-    of ``access`` is not used.
+    ``timeout_s`` is for one batch, and again for one record; ``batch_s`` and ``with_digits``: see
+    ``JsonDecoder``. ``child_module`` is what the child runs: one that gives ``ingestion.decode.child`` a schema
+    registry's client, where formats need one; that of ``access`` is not used.
     Not thread-safe. Close it. The first ``decode`` raises ``UnusableSchema``; any raises ``DecoderBroken`` when no
     child can be started, ``RegistryUnreachable``, ``TooSlow`` and ``TooWide``.
     """
@@ -67,6 +67,8 @@ class IsolatedDecoder:
         child_module: str = "ingestion.decode.child",
         access: Access = Access(),  # noqa: B008 - it is frozen
         batch_s: float = DEFAULT_BATCH_S,
+        *,
+        with_digits: bool = False,
     ) -> None:
         self._child_module = child_module
         self._settings = {
@@ -76,6 +78,7 @@ class IsolatedDecoder:
             "schema": schema.model_dump(mode="json"),
             "memory_limit_bytes": memory_limit_bytes,
             "batch_s": batch_s,
+            "with_digits": with_digits,
             "crash_marker": None if crash_marker is None else b64encode(crash_marker).decode(),
         }
         self._timeout_s = timeout_s

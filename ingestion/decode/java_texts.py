@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.druid_values import java_text
+from ingestion.decode.written_numbers import MARKED, Written, json_of, number_of
 
 # Numbers that Java writes in another way than JSON has them, and what holds others.
 _OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]|^[-+]?[NnIi]"
@@ -49,15 +50,15 @@ def _holds_one(json_array: str) -> bool:
 def elements(json_array: str) -> list[str | None]:
     """The texts of an array's values; the array itself as the only one where it can't be read."""
     try:
-        values = json.loads(json_array, parse_int=whole_number)
+        values = json.loads(json_array, parse_int=whole_number, parse_float=number_of)
     except UNREADABLE:
         return [json_array]
     return [None if value is None else java_text(value) for value in values]
 
 
 def with_doubles(jsons: pa.Array) -> pa.Array:
-    """JSON texts in which whole numbers that are beyond a long are doubles."""
-    long = pc.match_substring_regex(jsons, _LONG_WHOLE).fill_null(False)
+    """JSON texts in which whole numbers that are beyond a long are doubles, and decimals have their digits."""
+    long = pc.match_substring_regex(jsons, f"{_LONG_WHOLE}|{MARKED}").fill_null(False)
     if not pc.any(long).as_py():
         return jsons
     held = [_with_doubles(json_text) for json_text in jsons.filter(long).to_pylist()]
@@ -68,23 +69,29 @@ def _text(json_text: str) -> str | None:
     if re.match(NO_JSON, json_text):
         return None
     try:
-        return java_text(json.loads(json_text, parse_int=whole_number))
+        return java_text(json.loads(json_text, parse_int=whole_number, parse_float=number_of))
     except UNREADABLE:
         return json_text
 
 
 def _with_doubles(json_text: str) -> str:
-    beyond = False
+    changed = False
 
     def whole(digits: str) -> int | float:
-        nonlocal beyond
+        nonlocal changed
         found = whole_number(digits)
-        beyond |= isinstance(found, float)
+        changed |= isinstance(found, float)
+        return found
+
+    def other(digits: str) -> float:
+        nonlocal changed
+        found = number_of(digits)
+        changed |= isinstance(found, Written) and found.text != digits
         return found
 
     try:
-        value: Any = json.loads(json_text, parse_int=whole)
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) if beyond else json_text
+        value: Any = json.loads(json_text, parse_int=whole, parse_float=other)
+        return json_of(value) if changed else json_text
     except UNREADABLE:
         return json_text
 

@@ -43,7 +43,7 @@ from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader, Fields, Mask, TooManyFields
-from ingestion.decode.formats import JSON, Access, Tools, reader_of
+from ingestion.decode.formats import JSON, Access, Tools, keeps_digits, reader_of
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.formats.flatten import in_place
 from ingestion.decode.metric_expressions import MetricExpressions
@@ -53,6 +53,7 @@ from ingestion.decode.times import TimeReader, truncated
 from ingestion.decode.transforms import TOO_LONG, UNDECIDED, Matching, Transformed, Transforms
 from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
+from ingestion.decode.written_numbers import as_written
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
 from ingestion.specs import DataSchema, InputFormat, TimestampSpec
 from ingestion.specs.input_format import JsonInputFormat
@@ -76,7 +77,8 @@ class JsonDecoder:
 
     ``memory_limit_bytes`` bounds DuckDB's memory. ``crash_marker`` is a failpoint for tests: a batch with a payload
     that contains it ends the process at once. ``access`` is what formats may use beside it. ``batch_s`` is how much
-    processor time DuckDB may take for a batch; ``hang_s``: see ``Watchdog``. Raises ``UnusableSchema``.
+    processor time DuckDB may take for a batch; ``hang_s``: see ``Watchdog``. ``with_digits``: the numbers of records
+    that are JSON keep their digits, too (see ``written_numbers``). Raises ``UnusableSchema``.
     """
 
     def __init__(
@@ -88,9 +90,12 @@ class JsonDecoder:
         access: Access = _NO_ACCESS,
         batch_s: float = DEFAULT_BATCH_S,
         hang_s: float | None = None,
+        *,
+        with_digits: bool = False,
     ) -> None:
         self._crash_marker = crash_marker
-        self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access)
+        kept = with_digits or keeps_digits(input_format)
+        self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access, kept)
         self._batch_s = batch_s
         self._watchdog = Watchdog(_interrupting(self), hang_s)
         try:
@@ -194,24 +199,6 @@ class JsonDecoder:
         self._parts = self._made()
 
 
-def decoded_whole(
-    decoder: JsonDecoder,
-    payloads: Sequence[bytes | None],
-    window: MessageWindow,
-    envelope: Envelope | None = None,
-) -> Decoded:
-    """``JsonDecoder.decode`` of records that are few: one table has all their fields, however many those are."""
-    try:
-        return decoder.decode(payloads, window, envelope)
-    except TooWide:
-        middle = len(payloads) // 2
-    parts = [
-        decoded_whole(decoder, payloads[there.start : there.stop], window, taken(envelope, there)).moved(there)
-        for there in (range(middle), range(middle, len(payloads)))
-    ]
-    return joined(parts)
-
-
 def _interrupting(decoder: JsonDecoder) -> Callable[[], None]:
     """Interrupts what the decoder does then. A watchdog's thread must not keep it alive until the process ends."""
     reference = weakref.ref(decoder)
@@ -243,10 +230,12 @@ class _Parts:
         memory_limit_bytes: int,
         input_format: InputFormat,
         access: Access,
+        with_digits: bool,
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
-        input_format, places = in_place(schema, input_format)
-        self._reader = reader_of(input_format, Tools.of(self._engine, schema, access))
+        self._with_digits = with_digits
+        input_format, places = in_place(schema, input_format, keeps_digits=with_digits)
+        self._reader = reader_of(input_format, Tools.of(self._engine, schema, access, keeps_digits=with_digits))
         # Of other formats, and flattened, a field that stands twice is one that hides another.
         self._tells_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
         self._time_column = schema.timestampSpec.column
@@ -327,6 +316,8 @@ class _Parts:
         kept = matching & inside
         fields, kept, beyond = self._discover(texts, fields, kept)
         counted = self._counted.by_metric(texts, fields.columns, made, times.ms, kept)
+        if self._with_digits:
+            fields = replace(fields, columns=as_written(texts, fields.columns))
         rows, faults = self._rows(fields, made, times.ms, kept, counted)
         return Decoded(
             rows=rows,

@@ -30,6 +30,9 @@ _IS_TEXT = "starts_with(e, '\"')"
 _TRIMMED = {"dimension": TEXT, "metric": rf"replace(trim({TEXT}, E' \t\r\n'), ',', '')"}
 _DOUBLE = f"CASE WHEN regexp_full_match(t, '{_NUMBER}[dDfF]?') THEN TRY_CAST(rtrim(t, 'dDfF') AS DOUBLE) END"
 _WHOLE = "CASE WHEN regexp_full_match(t, '[-+]?[0-9]+') THEN TRY_CAST(t AS BIGINT) END"
+# Of decimals beyond what a double holds; a double that is so large is written with noughts for digits that it has.
+_BEFORE_POINT = r"""CASE WHEN regexp_full_match(t, '-?[0-9]+(\.[0-9]+)?(E0)?') AND NOT ends_with(t, '0.0')
+  THEN TRY_CAST(regexp_extract(t, '^-?[0-9]+') AS BIGINT) END"""
 _CUT = f"""CASE WHEN NOT isfinite(d) THEN NULL
   WHEN d >= 9223372036854775807 THEN {2**63 - 1}
   WHEN d <= -9223372036854775808 THEN CAST('{-(2**63)}' AS BIGINT)
@@ -50,7 +53,7 @@ def _query(use: Use, result: str) -> str:
 
 
 def _long(use: Use) -> str:
-    cut = f"CASE WHEN {_IS_TEXT} THEN {_CUT_OF_TEXT[use]} ELSE {_CUT} END"
+    cut = f"CASE WHEN {_IS_TEXT} THEN {_CUT_OF_TEXT[use]} ELSE coalesce({_BEFORE_POINT}, {_CUT}) END"
     return _query(
         use, f"CASE WHEN e IN ('true', 'false') THEN {_BOOLEANS_OF_LONG[use]} ELSE coalesce({_WHOLE}, {cut}) END"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,8 @@ from ingestion.specs.metrics import Metric, StringMetric, plain
 from ingestion.specs.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
-_MANY_DIGITS = r"^-?[0-9]{16,}$"
+_WHOLE_DIGITS = r"^-?[0-9]{16,}$"
+_MAY_BE_ROUNDED = r"^-?[0-9][0-9.]{15,}(E0)?$"
 _LEAST_TO_ROUND = 16  # characters
 
 
@@ -139,13 +141,17 @@ class RowMaker:
 def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, what: str) -> None:
     """Rows that hold something which the column does not. ``what``: where it comes from."""
     if kind == "auto":
-        _note_rounded(made, values.texts, column, what)
+        if pa.types.is_floating(column.type):
+            _note_lost(made, values.texts, column, f"{what} holds a number that is beyond a double")
+            _note_rounded(made, values.texts, column, what)
         return
     if kind == "string" and values.numbers:
         _note(made, _matching(values.texts, NO_JSON), f"{what} is not JSON: NaN or Infinity")
     if kind not in _NUMBERS:
         return
     _note_lost(made, values.texts, column, f"{what} is not {_NUMBERS[kind]}")
+    if kind == "double":
+        _note_rounded(made, pc.if_else(_matching(values.texts, _WHOLE_DIGITS), None, values.texts), column, what)
 
 
 def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> None:
@@ -154,16 +160,14 @@ def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> Non
 
 
 def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, what: str) -> None:
-    """A column that became one of doubles: numbers that no double holds, and whole ones that are another one there."""
-    if not pa.types.is_floating(column.type):
-        return
-    _note_lost(made, texts, column, f"{what} holds a number that is beyond a double")
+    """Numbers that are another one in a column of doubles: great whole ones, and decimals with all their digits."""
     if (pc.max(pc.binary_length(texts)).as_py() or 0) < _LEAST_TO_ROUND:
         return
-    wide = np.flatnonzero(_matching(texts, _MANY_DIGITS).to_numpy(zero_copy_only=False))
-    rounded = [row for row in wide.tolist() if (v := column[row].as_py()) is not None and int(texts[row].as_py()) != v]
-    for row in rounded:
-        made.faults.setdefault(row, f"{what} is rounded: it has more digits than a double holds")
+    wide = np.flatnonzero(_matching(texts, _MAY_BE_ROUNDED).to_numpy(zero_copy_only=False))
+    for row in wide.tolist():
+        value, text = column[row].as_py(), texts[row].as_py()
+        if value is not None and Decimal(repr(value) if "." in text else value) != Decimal(text):
+            made.faults.setdefault(row, f"{what} is rounded: it has more digits than a double holds")
 
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:

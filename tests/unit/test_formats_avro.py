@@ -112,6 +112,68 @@ def test_values(kind: Any, value: Any, expected: Any) -> None:
     assert row(inline(schema), written(schema, {"v": value})) == {"v": expected}
 
 
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
+CENTS = Decimal("1234567890123456.78")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text", "as_json"),
+    [
+        (DECIMAL, CENTS, "1234567890123456.78", "1234567890123456.78"),
+        (DECIMAL, Decimal("0.10"), "0.10", "0.10"),
+        (DECIMAL, Decimal("12345678.50"), "12345678.50", "12345678.50"),
+        ({**DECIMAL, "scale": 0}, Decimal(10**30), str(10**30), str(10**30)),
+        ({"type": "map", "values": ["null", DECIMAL]}, {"k": CENTS}, "{k=1234567890123456.78}", f'{{"k":{CENTS}}}'),
+        ({"type": "array", "items": DECIMAL}, [Decimal("0.10")], "0.10", "[0.10]"),
+        ("float", 0.1, "0.1", "0.1"),
+        ("float", 1e-10, "1.0E-10", "1.0E-10"),
+        ("double", 0.1, "0.1", "0.1"),
+        ({"type": "array", "items": "float"}, [0.1], "0.1", "[0.1]"),
+        ({"type": "map", "values": "float"}, {"k": 0.1}, "{k=0.1}", '{"k":0.1}'),
+        (["float", "string"], 0.1, "0.1", "0.1"),
+    ],
+)
+def test_numbers_are_texts_with_the_digits_that_were_written(kind: Any, value: Any, text: str, as_json: str) -> None:
+    """In a column of texts, and in one of JSON; at the top of a record, within it, and found by a path."""
+    inner = one_field(kind) | {"name": "In"}
+    for schema, datum, path in (
+        (one_field(kind), {"v": value}, "$.v"),
+        (one_field(inner, "in"), {"in": {"v": value}}, "$.in.v"),
+        (one_field({"type": "array", "items": inner}, "in"), {"in": [{"v": value}]}, "$.in[*].v"),
+    ):
+        found = {"fields": [{"type": "path", "name": name, "expr": path} for name in ("text", "json")]}
+        columns = schema_of(dimensions=["text", {"name": "json", "type": "json"}])
+        expected = {"text": text, "json": as_json}
+        if "*" in path:
+            expected = {"text": text if as_json[0] != "[" else f"[{text}]", "json": f"[{as_json}]"}
+        assert row(inline(schema, flattenSpec=found), written(schema, datum), schema=columns) == expected
+
+
+def test_a_decimal_that_a_double_rounds_is_counted() -> None:
+    schema = one_field(DECIMAL)
+    columns = schema_of(dimensions=[{"name": "v", "type": "double"}])
+    payloads = [written(schema, {"v": v}) for v in (CENTS, Decimal("0.10"))]
+    found = decoded(inline(schema), payloads, schema=columns)
+    assert found.rows.column("v").to_pylist() == [1234567890123456.8, 0.1]
+    assert found.processed_with_error == {0: "field 'v' is rounded: it has more digits than a double holds"}
+
+
+def test_decimals_have_the_digits_that_were_written_not_those_of_the_schema() -> None:
+    narrow = one_field({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2})
+    payload = written(one_field("bytes"), {"v": (123_456_789).to_bytes(4)})
+    assert row(inline(narrow), payload, schema=schema_of(dimensions=["v"])) == {"v": "1234567.89"}
+
+
+def test_a_uuid_is_the_text_that_was_written() -> None:
+    kind = {"type": "string", "logicalType": "uuid"}
+    odd = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"
+    assert row(inline(one_field(kind)), written(one_field("string"), {"v": odd})) == {"v": odd}
+    assert row(inline(one_field(kind)), written(one_field("string"), {"v": "none"})) == {"v": "none"}
+    payload = written(one_field(["int", "string"]), {"v": odd})
+    named = row(inline(one_field(["int", kind]), extractUnionsByType=True), payload)
+    assert json.loads(named["v"]) == {"string": odd}
+
+
 MULTI = ["null", "int", "string", {"type": "array", "items": "string"}, {"type": "map", "values": "long"}]
 UNION_SUB = {"type": "record", "name": "ns.UnionSub", "fields": [{"name": "unionString", "type": "string"}]}
 
@@ -131,6 +193,7 @@ UNION_SUB = {"type": "record", "name": "ns.UnionSub", "fields": [{"name": "union
         (["string", {"type": "fixed", "name": "F", "size": 1}], b"a", '{"F":"YQ=="}'),
         (["int", "long"], 2**40, '{"long":1099511627776}'),
         (["float", "string"], 0.5, '{"float":0.5}'),
+        (["string", DECIMAL], CENTS, '{"bytes":1234567890123456.78}'),
         (["boolean", "bytes"], True, '{"boolean":true}'),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,16 @@ def test_descriptors_that_are_of_no_use(text: str) -> None:
     decoder = {"type": "inline", "descriptorString": text}
     with pytest.raises(UnusableSchema):
         JsonDecoder(schema_of(), input_format=format_of({"type": "protobuf", "protoBytesDecoder": decoder}))
+
+
+def test_a_float_is_the_shortest_text_that_gives_it_back() -> None:
+    fields = [("f", "float"), ("l", "repeated float"), ("m", "map string float"), ("d", "double"), ("w", "Wrapped")]
+    file = file_of("f.proto", {"F": fields})
+    file.message_type[0].field[4].type_name = ".google.protobuf.FloatValue"
+    file.dependency.append("google/protobuf/wrappers.proto")
+    payload = message_of([file], "F", f=0.1, l=[0.1, 2.5], m={"k": 0.1}, d=0.1, w=0.1)
+    texts = schema_of(dimensions=["f", "d", "w", {"name": "l", "type": "json"}, {"name": "m", "type": "json"}])
+    found = row(inline([file]), payload, schema=texts)
+    assert found == {"f": "0.1", "d": "0.1", "w": "0.1", "l": "[0.1,2.5]", "m": '{"k":0.1}'}
+    number = schema_of(dimensions=[{"name": "f", "type": "double"}])
+    assert row(inline([file]), payload, schema=number) == {"f": struct.unpack("f", struct.pack("f", 0.1))[0]}

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -192,6 +193,21 @@ def test_avro() -> None:
     answer = sample(out.getvalue(), b"\x05", input_format=spec, schema=TIMED)
     assert answer.records[0].row == {"__time": 5, "a": "é"}
     assert answer.records[1].outcome == "unparseable"
+
+
+def test_decimals_and_floats_are_shown_as_they_would_be_stored() -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
+    fields = [{"name": "price", "type": price}, {"name": "f", "type": "float"}, {"name": "cut", "type": price}]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    cents = Decimal("1234567890123456.78")
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {"price": cents, "f": 0.1, "cut": cents})
+    spec = {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema}}
+    columns = {"dimensionsSpec": {"dimensions": ["price", "f", {"name": "cut", "type": "double"}]}}
+    record = only(sample(out.getvalue(), input_format=spec, schema=columns))
+    assert record.row == {"price": "1234567890123456.78", "f": "0.1", "cut": 1234567890123456.8}
+    assert record.outcome == "processed_with_error"
+    assert record.error == "field 'cut' is rounded: it has more digits than a double holds"
 
 
 def test_protobuf() -> None:

@@ -42,6 +42,7 @@ __all__ = [
     "Registry",
     "Tools",
     "UnknownSchema",
+    "keeps_digits",
     "reader_of",
 ]
 
@@ -55,10 +56,17 @@ class Tools:
     engine: Engine
     access: Access = field(default_factory=Access)
     names: frozenset[str] = field(default_factory=frozenset)  # every name that the dataSchema mentions
+    keeps_digits: bool = False  # also where a format of records does not, see ``keeps_digits``
 
     @classmethod
-    def of(cls, engine: Engine, schema: DataSchema, access: Access) -> Tools:
-        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))))
+    def of(cls, engine: Engine, schema: DataSchema, access: Access, *, keeps_digits: bool = False) -> Tools:
+        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))), keeps_digits)
+
+
+def keeps_digits(spec: InputFormat) -> bool:
+    """Whether its records may hold decimals, or floats of 32 bits: see ``written_numbers``."""
+    inner = spec.valueFormat if isinstance(spec, KafkaInputFormat) else spec
+    return isinstance(inner, AvroInputFormat | ProtobufInputFormat)
 
 
 def reader_of(spec: InputFormat, tools: Tools) -> Reader:
@@ -73,7 +81,10 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
     if isinstance(spec, LinesInputFormat):
         return LinesReader()
     reader = _nesting_reader(spec, tools)
-    return reader if spec.flattenSpec is None else FlatteningReader(reader, tools.engine, spec.flattenSpec)
+    if spec.flattenSpec is None:
+        return reader
+    kept = tools.keeps_digits or keeps_digits(spec)
+    return FlatteningReader(reader, tools.engine, spec.flattenSpec, keeps_digits=kept)
 
 
 def _nesting_reader(

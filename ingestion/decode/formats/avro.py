@@ -1,7 +1,8 @@
 """``avro_stream``: Avro datums, read by fastavro.
 
 As in Druid, logical types are left aside and the value beneath is taken (a ``timestamp-millis`` is a long, for the
-timestampSpec to read), except decimals, which are numbers, and UUIDs, which are texts. Bytes and fixed are base64.
+timestampSpec to read, a ``uuid`` the text that was written), except decimals, which are numbers. Bytes and fixed are
+base64.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, BinaryIO
 
 import fastavro
+import fastavro.read
 from fastavro.schema import parse_schema
 
 from ingestion.decode.envelope import Envelope
@@ -21,6 +24,7 @@ from ingestion.decode.formats.avro_unions import by_type
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
+from ingestion.decode.written_numbers import Number, of_single
 from ingestion.specs.input_format import (
     AvroFileDecoder,
     AvroInlineDecoder,
@@ -28,7 +32,8 @@ from ingestion.specs.input_format import (
     AvroMultipleDecoder,
 )
 
-_KEPT_LOGICAL = ("decimal", "uuid")
+_SINGLE = "float of 32 bits"
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _VERSION = 1
 
 
@@ -40,19 +45,19 @@ class AvroSchema:
     ) -> None:
         named: dict[str, Any] = {}
         for reference in references:
-            parse_schema(without_logical(reference), named)
-        self._written = parse_schema(without_logical(schema), named)
+            parse_schema(_prepared(reference), named)
+        self._written = parse_schema(_prepared(schema), named)
         self._seen_as = None
         if seen_as is not None:
             named = {}
-            self._seen_as = parse_schema(without_logical(seen_as), named)
+            self._seen_as = parse_schema(_prepared(seen_as), named)
         told = self._written if self._seen_as is None else self._seen_as
         if not isinstance(told, dict) or told.get("type") not in ("record", "error"):
             raise ValueError("the schema must be a record's")
         self._expand = by_type(told, named) if unions_by_type else None
 
     def read(self, payload: bytes, start: int) -> Any:
-        """The record that begins at ``start``, as values that JSON has, and bytes, decimals and UUIDs."""
+        """The record that begins at ``start``, as values that JSON has, bytes, decimals and ``Number`` for floats."""
         stream = io.BytesIO(payload)
         stream.seek(start)
         try:
@@ -64,23 +69,48 @@ class AvroSchema:
             raise BadRecord(f"not Avro of this schema: {left} bytes are left behind the record")
         return record
 
-    def next_of(self, stream: BinaryIO) -> Any:
-        """The record that begins here, likewise. Raises what fastavro does, which is anything."""
+    def next_of(self, stream: BinaryIO, not_unicode: str = "strict") -> Any:
+        """The record that begins here, likewise. Raises what fastavro does, which is anything.
+
+        ``not_unicode``: how a text is read that is not UTF-8, in the words of Python's ``decode``.
+        """
         named = self._expand is not None
-        record = fastavro.schemaless_reader(stream, self._written, self._seen_as, return_named_type=named)
+        record = fastavro.schemaless_reader(
+            stream, self._written, self._seen_as, handle_unicode_errors=not_unicode, return_named_type=named
+        )
         return record if self._expand is None else self._expand(record)
 
 
-def without_logical(schema: Any) -> Any:
-    """The schema without the logical types that are left aside."""
+def _prepared(schema: Any) -> Any:
+    """The schema of a type without the logical types that are left aside, and with one of our own for floats."""
     if isinstance(schema, list):
-        return [without_logical(s) for s in schema]
+        return [_prepared(member) for member in schema]
     if not isinstance(schema, dict):
-        return schema
-    kept = {k: v if k == "default" else without_logical(v) for k, v in schema.items()}
-    if isinstance(kept.get("logicalType"), str) and kept["logicalType"] not in _KEPT_LOGICAL:
+        return {"type": "float", "logicalType": _SINGLE} if schema == "float" else schema
+    if schema.get("type") == "float":
+        return {**schema, "logicalType": _SINGLE}
+    kept = {k: _prepared(v) if k in ("type", "items", "values") else v for k, v in schema.items()}
+    if isinstance(kept.get("fields"), list):
+        kept["fields"] = [f | {"type": _prepared(f.get("type"))} if isinstance(f, dict) else f for f in kept["fields"]]
+    if isinstance(kept.get("logicalType"), str) and kept["logicalType"] != "decimal":
         del kept["logicalType"]
     return kept
+
+
+def _decimal(unscaled: bytes, schema: Any, _: Any) -> Decimal:
+    """With all digits that were written, also more than the schema's precision; fastavro rounds these."""
+    number = Decimal(int.from_bytes(unscaled, signed=True))
+    return number.scaleb(-int(schema.get("scale", 0)), _EXACT)
+
+
+def _single(value: Any, _schema: Any, _seen_as: Any) -> Number:
+    return of_single(value)
+
+
+# fastavro's own way to have other logical types, by the type beneath.
+fastavro.read.LOGICAL_READERS.update(
+    {"bytes-decimal": _decimal, "fixed-decimal": _decimal, f"float-{_SINGLE}": _single}
+)
 
 
 class AvroReader:

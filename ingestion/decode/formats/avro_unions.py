@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ingestion.decode.written_numbers import Number
+
 Expand = Callable[[Any], Any]
 _NAMED = ("record", "error", "enum", "fixed")
 _INT = range(-(2**31), 2**31)
@@ -87,5 +89,7 @@ def _type_name(value: Any, known: dict[str, Expand]) -> str:
         return "int" if "int" in known and ("long" not in known or value in _INT) else "long"
     if isinstance(value, float):
         return "double" if "double" in known else "float"
+    if isinstance(value, Number):
+        return "float"
     kinds: dict[type, str] = {str: "string", bytes: "bytes", list: "array", dict: "map"}
     return kinds.get(type(value), "bytes")

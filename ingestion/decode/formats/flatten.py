@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine, literal, pointer
@@ -21,6 +22,7 @@ from ingestion.decode.fields import BY_NAME, Places, flat
 from ingestion.decode.formats import jq, path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.suspects import Suspects
+from ingestion.decode.written_numbers import may_hold_one
 from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.flatten_spec import FlattenField, FlattenSpec
 from ingestion.specs.input_format import JsonInputFormat
@@ -36,25 +38,34 @@ _STDDEV = """sqrt(list_sum(list_transform({0}, lambda x: x * x)) / list_count({0
 
 
 class FlatteningReader:
-    """Another reader's texts, flattened. Paths that search and jq are followed record by record, the rest by DuckDB."""
+    """Another reader's texts, flattened. Paths that search and jq are followed record by record, the rest by DuckDB.
 
-    def __init__(self, inner: Reader, engine: Engine, spec: FlattenSpec) -> None:
+    ``keeps_digits``: numbers stay as the other reader writes them; DuckDB writes them anew (see ``written_numbers``).
+    """
+
+    def __init__(self, inner: Reader, engine: Engine, spec: FlattenSpec, *, keeps_digits: bool = False) -> None:
         self._inner = inner
         self._engine = engine
+        self._keeps_digits = keeps_digits
+        found = dict.fromkeys(path for f in spec.fields if keeps_digits and (path := _found_by_duckdb(f)))
+        self._digits = {path: f"d{number}" for number, path in enumerate(found)}
         paths = dict.fromkeys(_path(f) for f in spec.fields if f.type == "path" and path_values.is_followed(_path(f)))
         self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
         self._programs = [(f.name, parse_jq(f.expr or "")) for f in spec.fields if f.type == "jq"]
         made: dict[JsonPath | str, str] = {name: f"q{number}" for number, (name, _) in enumerate(self._programs)}
         self._sql, self._checking_sql = (
-            _query(spec, made | dict(self._searched.items()), check) for check in (False, True)
+            _query(spec, made | dict(self._searched.items()), self._digits, check) for check in (False, True)
         )
         self._texts = Suspects(engine, _SEARCHED)
-        names = ("j", *self._searched.values(), *made.values())
+        names = ("j", *self._searched.values(), *self._digits.values(), *made.values())
         engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in names]))
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = self._inner.read(payloads, envelope)
         columns = {name: self._found(texts, path) for path, name in self._searched.items()}
+        if self._digits:
+            suspects = pc.if_else(may_hold_one(texts), texts, None)
+            columns |= {name: self._found(suspects, path) for path, name in self._digits.items()}
         if self._programs:
             made, failed = self._made(texts)
             columns |= {f"q{number}": pa.array(column, pa.string()) for number, column in enumerate(made)}
@@ -94,17 +105,23 @@ class FlatteningReader:
 
     def _found_in(self, text: str | None, path: JsonPath) -> str | None:
         self._engine.check_interrupted()
-        return None if text is None else path_values.found(text, path)
+        return None if text is None else path_values.found(text, path, keeps_digits=self._keeps_digits)
 
 
-def in_place(schema: DataSchema, read: InputFormat) -> tuple[InputFormat, Places]:
+def in_place(schema: DataSchema, read: InputFormat, *, keeps_digits: bool = False) -> tuple[InputFormat, Places]:
     """The format without its flattenSpec, and where the fields of that are; or all as it is.
 
-    In place where DuckDB itself finds each field, and nobody looks at the record as a whole.
+    In place where DuckDB itself finds each field, nobody looks at the whole record, and no number keeps its digits.
     """
     flatten = read.flattenSpec if isinstance(read, JsonInputFormat) else None
     looks = schema.transformSpec.filter is not None or any(isinstance(m, FilteredMetric) for m in schema.metricsSpec)
-    if flatten is None or looks or schema.dimensionsSpec.discovers or not all(map(_is_found, flatten.fields)):
+    if (
+        flatten is None
+        or keeps_digits
+        or looks
+        or schema.dimensionsSpec.discovers
+        or not all(map(_is_found, flatten.fields))
+    ):
         return read, BY_NAME
     places = Places({f.name: _place(f, {}) for f in flatten.fields}, flatten.useFieldDiscovery)
     return read.model_copy(update={"flattenSpec": None}), places
@@ -120,14 +137,26 @@ def _path(field: FlattenField) -> JsonPath:
     return parse_json_path(field.expr or "")
 
 
-def _query(spec: FlattenSpec, searched: Mapping[JsonPath | str, str], check: bool) -> str:
+def _found_by_duckdb(field: FlattenField) -> JsonPath | None:
+    """The way to a value that DuckDB finds as it stands; None where it reckons, or finds nothing itself."""
+    if field.type == "path":
+        path = _path(field)
+        return None if path.function or path_values.is_followed(path) else path
+    names = {"root": [field.expr or field.name], "tree": field.nodes or []}.get(field.type)
+    return None if names is None else JsonPath(tuple(Step("name", name) for name in names))
+
+
+def _query(
+    spec: FlattenSpec, searched: Mapping[JsonPath | str, str], digits: Mapping[JsonPath, str], check: bool
+) -> str:
     """``check``: look first whether a text is JSON; else the query fails where it reads one that is not."""
     places = dict.fromkeys(place for f in spec.fields if (place := _place(f, searched)))
     numbers = {place: number for number, place in enumerate(places, 1)}
     valid = "AND json_valid(j)" if check or not numbers else ""
     objects = rf"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{{') {valid} THEN j END"
     members = ", ',', ".join(
-        f"{literal(json.dumps(f.name) + ':')}, coalesce({_value(f, searched, numbers)}, 'null')" for f in spec.fields
+        f"{literal(json.dumps(f.name) + ':')}, coalesce({_kept(f, digits)}{_value(f, searched, numbers)}, 'null')"
+        for f in spec.fields
     )
     own = r"""CASE WHEN regexp_matches(o, '^\s*\{\s*\}\s*$') THEN '}' ELSE ',' || substr(ltrim(o, E' \t\r\n'), 2) END"""
     rest = own if spec.useFieldDiscovery else "'}'"
@@ -164,6 +193,11 @@ def _value(field: FlattenField, searched: Mapping[JsonPath | str, str], numbers:
     path = _path(field)
     reckons = path.function not in ("", "keys")
     return f"to_json({_function(path, extracted)})::VARCHAR" if reckons else f"{extracted}::VARCHAR"
+
+
+def _kept(field: FlattenField, digits: Mapping[JsonPath, str]) -> str:
+    path = _found_by_duckdb(field)
+    return f"{digits[path]}, " if path is not None and path in digits else ""
 
 
 def _function(path: JsonPath, extracted: str) -> str:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from ingestion.decode.druid_values import units
+from ingestion.decode.written_numbers import json_of, number_of
 from ingestion.specs.json_path import Comparison, JsonPath, Step
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
@@ -28,27 +29,24 @@ def is_followed(path: JsonPath) -> bool:
     return not path.is_plain or path.function == "keys"
 
 
-def found(json_text: str, path: JsonPath) -> str | None:
+def found(json_text: str, path: JsonPath, *, keeps_digits: bool = False) -> str | None:
     """The values found, as the JSON text of a list, or of the one value that a definite path leads to.
 
-    None where there is none, where the text is no JSON, or is nested too deep.
+    None where there is none, where the text is no JSON, or is nested too deep. ``keeps_digits``: numbers are found as
+    they are written.
     """
     try:
-        values = [json.loads(json_text)]
+        values = [json.loads(json_text, parse_float=number_of if keeps_digits else None)]
         for step in path.steps:
             values = [inner for value in values for inner in _INNER[step.kind](value, step)]
         if path.function == "keys":
             values = [list(value) for value in values if isinstance(value, dict)]
         told = [None if isinstance(value, _Nothing) else value for value in values]
         if path.is_definite:
-            return _written(told[0]) if told else None
-        return _written(told)
+            return json_of(told[0], marked=True) if told else None
+        return json_of(told, marked=True)
     except (ValueError, RecursionError):
         return None
-
-
-def _written(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _of_name(value: Any, name: str) -> Any:

@@ -23,6 +23,8 @@ from google.protobuf import (  # type: ignore[import-untyped]
 )
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 
+from ingestion.decode.written_numbers import of_single
+
 Convert = Callable[[Any], Any]
 
 
@@ -60,6 +62,7 @@ class MessageReader:
             "google.protobuf.ListValue": lambda m: [self._value(v) for v in m.values],
             "google.protobuf.Any": _any,
             **dict.fromkeys(_WRAPPERS, lambda m: m.value),
+            "google.protobuf.FloatValue": lambda m: of_single(m.value),
         }
 
     def fields(self, message: Any) -> dict[str, Any]:
@@ -92,7 +95,7 @@ class MessageReader:
                 return lambda _: None
             names = {number: v.name for number, v in field.enum_type.values_by_number.items()}
             return lambda value: names.get(value, value)
-        return lambda value: value
+        return of_single if field.type == FieldDescriptor.TYPE_FLOAT else _same
 
     def _value(self, message: Any) -> Any:
         kind = message.WhichOneof("kind")
@@ -102,6 +105,10 @@ class MessageReader:
         if kind == "struct_value":
             return {k: self._value(v) for k, v in value.fields.items()}
         return [self._value(v) for v in value.values] if kind == "list_value" else value
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _key(key: Any) -> str:

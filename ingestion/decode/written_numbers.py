@@ -1,0 +1,161 @@
+"""Numbers that stand in a record's JSON text with more than a double holds: the digits that they were written with.
+
+Formats that know decimals and floats of 32 bits (Avro, Protobuf, Parquet, ORC) write a record's numbers so:
+
+| in the record's text | what it is | as a text |
+|---|---|---|
+| ``12.50``, ``1234567890123456.78`` | a decimal: a double is not written so | as it stands |
+| ``12345678.5E0`` | a decimal that a double is written as, too | ``12345678.5`` |
+| ``0.10000000149011612e0`` | a float of 32 bits | ``0.1``: the shortest that gives it back, as in Java |
+| all others | a double, or a whole number | as Java writes it |
+
+All of them are JSON. DuckDB reads doubles and writes these, so such numbers are read beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_DECIMAL, _SINGLE = "E0", "e0"
+_LEAST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
+_LEAST_LONG, _GREATEST_LONG = -(2**63), 2**63 - 1
+_LONGEST_EXPONENT = 1_000
+# Only such texts may hold a number that no double is written as: the others are not looked at.
+_MAY_HOLD_ONE = r"[0-9][eE]0[,}\]]|\.[0-9]+0[,}\]]|[0-9][0-9.]{15,}"
+_MAY_BE_ONE = r"(?s)^([0-9]|[^\"].*[0-9])[.eE]"
+MARKED = r"[0-9][eE]0([,}\]]|$)"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that is written into a JSON text as ``token``. It is no float, so that encoders ask how."""
+
+    token: str
+
+
+class Written(float):
+    """A number as a double, with its ``token`` in the JSON text, and its ``text`` in a column of texts."""
+
+    token: str
+    text: str
+
+    @classmethod
+    def of(cls, token: str, text: str) -> Written:
+        made = cls(token)
+        made.token, made.text = token, text
+        return made
+
+
+def of_decimal(value: Decimal) -> Number:
+    """All digits that it was written with."""
+    if abs(int(value.as_tuple().exponent)) > _LONGEST_EXPONENT:
+        return Number(repr(float(value)))
+    digits = format(value, "f")
+    if "." not in digits:
+        return Number(digits if _LEAST_LONG <= int(value) <= _GREATEST_LONG else digits + _DECIMAL)
+    read = number_of(digits)
+    return Number(
+        digits if isinstance(read, Written) or (repr(read) == digits and _is_plain(read)) else digits + _DECIMAL
+    )
+
+
+def of_single(value: float) -> Number:
+    """A float of 32 bits: the double that it is, marked where its own text is another one."""
+    plain = json.dumps(value)
+    if not np.isfinite(value) or (_is_plain(value) and single_text(value) == plain):
+        return Number(plain)
+    return Number(format(Decimal(plain), "f") + _SINGLE)
+
+
+def number_of(token: str) -> float:
+    """Of a JSON number that is not whole; for ``json.loads`` (``parse_float``)."""
+    if token.endswith(_DECIMAL):
+        return Written.of(token, token[: -len(_DECIMAL)])
+    value = float(token)
+    if token.endswith(_SINGLE):
+        return Written.of(token, single_text(value))
+    doubles = repr(value)
+    is_decimal = doubles != token and "e" not in token.lower() and "e" not in doubles
+    return Written.of(token, token) if is_decimal else value
+
+
+def single_text(value: float) -> str:
+    """A float of 32 bits as Java writes it."""
+    single = np.float32(value)
+    if value == 0 or _is_plain(value):
+        return str(np.format_float_positional(single, unique=True, trim="0"))
+    if abs(value) == _LEAST_SINGLE:
+        return "1.4E-45" if value > 0 else "-1.4E-45"  # not the shortest
+    return str(np.format_float_scientific(single, unique=True, trim="0", exp_digits=1)).replace("e+", "E").upper()
+
+
+def json_of(value: Any, *, marked: bool = False) -> str:
+    """A JSON text without blanks, of numbers with their own digits.
+
+    ``marked``: as they stand in a record, where NaN and Infinity may stand, too. Else these raise ``ValueError``.
+    """
+    if isinstance(value, dict):
+        inner = (f"{json.dumps(k, ensure_ascii=False)}:{json_of(v, marked=marked)}" for k, v in value.items())
+        return "{" + ",".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(json_of(v, marked=marked) for v in value) + "]"
+    if isinstance(value, Written):
+        return value.token if marked else value.text
+    return json.dumps(value, ensure_ascii=False, allow_nan=marked)
+
+
+def may_hold_one(texts: pa.Array) -> pa.Array:
+    """Which of these records' JSON texts are worth a look for numbers that no double is written as."""
+    return pc.match_substring_regex(texts, _MAY_HOLD_ONE).fill_null(False)
+
+
+def as_written(texts: pa.Array, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """The fields of records' JSON texts, with the numbers in them as they stand there."""
+    candidates = may_hold_one(texts)
+    if not pc.any(candidates).as_py():
+        return dict(columns)
+    records: dict[int, Any] = {}
+    return {name: _column(name, column, texts, candidates, records) for name, column in columns.items()}
+
+
+def _column(name: str, column: pa.Array, texts: pa.Array, candidates: pa.Array, records: dict[int, Any]) -> pa.Array:
+    found = pc.and_(candidates, pc.match_substring_regex(column, _MAY_BE_ONE).fill_null(False))
+    places = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
+    if not places:
+        return column
+    held = [_field(name, column[at].as_py(), _record(at, texts, records)) for at in places]
+    return pc.replace_with_mask(column, found, pa.array(held, pa.string()))
+
+
+def _record(at: int, texts: pa.Array, records: dict[int, Any]) -> Any:
+    if at not in records:
+        try:
+            records[at] = json.loads(texts[at].as_py(), parse_float=number_of, object_pairs_hook=_first)
+        except (ValueError, RecursionError):
+            records[at] = {}
+    return records[at]
+
+
+def _field(name: str, otherwise: str, record: Any) -> str:
+    try:
+        return json_of(record[name], marked=True)
+    except (LookupError, ValueError, RecursionError):
+        return otherwise
+
+
+def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's members. As for DuckDB, of a name that stands twice the first one counts."""
+    return dict(reversed(pairs)) if len({name for name, _ in pairs}) < len(pairs) else dict(pairs)
+
+
+def _is_plain(value: float) -> bool:
+    """Whether Java writes it without an exponent."""
+    return value == 0 or 1e-3 <= abs(value) < 1e7
