@@ -18,14 +18,17 @@ _MOST_BLOCK_BYTES = 1 << 30
 
 
 def records_of(stream: BinaryIO, written: AvroFileInputFormat) -> Iterator[Any]:
-    """Each read by an ``AvroSchema``. Raises whatever fastavro meets an odd file with."""
+    """Each read by an ``AvroSchema``. A text that is not UTF-8 has halves of surrogate pairs (``surrogateescape``).
+
+    Raises whatever fastavro meets an odd file with.
+    """
     schema: AvroSchema | None = None
     for block in fastavro.block_reader(stream):
         if schema is None:
             schema = AvroSchema(block.writer_schema, written.extractUnionsByType, seen_as=written.avro_schema)
         content: BinaryIO = block.bytes_  # type: ignore[attr-defined]  # its stubs lack it
         for _ in range(block.num_records):
-            yield schema.next_of(content)
+            yield schema.next_of(content, "surrogateescape")
 
 
 def _packed(stream: BinaryIO) -> bytes:

@@ -41,6 +41,7 @@ class Line(NamedTuple):
     at: int
     payload: bytes
     extents: tuple[int, ...] | None = None  # of a segment's row, where the schema needs them
+    fault: str = ""  # why nobody can read it, where that is known already
 
     @property
     def place(self) -> str:
@@ -55,19 +56,22 @@ class Lines:
     at: Sequence[int]
     payloads: Sequence[bytes]
     extents: Sequence[tuple[int, ...]] = ()  # of a segment's rows, where the schema needs them
+    faults: Sequence[str] = ()  # of each, where one of them has one
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> Lines:
         """Those of one name."""
         extents = [line.extents for line in lines if line.extents is not None]
-        return cls(lines[0].name, [line.at for line in lines], [line.payload for line in lines], extents)
+        faults = [line.fault for line in lines] if any(line.fault for line in lines) else []
+        return cls(lines[0].name, [line.at for line in lines], [line.payload for line in lines], extents, faults)
 
     def __len__(self) -> int:
         return len(self.payloads)
 
     def __getitem__(self, index: int) -> Line:
         extents = self.extents[index] if self.extents else None
-        return Line(self.name, int(self.at[index]), self.payloads[index], extents)
+        fault = self.faults[index] if self.faults else ""
+        return Line(self.name, int(self.at[index]), self.payloads[index], extents, fault)
 
     @property
     def size_bytes(self) -> int:
@@ -79,7 +83,7 @@ class Lines:
         return self._cut(slice(middle)), self._cut(slice(middle, None))
 
     def _cut(self, chosen: slice) -> Lines:
-        return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents[chosen])
+        return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents[chosen], self.faults[chosen])
 
 
 def together(lines: Iterator[Line]) -> Iterator[Lines]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
+from ingestion.batch.columnar import Needs
 from ingestion.batch.containers import rows_in
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Kept, Room
 from ingestion.batch.lines import Line, Lines, begin_of, lines_of, opened, together
+from ingestion.batch.needed import needed_columns
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
 from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooWide, row_indexes
+from ingestion.decode.engine import Engine
 from ingestion.rows import ROW, joined_rows
 from ingestion.segments import DeepStorage
 from ingestion.segments.intervals import intervals_of
@@ -96,6 +100,7 @@ class Reader:
         self._inputs = inputs
         self._storage = storage
         self._careful = careful
+        self._with_digits = isinstance(spec.ioConfig.inputFormat, CONTAINERS)
         self._taken = TakenTimes(spec.dataSchema)
         self._metrics = {m.name for m in spec.dataSchema.metricsSpec}
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
@@ -141,13 +146,22 @@ class Reader:
         container = self._spec.ioConfig.inputFormat
         if part.file is not None and isinstance(container, CONTAINERS):
             with self._inputs.opened_again(part.file) as stream:
-                yield from self._rows(together(rows_in(part, part.file.path, stream, container)), written, told)
+                rows = rows_in(part, part.file.path, stream, container, self._needs)
+                yield from self._rows(together(rows), written, told)
             return
         with opened(part, self._inputs) as (name, stream, end):
             begin = begin_of(written, name, stream)
             of_json = isinstance(begin.written, JsonInputFormat)
             batches = lines_of(part, name, stream, begin.begins, end, of_json=of_json)
             yield from self._rows(batches, begin.written, told, begin.header)
+
+    @cached_property
+    def _needs(self) -> Needs:
+        engine = Engine(self._spec.tuningConfig.decoding_bytes)
+        try:
+            return needed_columns(self._spec.dataSchema, self._spec.ioConfig.line_format, engine)
+        finally:
+            engine.close()
 
     def _rows(
         self, batches: Iterator[Lines], written: LineFormat, told: Told, header: bytes = b""
@@ -170,9 +184,9 @@ class Reader:
             schema, memory = self._spec.dataSchema, self._spec.tuningConfig.decoding_bytes
             made: JsonDecoder | IsolatedDecoder
             if self._careful:
-                made = IsolatedDecoder(schema, memory, input_format=written)
+                made = IsolatedDecoder(schema, memory, input_format=written, with_digits=self._with_digits)
             else:
-                made = JsonDecoder(schema, memory, input_format=written, hang_s=_HANG_S)
+                made = JsonDecoder(schema, memory, input_format=written, hang_s=_HANG_S, with_digits=self._with_digits)
             self._decoder = written, made
         return self._decoder[1]
 
@@ -183,7 +197,7 @@ class Reader:
         rows = found if taken.all() else found.filter(pa.array(taken))
         stored = set(row_indexes(rows).tolist()) if decoded.processed_with_error else set()
         faulty = {i: e for i, e in decoded.processed_with_error.items() if i in stored}
-        lost = {**decoded.unparseable, **decoded.crashed}
+        lost = {i: lines[i].fault or e for i, e in {**decoded.unparseable, **decoded.crashed}.items()}
         told.polled += len(lines)
         told.input_bytes += lines.size_bytes
         told.processed += len(rows)

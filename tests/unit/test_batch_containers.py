@@ -80,7 +80,7 @@ WANTED = columns(
     "day",
     *({"type": "long", "name": name} for name in ("b", "at", "k")),  # type: ignore[arg-type]
 )
-TOLD = {"price": "12.5", "raw": "/wA=", "tags": ["a", "b"], "b": 7, "at": NOON_MS, "k": 2**40}
+TOLD = {"price": "12.50", "raw": "/wA=", "tags": ["a", "b"], "b": 7, "at": NOON_MS, "k": 2**40}
 
 
 @pytest.mark.parametrize("unit", ["ms", "us"])
