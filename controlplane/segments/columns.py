@@ -39,6 +39,14 @@ def columns_of(datasource: Datasource) -> QuerySet[Column]:
     return Column.objects.filter(datasource=datasource).order_by("number")
 
 
+def alike(datasource: Datasource) -> list[list[str]]:
+    """Names that its files have had and that differ only by case, in ASCII: DuckDB takes these for one column."""
+    found: dict[bytes, list[str]] = {}
+    for name in columns_of(datasource).order_by("name").values_list("name", flat=True).distinct():
+        found.setdefault(name.encode().lower(), []).append(name)
+    return [names for names in found.values() if len(names) > 1]
+
+
 def _known(datasource: int, wanted: Iterable[str]) -> dict[str, ColumnId]:
     found = Column.objects.filter(datasource=datasource, fingerprint__in=list(wanted))
     rows = found.values_list("fingerprint", "number", "element")

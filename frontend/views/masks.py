@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.datasources.masking import TIME, masked_columns, set_masks
 from controlplane.datasources.models import Datasource
+from controlplane.segments.columns import alike
 from controlplane.segments.selectors import datasource_schema
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Role
@@ -83,6 +84,7 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
         "table": table,
         "page": numbered_page(rows, request.GET.get("page"), PER_PAGE),
         "columns": known,
+        "alike": alike(datasource),
         "absent": [(column, role) for column, role in masks.items() if column not in there],
         "masks": masks,
         "time": TIME,

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.segments.columns import alike
 from controlplane.segments.manifest import how_to_open
 from controlplane.segments.newest import NewestRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
@@ -53,6 +54,7 @@ def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
         "end": end,
         "table_url": reverse("frontend:datasource-rows-table", args=[name]) + query,
         "read": read,
+        "alike": alike(datasource),
         "lines": how_to_open(name, request.build_absolute_uri("/").rstrip("/")),
     }
     if read:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.segments.columns import ids_of
+from controlplane.segments.columns import alike, ids_of
 from controlplane.segments.models import Column
 from controlplane.supervisors import services
 from controlplane.supervisors.deleting import delete_datasource
@@ -21,7 +22,7 @@ from ingestion.client import Unacceptable
 from ingestion.specs import protocol
 from ingestion.specs.column_ids import ColumnId, ColumnsRequest
 from tests.integration.test_supervisor_services import submit
-from tests.support.django_cast import Cast, spec_for
+from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.in_process import client_of
 from tests.support.publishes import make_source, request, send, start, too_many_columns
 
@@ -60,6 +61,20 @@ def test_datasources_have_each_their_own(cast: Cast) -> None:
     assert ids_of(cast.datasource.pk, ASKED).ids == IDS
     late = ColumnsRequest(columns=ASKED.columns[:1:-1])
     assert ids_of(other.pk, late).ids == [ColumnId(id=2), ColumnId(id=3, element=4)]
+
+
+@pytest.mark.parametrize("part", ["rows", "columns"])
+def test_pages_warn_of_columns_that_differ_only_by_case(cast: Cast, part: str) -> None:
+    viewer, page = browsing_as(cast, "viewer"), reverse(f"frontend:datasource-{part}", args=["flights"])
+    names = ["ID", "tags", "Ä", "ä", "Carrier"]  # of letters like Ä DuckDB knows the cases apart
+    ids_of(cast.datasource.pk, ASKED)
+    more = [protocol.Column(name=name, type="long") for name in names]
+    before = viewer.get(page)
+    assert (before.status_code, b"data-alike" in before.content) == (200, False)
+    ids_of(cast.datasource.pk, ColumnsRequest(columns=more))
+    assert alike(cast.datasource) == [["Carrier", "carrier"]]
+    found = viewer.get(page).content.decode()
+    assert "<code>Carrier</code> and <code>carrier</code>. Spark refuses them" in found
 
 
 def test_a_name_that_can_not_be_kept_changes_nothing(cast: Cast) -> None:
