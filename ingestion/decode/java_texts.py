@@ -14,6 +14,8 @@ from ingestion.decode.written_numbers import MARKED, Written, json_of, number_of
 
 # Numbers that Java writes in another way than JSON has them, and what holds others.
 _OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]|^[-+]?[NnIi]"
+# Numbers from 0.001 to 10,000,000, and nought: Java writes no exponent.
+_PLAIN = r"^-?([1-9][0-9]{0,6}\.[0-9]+|0\.(0{0,2}[1-9][0-9]*|0+))$"
 NO_JSON = r"^[-+]?[NnIi]"  # NaN, Infinity: DuckDB lets them pass
 # Of what is no JSON in a list or an object, as INF and nan, which DuckDB lets pass too, or is nested too deep.
 UNREADABLE = (ValueError, RecursionError)
@@ -24,6 +26,7 @@ _LONG_WHOLE = r"[0-9]{19}"
 def retold(texts: pa.Array, jsons: pa.Array) -> pa.Array:
     """``texts`` with Java's for those whose JSON text is a number with a fraction, an object or an array."""
     other = pc.match_substring_regex(jsons, _OTHER).fill_null(False)
+    other = pc.and_not(other, pc.match_substring_regex(jsons, _PLAIN).fill_null(False))
     if not pc.any(other).as_py():
         return texts
     held = [_text(json_text) for json_text in jsons.filter(other).to_pylist()]

@@ -317,7 +317,7 @@ class _Parts:
         fields, kept, beyond = self._discover(texts, fields, kept)
         counted = self._counted.by_metric(texts, fields.columns, made, times.ms, kept)
         if self._with_digits:
-            fields = replace(fields, columns=as_written(texts, fields.columns))
+            fields = replace(fields, columns=as_written(texts, fields.columns, self._maker.numbers))
         rows, faults = self._rows(fields, made, times.ms, kept, counted)
         return Decoded(
             rows=rows,

@@ -22,7 +22,7 @@ from ingestion.specs.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
 _WHOLE_DIGITS = r"^-?[0-9]{16,}$"
-_MAY_BE_ROUNDED = r"^-?[0-9][0-9.]{15,}(E0)?$"
+_MAY_BE_ROUNDED = r"^-?[0-9]{16,}$|^-?[0-9][0-9.]*E0$"
 _LEAST_TO_ROUND = 16  # characters
 
 
@@ -68,6 +68,13 @@ class RowMaker:
     def names(self) -> list[str]:
         """The fields that the named columns are made of."""
         return [*(d.name for d in self._dimensions), *(m.field for m in self._metrics if m.field is not None)]
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The fields that named columns of numbers alone are made of."""
+        kinds: list[tuple[str, str]] = [(d.name, d.type) for d in self._dimensions]
+        kinds += [(m.field, m.kind) for m in self._metrics if m.field is not None]
+        return frozenset(name for name, _ in kinds) - {name for name, kind in kinds if kind not in _NUMBERS}
 
     def make(self, fields: RowFields) -> Made:
         """The columns of these records' rows."""

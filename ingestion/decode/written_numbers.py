@@ -4,8 +4,8 @@ Formats that know decimals and floats of 32 bits (Avro, Protobuf, Parquet, ORC) 
 
 | in the record's text | what it is | as a text |
 |---|---|---|
-| ``12.50``, ``1234567890123456.78`` | a decimal: a double is not written so | as it stands |
-| ``12345678.5E0`` | a decimal that a double is written as, too | ``12345678.5`` |
+| ``12.50`` | a decimal between 0.001 and 10,000,000, in up to 15 characters | as it stands |
+| ``1234567890123456.78E0`` | any other decimal | ``1234567890123456.78`` |
 | ``0.10000000149011612e0`` | a float of 32 bits | ``0.1``: the shortest that gives it back, as in Java |
 | all others | a double, or a whole number | as Java writes it |
 
@@ -15,7 +15,8 @@ All of them are JSON. DuckDB reads doubles and writes these, so such numbers are
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -27,9 +28,12 @@ import pyarrow.compute as pc
 _DECIMAL, _SINGLE = "E0", "e0"
 _LEAST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
 _LEAST_LONG, _GREATEST_LONG = -(2**63), 2**63 - 1
+_LONG_DIGITS = 19
 _LONGEST_EXPONENT = 1_000
+_LONGEST_PLAIN, _SHORT = 15, 7  # characters; in the latter there are six digits, which a float of 32 bits holds
 # Only such texts may hold a number that no double is written as: the others are not looked at.
-_MAY_HOLD_ONE = r"[0-9][eE]0[,}\]]|\.[0-9]+0[,}\]]|[0-9][0-9.]{15,}"
+_MAY_HOLD_ONE = r"[0-9][eE]0[,}\]]|\.[0-9]+0[,}\]]"
+_A_NUMBER = r"(?P<token>-?[0-9][0-9.]*(?:[eE]0)?)[,}]"
 _MAY_BE_ONE = r"(?s)^([0-9]|[^\"].*[0-9])[.eE]"
 MARKED = r"[0-9][eE]0([,}\]]|$)"
 
@@ -57,22 +61,21 @@ class Written(float):
 def of_decimal(value: Decimal) -> Number:
     """All digits that it was written with."""
     if abs(int(value.as_tuple().exponent)) > _LONGEST_EXPONENT:
-        return Number(repr(float(value)))
+        return Number(json.dumps(float(value)))
     digits = format(value, "f")
     if "." not in digits:
         return Number(digits if _LEAST_LONG <= int(value) <= _GREATEST_LONG else digits + _DECIMAL)
-    read = number_of(digits)
-    return Number(
-        digits if isinstance(read, Written) or (repr(read) == digits and _is_plain(read)) else digits + _DECIMAL
-    )
+    return Number(digits if len(digits) <= _LONGEST_PLAIN and _is_plain(float(digits)) else digits + _DECIMAL)
 
 
 def of_single(value: float) -> Number:
-    """A float of 32 bits: the double that it is, marked where its own text is another one."""
-    plain = json.dumps(value)
-    if not np.isfinite(value) or (_is_plain(value) and single_text(value) == plain):
+    """A float of 32 bits: the double that it is, marked where its own text may be another one."""
+    if not math.isfinite(value):
+        return Number(json.dumps(value))
+    plain = repr(value)
+    if len(plain) <= _SHORT and _is_plain(value):
         return Number(plain)
-    return Number(format(Decimal(plain), "f") + _SINGLE)
+    return Number((plain if "e" not in plain else format(Decimal(plain), "f")) + _SINGLE)
 
 
 def number_of(token: str) -> float:
@@ -85,6 +88,20 @@ def number_of(token: str) -> float:
     doubles = repr(value)
     is_decimal = doubles != token and "e" not in token.lower() and "e" not in doubles
     return Written.of(token, token) if is_decimal else value
+
+
+def stored_json(text: str) -> Any:
+    """The value of a JSON text in a column, with a ``Number`` for each number that no double is written as."""
+    return json.loads(text, parse_float=_stored, parse_int=_stored_whole)
+
+
+def _stored(digits: str) -> float | Number:
+    value = float(digits)
+    return value if "e" in digits.lower() or repr(value) == digits else of_decimal(Decimal(digits))
+
+
+def _stored_whole(digits: str) -> int | Number:
+    return int(digits) if len(digits) < _LONG_DIGITS else of_decimal(Decimal(digits))
 
 
 def single_text(value: float) -> str:
@@ -117,31 +134,59 @@ def may_hold_one(texts: pa.Array) -> pa.Array:
     return pc.match_substring_regex(texts, _MAY_HOLD_ONE).fill_null(False)
 
 
-def as_written(texts: pa.Array, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """The fields of records' JSON texts, with the numbers in them as they stand there."""
+def as_written(texts: pa.Array, columns: Mapping[str, pa.Array], numbers: Collection[str]) -> dict[str, pa.Array]:
+    """The fields of records' JSON texts, with the numbers in them as they stand there.
+
+    ``numbers``: fields that become numbers alone, for which a float of 32 bits is what DuckDB writes.
+    """
     candidates = may_hold_one(texts)
     if not pc.any(candidates).as_py():
         return dict(columns)
-    records: dict[int, Any] = {}
-    return {name: _column(name, column, texts, candidates, records) for name, column in columns.items()}
+    records = _Records(texts)
+    marked = pc.and_(candidates, pc.match_substring(texts, _DECIMAL)) if numbers else candidates
+    return {
+        name: records.column(name, column, marked if name in numbers else candidates)
+        for name, column in columns.items()
+    }
 
 
-def _column(name: str, column: pa.Array, texts: pa.Array, candidates: pa.Array, records: dict[int, Any]) -> pa.Array:
-    found = pc.and_(candidates, pc.match_substring_regex(column, _MAY_BE_ONE).fill_null(False))
-    places = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
-    if not places:
-        return column
-    held = [_field(name, column[at].as_py(), _record(at, texts, records)) for at in places]
-    return pc.replace_with_mask(column, found, pa.array(held, pa.string()))
+class _Records:
+    """Records' JSON texts, each read when it is first needed."""
 
+    def __init__(self, texts: pa.Array) -> None:
+        self._texts = texts
+        self._flat = pc.equal(pc.count_substring(texts, "{"), 1).fill_null(False)
+        self._read: dict[int, Any] = {}
 
-def _record(at: int, texts: pa.Array, records: dict[int, Any]) -> Any:
-    if at not in records:
-        try:
-            records[at] = json.loads(texts[at].as_py(), parse_float=number_of, object_pairs_hook=_first)
-        except (ValueError, RecursionError):
-            records[at] = {}
-    return records[at]
+    def column(self, name: str, column: pa.Array, candidates: pa.Array) -> pa.Array:
+        """A field; of the candidates as it is written, where a number stands in it."""
+        found = pc.and_(candidates, pc.match_substring_regex(column, _MAY_BE_ONE)).fill_null(False)
+        single = pc.and_(found, pc.match_substring_regex(column, "^[-0-9]")).fill_null(False)
+        if "\\" not in name:
+            single = pc.and_(single, self._flat)
+            column = self._numbers(name, column, single)
+            found = pc.and_not(found, single)
+        places = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
+        if not places:
+            return column
+        held = [_field(name, column[at].as_py(), self._record(at)) for at in places]
+        return pc.replace_with_mask(column, found, pa.array(held, pa.string()))
+
+    def _numbers(self, name: str, column: pa.Array, there: pa.Array) -> pa.Array:
+        """Of records without another object in them the name stands before the number, and in no text."""
+        if not pc.any(there).as_py():
+            return column
+        pattern = rf"\Q{json.dumps(name, ensure_ascii=False)}\E:{_A_NUMBER}"
+        tokens = pc.struct_field(pc.extract_regex(self._texts.filter(there), pattern), "token")
+        return pc.replace_with_mask(column, there, pc.coalesce(tokens, column.filter(there)))
+
+    def _record(self, at: int) -> Any:
+        if at not in self._read:
+            try:
+                self._read[at] = json.loads(self._texts[at].as_py(), parse_float=number_of, object_pairs_hook=_first)
+            except (ValueError, RecursionError):
+                self._read[at] = {}
+        return self._read[at]
 
 
 def _field(name: str, otherwise: str, record: Any) -> str:

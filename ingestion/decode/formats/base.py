@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from ingestion.decode.payloads import emptiness
 from ingestion.decode.written_numbers import Number, of_decimal
 
 _SHOWN = 200
+_TOKEN = itemgetter(1)  # of a match
 _MARK = "\ufdd0"  # stands in no text: Unicode has it for a program's own use
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity)"')
 Texts = tuple[pa.Array, dict[int, str]]
@@ -121,6 +123,6 @@ def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
 
     def encoded(value: Any) -> str:
         text = encode(value)
-        return _MARKED.sub(r"\1", text) if _MARK in text else text
+        return _MARKED.sub(_TOKEN, text) if _MARK in text else text
 
     return encoded
