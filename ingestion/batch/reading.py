@@ -100,7 +100,8 @@ class Reader:
         self._inputs = inputs
         self._storage = storage
         self._careful = careful
-        self._with_digits = isinstance(spec.ioConfig.inputFormat, CONTAINERS)
+        source, written = spec.ioConfig.inputSource, spec.ioConfig.inputFormat
+        self._with_digits = isinstance(source, DruidInputSource) or isinstance(written, CONTAINERS)
         self._taken = TakenTimes(spec.dataSchema)
         self._metrics = {m.name for m in spec.dataSchema.metricsSpec}
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import itertools
-import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -14,6 +13,8 @@ import pyarrow.parquet as pq
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.lines import Line
+from ingestion.decode.formats.base import json_encoder
+from ingestion.decode.written_numbers import of_single, stored_json
 from ingestion.rows import JSON_TYPE, TIME
 from ingestion.segments import DamagedSegment, DeepStorage, verify
 from ingestion.segments.errors import storage_error
@@ -35,7 +36,7 @@ def rows_of(
     ``InputRefused`` if the schema reads a sketch as if it were a value.
     """
     verify(storage, segment)
-    number = 0
+    number, encode = 0, json_encoder()
     try:
         with storage.open(segment.path) as opened:
             file = pq.ParquetFile(opened)
@@ -44,8 +45,7 @@ def rows_of(
             for batch in file.iter_batches(_ROWS, use_threads=False):
                 for row, extents in zip(_plain(batch), _extents(batch, needed), strict=True):
                     if interval[0] <= row[TIME] < interval[1]:
-                        payload = json.dumps(row, ensure_ascii=False).encode()
-                        yield Line(f"{segment.path}, row", number, payload, extents)
+                        yield Line(f"{segment.path}, row", number, encode(row).encode(), extents)
                     number += 1
     except pa.ArrowException as error:
         raise DamagedSegment(f"{segment.path} can't be read as Parquet: {error}") from error
@@ -84,9 +84,11 @@ def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         if field.name == TIME:
             columns.append(column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist())
         elif field.type == JSON_TYPE:
-            columns.append([None if v is None else json.loads(v) for v in column.storage.to_pylist()])
+            columns.append([None if v is None else stored_json(v) for v in column.storage.to_pylist()])
         elif isinstance(field.type, SketchType):
             columns.append([None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()])
+        elif pa.types.is_float32(field.type):
+            columns.append([None if v is None else of_single(v) for v in column.to_pylist()])
         else:
             columns.append([v.isoformat() if isinstance(v, datetime) else v for v in column.to_pylist()])
     names = batch.schema.names

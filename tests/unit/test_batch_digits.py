@@ -7,6 +7,7 @@ import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import fastavro
 import pandas as pd
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from ingestion.specs.compaction import InputSegment
 from tests.support.batch_run import START_MS, Run, below, spec_of
 
 FORMS = {"parquet": {"type": "parquet"}, "orc": {"type": "orc"}, "avro": {"type": "avro_ocf"}}
@@ -189,3 +191,23 @@ def test_int96_times_are_milliseconds_of_any_year(tmp_path: Path, written: str) 
     by_time = {"timestampSpec": {"column": "at", "format": "millis"}, "dimensionsSpec": {"dimensions": ["t"]}}
     timed = Run(spec_of(below(tmp_path, "x.*"), FORMS["parquet"], schema=by_time), tmp_path).stored(tmp_path / "timed")
     assert timed["__time"].min() == pd.Timestamp(START_MS + 123, unit="ms", tz="UTC")
+
+
+def test_rows_of_segments_keep_their_digits_when_they_are_written_anew(tmp_path: Path) -> None:
+    long = pa.array([Decimal("12345678901234567890")], pa.decimal128(38, 0))
+    a_file(tmp_path, "parquet", {**PRICES, **SINGLES, "long": long, "d": pa.array([1e16])})
+    typed = [{"name": name, "type": "json"} for name in ("in", "map", "l", "m", "long")]
+    dimensions = ["price", "small", "list", {"name": "f", "type": "float"}, {"name": "d", "type": "double"}, *typed]
+    first = read(tmp_path, "parquet", dimensions)
+    wanted = row(first, tmp_path / "first")
+    files = first.written(tmp_path / "first")
+    kept = [InputSegment(id=uuid4(), **f.model_dump(include={"path", "rows", "size_bytes", "sha256"})) for f in files]
+    source = {"type": "druid", "dataSource": "w", "interval": "2025-01-01/P1D"}
+    again = {"timestampSpec": {"column": "__time", "format": "millis"}, "dimensionsSpec": {"dimensions": dimensions}}
+    run = Run(spec_of(source, None, schema=again), tmp_path, deep=tmp_path / "first", segments=kept)
+    assert row(run, tmp_path / "again") == wanted
+    assert (wanted["in"], wanted["long"]) == ('{"a":0.10,"l":[1234567890123456.78]}', "12345678901234567890")
+    as_texts = {**again, "dimensionsSpec": {"dimensions": ["f", "map"]}}
+    texts = Run(spec_of(source, None, schema=as_texts), tmp_path, deep=tmp_path / "first", segments=kept)
+    stored = row(texts, tmp_path / "texts")
+    assert (stored["f"], stored["map"]) == ("0.1", "{k=0.10}")
