@@ -164,6 +164,14 @@ def test_decimals_have_the_digits_that_were_written_not_those_of_the_schema() ->
     assert row(inline(narrow), payload, schema=schema_of(dimensions=["v"])) == {"v": "1234567.89"}
 
 
+def test_more_bytes_than_a_number_has_hold_up_nobody() -> None:
+    payloads = [written(one_field("bytes"), {"v": b"\x01" * size}) for size in (4_096, 1_000_000)]
+    columns = schema_of(dimensions=[{"name": "v", "type": "double"}])
+    found = decoded(inline(one_field(DECIMAL)), payloads, schema=columns)
+    assert found.rows.column("v").to_pylist() == [None, None]
+    assert found.processed_with_error == dict.fromkeys((0, 1), "field 'v' is not a number")
+
+
 def test_a_uuid_is_the_text_that_was_written() -> None:
     kind = {"type": "string", "logicalType": "uuid"}
     odd = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"

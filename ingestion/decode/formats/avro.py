@@ -34,6 +34,7 @@ from ingestion.specs.input_format import (
 
 _SINGLE = "float of 32 bits"
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_MOST_DECIMAL_BYTES = 4_096
 _VERSION = 1
 
 
@@ -97,8 +98,13 @@ def _prepared(schema: Any) -> Any:
     return kept
 
 
-def _decimal(unscaled: bytes, schema: Any, _: Any) -> Decimal:
-    """With all digits that were written, also more than the schema's precision; fastavro rounds these."""
+def _decimal(unscaled: bytes, schema: Any, _: Any) -> Decimal | bytes:
+    """With all digits that were written, also more than the schema's precision; fastavro rounds these.
+
+    More bytes than any number has stay bytes: their digits would take minutes.
+    """
+    if len(unscaled) > _MOST_DECIMAL_BYTES:
+        return unscaled
     number = Decimal(int.from_bytes(unscaled, signed=True))
     return number.scaleb(-int(schema.get("scale", 0)), _EXACT)
 
