@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+from decimal import Decimal
 from typing import Any
 
+import fastavro
 import pytest
 
 from ingestion.decode import DecodeError, Envelope
@@ -137,3 +140,19 @@ def test_around_another_format() -> None:
 def test_without_an_envelope_nothing_is_decoded() -> None:
     with pytest.raises(DecodeError, match="needs keys"):
         decoded(DOCUMENTED, [b"{}"])
+
+
+def test_a_value_s_decimals_and_floats_keep_their_digits() -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
+    fields = [{"name": "price", "type": price}, {"name": "f", "type": {"type": "array", "items": "float"}}]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {"price": Decimal("0.10"), "f": [0.1, 2.5]})
+    value = {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema}}
+    flat = {"fields": [{"type": "path", "name": "first", "expr": "$.f[0]"}]}
+    columns = schema_of(dimensions=["price", "f", "first", "kafka.key"])
+    for one_value in (value, {**value, "flattenSpec": flat}):
+        spec = {**DOCUMENTED, "valueFormat": one_value}
+        found = rows(decoded(spec, [out.getvalue()], envelope((b"7.50", 5, [])), schema=columns))
+        first = {"first": "0.1"} if "flattenSpec" in one_value else {}
+        assert found == [{"price": "0.10", "f": ["0.1", "2.5"], "kafka.key": "7.50", **first}]
