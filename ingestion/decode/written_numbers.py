@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -38,11 +37,13 @@ _MAY_BE_ONE = r"(?s)^([0-9]|[^\"].*[0-9])[.eE]"
 MARKED = r"[0-9][eE]0([,}\]]|$)"
 
 
-@dataclass(frozen=True)
 class Number:
     """A number that is written into a JSON text as ``token``. It is no float, so that encoders ask how."""
 
-    token: str
+    __slots__ = ("token",)  # there may be many in a record
+
+    def __init__(self, token: str) -> None:
+        self.token = token
 
 
 class Written(float):

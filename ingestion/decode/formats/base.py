@@ -106,13 +106,13 @@ def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
     """
 
     def other(value: Any) -> Any:
+        if isinstance(value, Number):
+            return _MARK + value.token  # in quotes for now: this encoder writes other numbers in one way alone
+        if isinstance(value, Decimal):
+            return _MARK + of_decimal(value).token
         if isinstance(value, bytes | bytearray | memoryview):
             raw = bytes(value)
             return raw.decode(errors="replace") if binary_as_string else b64encode(raw).decode()
-        if isinstance(value, Decimal):
-            value = of_decimal(value)
-        if isinstance(value, Number):
-            return _MARK + value.token  # in quotes for now: this encoder writes other numbers in one way alone
         if isinstance(value, UUID):
             return str(value)
         if isinstance(value, date):
