@@ -47,6 +47,7 @@ from ingestion.decode.formats import JSON, Access, Tools, reader_of
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.formats.flatten import in_place
 from ingestion.decode.metric_expressions import MetricExpressions
+from ingestion.decode.named_fields import undiscovered_fields
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
@@ -252,7 +253,8 @@ class _Parts:
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
         self._numbers = MetricExpressions(self._engine, schema.metricsSpec)
-        self._maker = RowMaker(self._engine, schema, self._numbers.fields)
+        hidden = undiscovered_fields(self._engine, schema, input_format).union(self._numbers.fields)
+        self._maker = RowMaker(self._engine, schema, hidden)
         self._transforms = Transforms(self._engine, schema.transformSpec)
         self._counted = CountedRecords(self._engine, schema)
         self._discovers = schema.dimensionsSpec.discovers
@@ -266,7 +268,7 @@ class _Parts:
                 *self._numbers.fields,
             ],
             self._discovers,
-            schema.undiscovered.union(self._numbers.fields).__contains__,
+            schema.undiscovered.union(hidden).__contains__,
             places,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)

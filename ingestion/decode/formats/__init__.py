@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingestion.decode.engine import Engine
+from ingestion.decode.expressions import BadExpression
 from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import Reader
 from ingestion.decode.formats.delimited import DelimitedReader
@@ -20,7 +21,9 @@ from ingestion.decode.formats.kafka import KafkaReader
 from ingestion.decode.formats.lines_reader import LinesReader
 from ingestion.decode.formats.regex_reader import RegexReader
 from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
+from ingestion.decode.named_fields import named_fields
 from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.flatten_spec import FlattenSpec
 from ingestion.specs.input_format import (
     AvroInputFormat,
     CsvInputFormat,
@@ -55,16 +58,17 @@ class Tools:
     engine: Engine
     access: Access = field(default_factory=Access)
     names: frozenset[str] = field(default_factory=frozenset)  # every name that the dataSchema mentions
+    schema: DataSchema | None = None  # what records are read for; None: for their first field, as keys are
 
     @classmethod
     def of(cls, engine: Engine, schema: DataSchema, access: Access) -> Tools:
-        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))))
+        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))), schema)
 
 
 def reader_of(spec: InputFormat, tools: Tools) -> Reader:
     """The reader of a format. Raises ``UnusableSchema``."""
     if isinstance(spec, KafkaInputFormat):
-        key = None if spec.keyFormat is None else reader_of(spec.keyFormat, tools)
+        key = None if spec.keyFormat is None else reader_of(spec.keyFormat, replace(tools, schema=None))
         return KafkaReader(spec, tools.engine, reader_of(spec.valueFormat, tools), key)
     if isinstance(spec, CsvInputFormat | DelimitedInputFormat):
         return DelimitedReader(spec, tools.engine)
@@ -73,7 +77,23 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
     if isinstance(spec, LinesInputFormat):
         return LinesReader()
     reader = _nesting_reader(spec, tools)
-    return reader if spec.flattenSpec is None else FlatteningReader(reader, tools.engine, spec.flattenSpec)
+    if spec.flattenSpec is None:
+        return reader
+    return FlatteningReader(reader, tools.engine, spec.flattenSpec, _own_fields(spec, spec.flattenSpec, tools))
+
+
+def _own_fields(spec: InputFormat, flatten: FlattenSpec, tools: Tools) -> frozenset[str] | None:
+    """Which of a record's own fields stay beside the flattened ones; None: all."""
+    if flatten.useFieldDiscovery:
+        return None
+    if tools.schema is None:
+        return frozenset()
+    if not tools.schema.dimensionsSpec.discovers:
+        return None  # only what is named is read
+    try:
+        return frozenset(named_fields(tools.engine, tools.schema, spec, timed=True))
+    except BadExpression:
+        return frozenset()  # the decoder says what is wrong
 
 
 def _nesting_reader(
