@@ -6,8 +6,9 @@ What is a record of JSON, and what is done with the odd ones:
   DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload at all is a
   tombstone, save in the format ``kafka``.
 - A byte order mark is dropped. A record with a trailing comma is unparseable, unless the input format allows it.
-- NaN and Infinity, which are not JSON but are widely written, are read and become null in a column, and so does what
-  is beyond a double in a numeric one; the record is processed with an error.
+- A record with NaN or Infinity, which are not JSON, is unparseable, read or not, unless the input format allows them:
+  then they become null in a column, as does what is beyond a double in a numeric one, and the record is processed with
+  an error.
 - Of a field that stands twice in a record the first counts (in Druid the last): to look for one costs a tenth of all
   decoding. Where fields are discovered it costs nothing, and such a record is unparseable.
 - Names that differ only by case are different fields.

@@ -110,6 +110,13 @@ def test_nanoseconds_of_parquet_stay_so_and_the_format_nano_reads_them(tmp_path:
     assert row["__time"] == pd.Timestamp(NOON_MS, unit="ms", tz="UTC")
 
 
+def test_a_nan_of_a_file_costs_no_row(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": [NOON_MS], "x": [float("nan")], "page": ["a"]}), tmp_path / "x.parquet")
+    row = one(tmp_path, PARQUET, **columns("page", "x"))
+    assert row.pop("__time") == pd.Timestamp(NOON_MS, unit="ms", tz="UTC")
+    assert row == {"page": "a"}
+
+
 def test_a_row_of_orc_means_what_druid_takes_it_for(tmp_path: Path) -> None:
     orc.write_table(wide(pa.timestamp("us"), pa.date32()), str(tmp_path / "x.orc"))
     row = one(tmp_path, ORC | NESTED, **WANTED)

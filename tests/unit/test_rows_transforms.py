@@ -17,7 +17,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression, parsed
 from ingestion.specs import DataSchema
-from tests.support.decoders import decoder_of
+from tests.support.decoders import ANY_NUMBER, decoder_of
 
 
 def schema_of(
@@ -169,7 +169,7 @@ def test_a_number_that_no_double_holds_fails(number: str, expected: int | None, 
     transform = {"type": "expression", "name": "made", "expression": "a", "language": language}
     spec = {"dimensionsSpec": {"dimensions": [{"name": "made", "type": "long"}]}, "timestampSpec": {"column": "t"}}
     made_so = {"dataSource": "d", **spec, "transformSpec": {"transforms": [transform]}}
-    decoder = JsonDecoder(DataSchema.model_validate(made_so))
+    decoder = JsonDecoder(DataSchema.model_validate(made_so), input_format=ANY_NUMBER)
     decoded = decoder.decode([f'{{"t":0,"a":{number}}}'.encode(), b'{"t":0,"a":1.5}'], MessageWindow())
     decoder.close()
     assert decoded.rows.column("made").to_pylist() == [expected, 1]
