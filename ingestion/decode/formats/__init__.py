@@ -20,7 +20,13 @@ from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.decode.formats.kafka import KafkaReader
 from ingestion.decode.formats.lines_reader import LinesReader
 from ingestion.decode.formats.regex_reader import RegexReader
-from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
+from ingestion.decode.formats.registry import (
+    OpenRegistry,
+    RegisteredSchema,
+    Registry,
+    SchemaRefused,
+    UnknownSchema,
+)
 from ingestion.decode.named_fields import named_fields
 from ingestion.specs import DataSchema, InputFormat
 from ingestion.specs.flatten_spec import FlattenSpec
@@ -43,6 +49,7 @@ __all__ = [
     "Reader",
     "RegisteredSchema",
     "Registry",
+    "SchemaRefused",
     "Tools",
     "UnknownSchema",
     "reader_of",
