@@ -352,3 +352,21 @@ def test_no_values_fail_a_batch(text: str, records: list[dict[str, Any]]) -> Non
     decoded = decoded_with(schema_of({"made": text}, expression("made IS NOT NULL OR true")), *records)
     assert not decoded.unparseable
     assert len(decoded.rows) == len(records)
+
+
+@pytest.mark.parametrize(
+    ("written", "values", "expected"),
+    [
+        ("fold((x, acc) -> x + acc, a, 0)", ["30"], "30"),
+        ("fold((x, acc) -> x + acc, a, 0.0)", [30], "30.0"),
+        ("fold((x, acc) -> x, a, '')", [1, 2], "2"),
+        ("fold((x, acc) -> x + acc, a, 0)", [1.5, 1.5], "2"),
+        ("cartesian_fold((x, y, acc) -> x * y + acc, a, a, 0)", [1.5], "2"),
+    ],
+)
+def test_what_is_folded_is_of_the_first_values_type(written: str, values: list[Any], expected: str) -> None:
+    """As in Druid, where what comes of each call is taken for the accumulator's type."""
+    transform = {"type": "expression", "name": "made", "expression": written}
+    spec = {"dimensionsSpec": {"dimensions": ["made"]}, "timestampSpec": {"column": "t"}}
+    schema = DataSchema.model_validate({"dataSource": "d", **spec, "transformSpec": {"transforms": [transform]}})
+    assert decoded_with(schema, {"a": values}).rows.column("made").to_pylist() == [expected]
