@@ -1,23 +1,29 @@
 """``avro_stream``: Avro datums, read by fastavro.
 
 As in Druid, logical types are left aside and the value beneath is taken (a ``timestamp-millis`` is a long, for the
-timestampSpec to read), except decimals, which are numbers, and UUIDs, which are texts. Bytes and fixed are base64.
+timestampSpec to read), except decimals, which are numbers. Bytes and fixed are base64.
+
+What Java's library lets pass in a schema to read with is read: defaults of another type, since nobody needs a writer's
+defaults; decimals without a precision, or with a wrong one, which are bytes then; a union of records at the top.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Sequence
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, BinaryIO
 
 import fastavro
+import fastavro.read
 from fastavro.schema import parse_schema
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.avro_unions import by_type
+from ingestion.decode.formats.avro_unions import by_type, record_by_type
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
@@ -28,8 +34,11 @@ from ingestion.specs.input_format import (
     AvroMultipleDecoder,
 )
 
-_KEPT_LOGICAL = ("decimal", "uuid")
 _VERSION = 1
+_DECIMAL = "exact-decimal"  # fastavro's own rounds to the precision, which Java does not
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_RECORDS = ("record", "error")
+_TOP = "v"  # a record of this one field is written as its value alone: so fastavro reads a union
 
 
 class AvroSchema:
@@ -40,16 +49,26 @@ class AvroSchema:
     ) -> None:
         named: dict[str, Any] = {}
         for reference in references:
-            parse_schema(without_logical(reference), named)
-        self._written = parse_schema(without_logical(schema), named)
+            parse_schema(_of_writer(reference), named)
+        self._wrapped = not isinstance(schema, dict) or isinstance(seen_as, list)
+        self._written = self._parsed(_of_writer(schema), named)
         self._seen_as = None
         if seen_as is not None:
             named = {}
-            self._seen_as = parse_schema(without_logical(seen_as), named)
+            self._seen_as = self._parsed(without_logical(seen_as), named)
         told = self._written if self._seen_as is None else self._seen_as
-        if not isinstance(told, dict) or told.get("type") not in ("record", "error"):
-            raise ValueError("the schema must be a record's")
-        self._expand = by_type(told, named) if unions_by_type else None
+        told = told["fields"][0]["type"] if self._wrapped else told
+        members = told if isinstance(told, list) else [told]
+        if not all(_is_record(m, named) for m in members if m != "null"):
+            raise ValueError("the schema must be a record's, or a union of records")
+        self._expand = None
+        if unions_by_type:
+            self._expand = record_by_type(members, named) if self._wrapped else by_type(told, named)
+
+    def _parsed(self, schema: Any, named: dict[str, Any]) -> Any:
+        if self._wrapped:
+            schema = {"type": "record", "name": "headgate.Top", "fields": [{"name": _TOP, "type": schema}]}
+        return parse_schema(schema, named)
 
     def read(self, payload: bytes, start: int) -> Any:
         """The record that begins at ``start``, as values that JSON has, and bytes, decimals and UUIDs."""
@@ -67,20 +86,56 @@ class AvroSchema:
     def next_of(self, stream: BinaryIO) -> Any:
         """The record that begins here, likewise. Raises what fastavro does, which is anything."""
         named = self._expand is not None
-        record = fastavro.schemaless_reader(stream, self._written, self._seen_as, return_named_type=named)
+        record: Any = fastavro.schemaless_reader(stream, self._written, self._seen_as, return_named_type=named)
+        if self._wrapped:
+            record = record[_TOP]
+            if record is None:
+                raise BadRecord("no record, but null")
         return record if self._expand is None else self._expand(record)
 
 
-def without_logical(schema: Any) -> Any:
+def _is_record(member: Any, named: dict[str, Any]) -> bool:
+    known = named.get(member) if isinstance(member, str) else member
+    return isinstance(known, dict) and known.get("type") in _RECORDS
+
+
+def _of_writer(schema: Any) -> Any:
+    """Likewise, and without defaults: values are as they were written."""
+    return without_logical(schema, defaults=False)
+
+
+def without_logical(schema: Any, defaults: bool = True) -> Any:
     """The schema without the logical types that are left aside."""
     if isinstance(schema, list):
-        return [without_logical(s) for s in schema]
+        return [without_logical(s, defaults) for s in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {k: v if k == "default" else without_logical(v) for k, v in schema.items()}
-    if isinstance(kept.get("logicalType"), str) and kept["logicalType"] not in _KEPT_LOGICAL:
-        del kept["logicalType"]
-    return kept
+    kept = {
+        k: v if k == "default" else without_logical(v, defaults)
+        for k, v in schema.items()
+        if k != "logicalType" and (defaults or k != "default")
+    }
+    return kept | {"logicalType": _DECIMAL} if _is_decimal(schema) else kept
+
+
+def _is_decimal(schema: dict[str, Any]) -> bool:
+    """As Java's library judges, which takes what is no good for the type beneath."""
+    precision, scale, size = schema.get("precision"), schema.get("scale", 0), schema.get("size")
+    if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
+        return False
+    if schema.get("type") == "fixed" and type(size) is int:
+        most = math.floor(math.log10(2) * (8 * size - 1))
+    else:
+        most = 2**31 - 1 if schema.get("type") == "bytes" else 0
+    return 0 < precision <= most and 0 <= scale <= precision
+
+
+def _exact(data: bytes, written: Any = None, seen_as: Any = None) -> Decimal:
+    unscaled = Decimal(int.from_bytes(data, signed=True))
+    return _EXACT.scaleb(unscaled, -written.get("scale", 0))
+
+
+fastavro.read.LOGICAL_READERS.update({f"bytes-{_DECIMAL}": _exact, f"fixed-{_DECIMAL}": _exact})
 
 
 class AvroReader:
@@ -112,10 +167,10 @@ def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "AVRO", parse))
 
 
-def checked_schema(schema: Any, unions_by_type: bool = False) -> AvroSchema:
-    """Ready to read with. Raises ``UnusableSchema``."""
+def checked_schema(schema: Any, unions_by_type: bool = False, *, of_reader: bool = False) -> AvroSchema:
+    """Ready to read with; ``of_reader``: by which others' records are seen. Raises ``UnusableSchema``."""
     try:
-        return AvroSchema(schema, unions_by_type)
+        return AvroSchema(schema, unions_by_type, seen_as=schema if of_reader else None)
     except Exception as error:  # fastavro meets an odd schema with any error at all
         raise UnusableSchema(f"the Avro schema can't be used: {type(error).__name__}: {error}") from error
 
