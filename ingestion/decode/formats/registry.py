@@ -55,7 +55,13 @@ def split_head(payload: bytes) -> tuple[int, int]:
         raise BadRecord(f"shorter than the {HEAD_BYTES} bytes that name its schema")
     if payload[0] != 0:
         raise BadRecord(f"not in the schema registry's wire format: it begins with byte {payload[0]}, not 0")
-    return int.from_bytes(payload[1:HEAD_BYTES]), HEAD_BYTES
+    schema_id = int.from_bytes(payload[1:HEAD_BYTES])
+    if not schema_id:
+        raise BadRecord(
+            "its schema's number is 0, which no registry gives. Apicurio's serializers write numbers of eight bytes, "
+            "unless their option for Confluent's ids is on: turn it on"
+        )
+    return schema_id, HEAD_BYTES
 
 
 class RegistrySchemas(Generic[Parsed]):
