@@ -128,7 +128,7 @@ def test_bad_values_and_bad_keys() -> None:
 
 @pytest.mark.parametrize("value", [b"42", b"[1,2]", b"null", b" true ", b'"text"'])
 def test_a_value_that_is_no_object_leaves_kafkas_own_fields(value: bytes) -> None:
-    """As Druid's tasks read it; its sampler calls it unparseable."""
+    """Druid's tasks read it so; its sampler calls it unparseable."""
     own = {"kafka.timestamp": 5, "kafka.topic": "wiki-edits", "kafka.key": "k", "kafka.header.h": "v"}
     assert one(DOCUMENTED, value, b"k", ("h", b"v")) == own
     flattened = {"type": "json", "flattenSpec": {"fields": [{"type": "path", "name": "v", "expr": "$.a"}]}}

@@ -104,7 +104,7 @@ NUMBERS: list[dict[str, Any]] = [
 def test_a_json_number_is_compared_as_a_number_with_a_text(
     condition: dict[str, Any], expected: list[int], transforms: dict[str, str]
 ) -> None:
-    """As Druid's filters do for each row's own value; in a list numbers are texts."""
+    """Druid's filters do so for each row's own value; in a list numbers are texts."""
     named = {"column" if condition["type"] in ("equals", "inType") else "dimension": "a"}
     assert kept(condition | named, *NUMBERS, **transforms) == expected
     none = {"type": "not", "field": condition | named}

@@ -365,7 +365,7 @@ def test_no_values_fail_a_batch(text: str, records: list[dict[str, Any]]) -> Non
     ],
 )
 def test_what_is_folded_is_of_the_first_values_type(written: str, values: list[Any], expected: str) -> None:
-    """As in Druid, where what comes of each call is taken for the accumulator's type."""
+    """Druid takes what comes of each call for the accumulator's type."""
     transform = {"type": "expression", "name": "made", "expression": written}
     spec = {"dimensionsSpec": {"dimensions": ["made"]}, "timestampSpec": {"column": "t"}}
     schema = DataSchema.model_validate({"dataSource": "d", **spec, "transformSpec": {"transforms": [transform]}})

@@ -98,7 +98,7 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
 
 
 def _read(task: Task, totals: Totals) -> dict[str, int]:
-    """As Druid counts: also what a failed task had read and not published."""
+    """The counts of what was published, and of what a failed task had read and not published, as Druid counts."""
     return {name: getattr(totals, name) + task.given_up.get(name, 0) for name in IN_DRUID}
 
 

@@ -100,7 +100,7 @@ def _is_record(member: Any, named: dict[str, Any]) -> bool:
 
 
 def _of_writer(schema: Any) -> Any:
-    """Likewise, and without defaults: values are as they were written."""
+    """A writer's schema without those logical types, and without defaults, which nobody needs to read."""
     return without_logical(schema, defaults=False)
 
 
@@ -119,7 +119,7 @@ def without_logical(schema: Any, defaults: bool = True) -> Any:
 
 
 def _is_decimal(schema: dict[str, Any]) -> bool:
-    """As Java's library judges, which takes what is no good for the type beneath."""
+    """Whether Java's library takes it for a decimal, and not for the type beneath."""
     precision, scale, size = schema.get("precision"), schema.get("scale", 0), schema.get("size")
     if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
         return False
