@@ -180,6 +180,7 @@ def test_a_registry_that_is_away_pauses_and_marks_nothing(run_indexer: Any, tmp_
 def test_a_schema_that_the_registry_refuses_stops_the_source_for_a_while_only(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 20 of the failure matrix: its records go to quarantine then."""
     monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.5)
     with running() as registry:
         registry.schemas[1] = {"schema": json.dumps(AVRO)}
