@@ -11,6 +11,7 @@ IngestionError
 │   ├── TooWide              records to be decoded, and kept, in smaller parts
 │   ├── DecoderBroken        not even a good record is decoded
 │   └── RegistryUnreachable  ask again: the breaker does; with ``permanent`` not for ever
+│       └── SchemaRefused    it refuses one schema, and answers else: the schema's records are bad after a while
 ├── SegmentError             rows can't be written or read                          ingestion.segments
 │   ├── DamagedSegment       a file is not what was written
 │   ├── LacksExtents *       its rows do not say what makes a record the first or last

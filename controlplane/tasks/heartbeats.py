@@ -71,8 +71,10 @@ def end(task: Task, request: EndRequest) -> None:
     """The application's last word."""
     with transaction.atomic():
         _keep_indexers(task, request.indexers)
-        if request.unread and task.is_batch:
-            Task.objects.active().filter(pk=task.pk).update(unread=[one.model_dump() for one in request.unread])
+        if request.unread or request.given_up.polled:
+            given_up = request.given_up.model_dump(exclude_defaults=True)
+            unread = [one.model_dump() for one in request.unread]
+            Task.objects.active().filter(pk=task.pk).update(unread=unread, given_up=given_up)
         if request.interrupted and not request.error:
             won = interrupt_task(task, message="Stopped with the stack or its machine, in order.")
         else:

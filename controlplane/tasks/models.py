@@ -140,11 +140,13 @@ class Task(models.Model):
     # Kafka had no such topic when it was first asked: all that comes into it is newer than the reader.
     topic_missed = models.BooleanField(default=False, db_default=False)
     # Of a batch task: how many parts the phase has that it is in, and how many are done; of one of segments: how many
-    # merges, or files to delete. And of a batch task's records that could not be read, or have a faulty field, the
-    # first (``ingestion.specs.protocol.UnreadRecord``).
+    # merges, or files to delete. And of records that could not be read, or have a faulty field, the first of a batch
+    # task, and of those that a failed task had read and not published (``ingestion.specs.protocol.UnreadRecord``); how
+    # many these were, as ``Counters``, without zeros.
     parts = models.IntegerField(default=0, db_default=0)
     parts_done = models.IntegerField(default=0, db_default=0)
     unread = models.JSONField(default=list, db_default=[])
+    given_up = models.JSONField(default=dict, db_default={})
     quarantined_noted = models.BigIntegerField(default=0, db_default=0)  # as many records are in events
 
     objects = TaskQuerySet.as_manager()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
 import fastavro
@@ -14,21 +15,45 @@ from ingestion.decode.formats.avro import AvroSchema
 from ingestion.specs.file_format import AvroFileInputFormat
 
 _CHECKSUM_BYTES = 4
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_HEADER = {
+    "type": "record",
+    "name": "Header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": len(_MAGIC)}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}},
+    ],
+}
 _MOST_BLOCK_BYTES = 1 << 30
 
 
 def records_of(stream: BinaryIO, written: AvroFileInputFormat) -> Iterator[Any]:
     """Each read by an ``AvroSchema``. A text that is not UTF-8 has halves of surrogate pairs (``surrogateescape``).
 
-    Raises whatever fastavro meets an odd file with.
+    ``stream`` is seekable. Raises whatever fastavro meets an odd file with.
     """
-    schema: AvroSchema | None = None
-    for block in fastavro.block_reader(stream):
-        if schema is None:
-            schema = AvroSchema(block.writer_schema, written.extractUnionsByType, seen_as=written.avro_schema)
-        content: BinaryIO = block.bytes_  # type: ignore[attr-defined]  # its stubs lack it
-        for _ in range(block.num_records):
+    header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
+    if header["magic"] != _MAGIC:
+        raise ValueError("no Avro container file")
+    writers = json.loads(header["meta"]["avro.schema"])
+    schema = AvroSchema(writers, written.extractUnionsByType, seen_as=written.avro_schema)
+    unpack = fastavro.read.BLOCK_READERS[header["meta"].get("avro.codec", b"null").decode()]
+    for count, content in _blocks(stream, unpack, header["sync"]):
+        for _ in range(count):
             yield schema.next_of(content, "surrogateescape")
+
+
+def _blocks(stream: BinaryIO, unpack: Callable[[BinaryIO], BinaryIO], sync: bytes) -> Iterator[tuple[int, BinaryIO]]:
+    """How many records each holds, and they. Not fastavro's, which is stricter than Java with the writer's schema."""
+    while stream.read(1):
+        stream.seek(-1, io.SEEK_CUR)
+        count = cast("int", fastavro.schemaless_reader(stream, "long", None))
+        content = unpack(stream)
+        if stream.read(_SYNC_BYTES) != sync:
+            raise ValueError("a block does not end where it should")
+        yield count, content
 
 
 def _packed(stream: BinaryIO) -> bytes:

@@ -23,6 +23,8 @@ from ingestion.decode.druid_values import (
     Value,
     array_of,
     as_array,
+    cast,
+    kind_of,
     of_json,
     truth,
     unwrapped,
@@ -332,12 +334,16 @@ def _all(call: Applied, lists: list[Value]) -> Value:
 
 
 def _folded(call: Applied, lists: list[Value]) -> Value:
+    """What comes of it is of the first value's type, after each call, as in Druid."""
     *others, found = lists
     every = [_values(v) for v in others]
     if any(v is None for v in every):
         return None
+    kind = None if isinstance(found, Array | Nested) else kind_of(found)
     for values in product(*(v for v in every if v is not None)):
         found = call((*values, found))
+        if kind is not None and found is not None:
+            found = cast(found, kind)
         if isinstance(found, str):
             bounded(len(found))
     return found

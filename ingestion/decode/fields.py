@@ -49,7 +49,6 @@ class Places:
     """Where in a record DuckDB finds fields that are not read by their names. Such a field is null, never missing."""
 
     named: Mapping[str, str] = field(default_factory=dict)  # name → a path as an SQL literal
-    others: bool = True  # whether all other fields are those of their names; else there are none
 
 
 BY_NAME = Places()
@@ -212,7 +211,7 @@ def validity(array: pa.Array) -> Mask:
 
 def _query(names: list[str], counts: bool, places: Places, check: bool) -> str:
     opens = r"""CASE WHEN starts_with(j, '{') THEN TRUE ELSE starts_with(ltrim(j, E' \t\r\n'), '{') END"""
-    paths = {name: places.named.get(name) or pointer(name) for name in names if places.others or name in places.named}
+    paths = {name: places.named.get(name) or pointer(name) for name in names}
     numbers = {name: number for number, name in enumerate(paths, 1)}
     columns = ["is_object", *(f"{_value(name, numbers, places)} AS c{i}" for i, name in enumerate(names))]
     inner = [f"coalesce({opens}, FALSE) AS is_object", f"json_extract(j, [{', '.join(paths.values())}]) AS l"]
@@ -224,7 +223,5 @@ def _query(names: list[str], counts: bool, places: Places, check: bool) -> str:
 
 
 def _value(name: str, numbers: Mapping[str, int], places: Places) -> str:
-    if name not in numbers:
-        return "NULL::VARCHAR"
     found = f"l[{numbers[name]}]::VARCHAR"
     return f"CASE WHEN is_object THEN coalesce({found}, 'null') END" if name in places.named else found

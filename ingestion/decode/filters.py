@@ -4,7 +4,8 @@
 The meaning is that of Druid 33. Of null a filter that compares says nothing, so that neither it nor its ``not``
 matches; ``bound`` and ``null`` say something always. A field is missing or null alike. A list matches where one of its
 values does; a null in it is the text ``null``. Values are compared as text, a number in its shortest form: 1.50 is 1.5;
-objects as their JSON text. ``__time`` is the row's time in milliseconds.
+objects as their JSON text. ``selector``, ``in`` and ``equals`` compare a number of a record's as a number, also with a
+text that is one: 2.0 is ``"2"``. ``__time`` is the row's time in milliseconds.
 
 - ``bound`` sorts null below everything: without ``lower`` it matches null. With ``ordering: numeric`` what is no
   number sorts below all numbers, as in Druid.
@@ -16,7 +17,9 @@ The filter's values are columns of a one-row table, bound as parameters: none is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -56,6 +59,9 @@ from ingestion.specs.filters import (
 
 _numbers = count()
 _EXACT_DOUBLE = 2**53
+_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?)([fFdD]?)", re.ASCII)
+_LONGEST_NUMBER = 400
+Says = Callable[[str], str]
 
 
 class FilterRunner:
@@ -95,6 +101,7 @@ class _Compiler:
         self._types: list[str] = []
         self.expressions: dict[str, ExpressionFilter | LeafFilter] = {}
         self.lists = False  # whether fields may be lists
+        self._by_kind = False  # whether a field's kind of JSON value is asked for
 
     @property
     def fields(self) -> list[str]:
@@ -116,6 +123,8 @@ class _Compiler:
             return "SELECT ms FROM candidates"
         paths = ", ".join(pointer(name) for name in self._fields)
         texts = f"json_extract_string(j, [{paths}]) AS f"
+        if self._by_kind:
+            texts += f", json_type(j, [{paths}]) AS k"
         if not lists:
             return f"SELECT {texts}, ms FROM candidates"
         values = "CASE WHEN json_type(x) = 'ARRAY' THEN CASE WHEN json_array_length(x) > 0 THEN " + (
@@ -123,13 +132,14 @@ class _Compiler:
         )
         return f"SELECT {texts}, [{values} for x in json_extract(j, [{paths}])] AS l, ms FROM candidates"
 
-    def _of_any(self, name: str, says: Callable[[str], str]) -> str:
+    def _of_any(self, name: str, says: Says, says_in_list: Says | None = None) -> str:
         """What ``says`` of the field's value; of a list whether it says so of one of its values."""
         field = self._field(name)
         if not self.lists or name == TIME:
             return says(field)
         values = field.replace("r.f", "r.l")
-        return f"CASE WHEN {values} IS NULL THEN {says(field)} ELSE list_bool_or([{says('v')} for v in {values}]) END"
+        said = (says_in_list or says)("v")
+        return f"CASE WHEN {values} IS NULL THEN {says(field)} ELSE list_bool_or([{said} for v in {values}]) END"
 
     def _field(self, name: str) -> str:
         if name == TIME:
@@ -161,8 +171,30 @@ class _Compiler:
         return self._of_any(name, lambda field: f"{field} IS NULL")
 
     def _same_text(self, name: str, value: Scalar) -> str:
-        wanted = self._argument(self._text(value))
-        return self._of_any(name, lambda field: f"{field} = {wanted}")
+        return self._of_any(name, *self._among(name, [value]))
+
+    def _among(self, name: str, values: Sequence[Scalar]) -> tuple[Says, Says]:
+        """Whether a field is one of the values; and whether something in a list is, where numbers are texts."""
+        written = [self._text(v) for v in values]
+        texts = self._argument(written, "VARCHAR[]")
+        doubles, longs = _as_doubles(written), _as_longs(written)
+
+        def as_text(field: str) -> str:
+            return f"list_contains({texts}, {field})"
+
+        if not doubles:
+            return as_text, as_text
+        kind = self._kind(name)
+        in_doubles = f"list_contains({self._argument(doubles, 'DOUBLE[]')}, TRY_CAST({{0}} AS DOUBLE))"
+        in_longs = f"list_contains({self._argument(longs, 'HUGEINT[]')}, TRY_CAST({{0}} AS HUGEINT))"
+        whole = f"{kind} IN ('BIGINT', 'UBIGINT')"
+        either = f"CASE WHEN {kind} = 'DOUBLE' THEN {in_doubles} WHEN {whole} THEN {in_longs} ELSE {as_text('{0}')} END"
+        return either.format, as_text
+
+    def _kind(self, name: str) -> str:
+        """Which kind of JSON value a field is."""
+        self._by_kind |= name != TIME
+        return "'BIGINT'" if name == TIME else self._field(name).replace("r.f", "r.k")
 
     def _equals(self, condition: EqualsFilter) -> str:
         return self._equal(condition.column, condition.matchValue, (condition.matchValueType or "").upper())
@@ -186,19 +218,21 @@ class _Compiler:
         return self._is_null(condition.column)
 
     def _in(self, condition: InFilter) -> str:
-        texts = self._argument([self._text(v) for v in condition.values if v is not None], "VARCHAR[]")
         null = "{0} IS NULL OR " if None in condition.values else ""
-        return self._of_any(condition.dimension, lambda field: f"({null.format(field)}list_contains({texts}, {field}))")
+        known = self._among(condition.dimension, [v for v in condition.values if v is not None])
+        says, says_in_list = ((lambda field, k=k: f"({null.format(field)}{k(field)})") for k in known)
+        return self._of_any(condition.dimension, says, says_in_list)
 
     def _in_type(self, condition: InTypeFilter) -> str:
         values = [v for v in condition.values if v is not None]
         null = "WHEN {0} IS NULL THEN TRUE " if None in condition.values else ""
         if condition.matchValueType == "STRING":
-            known = f"list_contains({self._argument([self._text(v) for v in values], 'VARCHAR[]')}, {{0}})"
+            known = self._among(condition.column, values)
         else:
-            known = f"coalesce(list_contains({self._argument(values, 'DOUBLE[]')}, {self._number('{0}')}), FALSE)"
-        says = f"CASE {null}WHEN {{0}} IS NOT NULL THEN {known} END"
-        return self._of_any(condition.column, says.format)
+            among = f"coalesce(list_contains({self._argument(values, 'DOUBLE[]')}, {self._number('{0}')}), FALSE)"
+            known = among.format, among.format
+        says = f"CASE {null}WHEN {{0}} IS NOT NULL THEN {{1}} END"
+        return self._of_any(condition.column, *((lambda field, k=k: says.format(field, k(field))) for k in known))
 
     def _like(self, condition: LikeFilter) -> str:
         pattern = self._argument(_pattern(condition.pattern, condition.escape))
@@ -298,6 +332,19 @@ def _pattern(pattern: str, escape: str | None) -> str:
         out.append("\\" + char if char == "\\" or (taken and char in "%_") else char)
         taken = False
     return "".join(out)
+
+
+def _as_doubles(texts: Sequence[str]) -> list[float]:
+    """The numbers among the texts, as Java reads a double."""
+    found = (_NUMBER.fullmatch(text) for text in texts if len(text) <= _LONGEST_NUMBER)
+    return [float(match[1]) for match in found if match]
+
+
+def _as_longs(texts: Sequence[str]) -> list[int]:
+    """The whole numbers of 64 bits among the texts, also those written as 2.0."""
+    found = (_NUMBER.fullmatch(text) for text in texts if len(text) <= _LONGEST_NUMBER)
+    numbers = (Decimal(match[1]) for match in found if match and not match[2])
+    return [int(n) for n in numbers if -(2**63) <= n < 2**63 and n == n.to_integral_value()]
 
 
 def _as_number(value: Scalar) -> float | None:

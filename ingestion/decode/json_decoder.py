@@ -6,8 +6,9 @@ What is a record of JSON, and what is done with the odd ones:
   DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload at all is a
   tombstone, save in the format ``kafka``.
 - A byte order mark is dropped. A record with a trailing comma is unparseable, unless the input format allows it.
-- NaN and Infinity, which are not JSON but are widely written, are read and become null in a column, and so does what
-  is beyond a double in a numeric one; the record is processed with an error.
+- A record with NaN or Infinity, which are not JSON, is unparseable, read or not, unless the input format allows them:
+  then they become null in a column, as does what is beyond a double in a numeric one, and the record is processed with
+  an error.
 - Of a field that stands twice in a record the first counts (in Druid the last): to look for one costs a tenth of all
   decoding. Where fields are discovered it costs nothing, and such a record is unparseable.
 - Names that differ only by case are different fields.
@@ -47,6 +48,7 @@ from ingestion.decode.formats import JSON, Access, Tools, keeps_digits, reader_o
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.formats.flatten import in_place
 from ingestion.decode.metric_expressions import MetricExpressions
+from ingestion.decode.named_fields import undiscovered_fields
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
 from ingestion.decode.times import TimeReader, truncated
@@ -241,7 +243,8 @@ class _Parts:
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
         self._numbers = MetricExpressions(self._engine, schema.metricsSpec)
-        self._maker = RowMaker(self._engine, schema, self._numbers.fields)
+        hidden = undiscovered_fields(self._engine, schema, input_format).union(self._numbers.fields)
+        self._maker = RowMaker(self._engine, schema, hidden)
         self._transforms = Transforms(self._engine, schema.transformSpec)
         self._counted = CountedRecords(self._engine, schema)
         self._discovers = schema.dimensionsSpec.discovers
@@ -255,7 +258,7 @@ class _Parts:
                 *self._numbers.fields,
             ],
             self._discovers,
-            schema.undiscovered.union(self._numbers.fields).__contains__,
+            schema.undiscovered.union(hidden).__contains__,
             places,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)

@@ -2,7 +2,8 @@
 """Strings of several values: arrays in the field of a string dimension.
 
 A batch in which a record has several values there gives a column of lists, in which every text is a list of one; any
-other batch a plain column of texts. What is in an array becomes texts as in Java. An empty array is null.
+other batch a plain column of texts. What is in an array becomes texts as in Java. An empty array is null, and so is
+``[null]``.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def has_arrays(texts: pa.Array) -> bool:
 def lists(engine: Engine, texts: pa.Array, singles: pa.Array, handling: str) -> pa.Array:
     """A column of lists. ``texts``: the field's JSON texts; ``singles``: what those are as text that are no arrays."""
     sql = f"""
-SELECT CASE WHEN len(v) > 0 THEN {_ORDERED[handling]} END AS v
-FROM (SELECT json_extract_string(e, '$[*]') AS v FROM texts)"""
+SELECT CASE WHEN len(o) > 1 OR o[1] IS NOT NULL THEN o END AS v
+FROM (SELECT {_ORDERED[handling]} AS o FROM (SELECT json_extract_string(e, '$[*]') AS v FROM texts))"""
     plain = _plain(texts)
     lists = flat(engine.run(sql, TEXTS, pa.table({"e": plain})).column(0)).cast(LIST_TYPE)
     arrays = pc.starts_with(texts, "[").fill_null(False)

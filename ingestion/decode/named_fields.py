@@ -34,6 +34,22 @@ def named_fields(engine: Engine, schema: DataSchema, input_format: InputFormat, 
     return found
 
 
+def undiscovered_fields(engine: Engine, schema: DataSchema, input_format: InputFormat) -> frozenset[str]:
+    """Fields of the records that are read because the spec names them, where a flattenSpec discovers no others.
+
+    Raises ``BadExpression``.
+    """
+    inner = input_format.valueFormat if isinstance(input_format, KafkaInputFormat) else input_format
+    flatten = getattr(inner, "flattenSpec", None)
+    if flatten is None or flatten.useFieldDiscovery or not schema.dimensionsSpec.discovers:
+        return frozenset()
+    named = named_fields(engine, schema, inner, timed=True).keys() - {field.name for field in flatten.fields}
+    if not isinstance(input_format, KafkaInputFormat):
+        return frozenset(named)
+    own = (input_format.timestampColumnName, input_format.topicColumnName, input_format.keyColumnName)
+    return frozenset(n for n in named if n not in own and not n.startswith(input_format.headerColumnPrefix))
+
+
 def flattened_by(input_format: InputFormat) -> list[FlattenField]:
     """The fields that a format makes of nested values."""
     inner = input_format.valueFormat if isinstance(input_format, KafkaInputFormat) else input_format

@@ -26,13 +26,16 @@ from ingestion.spark.restarts import Restarts, SilentStarts, group_of, has_slot,
 from ingestion.spark.sources import Places
 from ingestion.spark.worker import Ended, Orders, work
 from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import (
+    MOST_UNREAD,
     Assignment,
     Directive,
     EndRequest,
     HeartbeatAnswer,
     HeartbeatRequest,
     IndexerStatus,
+    UnreadRecord,
 )
 from ingestion.task.control import stricter
 from ingestion.task.ending import Ending
@@ -87,6 +90,7 @@ class Application:
         self._message = ""
         self._failure = ""  # for good: the task ends with it once all indexers have ended
         self._farewell: Directive = "finish"  # what the other indexers are told then
+        self._given_up, self._unread = Counters(), list[UnreadRecord]()  # what is unpublished then
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
         self._silence = Trouble(self._log, "the control plane does not answer")
 
@@ -219,6 +223,8 @@ class Application:
         slot.ended = (ended.reason if ended.may_pass else f"{ended.how}: {ended.reason}")[:MOST_SAID]
         if ended.is_failure:
             slot.error = ended.reason[:MOST_SAID]
+        self._given_up += ended.given_up
+        self._unread += ended.unread
         self._log.info("an indexer's job ended", indexer=slot.number, how=ended.how, reason=ended.reason)
 
     def _published(self, slot: Slot) -> tuple[int, int]:
@@ -311,7 +317,13 @@ class Application:
                 slot.thread.join(max(0.0, end - time.monotonic()))
 
     def _say_end(self, error: str) -> None:
-        request = EndRequest(indexers=self._statuses(), error=error, interrupted=self._ending.asked)
+        request = EndRequest(
+            indexers=self._statuses(),
+            error=error,
+            interrupted=self._ending.asked,
+            unread=self._unread[:MOST_UNREAD],
+            given_up=self._given_up,
+        )
         say_end(self._client, request, self._ending, self._silence)
 
 

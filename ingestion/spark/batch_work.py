@@ -10,14 +10,14 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import Room
+from ingestion.batch.kept import Kept, Room
 from ingestion.batch.lanes import Lanes
 from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import Split
@@ -28,7 +28,6 @@ from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
 from ingestion.segments import ColumnIds, open_deep_storage
 from ingestion.specs.batch_protocol import BatchAssignment
-from ingestion.specs.protocol import UnreadRecord
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import configure
 from ingestion.task.scratch import scratch_folder
@@ -51,7 +50,7 @@ class Failed:
     """Why a Spark task would come to the same end each time."""
 
     error: str
-    unread: tuple[UnreadRecord, ...] = ()
+    told: Told | None = None  # what it had read
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def _read(reader: Reader, split: Split, lanes: Lanes, failpoints: Failpoints) ->
         if not error.permanent:
             _pause()
             raise
-        yield lanes.told, Failed(str(error), tuple(told.unread))
+        yield lanes.told, Failed(str(error), replace(told, kept=Kept()))
         return
     yield lanes.told, Read(told, rows, tuple(held))
 

@@ -44,6 +44,7 @@ from ingestion.specs.batch_protocol import (
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
 from ingestion.task.ending import Ending
+from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import Trouble, logger_for
 
@@ -83,6 +84,7 @@ class Batcher:
         self._message = "Looking for what there is to read."
         self._phase, self._parts = "", 0
         self._unread: list[UnreadRecord] = []
+        self._given_up = Counters()
         self._quarantined: list[FileRecord] = []
         self._over = threading.Event()  # the control plane has no use for it any more
         self._done = threading.Event()
@@ -183,19 +185,29 @@ class Batcher:
         for read_ in found:
             rows.update(read_.rows)
         told = [read_.told for read_ in found]
-        unread = [one for t in told for one in t.unread]
-        self._keep(unread)
+        unread = self._keep(told)
         if self._assignment.spec.tuningConfig.logParseExceptions:
             for one in unread:
                 self._log.warning("parse exception", place=one.place, error=one.error)
-        check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), unread)
+        try:
+            check_parse_exceptions(self._assignment.spec, sum(t.parse_exceptions for t in told), unread)
+        except TooManyParseExceptions:
+            self._give_up(told)
+            raise
         if [t.split for t in told] != [s.number for s in splits]:
             raise JobFailed("Not all that there is to read was read; the log says why.")
         return rows, dict.fromkeys(schema for read_ in found for schema in read_.held), told
 
-    def _keep(self, unread: Sequence[UnreadRecord]) -> None:
-        """For the report, as many as the spec allows."""
-        self._unread = list(unread[: self._assignment.spec.tuningConfig.saved_parse_exceptions])
+    def _keep(self, told: Sequence[Told]) -> list[UnreadRecord]:
+        """For the report, as many as the spec allows. Returns all that is told of."""
+        unread = [one for t in told for one in t.unread]
+        self._unread = unread[: self._assignment.spec.tuningConfig.saved_parse_exceptions]
+        return unread
+
+    def _give_up(self, told: Sequence[Told]) -> None:
+        """For the report: what was read is not published."""
+        self._keep(told)
+        self._given_up = _counters(told, 0, 0)
 
     def _collected(self, of: RDD[Any]) -> list[Any]:
         """What a job brings. Raises ``JobFailed``."""
@@ -206,10 +218,11 @@ class Batcher:
             if self._stopped or self._ending.asked or self._over.is_set():
                 raise JobFailed(STOPPED) from None
             raise JobFailed(_said(str(error))) from None
-        failed = next((i for i in items if isinstance(i, Failed)), None)
-        if failed is not None:
-            self._keep(failed.unread)
-            raise JobFailed(failed.error)
+        failed = [i for i in items if isinstance(i, Failed)]
+        if failed:
+            found = [i.told for i in items if isinstance(i, Read | Failed) and i.told is not None]
+            self._give_up(sorted(found, key=lambda told: told.split))
+            raise JobFailed(failed[0].error)
         return items
 
     def _publish(self, files: list[SegmentFile], counters: Counters) -> None:
@@ -263,7 +276,7 @@ class Batcher:
     def _say_end(self, error: str) -> None:
         interrupted = self._ending.asked and not self._stopped
         said = "" if interrupted else error[:_MOST_SAID]
-        request = EndRequest(error=said, interrupted=interrupted, unread=self._unread)
+        request = EndRequest(error=said, interrupted=interrupted, unread=self._unread, given_up=self._given_up)
         say_end(self._client, request, self._ending, self._silence)
 
 

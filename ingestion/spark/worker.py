@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingestion.client import HttpControlPlane
@@ -16,8 +16,10 @@ from ingestion.segments import open_deep_storage
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_maker
-from ingestion.specs.protocol import Assignment, Directive
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import Assignment, Directive, UnreadRecord
 from ingestion.task.control import Control
+from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.indexer import Indexer, Surroundings
 from ingestion.task.log import configure, logger_for
 from ingestion.task.scratch import scratch_folder
@@ -45,10 +47,15 @@ class Ended:
     permanent: bool = False
     is_failure: bool = False
     farewell: Directive = "finish"
+    given_up: Counters = field(default_factory=Counters)
+    unread: tuple[UnreadRecord, ...] = ()
 
     @classmethod
     def of(cls, error: IngestionError) -> Ended:
-        return cls(type(error).__name__, str(error), error.permanent, error.is_failure, error.farewell)
+        ended = cls(type(error).__name__, str(error), error.permanent, error.is_failure, error.farewell)
+        if isinstance(error, TooManyParseExceptions):
+            return replace(ended, given_up=error.given_up, unread=error.unread)
+        return ended
 
     @classmethod
     def unexpectedly(cls, reason: str) -> Ended:

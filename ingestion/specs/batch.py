@@ -44,6 +44,7 @@ from ingestion.specs.schema_options import schema_options_without_effect
 
 BatchType = Literal["index_parallel", "index"]
 BATCH_TYPES = ("index_parallel", "index")
+_ANY_NUMBER = {"ALLOW_NON_NUMERIC_NUMBERS": True}  # columns of files and segments may hold NaN
 _UNDIVIDED = 2**31 - 1  # rows of a segment, where it is one whole partition
 
 
@@ -80,8 +81,8 @@ class BatchIOConfig(SpecModel):
         """How a line is written; rows of segments, and of files that are no lines, become lines of JSON."""
         written = self.inputFormat
         if isinstance(written, CONTAINERS):
-            return JsonInputFormat(type="json", flattenSpec=written.flattenSpec)
-        return written or JsonInputFormat(type="json")
+            return JsonInputFormat(type="json", flattenSpec=written.flattenSpec, featureSpec=_ANY_NUMBER)
+        return written or JsonInputFormat(type="json", featureSpec=_ANY_NUMBER)
 
     @property
     def has_header(self) -> bool:

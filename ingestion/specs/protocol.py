@@ -331,9 +331,9 @@ class HeartbeatAnswer(Message):
 
 
 class UnreadRecord(Message):
-    """A record of a file that could not be read, or was stored with a faulty field."""
+    """A record that no publish tells of, which could not be read, or has a faulty field."""
 
-    place: Told = Field(max_length=2_000)  # the file, and the byte or row where it begins
+    place: Told = Field(max_length=2_000)  # the file, and the byte or row where it begins; or partition and offset
     start: Told = Field(max_length=1_000)  # of its text
     error: Told = Field(max_length=1_000)
     stored: bool  # with a faulty field
@@ -345,7 +345,9 @@ class EndRequest(Message):
     indexers: list[IndexerStatus] = Field(default_factory=list)
     error: Told = Field(default="", max_length=4000)  # empty when it did what it was told
     interrupted: bool = False  # it was stopped from outside, with the stack or its machine, before its task was done
-    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)  # by a batch task
+    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)
+    # What was read and, for the error, is not published; ``rolled_up``: would have been stored.
+    given_up: Counters = Field(default_factory=Counters)
 
 
 class EndAnswer(Message):

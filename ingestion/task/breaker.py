@@ -137,5 +137,5 @@ def _who(error: Exception) -> str:
     if isinstance(error, DeepStorageError):
         return "The deep storage refuses"
     if isinstance(error, RegistryUnreachable):
-        return "The schema registry can't be asked"
+        return "The schema registry gives no schema"
     return "The control plane does not answer"

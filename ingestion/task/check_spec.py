@@ -115,7 +115,7 @@ def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[Chec
         from ingestion.decode.formats.avro import checked_schema  # not at the top: fastavro takes long
 
         try:
-            checked_schema(order.reader_schema)
+            checked_schema(order.reader_schema, of_reader=True)
         except UnusableSchema as error:
             yield CheckIssue(place=[*_FORMAT, "schema"], message=str(error))
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ingestion.errors import IngestionError
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import UnreadRecord
+
+_NOTHING = Counters()
 
 
 class Fenced(IngestionError):
@@ -41,3 +47,9 @@ class TooManyParseExceptions(IngestionError):
     """More records could not be read, or only in part, than the spec allows: the task is to fail."""
 
     permanent = True
+
+    def __init__(self, message: str = "", given_up: Counters = _NOTHING, unread: Sequence[UnreadRecord] = ()) -> None:
+        """``given_up``: what was read and is not published for this; ``unread``: the first of the bad ones."""
+        super().__init__(message)
+        self.given_up = given_up
+        self.unread = tuple(unread)

@@ -7,12 +7,17 @@ many is not published: nothing of it is stored or acknowledged.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from structlog.typing import FilteringBoundLogger
 
 from ingestion.specs import IngestionSpec, TuningConfig
-from ingestion.specs.protocol import ParseExceptionTotals
-from ingestion.task.batches import Ledger
+from ingestion.specs.counters import Counters
+from ingestion.specs.protocol import MOST_UNREAD, ParseExceptionTotals, UnreadRecord
+from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import TooManyParseExceptions
+
+_LONGEST = 300  # characters of a record, and of an error
 
 
 class ParseExceptions:
@@ -25,6 +30,8 @@ class ParseExceptions:
         self._log = log
         self._known = ParseExceptionTotals()
         self._gathered = 0  # that no publish has told yet
+        self._unpublished = Counters()  # the records among which these are
+        self._unread: list[UnreadRecord] = []
 
     def know(self, totals: ParseExceptionTotals | None) -> None:
         """What the control plane says; None: nothing new."""
@@ -33,10 +40,13 @@ class ParseExceptions:
     def gather(self, ledger: Ledger) -> None:
         """These are told with a later publish."""
         self._gathered += len(ledger.parse_exceptions)
+        if self._most is not None:
+            self._unpublished += ledger.counters(0)
+            self._unread = [*self._unread, *_unread(ledger)][: self.to_save]
 
     def begin_anew(self) -> None:
         """What was gathered is published, or given up."""
-        self._gathered = 0
+        self._gathered, self._unpublished, self._unread = 0, Counters(), []
 
     @property
     def to_save(self) -> int:
@@ -53,7 +63,9 @@ class ParseExceptions:
         seen = self._known.seen + self._gathered + len(errors)
         if self._most is not None and seen > self._most:
             first = next(iter(errors.items()), None)
-            raise TooManyParseExceptions(_message(self._most, seen, ledger, first))
+            unread = [*self._unread, *_unread(ledger)][: self.to_save]
+            message = _message(self._most, seen, ledger, first)
+            raise TooManyParseExceptions(message, self._unpublished + ledger.counters(0), unread)
 
 
 def without_parse_limits(spec: IngestionSpec) -> IngestionSpec:
@@ -66,10 +78,27 @@ def without_parse_limits(spec: IngestionSpec) -> IngestionSpec:
     return spec.model_copy(update={"tuningConfig": tuning})
 
 
+def _unread(ledger: Ledger) -> list[UnreadRecord]:
+    """The first of those that could not be read, or only in part."""
+    batch = ledger.batch
+    return [
+        UnreadRecord(
+            place=_place(ledger, index),
+            start=(batch.payloads[index] or b"")[:_LONGEST].decode(errors="replace"),
+            error=error[:_LONGEST],
+            stored=ledger.outcome[index] == STORED,
+        )
+        for index, error in islice(sorted(ledger.parse_exceptions.items()), MOST_UNREAD)
+    ]
+
+
+def _place(ledger: Ledger, index: int) -> str:
+    return f"partition {ledger.batch.partitions[index]}, offset {ledger.batch.offsets[index]}"
+
+
 def _message(most: int, seen: int, ledger: Ledger, first: tuple[int, str] | None) -> str:
     message = f"There are {seen} parse exceptions, more than tuningConfig.maxParseExceptions ({most}) allows."
     if first is None:
         return message
     index, error = first
-    place = f"partition {ledger.batch.partitions[index]}, offset {ledger.batch.offsets[index]}"
-    return f"{message} The first of the last batch, at {place}: {error[:300]}"
+    return f"{message} The first of the last batch, at {_place(ledger, index)}: {error[:300]}"

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ingestion.decode import RegistryUnreachable
-from ingestion.decode.formats import RegisteredSchema, UnknownSchema
+from ingestion.decode.formats import RegisteredSchema, SchemaRefused, UnknownSchema
 from ingestion.specs.addresses import AddressPolicy, AddressProblem
 from ingestion.specs.input_format import RegistryDecoder
 from ingestion.task.web_lines import port_of, speaking
@@ -25,7 +25,8 @@ from ingestion.task.web_lines import port_of, speaking
 TIMEOUT_S = 3.0
 MOST_BYTES = 8 * 1024 * 1024
 _DENIED = (401, 403)
-_NOT_FOUND = (40401, 40402, 40403)  # subject, version, schema
+_NOT_FOUND = range(40401, 40500)  # subject, version, schema, and those that were deleted
+_OF_ANY = "/schemas/types"  # what every registry answers, whatever it holds
 _MOST_REFERENCES = 100
 _ACCEPTED = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
@@ -36,6 +37,7 @@ class ConfluentRegistry:
     def __init__(self, spec: RegistryDecoder, policy: AddressPolicy) -> None:
         self._addresses = spec.addresses
         self._policy = policy
+        self._given = _OF_ANY
         self._headers = {"Accept": _ACCEPTED, **_login(spec.config), **_texts(spec.headers)}
 
     def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
@@ -66,8 +68,9 @@ class ConfluentRegistry:
                 return self._answer(address, path)
             except RegistryUnreachable as error:
                 problems.append(error)
+        refused = (p for p in problems if isinstance(p, SchemaRefused))
         # One that is only away may have taken the login.
-        raise next((p for p in problems if not p.permanent), problems[0])
+        raise next(refused, next((p for p in problems if not p.permanent), problems[0]))
 
     def _answer(self, address: str, path: str) -> dict[str, Any]:
         try:
@@ -78,10 +81,24 @@ class ConfluentRegistry:
         except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise RegistryUnreachable(f"{address} does not answer ({type(error).__name__})") from None
         if status == 200 and isinstance(answer, dict):
+            self._given = path
             return answer
-        if status == 404 and isinstance(answer, dict) and answer.get("error_code") in _NOT_FOUND:
-            raise UnknownSchema
-        raise RegistryUnreachable(f"{address} answers with status {status}", permanent=status in _DENIED)
+        code = answer.get("error_code") if isinstance(answer, dict) else None
+        if status == 404 and code in _NOT_FOUND:
+            raise UnknownSchema(address)
+        message = f"{address} answers with status {status}"
+        if status in _DENIED or not self._gives_else(address):
+            raise RegistryUnreachable(message, permanent=status in _DENIED)
+        if code == 404:  # Apicurio's code, and that of whatever is no registry
+            raise UnknownSchema(address)
+        raise SchemaRefused(message)
+
+    def _gives_else(self, address: str) -> bool:
+        """Whether what is asked there for something else is given: what it has given before, if anything."""
+        try:
+            return _fetch(address, self._given, self._headers, self._policy)[0] == 200
+        except (AddressProblem, OSError, HTTPException, ValueError):
+            return False
 
 
 def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressPolicy) -> tuple[int, bytes]:

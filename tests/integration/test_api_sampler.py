@@ -86,6 +86,17 @@ def test_druid_s_answer(owner: Client) -> None:
     assert error.startswith("not JSON")
 
 
+def test_a_number_that_is_none_is_unparseable_beside_its_row_for_druid_s_clients(owner: Client) -> None:
+    found = sample(
+        owner, pasted('{"t": 1000, "d": "a", "v": "x"}', '{"t": 2000, "d": "b", "v": 1}', schema=ROLLUP), PATHS[1]
+    )
+    bad, good = found["data"]
+    assert (bad["unparseable"], bad["parsed"]) == (True, {"__time": 1000, "d": "a"})
+    assert bad["error"] == "field 'v' is not a whole number"
+    assert "unparseable" not in good and "error" not in good
+    assert (found["numRowsRead"], found["numRowsIndexed"]) == (2, 1)
+
+
 def test_a_sketch_is_base64_for_druid_s_clients_and_an_estimate_for_ours(owner: Client) -> None:
     """The base64 is what Druid's own sampler gives for this value."""
     metrics = [{"type": "HLLSketchBuild", "name": "users", "fieldName": "d"}]

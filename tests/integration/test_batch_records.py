@@ -12,6 +12,7 @@ from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.tasks import batches, heartbeats
 from controlplane.tasks.models import Status, Task
 from ingestion.specs.batch_protocol import BatchPublishRequest
+from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import EndRequest, HeartbeatRequest, UnreadRecord
 from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast, browsing_as
@@ -68,6 +69,36 @@ def test_one_that_failed_says_what_it_was_doing_then(
     assert clients["viewer"].get(f"/api/v1/tasks/{task.pk}/").json()["message"] == then
     heartbeats.end(task, EndRequest(error="later"))
     assert clients["viewer"].get(f"/api/v1/tasks/{task.pk}/").json()["message"] == then
+
+
+GIVEN_UP = Counters(
+    polled=9, rolled_up=5, thrown_away=1, filtered=1, unparseable=3, input_bytes=77, processed_with_error=2
+)
+READ = {"processed": 3, "processedWithError": 2, "processedBytes": 77, "thrownAway": 1, "unparseable": 3}
+
+
+def test_a_failed_one_s_report_counts_what_it_had_read(clients: dict[str, Client], task: Task) -> None:
+    batches.start(task)
+    heartbeats.end(task, EndRequest(error="There are 5 parse exceptions.", unread=[BAD, FAULTY], given_up=GIVEN_UP))
+    report = clients["viewer"].get(f"/druid/indexer/v1/task/{task.pk}/reports").json()
+    assert report["ingestionStatsAndErrors"]["payload"]["rowStats"]["totals"]["buildSegments"] == READ
+    assert [event["errorType"] for event in druids(clients, task)] == ["unparseable", "processedWithError"]
+
+
+def test_a_failed_stream_task_s_report_counts_what_it_had_read_beside_what_it_published(
+    cast: Cast, clients: dict[str, Client]
+) -> None:
+    unread = UnreadRecord(place="partition 0, offset 3", start="no", error="not JSON", stored=False)
+    before = _row_stats(clients, cast.task)
+    heartbeats.end(cast.task, EndRequest(error="There are 5 parse exceptions.", unread=[unread], given_up=GIVEN_UP))
+    assert _row_stats(clients, cast.task) == {name: before[name] + READ[name] for name in READ}
+    assert druids(clients, cast.task)[-1]["place"] == "partition 0, offset 3"
+
+
+def _row_stats(clients: dict[str, Client], task: Task) -> dict[str, int]:
+    report = clients["viewer"].get(f"/druid/indexer/v1/task/{task.pk}/reports").json()
+    found: dict[str, int] = report["ingestionStatsAndErrors"]["payload"]["rowStats"]["totals"]["buildSegments"]
+    return found
 
 
 def test_it_lasts_from_where_its_rows_a_second_are_counted_from(clients: dict[str, Client], task: Task) -> None:

@@ -7,7 +7,10 @@ from collections import OrderedDict
 from ingestion.decode import JsonDecoder
 from ingestion.decode.formats import JSON
 from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.input_format import JsonInputFormat
 
+# For values that are not JSON but get into columns by other formats: NaN and infinities.
+ANY_NUMBER = JsonInputFormat(type="json", featureSpec={"ALLOW_NON_NUMERIC_NUMBERS": True})
 _MOST = 32
 _made: OrderedDict[str, JsonDecoder] = OrderedDict()
 

@@ -40,6 +40,8 @@ from tests.support.sketches import with_contents
 
 Verdict = Literal["same", "told", "refused", "alone", "other"]
 _KAFKA = {"topic": "t", "consumerProperties": {"bootstrap.servers": "none:1"}}
+# Druid's sampler calls these records unparseable; its tasks read them another way, and store rows of them.
+_OF_TASKS = {("kafka", "a value that is no object")}
 RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
@@ -176,6 +178,8 @@ def verdict(case: Case, answer: Any) -> Verdict:
     told = any(entry.get("unparseable") for entry in answer)
     if druids == "refused":
         return "same" if told else "alone"
+    if (case.section, case.name) in _OF_TASKS and not told:
+        return "alone"
     theirs = Counter(_row(entry) for entry in druids)
     untold = [entry for entry in answer if not entry.get("unparseable")]
     return "told" if told and all(theirs[_row(entry)] for entry in untold) else "other"

@@ -19,6 +19,7 @@ class SchemaRegistry:
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     status: int = 200
+    statuses: dict[int, int] = field(default_factory=dict)  # how it answers for a schema, by id
     asked: list[str] = field(default_factory=list)
     port: int = 0
     _server: ThreadingHTTPServer | None = None
@@ -52,11 +53,16 @@ class SchemaRegistry:
             self._server.server_close()
             self._server = None
 
-    def answer(self, path: str) -> tuple[int, dict[str, Any]]:
+    def answer(self, path: str) -> tuple[int, Any]:
         self.asked.append(path)
         if self.status != 200:
             return self.status, {"error_code": self.status, "message": "secret of another service"}
         match urlsplit(path).path.strip("/").split("/"):
+            case ["schemas", "types"]:
+                return 200, ["JSON", "PROTOBUF", "AVRO"]
+            case ["schemas", "ids", number] if int(number) in self.statuses:
+                status = self.statuses[int(number)]
+                return status, {"error_code": status, "message": "none"}
             case ["schemas", "ids", number]:
                 found = self.schemas.get(int(number))
                 return (200, found) if found else (404, {"error_code": 40403, "message": "Schema not found"})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import io
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,13 @@ def test_nanoseconds_of_parquet_stay_so_and_the_format_nano_reads_them(tmp_path:
     assert row["__time"] == pd.Timestamp(NOON_MS, unit="ms", tz="UTC")
 
 
+def test_a_nan_of_a_file_costs_no_row(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": [NOON_MS], "x": [float("nan")], "page": ["a"]}), tmp_path / "x.parquet")
+    row = one(tmp_path, PARQUET, **columns("page", "x"))
+    assert row.pop("__time") == pd.Timestamp(NOON_MS, unit="ms", tz="UTC")
+    assert row == {"page": "a"}
+
+
 def test_a_row_of_orc_means_what_druid_takes_it_for(tmp_path: Path) -> None:
     orc.write_table(wide(pa.timestamp("us"), pa.date32()), str(tmp_path / "x.orc"))
     row = one(tmp_path, ORC | NESTED, **WANTED)
@@ -170,6 +179,22 @@ def as_block(content: bytes) -> bytes:
         out.append(size & 0x7F | 0x80)
         size >>= 7
     return bytes([*out, size]) + content
+
+
+def test_avro_files_are_read_by_what_java_lets_pass_in_their_schema(tmp_path: Path) -> None:
+    """A union of records at the top, a default of another type, a decimal without a precision."""
+    fields = [
+        {"name": "t", "type": "long", "default": "none"},
+        {"name": "raw", "type": {"type": "bytes", "logicalType": "decimal"}},
+    ]
+    schema = [{"type": "record", "name": "Other", "fields": []}, {"type": "record", "name": "Edit", "fields": fields}]
+    datum = io.BytesIO()
+    fastavro.schemaless_writer(datum, "long", START_MS)
+    meta = [b"avro.schema", json.dumps(schema).encode(), b"avro.codec", b"null"]
+    head = b"Obj\x01\x04" + b"".join(map(as_block, meta)) + b"\0" + b"s" * 16
+    body = b"\x02" + datum.getvalue() + b"\x04\x04\xd2"  # the second record of the union
+    (tmp_path / "x.avro").write_bytes(head + b"\x02" + as_block(body) + b"s" * 16)
+    assert one(tmp_path, AVRO, **columns("raw"))["raw"] == "BNI="
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstandard"])

@@ -10,7 +10,7 @@ import pytest
 from ingestion.decode import JsonDecoder
 from ingestion.specs import DataSchema
 from tests.support.decoded_fields import decode, schema_of
-from tests.support.decoders import decoder_of
+from tests.support.decoders import ANY_NUMBER, decoder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 JSON = pa.json_(pa.string())
@@ -18,7 +18,7 @@ JSON = pa.json_(pa.string())
 
 def named(kind: str, *values: str) -> list[Any]:
     """What a dimension of ``kind`` makes of JSON ``values``, each in a record of one batch."""
-    decoder = decoder_of(schema_of(dimensions=[{"name": "v", "type": kind}]))
+    decoder = decoder_of(schema_of(dimensions=[{"name": "v", "type": kind}]), ANY_NUMBER)
     decoded = decode(decoder, *(f'"v":{v}' if v else "" for v in values))
     assert decoded.unparseable == {}
     assert decoded.rows.column_names == ["__row", "__time", "v"]
@@ -74,7 +74,9 @@ def test_named_dimensions_each_alone(kind: str) -> None:
 
 
 def test_faulty_values_are_told() -> None:
-    decoder = JsonDecoder(schema_of(dimensions=[{"name": "v", "type": "long"}, {"name": "w", "type": "double"}]))
+    decoder = JsonDecoder(
+        schema_of(dimensions=[{"name": "v", "type": "long"}, {"name": "w", "type": "double"}]), input_format=ANY_NUMBER
+    )
     decoded = decode(decoder, '"v":"x","w":[]', '"v":null', "", '"v":1.5,"w":2', '"w":"y"', '"w":NaN')
     decoder.close()
     assert decoded.processed_with_error == {
@@ -113,7 +115,7 @@ def whole_numbers(value: str, among: list[str]) -> list[tuple[Any, bool]]:
     found = []
     for columns, name in ((longs, "v"), (sums, "s")):
         schema = {"dataSource": "d", "timestampSpec": {"column": "t"}, **columns}
-        decoded = decode(decoder_of(DataSchema.model_validate(schema)), f'"v":{value}', *among)
+        decoded = decode(decoder_of(DataSchema.model_validate(schema), ANY_NUMBER), f'"v":{value}', *among)
         found.append((decoded.rows.column(name)[0].as_py(), 0 in decoded.processed_with_error))
     return found
 
@@ -142,7 +144,7 @@ def test_numbers_of_dimensions_and_of_metrics(
     }
     for columns, name, expected in ((numbers, "v", dimension), (sums, "s", metric)):
         schema = {"dataSource": "d", "timestampSpec": {"column": "t"}, **columns}
-        decoded = decode(decoder_of(DataSchema.model_validate(schema)), f'"v":{value}')
+        decoded = decode(decoder_of(DataSchema.model_validate(schema), ANY_NUMBER), f'"v":{value}')
         assert decoded.rows.column(name)[0].as_py() == expected
         assert (0 in decoded.processed_with_error) is (expected is None)
 
@@ -183,7 +185,7 @@ def test_a_number_that_its_column_does_not_hold_is_told(
 ) -> None:
     """Where the column's type is chosen by the values: discovered, or of type auto."""
     by_name: dict[str, Any] = {"dimensions": [{"name": "v", "type": "auto"}]}
-    decoder = JsonDecoder(schema_of(**by_name if named_so else {"useSchemaDiscovery": True}))
+    decoder = JsonDecoder(schema_of(**by_name if named_so else {"useSchemaDiscovery": True}), input_format=ANY_NUMBER)
     decoded = decode(decoder, *(f'"v":{v}' for v in values))
     decoder.close()
     held = decoded.rows.column("v").to_pylist()
@@ -194,7 +196,7 @@ def test_a_number_that_its_column_does_not_hold_is_told(
 
 def test_the_arrow_types_of_named_dimensions() -> None:
     kinds = ["string", "long", "float", "double", "json", "auto"]
-    decoder = JsonDecoder(schema_of(dimensions=[{"name": k, "type": k} for k in kinds]))
+    decoder = JsonDecoder(schema_of(dimensions=[{"name": k, "type": k} for k in kinds]), input_format=ANY_NUMBER)
     for decoded in (decode(decoder, ""), decode(decoder), decode(decoder, '"auto":null')):
         assert decoded.rows.schema.types[2:] == [pa.string(), pa.int64(), pa.float64(), pa.float64(), JSON, pa.string()]
     assert decode(decoder, '"auto":1').rows.schema.field("auto").type == pa.int64()

@@ -17,6 +17,7 @@ from ingestion.decode import JsonDecoder, MessageWindow, row_indexes
 from ingestion.decode.decoded import joined
 from ingestion.specs import DataSchema
 from tests.support.decoded_fields import decode, schema_of
+from tests.support.decoders import ANY_NUMBER
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 JSON = pa.json_(pa.string())
@@ -24,7 +25,7 @@ JSON = pa.json_(pa.string())
 
 @pytest.fixture(scope="module")
 def discovering() -> Iterator[JsonDecoder]:
-    made = JsonDecoder(schema_of(useSchemaDiscovery=True))
+    made = JsonDecoder(schema_of(useSchemaDiscovery=True), input_format=ANY_NUMBER)
     yield made
     made.close()
 

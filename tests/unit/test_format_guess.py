@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -33,6 +34,7 @@ def test_what_says_nothing_is_not_guessed_at(payloads: list[bytes | None]) -> No
         ([b'{"a": 1}', b'{"a": '], 0.5, "1 broken JSON"),
         ([b'{"a": 1}', b"[1]", b"7", b"no"], 0.25, "2 JSON but no object, 1 not JSON"),
         ([b'{"a": 1}', b'{"a": 1}\n{"a": 2}'], 0.5, "several JSON objects in one record"),
+        ([b'{"a": 1}', b'{"a": 1}{"a": 2}'], 0.5, "1 several JSON objects in one record"),
         ([b'{"a": 1}', NESTED], 0.5, "1 nested too deeply"),
         ([json.dumps({f"f{i}": i for i in range(10_000)}).encode()], 1.0, "JSON objects"),
         ([b'{"a": 1}', b'{"huge": "' + b"x" * 1_000_000 + b'"}'], 1.0, "all 1"),
@@ -78,6 +80,28 @@ def test_a_schema_registry_s_records() -> None:
     assert avro.lacks
     assert "7, 8" in avro.why
     assert "Protobuf" in format_guesses([framed(7, b"\x06foo\x02")])[1].input_format["type"].capitalize()
+
+
+@pytest.mark.parametrize(
+    ("payload", "form", "why"),
+    [
+        (framed(7, b'{"a": 1}'), "json", "are JSON behind a byte 0 and the number of a schema"),
+        (b"\0" + (7).to_bytes(8, "big") + b"\x06foo", "avro_stream", "begin with a byte 0 and eight bytes"),
+        ('{"a": 1}'.encode("utf-16"), "json", "are text in UTF-16"),
+        ('{"a": 1}'.encode("utf-16-le"), "json", "are text in UTF-16"),
+        ('{"a": 1}'.encode("utf-16-be"), "json", "are text in UTF-16"),
+        (gzip.compress(b'{"a": 1}'), "json", "are compressed with gzip"),
+        (gzip.compress(b"1,2"), "lines", "are compressed with gzip"),
+        (b'{"a": 1} {"a": 2}', "json", "hold several JSON objects in one record"),
+    ],
+)
+def test_what_no_format_reads_is_named(payload: bytes, form: str, why: str) -> None:
+    (guess,) = format_guesses([payload] * 3)
+    assert (guess.input_format["type"], guess.share) == (form, 0.0)
+    assert guess.why.startswith(f"all 3 {why}")
+    assert guess.lacks
+    both = format_guesses([payload, b'{"a": 1}'])
+    assert [(g.input_format["type"], g.share) for g in both] == [("json", 0.5), (form, 0.0)]
 
 
 def test_bytes_that_only_look_like_a_registry_s_are_none() -> None:

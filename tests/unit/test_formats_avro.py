@@ -14,6 +14,8 @@ import fastavro
 import pytest
 
 from ingestion.decode import JsonDecoder, UnusableSchema
+from ingestion.decode.formats.avro import AvroSchema
+from ingestion.decode.formats.base import BadRecord
 from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
 
 SUB = {"type": "record", "name": "Sub", "fields": [{"name": "subInt", "type": "int"}]}
@@ -182,6 +184,50 @@ def test_a_uuid_is_the_text_that_was_written() -> None:
     assert json.loads(named["v"]) == {"string": odd}
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ({"logicalType": "decimal"}, "BNI="),  # without a precision Java's library leaves it as bytes
+        ({"logicalType": "decimal", "precision": "4"}, "BNI="),
+        ({"logicalType": "decimal", "precision": 2, "scale": 3}, "BNI="),
+        ({"logicalType": "decimal", "precision": 0}, "BNI="),
+        ({"logicalType": "decimal", "precision": 2, "scale": 2}, 12.34),  # of more digits than it says
+        ({"logicalType": "decimal", "precision": 9, "scale": 2}, 12.34),
+    ],
+)
+@pytest.mark.parametrize("beneath", [{"type": "bytes"}, {"type": "fixed", "name": "F", "size": 2}])
+def test_decimals_are_what_java_takes_them_for(kind: dict[str, Any], beneath: dict[str, Any], expected: Any) -> None:
+    data = (1234).to_bytes(2)
+    if beneath["type"] == "fixed" and kind.get("precision") == 9:
+        expected = "BNI="  # two bytes hold no nine digits
+    payload = data if beneath["type"] == "fixed" else b"\x04" + data
+    assert row(inline(one_field(beneath | kind)), payload) == {"v": expected}
+
+
+def test_a_default_of_another_type_harms_no_record() -> None:
+    kind = {"type": "record", "name": "R", "fields": [{"name": "v", "type": "int", "default": "none"}]}
+    assert row(inline(kind), b"\x0e") == {"v": 7}
+
+
+A = {"type": "record", "name": "ns.A", "fields": [{"name": "a", "type": "int"}]}
+B = {"type": "record", "name": "ns.B", "fields": [{"name": "b", "type": ["string", "ns.A"]}]}
+
+
+@pytest.mark.parametrize("by_type", [False, True])
+def test_a_union_of_records_at_the_top(by_type: bool) -> None:
+    schema = AvroSchema([A, "null", B], by_type)
+    assert schema.read(b"\x00\x0e", 0) == {"a": 7}
+    assert schema.read(b"\x04\x00\x02x", 0) == {"b": {"string": "x"} if by_type else "x"}
+    assert schema.read(b"\x04\x02\x0e", 0) == {"b": {"A": {"a": 7}} if by_type else {"a": 7}}
+    with pytest.raises(BadRecord, match="no record, but null"):
+        schema.read(b"\x02", 0)
+    by_references = AvroSchema(["ns.A", "ns.B"], by_type, [A, B])
+    assert by_references.read(b"\x00\x0e", 0) == {"a": 7}
+    assert by_references.read(b"\x02\x00\x02x", 0) == {"b": {"string": "x"} if by_type else "x"}
+    with pytest.raises(ValueError, match="a union of records"):
+        AvroSchema([A, "string"], by_type)
+
+
 MULTI = ["null", "int", "string", {"type": "array", "items": "string"}, {"type": "map", "values": "long"}]
 UNION_SUB = {"type": "record", "name": "ns.UnionSub", "fields": [{"name": "unionString", "type": "string"}]}
 
@@ -293,3 +339,8 @@ def test_a_schema_file(tmp_path: Path) -> None:
 def test_schemas_that_are_of_no_use(schema: dict[str, Any]) -> None:
     with pytest.raises(UnusableSchema, match="the Avro schema can't be used"):
         JsonDecoder(schema_of(), input_format=format_of(inline(schema)))
+
+
+def test_a_field_of_its_own_keeps_its_digits_where_none_is_discovered() -> None:
+    spec = inline(one_field(DECIMAL), flattenSpec={"useFieldDiscovery": False, "fields": []})
+    assert row(spec, written(one_field(DECIMAL), {"v": CENTS}), schema=schema_of(dimensions=["v"])) == {"v": str(CENTS)}

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import JsonDecoder
+from ingestion.decode import Envelope, JsonDecoder
+from ingestion.specs import DataSchema
 from ingestion.specs.json_path import parse_json_path
 from tests.support.formats import decoded, ends, format_of, row, rows, schema_of
 
@@ -186,3 +187,48 @@ def test_a_record_is_one_row_whatever_reads_it(reader: str) -> None:
     found = decoded({"type": "json", reader: True}, [b'{"a":1}', b'{"a":1}\n{"a":2}', b'{"a":3}\n'])
     assert found.rows.column("a").to_pylist() == [1, 3]
     assert list(found.unparseable) == [1]
+
+
+NAMED_BESIDE = b'{"timestamp":"2024-01-01","a":"x","b":{"c":5},"n":2}'
+NO_DISCOVERY = {
+    "type": "json",
+    "flattenSpec": {
+        "useFieldDiscovery": False,
+        "fields": ["timestamp", {"type": "path", "name": "c", "expr": "$.b.c"}],
+    },
+}
+
+
+def naming(dimensions: dict[str, Any], **more: Any) -> DataSchema:
+    upper = {"type": "expression", "name": "upper", "expression": "upper(a)"}
+    return DataSchema.model_validate(
+        {
+            "dataSource": "d",
+            "timestampSpec": {"column": "timestamp"},
+            "dimensionsSpec": dimensions,
+            "metricsSpec": [{"type": "longSum", "name": "sum", "fieldName": "n"}],
+            "transformSpec": {"transforms": [upper], **more},
+        }
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"filter": {"type": "selector", "dimension": "a", "value": "x"}}])
+def test_fields_that_the_spec_names_are_read_though_none_is_discovered(more: Any) -> None:
+    named = {"dimensions": ["a", "n", "c", "upper", {"type": "json", "name": "b"}]}
+    found = decoded(NO_DISCOVERY, [NAMED_BESIDE], schema=naming(named, **more))
+    assert rows(found) == [{"a": "x", "n": "2", "c": "5", "upper": "X", "b": '{"c":5}', "sum": 2}]
+
+
+def test_only_flattened_fields_are_discovered_where_the_record_s_own_are_not() -> None:
+    keeps = {"type": "selector", "dimension": "a", "value": "x"}
+    everything = {"useSchemaDiscovery": True, "dimensions": ["upper"]}
+    found = decoded(NO_DISCOVERY, [NAMED_BESIDE], schema=naming(everything, filter=keeps))
+    assert rows(found) == [{"upper": "X", "c": 5, "sum": 2}]
+
+
+def test_kafka_s_own_fields_are_discovered_though_the_value_s_are_not() -> None:
+    spec = {"type": "kafka", "valueFormat": NO_DISCOVERY, "headerFormat": {"type": "string"}}
+    envelope = Envelope("orders", [None], [7], [(("h", b"1"),)])
+    found = decoded(spec, [NAMED_BESIDE], envelope, schema=naming({"useSchemaDiscovery": True}))
+    (only,) = rows(found)
+    assert only == {"c": 5, "sum": 2, "kafka.timestamp": 7, "kafka.topic": "orders", "kafka.header.h": "1"}

@@ -117,17 +117,25 @@ def test_bad_values_and_bad_keys() -> None:
     records = envelope(good, good, good, good, (b"{", 1, []), (b"[1]", 1, []), (b"", 1, []), good, good)
     payloads = [b'{"a":1}', b"{,}", b"[1]", b'{"a":"}', b"{}", b"{}", b"{}", b"", b' {"a" : 2 } \n']
     found = decoded(spec, payloads, records)
-    assert found.rows.column("a").to_pylist() == [1, 2]
-    assert found.rows.column("kafka.key").to_pylist() == [1, 1]
+    assert found.rows.column("a").to_pylist() == [1, None, 2]
+    assert found.rows.column("kafka.key").to_pylist() == [1, 1, 1]
     assert {i: m.split(":")[0] for i, m in found.unparseable.items()} == {
         1: "not JSON",
-        2: "not a JSON object but an array",
         3: "not JSON",
         4: "the key",
         5: "the key",
         6: "the key",
         7: "the payload is empty",
     }
+
+
+@pytest.mark.parametrize("value", [b"42", b"[1,2]", b"null", b" true ", b'"text"'])
+def test_a_value_that_is_no_object_leaves_kafkas_own_fields(value: bytes) -> None:
+    """Druid's tasks read it so; its sampler calls it unparseable."""
+    own = {"kafka.timestamp": 5, "kafka.topic": "wiki-edits", "kafka.key": "k", "kafka.header.h": "v"}
+    assert one(DOCUMENTED, value, b"k", ("h", b"v")) == own
+    flattened = {"type": "json", "flattenSpec": {"fields": [{"type": "path", "name": "v", "expr": "$.a"}]}}
+    assert one({**DOCUMENTED, "valueFormat": flattened}, value, b"k", ("h", b"v")) == own
 
 
 def test_around_another_format() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from ingestion.decode import JsonDecoder, RegistryUnreachable, UnusableSchema
 from ingestion.decode.formats import Access
+from ingestion.decode.formats import registry as formats_registry
 from ingestion.task.registry import ConfluentRegistry
 from tests.support.formats import HERE, decoded, format_of, rows, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
@@ -48,16 +49,18 @@ def test_what_is_wrong_with_a_record(registry: SchemaRegistry) -> None:
     registry.schemas[3] = {"schema": "{}", "schemaType": "JSON"}
     registry.schemas[4] = {"schema": '{"type": "nonsense"}'}
     good = framed(1, written(STRINGS, {"v": "x"}))
-    payloads = [good, framed(9, b""), framed(3, b""), framed(4, b""), framed(1, b"", head=1), b"\0\0", b"{}", b"", None]
+    bad = [framed(9, b""), framed(3, b""), framed(4, b""), framed(1, b"", head=1), b"\0\0", b"{}", b""]
+    payloads = [good, *bad, None, b"\0" + (1).to_bytes(8) + b"\x02x"]
     found = decoded(avro_by(registry), [*payloads, good], open_registry=ConfluentRegistry)
     assert found.rows.column("v").to_pylist() == ["x", "x"]
-    assert found.unparseable[1] == "the schema registry has no schema 9"
+    assert found.unparseable[1] == f"the schema registry {registry.url} has no schema 9"
     assert found.unparseable[2] == "schema 3 is of type JSON, not AVRO"
     assert found.unparseable[3].startswith("schema 4 can't be used")
     assert found.unparseable[4].endswith("it begins with byte 1, not 0")
     assert found.unparseable[5] == found.unparseable[6] == "shorter than the 5 bytes that name its schema"
     assert found.unparseable[7] == "the payload is empty"
-    assert (len(found.unparseable), found.tombstones) == (7, [8])
+    assert "Apicurio's serializers write numbers of eight bytes" in found.unparseable[9]
+    assert (len(found.unparseable), found.tombstones) == (8, [8])
 
 
 def test_an_unknown_schema_is_not_asked_for_again_at_once(registry: SchemaRegistry) -> None:
@@ -113,6 +116,45 @@ def test_a_registry_that_refuses_marks_no_record(registry: SchemaRegistry, statu
     assert str(status) in str(caught.value)
     assert caught.value.permanent == (status in (401, 403))
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_schema_that_alone_is_refused_is_its_records_fault_after_a_while(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    registry.statuses[9] = 500
+    good, bad = framed(1, written(STRINGS, {"v": "x"})), framed(9, b"")
+    decoder = decoder_by(avro_by(registry))
+    if not first:
+        decoder.decode([good])
+    with pytest.raises(RegistryUnreachable, match="answers with status 500"):
+        decoder.decode([bad, good])
+    monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.0)
+    found = decoder.decode([bad, good])
+    assert found.unparseable == {
+        0: f"the schema registry has refused schema 9 alone for 0 s: {registry.url} answers with status 500"
+    }
+    assert found.rows.column("v").to_pylist() == ["x"]
+    decoder.close()
+
+
+def test_a_registry_that_is_away_is_waited_for_however_long(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.0)
+    registry.status = 503
+    decoder = decoder_by(avro_by(registry))
+    for _ in range(3):
+        with pytest.raises(RegistryUnreachable):
+            decoder.decode([framed(9, b"")])
+    decoder.close()
+
+
+def test_a_registry_whose_code_is_the_status_has_no_such_schema(registry: SchemaRegistry) -> None:
+    """Apicurio's, which answers other questions."""
+    registry.statuses[9] = 404
+    found = decoded(avro_by(registry), [framed(9, b"")], open_registry=ConfluentRegistry)
+    assert found.unparseable == {0: f"the schema registry {registry.url} has no schema 9"}
 
 
 def test_one_address_that_is_away_may_yet_take_the_login(registry: SchemaRegistry) -> None:

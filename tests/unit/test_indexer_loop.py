@@ -14,11 +14,12 @@ import pytest
 from ingestion.client import MemoryControlPlane, Unreachable
 from ingestion.sources import ACCEPT, REJECT, SourceProblem
 from ingestion.sources.memory import MemoryLeasedSource
+from ingestion.spark.worker import Ended
 from ingestion.specs.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.parse_exceptions import without_parse_limits
-from tests.support.indexer import FixedTopic, assignment, record, stored, total
+from tests.support.indexer import FixedTopic, OneLog, assignment, record, stored, total
 
 
 def test_every_record_is_stored_and_accepted(run_indexer: Any, tmp_path: Path) -> None:
@@ -313,6 +314,26 @@ def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run_in
         MemoryLeasedSource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1}
     )
     assert total(plane).unparseable == 1
+
+
+@pytest.mark.parametrize(("kafka", "counts"), [(False, (5, 2, 3)), (True, (4, 2, 2))])
+def test_too_many_parse_exceptions_tell_what_was_read_and_is_not_published(
+    run_indexer: Any, kafka: bool, counts: tuple[int, int, int]
+) -> None:
+    """Also what has gathered before, of a topic with stored offsets."""
+    tuning = {"maxParseExceptions": 1, "maxSavedParseExceptions": 2}
+    payloads = [record(1), b"not JSON", record(2), b"no", b"[]"]
+    control = Control(0, 1)
+    log = OneLog(payloads, control, batch_records=2)
+    source = log if kafka else MemoryLeasedSource([(0, n, payload) for n, payload in enumerate(payloads)])
+    with pytest.raises(TooManyParseExceptions) as caught:
+        run_indexer(source, control=control, tuningConfig=tuning, kafka=kafka)
+    ended = Ended.of(caught.value)
+    assert (ended.given_up.polled, ended.given_up.rolled_up, ended.given_up.unparseable) == counts
+    assert [(one.place, one.start, one.stored) for one in ended.unread] == [
+        ("partition 0, offset 1", "not JSON", False),
+        ("partition 0, offset 3", "no", False),
+    ]
 
 
 def test_who_reads_old_records_again_has_no_limit_of_parse_exceptions(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ingestion.client import MemoryControlPlane
+from ingestion.decode.formats import registry as formats_registry
 from ingestion.segments import DeepStorageError, open_deep_storage, read_segment
 from ingestion.sources import ACCEPT
 from ingestion.sources.base import RELEASE
@@ -174,6 +175,23 @@ def test_a_registry_that_is_away_pauses_and_marks_nothing(run_indexer: Any, tmp_
     assert stored(plane, tmp_path) == list(range(50))
     assert (total(plane).unparseable, total(plane).polled) == (0, 50)
     assert set(source.verdicts.values()) == {ACCEPT}
+
+
+def test_a_schema_that_the_registry_refuses_stops_the_source_for_a_while_only(
+    run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 20 of the failure matrix: its records go to quarantine then."""
+    monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.5)
+    with running() as registry:
+        registry.schemas[1] = {"schema": json.dumps(AVRO)}
+        registry.statuses[9] = 500
+        decoder = {"type": "schema_registry", "url": registry.url}
+        good = [(0, n, framed(1, b"\x14" + b"2025-06-01" + bytes([2 * n]))) for n in range(50)]
+        source = MemoryLeasedSource([*good, (0, 50, framed(9, b""))], lock_s=30.0)
+        plane = run_indexer(source, input_format={"type": "avro_stream", "avroBytesDecoder": decoder})
+    assert stored(plane, tmp_path) == list(range(50))
+    (bad,) = [record for request in plane.published for record in request.quarantined]
+    assert bad.error.startswith("the schema registry has refused schema 9 alone for 0.5 s: http://127.0.0.1:")
 
 
 @pytest.mark.parametrize(("kind", "late"), [("share_group", 3), ("kafka", 3), ("kafka", 1)])

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ingestion.decode import Decoded
 from ingestion.specs import DataSchema
 from ingestion.specs.limits import MOST_FILTERED
-from tests.support.decoders import decoder_of
+from tests.support.decoders import ANY_NUMBER, decoder_of
 from tests.unit.test_rows_metrics import rolled, schema_of
 
 X = {"type": "selector", "dimension": "d", "value": "x"}
@@ -82,7 +82,7 @@ def test_a_list_where_a_plain_value_is_meant(value: Any, expected: int | None, f
 @pytest.mark.parametrize("value", ["INF", "-INF", "[INF]", "[" * 2000 + "]" * 2000, f"[{'9' * 5000}]"])
 def test_what_nobody_can_read_as_json_is_one_records_fault(value: str) -> None:
     schema = schema_of([summed("v")], dimensionsSpec={"dimensions": ["d"]})
-    found = decoder_of(schema).decode([f'{{"t":0,"v":{v}}}'.encode() for v in ("1", value)])
+    found = decoder_of(schema, ANY_NUMBER).decode([f'{{"t":0,"v":{v}}}'.encode() for v in ("1", value)])
     assert (found.rows.column("m").to_pylist(), list(found.processed_with_error)) == ([1, None], [1])
 
 

@@ -16,7 +16,7 @@ from ingestion.segments import LocalStorage, read_segment, write_segments
 from ingestion.specs import DataSchema
 from ingestion.specs.protocol import Column
 from tests.support.column_ids import some_ids
-from tests.support.decoders import decoder_of
+from tests.support.decoders import ANY_NUMBER, decoder_of
 
 LISTS = pa.list_(pa.string())
 
@@ -30,7 +30,7 @@ def schema_of(more: dict[str, Any] | None = None, **dimensions_spec: Any) -> Dat
 def decoded_with(schema: DataSchema, *fields: str) -> Decoded:
     """Records with a good time and these ``fields`` (the inside of a JSON object)."""
     payloads = [("{" + ",".join(['"t":0', f] if f else ['"t":0']) + "}").encode() for f in fields]
-    return decoder_of(schema).decode(payloads, MessageWindow())
+    return decoder_of(schema, ANY_NUMBER).decode(payloads, MessageWindow())
 
 
 def tags(handling: str | None, *values: str) -> pa.ChunkedArray:
@@ -64,6 +64,11 @@ def test_a_batch_with_an_array_has_a_column_of_lists() -> None:
     assert column.type == LISTS
     lists = [["b"], ["a"], ["7"], ["true"], None, None, ["{k=1}"], ["1", "2.5", "false", "{k=1}"]]
     assert column.to_pylist() == lists
+
+
+@pytest.mark.parametrize("handling", ["ARRAY", "SORTED_ARRAY", "SORTED_SET"])
+def test_a_list_of_null_is_null_also_beside_lists(handling: str) -> None:
+    assert tags(handling, '["a","b"]', "[null]", "null", "[]").to_pylist() == [["a", "b"], None, None, None]
 
 
 def test_arrays_of_one_make_no_lists() -> None:

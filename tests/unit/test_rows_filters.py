@@ -74,3 +74,44 @@ def test_a_record_on_which_a_filter_of_druids_fails_is_unparseable() -> None:
     both = {"type": "and", "fields": [fails, {"type": "selector", "dimension": "b", "value": "y"}]}
     decoded = decoded_with(schema_of({}, both), *records)
     assert (decoded.filtered, decoded.unparseable) == ([0, 1, 2], {})
+
+
+NUMBERS: list[dict[str, Any]] = [
+    {"a": 2.0},
+    {"a": 2},
+    {"a": "2"},
+    {"a": "2.0"},
+    {"a": [2.0, 5]},
+    {"a": 2.5},
+    {"a": "x"},
+]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"type": "selector", "value": "2"}, [0, 1, 2]),
+        ({"type": "selector", "value": "2.0"}, [0, 1, 3, 4]),
+        ({"type": "selector", "value": "2.5"}, [5]),
+        ({"type": "selector", "value": "2d"}, [0]),
+        ({"type": "in", "values": ["2", "nothing"]}, [0, 1, 2]),
+        ({"type": "in", "values": ["x", "2.50"]}, [5, 6]),
+        ({"type": "equals", "matchValueType": "STRING", "matchValue": "2"}, [0, 1, 2]),
+        ({"type": "inType", "matchValueType": "STRING", "values": ["2"]}, [0, 1, 2]),
+    ],
+)
+@pytest.mark.parametrize("transforms", [{}, {"other": "1"}])
+def test_a_json_number_is_compared_as_a_number_with_a_text(
+    condition: dict[str, Any], expected: list[int], transforms: dict[str, str]
+) -> None:
+    """Druid's filters do so for each row's own value; in a list numbers are texts."""
+    named = {"column" if condition["type"] in ("equals", "inType") else "dimension": "a"}
+    assert kept(condition | named, *NUMBERS, **transforms) == expected
+    none = {"type": "not", "field": condition | named}
+    assert kept(none, *NUMBERS, **transforms) == [i for i in range(len(NUMBERS)) if i not in expected]
+
+
+def test_long_numbers_are_compared_exactly() -> None:
+    records: list[dict[str, Any]] = [{"a": 2**53 + 1}, {"a": 2**53}, {"a": 1e300}]
+    assert kept({"type": "selector", "dimension": "a", "value": str(2**53 + 1)}, *records) == [0]
+    assert kept({"type": "selector", "dimension": "a", "value": "1E+300"}, *records) == [2]

@@ -17,7 +17,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression, parsed
 from ingestion.specs import DataSchema
-from tests.support.decoders import decoder_of
+from tests.support.decoders import ANY_NUMBER, decoder_of
 
 
 def schema_of(
@@ -35,7 +35,7 @@ def schema_of(
 
 
 def decoded_with(schema: DataSchema, *records: dict[str, Any]) -> Decoded:
-    return decoder_of(schema).decode([json.dumps({"t": 0, **r}).encode() for r in records], MessageWindow())
+    return decoder_of(schema, ANY_NUMBER).decode([json.dumps({"t": 0, **r}).encode() for r in records], MessageWindow())
 
 
 def made(expression: str, *records: dict[str, Any], kind: str = "auto") -> list[Any]:
@@ -169,7 +169,7 @@ def test_a_number_that_no_double_holds_fails(number: str, expected: int | None, 
     transform = {"type": "expression", "name": "made", "expression": "a", "language": language}
     spec = {"dimensionsSpec": {"dimensions": [{"name": "made", "type": "long"}]}, "timestampSpec": {"column": "t"}}
     made_so = {"dataSource": "d", **spec, "transformSpec": {"transforms": [transform]}}
-    decoder = JsonDecoder(DataSchema.model_validate(made_so))
+    decoder = JsonDecoder(DataSchema.model_validate(made_so), input_format=ANY_NUMBER)
     decoded = decoder.decode([f'{{"t":0,"a":{number}}}'.encode(), b'{"t":0,"a":1.5}'], MessageWindow())
     decoder.close()
     assert decoded.rows.column("made").to_pylist() == [expected, 1]
@@ -352,3 +352,21 @@ def test_no_values_fail_a_batch(text: str, records: list[dict[str, Any]]) -> Non
     decoded = decoded_with(schema_of({"made": text}, expression("made IS NOT NULL OR true")), *records)
     assert not decoded.unparseable
     assert len(decoded.rows) == len(records)
+
+
+@pytest.mark.parametrize(
+    ("written", "values", "expected"),
+    [
+        ("fold((x, acc) -> x + acc, a, 0)", ["30"], "30"),
+        ("fold((x, acc) -> x + acc, a, 0.0)", [30], "30.0"),
+        ("fold((x, acc) -> x, a, '')", [1, 2], "2"),
+        ("fold((x, acc) -> x + acc, a, 0)", [1.5, 1.5], "2"),
+        ("cartesian_fold((x, y, acc) -> x * y + acc, a, a, 0)", [1.5], "2"),
+    ],
+)
+def test_what_is_folded_is_of_the_first_values_type(written: str, values: list[Any], expected: str) -> None:
+    """Druid takes what comes of each call for the accumulator's type."""
+    transform = {"type": "expression", "name": "made", "expression": written}
+    spec = {"dimensionsSpec": {"dimensions": ["made"]}, "timestampSpec": {"column": "t"}}
+    schema = DataSchema.model_validate({"dataSource": "d", **spec, "transformSpec": {"transforms": [transform]}})
+    assert decoded_with(schema, {"a": values}).rows.column("made").to_pylist() == [expected]

@@ -40,6 +40,7 @@ from ingestion.specs.protocol import SegmentFile
 from ingestion.specs.verifying import RegisteredFile
 from tests.support.batch_run import START_MS, Run, spec_of
 from tests.support.column_ids import some_ids
+from tests.support.decoders import ANY_NUMBER
 from tests.support.desk import DAY_MS, Desk
 from tests.support.sketches import contents
 
@@ -258,7 +259,7 @@ def test_texts_of_hexadecimal_digits_are_numbers_however_large(value: str, least
     ],
 )
 def test_what_no_sketch_is_made_of_is_told(metric: dict[str, Any], value: Any, problem: str) -> None:
-    decoder = JsonDecoder(schema_of([metric]))
+    decoder = JsonDecoder(schema_of([metric]), input_format=ANY_NUMBER)
     good = {"t": 0, "d": "x"}
     found = decoder.decode(
         [json.dumps(r).encode() for r in (good, {**good, metric["fieldName"]: value})], MessageWindow()

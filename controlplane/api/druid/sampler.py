@@ -15,7 +15,7 @@ from controlplane.datasources.sampling import take_sample
 from ingestion.specs.metric_base import SketchKind
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import STORED, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import RolledUpRow, SampleAnswer, SampledRecord
 
 _SKETCHES = frozenset(get_args(SketchKind))
 # Our type of a column → that of a dimension, and of a segment's column.
@@ -43,7 +43,9 @@ class SamplerView(DruidView):
 
 
 def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
-    """Druid's response. As there, rows that rollup made one stand at their first record alone."""
+    """Druid's response. As there, rows that rollup made one stand at their first record alone, and a record of which a
+    field is no good is unparseable beside its row, and not counted as indexed.
+    """
     data = [_entry(record) for record in answer.records]
     if answer.rollup is not None:
         _roll_up(data, answer.rollup)
@@ -56,7 +58,7 @@ def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     discovered = "string" if schema.dimensionsSpec.discovers_strings else "auto"
     return {
         "numRowsRead": len(answer.records),
-        "numRowsIndexed": sum(record.outcome in STORED for record in answer.records),
+        "numRowsIndexed": sum(record.outcome == "stored" for record in answer.records),
         "logicalDimensions": [_dimension(c.name, _TYPES[c.type][0]) for c in dimensions],
         "physicalDimensions": [_dimension(c.name, named.get(c.name, discovered)) for c in dimensions],
         "logicalSegmentSchema": [{"name": c.name, "type": _TYPES[c.type][1]} for c in _with_time(answer.columns)],
@@ -72,6 +74,8 @@ def _entry(record: SampledRecord) -> dict[str, Any]:
         return {**entry, "unparseable": True, "error": record.error}
     if record.row is not None:
         entry["parsed"] = {"__time": 0, **record.row}
+    if record.outcome == "processed_with_error":
+        return {**entry, "unparseable": True, "error": record.error}
     return {**entry, "error": record.error} if record.error else entry
 
 

@@ -10,6 +10,7 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.segments.selectors import Totals
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.supervisors.status import StatusReport, TaskProgress, TaskStats
@@ -77,7 +78,7 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
                 *(_unread(task, one) for one in task.unread),
             ]
         },
-        "rowStats": _report_stats(row_stats(totals.model_dump()), averages),
+        "rowStats": _report_stats(row_stats(_read(task, totals)), averages),
         "errorMsg": task.error or None,
         "segmentsPublished": totals.segments,
     }
@@ -94,6 +95,11 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
     )
     kinds = (first, ("headgate", ours))
     return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
+
+
+def _read(task: Task, totals: Totals) -> dict[str, int]:
+    """The counts of what was published, and of what a failed task had read and not published, as Druid counts."""
+    return {name: getattr(totals, name) + task.given_up.get(name, 0) for name in IN_DRUID}
 
 
 def _report_stats(

@@ -107,6 +107,7 @@ class Migration(migrations.Migration):
                 ("parts", models.IntegerField(db_default=0, default=0)),
                 ("parts_done", models.IntegerField(db_default=0, default=0)),
                 ("unread", models.JSONField(db_default=[], default=list)),
+                ("given_up", models.JSONField(db_default={}, default=dict)),
                 ("quarantined_noted", models.BigIntegerField(db_default=0, default=0)),
                 (
                     "datasource",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ingestion.decode.engine import Engine
+from ingestion.decode.expressions import BadExpression
 from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import Reader
 from ingestion.decode.formats.delimited import DelimitedReader
@@ -19,8 +20,16 @@ from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.decode.formats.kafka import KafkaReader
 from ingestion.decode.formats.lines_reader import LinesReader
 from ingestion.decode.formats.regex_reader import RegexReader
-from ingestion.decode.formats.registry import OpenRegistry, RegisteredSchema, Registry, UnknownSchema
+from ingestion.decode.formats.registry import (
+    OpenRegistry,
+    RegisteredSchema,
+    Registry,
+    SchemaRefused,
+    UnknownSchema,
+)
+from ingestion.decode.named_fields import named_fields
 from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.flatten_spec import FlattenSpec
 from ingestion.specs.input_format import (
     AvroInputFormat,
     CsvInputFormat,
@@ -40,6 +49,7 @@ __all__ = [
     "Reader",
     "RegisteredSchema",
     "Registry",
+    "SchemaRefused",
     "Tools",
     "UnknownSchema",
     "keeps_digits",
@@ -56,11 +66,12 @@ class Tools:
     engine: Engine
     access: Access = field(default_factory=Access)
     names: frozenset[str] = field(default_factory=frozenset)  # every name that the dataSchema mentions
+    schema: DataSchema | None = None  # what records are read for; None: for their first field, as keys are
     keeps_digits: bool = False  # also where a format of records does not, see ``keeps_digits``
 
     @classmethod
     def of(cls, engine: Engine, schema: DataSchema, access: Access, *, keeps_digits: bool = False) -> Tools:
-        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))), keeps_digits)
+        return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))), schema, keeps_digits)
 
 
 def keeps_digits(spec: InputFormat) -> bool:
@@ -72,7 +83,7 @@ def keeps_digits(spec: InputFormat) -> bool:
 def reader_of(spec: InputFormat, tools: Tools) -> Reader:
     """The reader of a format. Raises ``UnusableSchema``."""
     if isinstance(spec, KafkaInputFormat):
-        key = None if spec.keyFormat is None else reader_of(spec.keyFormat, tools)
+        key = None if spec.keyFormat is None else reader_of(spec.keyFormat, replace(tools, schema=None))
         return KafkaReader(spec, tools.engine, reader_of(spec.valueFormat, tools), key)
     if isinstance(spec, CsvInputFormat | DelimitedInputFormat):
         return DelimitedReader(spec, tools.engine)
@@ -84,7 +95,22 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
     if spec.flattenSpec is None:
         return reader
     kept = tools.keeps_digits or keeps_digits(spec)
-    return FlatteningReader(reader, tools.engine, spec.flattenSpec, keeps_digits=kept)
+    own = _own_fields(spec, spec.flattenSpec, tools)
+    return FlatteningReader(reader, tools.engine, spec.flattenSpec, own, keeps_digits=kept)
+
+
+def _own_fields(spec: InputFormat, flatten: FlattenSpec, tools: Tools) -> frozenset[str] | None:
+    """Which of a record's own fields stay beside the flattened ones; None: all."""
+    if flatten.useFieldDiscovery:
+        return None
+    if tools.schema is None:
+        return frozenset()
+    if not tools.schema.dimensionsSpec.discovers:
+        return None  # only what is named is read
+    try:
+        return frozenset(named_fields(tools.engine, tools.schema, spec, timed=True))
+    except BadExpression:
+        return frozenset()  # the decoder says what is wrong
 
 
 def _nesting_reader(

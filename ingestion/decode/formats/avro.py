@@ -3,12 +3,16 @@
 As in Druid, logical types are left aside and the value beneath is taken (a ``timestamp-millis`` is a long, for the
 timestampSpec to read, a ``uuid`` the text that was written), except decimals, which are numbers. Bytes and fixed are
 base64.
+
+What Java's library lets pass in a schema to read with is read: defaults of another type, since nobody needs a writer's
+defaults; decimals without a precision, or with a wrong one, which are bytes then; a union of records at the top.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, BinaryIO
@@ -20,7 +24,7 @@ from fastavro.schema import parse_schema
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.avro_unions import by_type
+from ingestion.decode.formats.avro_unions import by_type, record_by_type
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
@@ -32,10 +36,13 @@ from ingestion.specs.input_format import (
     AvroMultipleDecoder,
 )
 
+_VERSION = 1
+_DECIMAL = "exact-decimal"  # fastavro's own rounds to the precision, which Java does not
 _SINGLE = "float of 32 bits"
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MOST_DECIMAL_BYTES = 4_096
-_VERSION = 1
+_RECORDS = ("record", "error")
+_TOP = "v"  # a record of this one field is written as its value alone: so fastavro reads a union
 
 
 class AvroSchema:
@@ -47,15 +54,25 @@ class AvroSchema:
         named: dict[str, Any] = {}
         for reference in references:
             parse_schema(_prepared(reference), named)
-        self._written = parse_schema(_prepared(schema), named)
+        self._wrapped = not isinstance(schema, dict) or isinstance(seen_as, list)
+        self._written = self._parsed(_prepared(schema), named)
         self._seen_as = None
         if seen_as is not None:
             named = {}
-            self._seen_as = parse_schema(_prepared(seen_as), named)
+            self._seen_as = self._parsed(_prepared(seen_as, defaults=True), named)
         told = self._written if self._seen_as is None else self._seen_as
-        if not isinstance(told, dict) or told.get("type") not in ("record", "error"):
-            raise ValueError("the schema must be a record's")
-        self._expand = by_type(told, named) if unions_by_type else None
+        told = told["fields"][0]["type"] if self._wrapped else told
+        members = told if isinstance(told, list) else [told]
+        if not all(_is_record(m, named) for m in members if m != "null"):
+            raise ValueError("the schema must be a record's, or a union of records")
+        self._expand = None
+        if unions_by_type:
+            self._expand = record_by_type(members, named) if self._wrapped else by_type(told, named)
+
+    def _parsed(self, schema: Any, named: dict[str, Any]) -> Any:
+        if self._wrapped:
+            schema = {"type": "record", "name": "headgate.Top", "fields": [{"name": _TOP, "type": schema}]}
+        return parse_schema(schema, named)
 
     def read(self, payload: bytes, start: int) -> Any:
         """The record that begins at ``start``, as values that JSON has, bytes, decimals and ``Number`` for floats."""
@@ -76,37 +93,66 @@ class AvroSchema:
         ``not_unicode``: how a text is read that is not UTF-8, in the words of Python's ``decode``.
         """
         named = self._expand is not None
-        record = fastavro.schemaless_reader(
+        record: Any = fastavro.schemaless_reader(
             stream, self._written, self._seen_as, handle_unicode_errors=not_unicode, return_named_type=named
         )
+        if self._wrapped:
+            record = record[_TOP]
+            if record is None:
+                raise BadRecord("no record, but null")
         return record if self._expand is None else self._expand(record)
 
 
-def _prepared(schema: Any) -> Any:
-    """The schema of a type without the logical types that are left aside, and with one of our own for floats."""
+def _is_record(member: Any, named: dict[str, Any]) -> bool:
+    known = named.get(member) if isinstance(member, str) else member
+    return isinstance(known, dict) and known.get("type") in _RECORDS
+
+
+def _prepared(schema: Any, *, defaults: bool = False) -> Any:
+    """The schema of a type with logical types of our own for floats and decimals, and without those left aside.
+
+    ``defaults``: whether these stay. Nobody needs a writer's.
+    """
     if isinstance(schema, list):
-        return [_prepared(member) for member in schema]
+        return [_prepared(member, defaults=defaults) for member in schema]
     if not isinstance(schema, dict):
         return {"type": "float", "logicalType": _SINGLE} if schema == "float" else schema
     if schema.get("type") == "float":
         return {**schema, "logicalType": _SINGLE}
-    kept = {k: _prepared(v) if k in ("type", "items", "values") else v for k, v in schema.items()}
+    kept = {k: v for k, v in schema.items() if k != "logicalType" and (defaults or k != "default")}
+    kept |= {k: _prepared(kept[k], defaults=defaults) for k in ("type", "items", "values") if k in kept}
     if isinstance(kept.get("fields"), list):
-        kept["fields"] = [f | {"type": _prepared(f.get("type"))} if isinstance(f, dict) else f for f in kept["fields"]]
-    if isinstance(kept.get("logicalType"), str) and kept["logicalType"] != "decimal":
-        del kept["logicalType"]
-    return kept
+        kept["fields"] = [_field(f, defaults) for f in kept["fields"]]
+    return kept | {"logicalType": _DECIMAL} if _is_decimal(schema) else kept
 
 
-def _decimal(unscaled: bytes, schema: Any, _: Any) -> Decimal | bytes:
-    """With all digits that were written, also more than the schema's precision; fastavro rounds these.
+def _field(field: Any, defaults: bool) -> Any:
+    if not isinstance(field, dict):
+        return field
+    kept = {k: v for k, v in field.items() if defaults or k != "default"}
+    return kept | {"type": _prepared(field.get("type"), defaults=defaults)}
+
+
+def _is_decimal(schema: dict[str, Any]) -> bool:
+    """Whether Java's library takes it for a decimal, and not for the type beneath."""
+    precision, scale, size = schema.get("precision"), schema.get("scale", 0), schema.get("size")
+    if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
+        return False
+    if schema.get("type") == "fixed" and type(size) is int:
+        most = math.floor(math.log10(2) * (8 * size - 1))
+    else:
+        most = 2**31 - 1 if schema.get("type") == "bytes" else 0
+    return 0 < precision <= most and 0 <= scale <= precision
+
+
+def _exact(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | bytes:
+    """With all digits that were written, also more than the schema's precision.
 
     More bytes than any number has stay bytes: their digits would take minutes.
     """
     if len(unscaled) > _MOST_DECIMAL_BYTES:
         return unscaled
-    number = Decimal(int.from_bytes(unscaled, signed=True))
-    return number.scaleb(-int(schema.get("scale", 0)), _EXACT)
+    return Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-schema.get("scale", 0), _EXACT)
 
 
 def _single(value: Any, _schema: Any, _seen_as: Any) -> Number:
@@ -115,7 +161,7 @@ def _single(value: Any, _schema: Any, _seen_as: Any) -> Number:
 
 # fastavro's own way to have other logical types, by the type beneath.
 fastavro.read.LOGICAL_READERS.update(
-    {"bytes-decimal": _decimal, "fixed-decimal": _decimal, f"float-{_SINGLE}": _single}
+    {f"bytes-{_DECIMAL}": _exact, f"fixed-{_DECIMAL}": _exact, f"float-{_SINGLE}": _single}
 )
 
 
@@ -148,10 +194,10 @@ def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "AVRO", parse))
 
 
-def checked_schema(schema: Any, unions_by_type: bool = False) -> AvroSchema:
-    """Ready to read with. Raises ``UnusableSchema``."""
+def checked_schema(schema: Any, unions_by_type: bool = False, *, of_reader: bool = False) -> AvroSchema:
+    """Ready to read with; ``of_reader``: by which others' records are seen. Raises ``UnusableSchema``."""
     try:
-        return AvroSchema(schema, unions_by_type)
+        return AvroSchema(schema, unions_by_type, seen_as=schema if of_reader else None)
     except Exception as error:  # fastavro meets an odd schema with any error at all
         raise UnusableSchema(f"the Avro schema can't be used: {type(error).__name__}: {error}") from error
 

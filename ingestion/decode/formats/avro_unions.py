@@ -21,6 +21,18 @@ def by_type(schema: Any, named: dict[str, Any]) -> Expand:
     return _Compiler(named).expander(schema)
 
 
+def record_by_type(members: list[Any], named: dict[str, Any]) -> Expand:
+    """Of a union of records at the top, whose own type is not told."""
+    compiler = _Compiler(named)
+    expanders = {_key(m): compiler.expander(m) for m in members if m != "null"}
+
+    def expand(value: Any) -> Any:
+        name, inner = value if isinstance(value, tuple) else (next(iter(expanders)), value)
+        return expanders[name](inner)
+
+    return expand
+
+
 class _Compiler:
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = dict(named)

@@ -3,6 +3,7 @@
 
 In front, since of a field that stands twice the first one counts: so a flattened field hides one of the record's with
 its name, as in Druid, without the record being written anew. Texts that are no JSON objects are left as they are.
+Without ``useFieldDiscovery`` no field of the record is discovered, but those that the spec names are read, as in Druid.
 Where nobody looks at the record as a whole, no text is made: its fields are read where they are (``in_place``).
 """
 
@@ -40,21 +41,30 @@ _STDDEV = """sqrt(list_sum(list_transform({0}, lambda x: x * x)) / list_count({0
 class FlatteningReader:
     """Another reader's texts, flattened. Paths that search and jq are followed record by record, the rest by DuckDB.
 
-    ``keeps_digits``: numbers stay as the other reader writes them; DuckDB writes them anew (see ``written_numbers``).
+    ``own``: which of the record's own fields are kept; None: all. ``keeps_digits``: numbers stay as the other reader
+    writes them; DuckDB writes them anew (see ``written_numbers``).
     """
 
-    def __init__(self, inner: Reader, engine: Engine, spec: FlattenSpec, *, keeps_digits: bool = False) -> None:
+    def __init__(
+        self,
+        inner: Reader,
+        engine: Engine,
+        spec: FlattenSpec,
+        own: frozenset[str] | None = None,
+        *,
+        keeps_digits: bool = False,
+    ) -> None:
         self._inner = inner
         self._engine = engine
         self._keeps_digits = keeps_digits
-        found = dict.fromkeys(path for f in spec.fields if keeps_digits and (path := _found_by_duckdb(f)))
-        self._digits = {path: f"d{number}" for number, path in enumerate(found)}
+        found = [*filter(None, map(_found_by_duckdb, spec.fields)), *map(_at_top, sorted(own or ()))]
+        self._digits = {path: f"d{n}" for n, path in enumerate(dict.fromkeys(found))} if keeps_digits else {}
         paths = dict.fromkeys(_path(f) for f in spec.fields if f.type == "path" and path_values.is_followed(_path(f)))
         self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
         self._programs = [(f.name, parse_jq(f.expr or "")) for f in spec.fields if f.type == "jq"]
         made: dict[JsonPath | str, str] = {name: f"q{number}" for number, (name, _) in enumerate(self._programs)}
         self._sql, self._checking_sql = (
-            _query(spec, made | dict(self._searched.items()), self._digits, check) for check in (False, True)
+            _query(spec, made | dict(self._searched.items()), self._digits, own, check) for check in (False, True)
         )
         self._texts = Suspects(engine, _SEARCHED)
         names = ("j", *self._searched.values(), *self._digits.values(), *made.values())
@@ -123,7 +133,7 @@ def in_place(schema: DataSchema, read: InputFormat, *, keeps_digits: bool = Fals
         or not all(map(_is_found, flatten.fields))
     ):
         return read, BY_NAME
-    places = Places({f.name: _place(f, {}) for f in flatten.fields}, flatten.useFieldDiscovery)
+    places = Places({f.name: _place(f, {}) for f in flatten.fields})
     return read.model_copy(update={"flattenSpec": None}), places
 
 
@@ -147,27 +157,42 @@ def _found_by_duckdb(field: FlattenField) -> JsonPath | None:
 
 
 def _query(
-    spec: FlattenSpec, searched: Mapping[JsonPath | str, str], digits: Mapping[JsonPath, str], check: bool
+    spec: FlattenSpec,
+    searched: Mapping[JsonPath | str, str],
+    digits: Mapping[JsonPath, str],
+    own: frozenset[str] | None,
+    check: bool,
 ) -> str:
     """``check``: look first whether a text is JSON; else the query fails where it reads one that is not."""
-    places = dict.fromkeys(place for f in spec.fields if (place := _place(f, searched)))
+    named = {name: pointer(name) for name in sorted((own or frozenset()) - {f.name for f in spec.fields})}
+    places = dict.fromkeys([*filter(None, (_place(f, searched) for f in spec.fields)), *named.values()])
     numbers = {place: number for number, place in enumerate(places, 1)}
     valid = "AND json_valid(j)" if check or not numbers else ""
     objects = rf"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{{') {valid} THEN j END"
-    members = ", ',', ".join(
-        f"{literal(json.dumps(f.name) + ':')}, coalesce({_kept(f, digits)}{_value(f, searched, numbers)}, 'null')"
-        for f in spec.fields
+    members = [
+        f"{_key(f.name)} || coalesce({_kept(f, digits)}{_value(f, searched, numbers)}, 'null')" for f in spec.fields
+    ]
+    # Null where the record has none, so that concat_ws leaves it out.
+    members += [
+        f"{_key(name)} || coalesce({_as_written(_at_top(name), digits)}l[{numbers[place]}]::VARCHAR)"
+        for name, place in named.items()
+    ]
+    joined = f"concat_ws(',', {', '.join(members)})" if members else "''"
+    rest = (
+        r"""CASE WHEN regexp_matches(o, '^\s*\{\s*\}\s*$') THEN '}' ELSE ',' || substr(ltrim(o, E' \t\r\n'), 2) END"""
     )
-    own = r"""CASE WHEN regexp_matches(o, '^\s*\{\s*\}\s*$') THEN '}' ELSE ',' || substr(ltrim(o, E' \t\r\n'), 2) END"""
-    rest = own if spec.useFieldDiscovery else "'}'"
-    nothing_named = "o" if spec.useFieldDiscovery else "'{}'"
-    flattened = f"concat('{{', {members}, {rest})" if members else nothing_named
+    whole = f"concat('{{', {joined}, {rest})" if members else "o"
+    flattened = whole if own is None else f"concat('{{', {joined}, '}}')"
     # All at once: each call reads the record from its beginning.
     found = f"json_extract(o, [{', '.join(numbers)}])" if numbers else "NULL"
     return (
         f"SELECT CASE WHEN o IS NULL THEN j ELSE {flattened} END AS j"
         f" FROM (SELECT *, {found} AS l FROM (SELECT *, {objects} AS o FROM {_SEARCHED}))"
     )
+
+
+def _key(name: str) -> str:
+    return literal(json.dumps(name) + ":")
 
 
 def _place(field: FlattenField, searched: Mapping[JsonPath | str, str]) -> str:
@@ -197,7 +222,15 @@ def _value(field: FlattenField, searched: Mapping[JsonPath | str, str], numbers:
 
 def _kept(field: FlattenField, digits: Mapping[JsonPath, str]) -> str:
     path = _found_by_duckdb(field)
-    return f"{digits[path]}, " if path is not None and path in digits else ""
+    return "" if path is None else _as_written(path, digits)
+
+
+def _as_written(path: JsonPath, digits: Mapping[JsonPath, str]) -> str:
+    return f"{digits[path]}, " if path in digits else ""
+
+
+def _at_top(name: str) -> JsonPath:
+    return JsonPath((Step("name", name),))
 
 
 def _function(path: JsonPath, extracted: str) -> str:

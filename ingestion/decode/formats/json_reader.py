@@ -1,4 +1,8 @@
-"""``json``: records that are JSON texts. One with a comma before an end is none, unless the spec lets it pass."""
+"""``json``: records that are JSON texts.
+
+One with a comma before an end is none, nor is one with NaN or Infinity, unless the spec lets it pass: DuckDB reads
+both.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +23,25 @@ _AS_BRACKET = 0xDF  # makes a bracket of a brace
 _BLANK = ord(" ")
 _COMMA_BEFORE_END = r",\s*[\]}]"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_ERROR = "not JSON: a comma before the end of an object or an array"
+_WITH_COMMA = "not JSON: a comma before the end of an object or an array"
+_NO_NUMBER = r"(?i)[:,\[\s][-+]?(nan|inf|infinity)\s*[,\]}]"
+_NOT_FINITE = "not JSON: NaN or Infinity. featureSpec.ALLOW_NON_NUMERIC_NUMBERS lets them pass"
 
 
 class JsonReader:
     """Payloads as they are."""
 
     def __init__(self, spec: JsonInputFormat) -> None:
-        self._lets_pass = spec.featureSpec.get("ALLOW_TRAILING_COMMA", False)
+        self._takes_commas = spec.featureSpec.get("ALLOW_TRAILING_COMMA", False)
+        self._takes_no_numbers = spec.featureSpec.get("ALLOW_NON_NUMERIC_NUMBERS", False)
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = texts_of(payloads)
-        if self._lets_pass or not _may_have_one(texts):
-            return texts, errors
-        suspects = pc.match_substring_regex(texts, _COMMA_BEFORE_END).fill_null(False)
-        places = np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist()
-        bad = {place: _ERROR for place in places if _has_one(texts[place].as_py())}
+        bad = {}
+        if not self._takes_no_numbers:
+            bad = _with(texts, _NO_NUMBER, _NOT_FINITE)
+        if not self._takes_commas and _may_have_comma(texts):
+            bad |= _with(texts, _COMMA_BEFORE_END, _WITH_COMMA)
         if not bad:
             return texts, errors
         marks = np.zeros(len(texts), np.bool_)
@@ -42,7 +49,14 @@ class JsonReader:
         return pc.if_else(pa.array(marks), None, texts), errors | bad
 
 
-def _may_have_one(texts: pa.Array) -> bool:
+def _with(texts: pa.Array, pattern: str, error: str) -> dict[int, str]:
+    """The error by index of texts in which the pattern finds something outside of strings."""
+    suspects = pc.match_substring_regex(texts, pattern).fill_null(False)
+    places = np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist()
+    return {place: error for place in places if re.search(pattern, _STRING.sub('""', texts[place].as_py()))}
+
+
+def _may_have_comma(texts: pa.Array) -> bool:
     """Whether a comma, or a blank with perhaps a comma before it, stands before a bracket or a brace."""
     _, ends, held = texts.buffers()
     if held is None:
@@ -51,7 +65,3 @@ def _may_have_one(texts: pa.Array) -> bool:
     data = np.frombuffer(held, np.uint8)[bounds[0] : bounds[1]]
     before = data[np.maximum(np.flatnonzero((data & _AS_BRACKET) == _END) - 1, 0)]
     return bool(((before == ord(",")) | (before <= _BLANK)).any())
-
-
-def _has_one(text: str) -> bool:
-    return re.search(_COMMA_BEFORE_END, _STRING.sub('""', text)) is not None

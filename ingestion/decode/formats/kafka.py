@@ -1,7 +1,8 @@
 """``kafka``: another format's fields, and beside them what Kafka says of the record.
 
 As in Druid: a field of the value hides one of the record's with the same name; among the record's own headers win over
-time, topic and key, and of several headers of one name the last; a record without a value is a tombstone. Of
+time, topic and key, and of several headers of one name the last; a record without a value is a tombstone, and one whose
+value is JSON but no object, as ``42`` or ``null``, has Kafka's own fields alone. Of
 the key the first field is taken, or the first column, under the key's name. A key that can't be read makes the record
 unparseable.
 """
@@ -49,19 +50,22 @@ class KafkaReader:
         own = as_array(self._own_fields(envelope, keys), errors)
         opened = self._opened(texts)
         comma = pc.if_else(pc.equal(opened, "{"), "", ",")
-        # What is no JSON object is left to the next stage, which says why.
+        # What is no JSON is left to the next stage, which says why.
         blended = pc.coalesce(pc.binary_join_element_wise(opened, comma, own, "}", ""), texts)
         return pc.if_else(_at(errors, len(texts)), pa.scalar(None, pa.string()), blended), errors
 
     def _opened(self, texts: pa.Array) -> pa.Array:
-        """JSON objects without their last brace, nor a comma that DuckDB lets pass there; null for all else."""
+        """JSON objects without their last brace, nor a comma that DuckDB lets pass there; null for what is no JSON.
+
+        Of other JSON values an object without fields.
+        """
         valid = flat(self._engine.run(_VALID, RECORDS, pa.table({"j": texts})).column(0))
         objects = pc.and_(valid, pc.starts_with(pc.utf8_ltrim(texts, _SPACE), "{"))
         opened = _cut(pc.utf8_rtrim(texts, _SPACE))
         with_comma = pc.ends_with(opened, ",")
         if pc.any(with_comma).as_py():
             opened = pc.if_else(with_comma, _cut(opened), opened)
-        return pc.if_else(objects, opened, pa.scalar(None, pa.string()))
+        return pc.if_else(objects, opened, pc.if_else(valid, "{", pa.scalar(None, pa.string())))
 
     def _own_fields(self, envelope: Envelope, keys: dict[int, str]) -> list[str | None]:
         """Every record's own fields as members of a JSON object. Of a name that comes twice the first one counts."""

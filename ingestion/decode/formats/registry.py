@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from ingestion.decode.errors import RegistryUnreachable
 from ingestion.decode.formats.base import BadRecord
 from ingestion.specs.addresses import AddressPolicy
 from ingestion.specs.input_format import RegistryDecoder
 
 HEAD_BYTES = 5
 _UNKNOWN_FOR_S = 60.0
+REFUSED_FOR_S = 60.0  # for so long a schema may be refused, by a registry that answers else, before its records are bad
 _MOST_UNKNOWN = 10_000
 Parsed = TypeVar("Parsed")
 
@@ -30,14 +32,18 @@ class RegisteredSchema:
 
 
 class UnknownSchema(Exception):
-    """The registry has no schema with this id."""
+    """The registry has no schema with this id; the message is the registry's address."""
+
+
+class SchemaRefused(RegistryUnreachable):
+    """The registry refuses this schema, with a status that says nothing of it, and answers other questions."""
 
 
 class Registry(Protocol):
     """A registry's client. Blocks for some seconds at most."""
 
     def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
-        """The schema, as ``kind`` has it. Raises ``UnknownSchema``, ``RegistryUnreachable``."""
+        """The schema, as ``kind`` has it. Raises ``UnknownSchema``, ``SchemaRefused``, ``RegistryUnreachable``."""
 
 
 OpenRegistry = Callable[[RegistryDecoder, AddressPolicy], Registry]
@@ -49,11 +55,20 @@ def split_head(payload: bytes) -> tuple[int, int]:
         raise BadRecord(f"shorter than the {HEAD_BYTES} bytes that name its schema")
     if payload[0] != 0:
         raise BadRecord(f"not in the schema registry's wire format: it begins with byte {payload[0]}, not 0")
-    return int.from_bytes(payload[1:HEAD_BYTES]), HEAD_BYTES
+    schema_id = int.from_bytes(payload[1:HEAD_BYTES])
+    if not schema_id:
+        raise BadRecord(
+            "its schema's number is 0, which no registry gives. Apicurio's serializers write numbers of eight bytes, "
+            "unless their option for Confluent's ids is on: turn it on"
+        )
+    return schema_id, HEAD_BYTES
 
 
 class RegistrySchemas(Generic[Parsed]):
-    """Schemas by id, parsed once. What the registry does not know is asked for again only after a minute."""
+    """Schemas by id, parsed once. What the registry does not know is asked for again only after a minute.
+
+    A registry that is away is waited for; one that refuses a schema and answers else, for ``REFUSED_FOR_S``.
+    """
 
     def __init__(
         self,
@@ -68,6 +83,7 @@ class RegistrySchemas(Generic[Parsed]):
         self._parse = parse
         self._parsed: dict[int, Parsed] = {}
         self._bad: dict[int, tuple[str, float]] = {}
+        self._refused_since: dict[int, float] = {}
 
     def of(self, schema_id: int) -> Parsed:
         """The parsed schema. Raises ``BadRecord``, ``RegistryUnreachable``."""
@@ -82,6 +98,7 @@ class RegistrySchemas(Generic[Parsed]):
                 self._bad.clear()
             self._bad[schema_id] = (str(error), time.monotonic())
             raise
+        self._refused_since.pop(schema_id, None)
         if len(self._parsed) >= self._capacity:
             self._parsed.pop(next(iter(self._parsed)))
         self._parsed[schema_id] = parsed
@@ -95,8 +112,18 @@ class RegistrySchemas(Generic[Parsed]):
     def _asked(self, schema_id: int) -> Parsed:
         try:
             schema = self._registry.schema(schema_id, self._kind)
-        except UnknownSchema:
-            raise BadRecord(f"the schema registry has no schema {schema_id}") from None
+        except UnknownSchema as error:
+            raise BadRecord(f"the schema registry {error} has no schema {schema_id}") from None
+        except SchemaRefused as error:
+            since = self._refused_since.setdefault(schema_id, time.monotonic())
+            if time.monotonic() - since < REFUSED_FOR_S:
+                raise
+            raise BadRecord(
+                f"the schema registry has refused schema {schema_id} alone for {REFUSED_FOR_S:g} s: {error}"
+            ) from None
+        except RegistryUnreachable:
+            self._refused_since.clear()
+            raise
         if schema.kind != self._kind:
             raise BadRecord(f"schema {schema_id} is of type {schema.kind}, not {self._kind}")
         try:

@@ -22,7 +22,7 @@ from ingestion.segments.taken_times import TakenTimes
 from ingestion.segments.writer import columns_of
 from ingestion.specs import DataSchema
 from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.input_format import RegistryDecoder
+from ingestion.specs.input_format import JSON_FEATURES, JsonInputFormat, RegistryDecoder
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import NO_TIME
 from ingestion.specs.sampling import AbsentField, Outcome, Place, RolledUpRow, SampleOrder
@@ -34,6 +34,7 @@ MEMORY_BYTES = 256 * 1024 * 1024
 _ALL_FIELDS = DataSchema.model_validate(
     {"dataSource": "sample", "timestampSpec": NO_TIME, "dimensionsSpec": {"useSchemaDiscovery": True}}
 )
+_ANY_TEXT = JsonInputFormat(type="json", featureSpec=dict.fromkeys(JSON_FEATURES, True))  # of texts that were read
 T = TypeVar("T")
 
 
@@ -113,7 +114,7 @@ def _texts(order: SampleOrder, records: Records) -> pa.Array:
 
 
 def _add_fields(outcomes: Outcomes, texts: pa.Array) -> None:
-    decoder = JsonDecoder(_ALL_FIELDS, MEMORY_BYTES)
+    decoder = JsonDecoder(_ALL_FIELDS, MEMORY_BYTES, input_format=_ANY_TEXT)
     try:
         payloads = [None if t is None else t.encode() for t in texts.to_pylist()]
         decoded = decoded_whole(decoder, payloads, MessageWindow())

@@ -1,12 +1,14 @@
 """How records are written, as far as their bytes tell it. Pure: bytes in, guesses out.
 
 A guess is an ``inputFormat`` with the share of the records that it reads, and the reason in words. Records without a
-value say nothing and are left out.
+value say nothing and are left out. What no format reads is named too, with a share of 0 and what has to change.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +21,21 @@ MOST_SCHEMAS = 16  # ids of a registry: bytes that only look like them have more
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 _REGISTRY = {"type": "schema_registry"}
 _NO_ADDRESS = "the address of the schema registry"
+_HEAD = 5  # bytes: a byte 0 and a schema's number
+_SEVERAL = "several JSON objects in one record"
+_GZIP = b"\x1f\x8b\x08"
+_UNZIPPED = 64 * 1024
+# What no format reads: how records of it are called, and what has to change.
+_UNREADABLE = {
+    "framed": ("are JSON behind a byte 0 and the number of a schema, as serializers of JSON Schema write it",
+               "a serializer that writes JSON alone"),
+    "apicurio": ("begin with a byte 0 and eight bytes with the number of a schema, as Apicurio's serializers write it",
+                 "a serializer that writes four bytes: Apicurio's has an option for Confluent's ids"),
+    "utf16": ("are text in UTF-16", "a producer that writes UTF-8"),
+    "gzip": ("are compressed with gzip, each by itself",
+             "records as they are: Kafka compresses batches of them by the producer's compression.type"),
+    _SEVERAL: (f"hold {_SEVERAL}", "one object in each record"),
+}  # fmt: skip
 
 
 def format_guesses(payloads: Sequence[bytes | None]) -> list[FormatGuess]:
@@ -27,18 +44,68 @@ def format_guesses(payloads: Sequence[bytes | None]) -> list[FormatGuess]:
     records = ([p for p in present if len(p) <= LONGEST] or present)[:LOOKED_AT]
     if not records:
         return []
-    guesses = [*_registry(records), *_json(records), *_delimited(records)]
-    return sorted((g for g in guesses if g.share > 0), key=lambda g: -g.share)
+    odd = {kind: [r for r in records if _odd_kind(r) == kind] for kind in _UNREADABLE}
+    plain = [r for r in records if _odd_kind(r) is None]
+    guesses = [*_registry(plain, len(records)), *_json(records), *_delimited(plain, len(records))]
+    read = sorted((g for g in guesses if g.share > 0), key=lambda g: -g.share)
+    return [*read, *_unreadable(odd, len(records))]
 
 
-def _registry(records: list[bytes]) -> Iterator[FormatGuess]:
+def _unreadable(odd: dict[str, list[bytes]], total: int) -> Iterator[FormatGuess]:
+    for kind, records in odd.items():
+        if records:
+            called, lacks = _UNREADABLE[kind]
+            why = f"{_of(len(records), total)} {called}, which no input format reads"
+            yield FormatGuess(input_format=_nearest(kind, records[0]), share=0.0, why=why, lacks=lacks)
+
+
+def _nearest(kind: str, record: bytes) -> dict[str, Any]:
+    """The format of what would be there after the change."""
+    if kind == "apicurio":
+        return {"type": "avro_stream", "avroBytesDecoder": _REGISTRY}
+    if kind == "gzip" and not _unzipped(record).lstrip().startswith(b"{"):
+        return {"type": "lines"}
+    return {"type": "json"}
+
+
+def _unzipped(record: bytes) -> bytes:
+    """The beginning of it."""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(record, _UNZIPPED)
+    except zlib.error:
+        return b""
+
+
+def _odd_kind(record: bytes) -> str | None:
+    """Which of the ``_UNREADABLE`` it is."""
+    if record.startswith(_GZIP):
+        return "gzip"
+    if _is_utf16(record):
+        return "utf16"
+    if record[:1] == b"\0" and record[_HEAD : _HEAD + 1] == b"{" and _kind(record[_HEAD:]) == "object":
+        return "framed"
+    if len(record) > 2 * _HEAD and record[:_HEAD] == bytes(_HEAD) and any(record[_HEAD : 2 * _HEAD - 1]):
+        return "apicurio"  # no registry calls a schema 0
+    return _SEVERAL if _kind(record) == _SEVERAL else None
+
+
+def _is_utf16(record: bytes) -> bool:
+    if len(record) % 2:
+        return False
+    if record.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return True
+    evens, odds = record[:64:2], record[1:64:2]
+    return len(evens) > 1 and ((all(evens) and not any(odds)) or (all(odds) and not any(evens)))
+
+
+def _registry(records: list[bytes], total: int) -> Iterator[FormatGuess]:
     """Confluent's framing: a byte 0, four bytes of the schema's id, and for Protobuf the path of the message."""
-    framed = [r for r in records if len(r) > 5 and r[0] == 0]
+    framed = [r for r in records if len(r) > _HEAD and r[0] == 0]
     ids = sorted({int.from_bytes(r[1:5], "big") for r in framed})
     if not framed or len(ids) > MOST_SCHEMAS:
         return
-    share = len(framed) / len(records)
-    why = f"{_of(len(framed), len(records))} begin with a byte 0 and the number of a schema ({_listed(ids)})"
+    share = len(framed) / total
+    why = f"{_of(len(framed), total)} begin with a byte 0 and the number of a schema ({_listed(ids)})"
     proto = {"type": "protobuf", "protoBytesDecoder": _REGISTRY}
     avro = {"type": "avro_stream", "avroBytesDecoder": _REGISTRY}
     by_path = all(_is_protobuf(r[6:]) for r in framed if r[5] == 0) and all(r[5] == 0 for r in framed)
@@ -95,7 +162,7 @@ def _json(records: list[bytes]) -> Iterator[FormatGuess]:
 def _kind(record: bytes) -> str:
     """Which kind of JSON a record is; in words, as it is shown."""
     try:
-        value = json.loads(record)
+        value = json.loads(record.decode("utf-8-sig"))
     except RecursionError:
         return "nested too deeply"
     except ValueError:
@@ -104,13 +171,17 @@ def _kind(record: bytes) -> str:
 
 
 def _broken(record: bytes) -> str:
-    lines = record.split(b"\n")
-    if len(lines) > 1 and all(line.strip().startswith(b"{") for line in lines[:2]):
-        return "several JSON objects in one record, which can't be read"
+    text = record.decode(errors="replace").lstrip()
+    try:
+        first, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        first, end = None, 0
+    if isinstance(first, dict) and text[end:].lstrip().startswith("{"):
+        return _SEVERAL
     return "broken JSON" if record.lstrip()[:1] in (b"{", b"[") else "not JSON"
 
 
-def _delimited(records: list[bytes]) -> Iterator[FormatGuess]:
+def _delimited(records: list[bytes], total: int) -> Iterator[FormatGuess]:
     texts = [text for text in map(_text, records) if text is not None and text.lstrip()[:1] not in ("{", "[", "")]
     for delimiter, name in _DELIMITERS.items():
         lines = [text.splitlines()[-1] for text in texts]
@@ -123,8 +194,8 @@ def _delimited(records: list[bytes]) -> Iterator[FormatGuess]:
             continue  # a comma in a sentence
         form = {"type": "csv"} if delimiter == "," else {"type": "tsv", "delimiter": delimiter}
         columns, how = _columns(texts, delimiter, most + 1)
-        why = f"{_of(fitting, len(records))} are lines with {most} {name} each; {how}"
-        yield FormatGuess(input_format=form | columns, share=0.99 * fitting / len(records), why=why)
+        why = f"{_of(fitting, total)} are lines with {most} {name} each; {how}"
+        yield FormatGuess(input_format=form | columns, share=0.99 * fitting / total, why=why)
 
 
 def _columns(texts: list[str], delimiter: str, count: int) -> tuple[dict[str, Any], str]:

@@ -62,7 +62,9 @@ class ReadSerializer(serializers.Serializer[Any]):
 
 class FormatGuessSerializer(serializers.Serializer[Any]):
     input_format = serializers.JSONField()
-    share = serializers.FloatField(help_text="Of the records with a value, those that can be read so.")
+    share = serializers.FloatField(
+        help_text="Of the records with a value, those that can be read so; 0 for what no format reads."
+    )
     why = serializers.CharField()
     lacks = serializers.CharField(help_text="What must be added before it can be used; empty for nothing.")
 

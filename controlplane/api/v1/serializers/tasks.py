@@ -111,7 +111,9 @@ class ReportSerializer(serializers.Serializer[Any]):
     indexers = IndexerSerializer(many=True)
     parse_exceptions = QuarantinedSerializer(many=True, help_text="maxSavedParseExceptions of them at most.")
     unread = UnreadSerializer(
-        many=True, source="task.unread", help_text="Of a batch task, maxSavedParseExceptions of them at most."
+        many=True,
+        source="task.unread",
+        help_text="Of a batch task, or of what a failed one read and did not publish; maxSavedParseExceptions at most.",
     )
     options_without_effect = serializers.ListField(child=serializers.CharField(), source="without_effect")
     events = EventSerializer(many=True)
