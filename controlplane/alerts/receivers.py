@@ -96,7 +96,7 @@ def _write_receiver(receiver: Receiver, name: str, addresses: Sequence[str], url
         url, secret = url or kept.get("url", ""), secret or kept.get("secret", "")
         needs_secret = receiver.kind == Receiver.Kinds.WEBHOOK
         faults += _web_faults(url) or _secret_faults(secret, needs_secret)
-        receiver.addresses, receiver.shown = [], "" if faults else _shown(url, receiver.kind)
+        receiver.addresses, receiver.shown = [], "" if faults else _shown(url)
         receiver.secrets = seal({"url": url, "secret": secret} if needs_secret else {"url": url})
     if faults:
         raise refused("receiver", faults)
@@ -142,11 +142,10 @@ def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
     return [] if fits else [FieldError("/secret", message, "secret")]
 
 
-def _shown(url: str, kind: str) -> str:
-    """Of Slack's the path is its secret; of others what follows a question mark may be."""
+def _shown(url: str) -> str:
+    """Its host alone: path and query of a webhook's address often are its secret."""
     parts = urlsplit(url)
-    path = "/…" if kind == Receiver.Kinds.SLACK else f"{parts.path}{'?…' if parts.query else ''}"
-    return f"{parts.scheme}://{parts.netloc}{path}"[:300]
+    return f"{parts.scheme}://{parts.netloc}/…"[:300]
 
 
 def test_receiver(*, user: User, receiver: Receiver) -> Outcome:
