@@ -80,20 +80,38 @@ def told(answer: Any) -> str:
     return "".join(f"{name}: {value}\n" for name, value in answer.items()) + body.decode(errors="replace")
 
 
-def spots(cast: Cast, role: str) -> set[str]:
+def spots(cast: Cast, role: str, secret: str = SECRET) -> set[str]:
     """The addresses of the whole site at which somebody with the role is told the secret."""
     everybody, found = Everybody(cast), set()
     for row in TABLE:
         if row.method != "GET" or row.pattern.startswith(("internal/", "^")) or row.pattern == "-/live/":
             continue
-        if SECRET in told(everybody.ask(row, role)):
+        if secret in told(everybody.ask(row, role)):
             found.add(row.pattern)
     quarantined = f"/datasources/flights/quarantine/{cast.quarantined.pk}/"
     more = [*(f"{quarantined}?as={form}" for form in ("text", "json", "tree", "hexadecimal", "spec"))]
     more += [f"/tasks/{cast.task.pk}/errors/?kind=faulty", f"/tasks/{cast.task.pk}/log/?log_text=hunter"]
     more += ["/datasources/flights/events/?kind=failing", "/quarantine/?show=all"]
     client = browsing_as(cast, role)
-    return found | {address for address in more if SECRET in told(client.get(address))}
+    more += [f"/druid/coordinator/v1/{path}?full" for path in ("datasources", "datasources/flights")]
+    more += [f"/druid/coordinator/v1/{path}?full" for path in ("metadata/datasources", "datasources/flights/intervals")]
+    more += ["/druid/coordinator/v1/metadata/datasources/flights/segments?full"]
+    return found | {address for address in more if secret in told(client.get(address))}
+
+
+def test_where_a_file_lies_is_told_to_nobody_below_the_role(everywhere: Cast, clients: dict[str, Client]) -> None:
+    """In the file all columns are plain. Druid's addresses answer without the place, so that its tools go on."""
+    address = "/druid/coordinator/v1/metadata/segments"
+    path = everywhere.segments[0].path
+    before = spots(everywhere, "operator", path)
+    assert {address.lstrip("/"), "datasources/<str:name>/segments/"} <= before
+    assert "/druid/coordinator/v1/datasources?full" in before
+    assert "api/v1/records/" in spots(everywhere, "operator", everywhere.segments[1].path) | before
+    mask(everywhere)
+    assert spots(everywhere, "operator", path) == set()
+    [first, *_] = clients["operator"].get(address).json()
+    assert first["loadSpec"] == {"type": "parquet"}
+    assert clients["owner"].get(address).json()[0]["loadSpec"] == {"type": "parquet", "path": path}
 
 
 def test_what_is_masked_is_told_to_nobody_below_the_role(everywhere: Cast) -> None:
