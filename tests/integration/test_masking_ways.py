@@ -15,12 +15,11 @@ from django.test import Client
 from controlplane.datasources.masking import set_masks
 from controlplane.datasources.models import Datasource
 from controlplane.loading.documents import nested
-from controlplane.loading.models import Draft
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task, task_types
 from controlplane.teams.models import Membership, Role
 from tests.support.django_cast import Cast, browsing_as, spec_for
-from tests.support.permission_table import TABLE, arguments
+from tests.support.permission_table import TABLE, arguments, draft_of
 from tests.support.routes import Route
 
 REST, DRUID = "/api/v1/tasks/", "druid/indexer/v1/"
@@ -187,15 +186,16 @@ def test_no_address_reads_past_a_mask(masked: Cast, clients: dict[str, Client], 
     path = Route(pattern, frozenset(), None).path(**{**arguments(masked, pattern), "step_name": "review"})
     before = stored()
     query = query.replace("CAUSE", masked.quarantined.cause)
-    kind = {} if is_page else {"content_type": "application/json"}
-    answer = client.post(path + query, body, **kind)
+    address = path + query
+    answer = client.post(address, body) if is_page else client.post(address, body, content_type="application/json")
     assert answer.status_code == status, answer.content
     assert stored() == before
 
 
 def fill_draft(cast: Cast) -> None:
-    draft = arguments(cast, "<draft_id>")["draft_id"]
-    Draft.objects.filter(pk=draft).update(document=nested(reading("open", "kafka")))
+    draft = draft_of(cast)
+    draft.document = nested(reading("open", "kafka"))
+    draft.save()
 
 
 @pytest.mark.parametrize("type_", TASKS)
