@@ -35,6 +35,7 @@ from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import is_batch
 from ingestion.specs.segment_tasks import is_segment_task
+from ingestion.specs.stored import io_config_of
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
@@ -79,9 +80,8 @@ def _check_masks(user: User, datasource: Datasource, spec: TaskSpec) -> None:
 
 
 def _reading(canonical: dict[str, Any]) -> tuple[Any, Any]:
-    """What a spec makes of records."""
-    spec = canonical["spec"]
-    return spec["dataSchema"], spec["ioConfig"].get("inputFormat")
+    """What a spec makes of records. One of an earlier version, which can't be read any more, is like no other."""
+    return canonical["spec"]["dataSchema"], getattr(io_config_of(canonical), "inputFormat", None)
 
 
 def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
