@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
@@ -68,13 +69,19 @@ def change_receiver(
     with transaction.atomic():
         lock_team(receiver.team)
         locked = Receiver.objects.select_for_update(of=("self",)).select_related("team").get(pk=receiver.pk)
+        before = _in_trail(locked)
         _write_receiver(locked, name, addresses, url, secret)
         check_name(Receiver, locked, "receiver of alerts")
         locked.failures, locked.last_error, locked.failing_since, locked.next_try_at = 0, "", None, None
         locked.save()
         locked.deliveries.filter(state="waiting", next_at__gt=timezone.now()).update(next_at=timezone.now())
-        record(user, locked, "change_receiver")
+        record(user, locked, "change_receiver", before=before, after=_in_trail(locked))
     return locked
+
+
+def _in_trail(receiver: Receiver) -> dict[str, Any]:
+    """What the audit trail tells of a receiver: nothing that nobody is shown."""
+    return {"name": receiver.name, "addresses": receiver.addresses, "address": receiver.shown}
 
 
 @transaction.atomic

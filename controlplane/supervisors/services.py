@@ -145,7 +145,7 @@ def roll_back(*, user: User, supervisor: Supervisor, version: int) -> Supervisor
 
 
 def _restart(supervisor: Supervisor) -> Supervisor:
-    """As with a new version of its spec; it is locked."""
+    """Have its tasks hand over, by the spec that it has; it is locked."""
     supervisor.scaling_since = timezone.now()
     supervisor.begin()
     supervisor.save()
@@ -321,7 +321,8 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
             secrets=current.secrets,
             created_by=user,
         )
-        record_action(user, locked, "scale", version=locked.version, task_count=task_count)
+        before = current.io_config.taskCount
+        record_action(user, locked, "scale", version=locked.version, task_count=task_count, before=before)
     run_soon(locked.pk)
     return locked
 

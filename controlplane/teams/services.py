@@ -58,7 +58,8 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
         _keep_an_admin(team, without=membership.user)
     who = user if membership is None else membership.user  # a site's admin may put in themselves
     Membership.objects.update_or_create(user=who, team=team, defaults={"role": role.value})
-    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value)
+    known = {} if membership is None else {"before": membership.role}
+    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value, **known)
     return Place(username, role, "member")
 
 

@@ -214,6 +214,7 @@ def _take_app(request: PageRequest, form: Any) -> None:
     factor = TOTP.activate(request.user, form.secret).instance
     note_first_code(factor, form.cleaned_data["code"])
     RecoveryCodes.activate(request.user)
+    second_factors.added(request.user, Authenticator.Type.TOTP)
     clear_totp_secret(request)
     messages.success(request, "Your authenticator app is set up. Keep these codes where you find them without it.")
 
@@ -226,6 +227,7 @@ def passkey(request: PageRequest) -> HttpResponse:
         with transaction.atomic():
             WebAuthn.add(request.user, form.cleaned_data["name"], form.cleaned_data["credential"])
             RecoveryCodes.activate(request.user)
+            second_factors.added(request.user, Authenticator.Type.WEBAUTHN)
         messages.success(request, "Your passkey is added. Keep these codes where you find them without it.")
         return redirect("frontend:account-codes")
     shown = {
@@ -248,6 +250,7 @@ def codes(request: PageRequest) -> HttpResponse:
             User.objects.select_for_update().get(pk=request.user.pk)  # one at a time: a user has one set of codes
             mine.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
             RecoveryCodes.activate(request.user)
+            second_factors.added(request.user, Authenticator.Type.RECOVERY_CODES)
         messages.success(request, "These are your new recovery codes. The earlier ones are worth nothing any more.")
         return redirect("frontend:account-codes")
     row = mine.filter(type=Authenticator.Type.RECOVERY_CODES).first()

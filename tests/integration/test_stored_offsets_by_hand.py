@@ -300,7 +300,7 @@ def test_the_same_spec_again_restarts_nothing_if_asked_so(reading: Supervisor, o
 def test_an_unmodified_spec_is_no_new_version_and_its_tasks_hand_over(
     reading: Supervisor, owner: Client, clients: dict[str, Client]
 ) -> None:
-    """As in Druid 33, whose history stays as it is after three equal POSTs; the supervisor is restarted each time."""
+    """Druid 33 does so: its history has two versions after three equal POSTs, and each restarts the supervisor."""
     changed, own = kafka_spec("metrics", taskCount=2), "/api/v1/supervisors/"
     post(owner, DRUID, changed)
     task = Task.objects.create(
