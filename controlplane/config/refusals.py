@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from controlplane.teams import audit
 from controlplane.teams.models import AuditEntry, User
 
-EVERY_S = 60  # of one user at one address: a script that goes on asking fills no trail
+EVERY_S = 60  # of one user at one route: a script that goes on asking fills no trail
 _LONGEST = AuditEntry._meta.get_field("target_id").max_length
 
 
@@ -29,7 +29,9 @@ class RefusalsInTheTrail:
         user = getattr(request, "user", None)  # a token's, once a view has looked at it
         if answer.status_code == HTTPStatus.FORBIDDEN and isinstance(user, User):
             asked = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
-            if _is_first(f"refused:{user.pk}:{user.shown_token}:{asked}"):
+            route = request.resolver_match.route if request.resolver_match else ""
+            # By the route: an address may hold anything, so whoever likes would write as many entries as they like.
+            if _is_first(f"refused:{user.pk}:{user.shown_token}:{request.method} {route}"):
                 audit.record(user=user, team=None, target="request", target_id=asked, action="refuse")
         return answer
 

@@ -142,7 +142,10 @@ def test_a_refusal_stands_there_once_a_minute(cast: Cast, clients: dict[str, Cli
         assert clients["viewer"].post(suspend).status_code == 403
     assert browsing_as(cast, "viewer").post("/supervisors/flights/suspend/").status_code == 403
     assert clients["outsider"].post(suspend).status_code == 404
+    for name in ("made-up", "another"):  # an address may hold anything: one entry of those of a kind
+        assert clients["owner"].delete(f"/api/v1/users/{name}/second-factors/").status_code == 403
     found = [(e["user"], e["target_id"]) for e in site_entries(clients["superuser"], action="refuse")]
+    assert found.pop(0) == ("owner", "DELETE /api/v1/users/made-up/second-factors/")
     assert found == [("viewer", "POST /supervisors/flights/suspend/"), ("viewer", f"POST {suspend}")]
 
 
