@@ -39,7 +39,8 @@ from frontend import throttle
 from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
 from frontend.team_forms import TokenForm
 from frontend.token_tables import SESSIONS, TOKENS_OF_ONE
-from frontend.views.common import P, PageRequest, PageView, act, page, told
+from frontend.views.common import P, PageRequest, PageView, act, is_sure, page, told
+from frontend.views.revoking import ask_to_revoke
 
 FRESH_S = 600
 ACCOUNT = "frontend:account"
@@ -308,7 +309,9 @@ def make_token(request: PageRequest) -> HttpResponse:
 @require_POST
 @page
 def revoke_token(request: PageRequest, token_id: str) -> HttpResponse:
-    """Revoke one of one's own tokens."""
+    """Ask, and revoke one of one's own tokens."""
+    if not is_sure(request):
+        return ask_to_revoke(request, selectors.get_token(request.user, token_id), reverse(ACCOUNT))
     return act(
         request,
         lambda: services.revoke_token(user=request.user, token_id=token_id),

@@ -679,6 +679,7 @@ PAGES = [
     Row("GET", f"{P_ACCOUNTS}<str:account>/delete/", (200, 403, 403, 404, 302, 200)),
     Row("POST", f"{P_ACCOUNTS}<str:account>/delete/", PAGE_ADMINISTER),
     Row("POST", f"{P_ACCOUNTS}<str:account>/revoke/<str:token_id>/", (404, 403, 403, 404, 302, 404)),
+    Row("GET", f"{P_TEAM}leave/confirm/", (200, 200, 200, 404, 302, 404)),  # a site's administrator is no member
     Row("GET", f"{P_TEAM}delete/confirm/", (404, 404, 404, 404, 302, 404)),  # it owns things: nothing to confirm
     Row("POST", f"{P_TEAM}delete/", (403, 403, 403, 404, 302, 302)),
     Row("POST", "teams/<str:name>/<str:action>/", (302, 302, 302, 404, 302, 404)),  # the owner is told to stay
