@@ -151,7 +151,9 @@ def change_role(request: PageRequest, name: str, username: str) -> HttpResponse:
 
 def _asked(request: PageRequest, team: Team, role: Role) -> HttpResponse:
     """Whether somebody means to change their own role."""
-    text = f"Who is {role.value} {role.may}. If you are no admin any more, only another admin gives you the role back."
+    text = (
+        f"The role {role.value} {role.may}. If you give up the role admin, only another admin can give it back to you."
+    )
     question = f"Change your own role in team {team.name} to {role.value}?"
     form = OwnRoleForm(initial={"role": role.value})
     action = PageAction("role", "Change my role", question, text, request.path, request.path, "danger", form)

@@ -44,7 +44,7 @@ def test_ones_own_role_asks_first(cast: Cast, owner_page: Client) -> None:
     text = parsed(asked).text
     assert (asked.status_code, role_of("owner")) == (200, "admin")
     assert "Change your own role in team alpha to viewer?" in text
-    assert "only another admin gives you the role back" in text
+    assert "only another admin can give it back to you" in text
     fields = {
         field.attributes.get("name", ""): field.attributes.get("value", "") for field in parsed(asked).all("input")
     }
