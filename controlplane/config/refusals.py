@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from http import HTTPStatus
 
 from django.core.cache import cache
@@ -31,7 +32,7 @@ class RefusalsInTheTrail:
             asked = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
             route = request.resolver_match.route if request.resolver_match else ""
             # By the route: an address may hold anything, so whoever likes would write as many entries as they like.
-            if _is_first(f"refused:{user.pk}:{user.shown_token}:{request.method} {route}"):
+            if _is_first(f"{user.pk} {user.shown_token} {request.method} {route}"):
                 audit.record(user=user, team=None, target="request", target_id=asked, action="refuse")
         return answer
 
@@ -39,6 +40,6 @@ class RefusalsInTheTrail:
 def _is_first(asked: str) -> bool:
     """Of its kind, for a while. Without the cache that is not known, and the answer is more than the entry."""
     try:
-        return bool(cache.add(asked, True, EVERY_S))
+        return bool(cache.add(f"refused:{sha256(asked.encode()).hexdigest()}", True, EVERY_S))
     except RedisError:
         return False
