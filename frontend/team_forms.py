@@ -10,7 +10,8 @@ from django import forms
 from controlplane.teams.roles import Role, Scope
 from controlplane.teams.services import LONGEST_TOKEN
 
-ROLES = [(role.value, role.value) for role in Role]
+ROLES = [(role.value, f"{role.value}: {role.may}") for role in Role]
+SCOPES = [(scope.value, f"{scope.value}: {scope.role.may}") for scope in Scope]
 
 
 def _text(**attributes: str) -> forms.TextInput:
@@ -55,6 +56,18 @@ class RoleForm(forms.Form):
         return Role(self.cleaned_data["role"])
 
 
+class SureForm(forms.Form):
+    """The answer to a question: it is meant."""
+
+    sure = forms.BooleanField(widget=forms.HiddenInput, initial=True)
+
+
+class OwnRoleForm(SureForm):
+    """A role for oneself, once the question is answered."""
+
+    role = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
+
+
 class InviteForm(RoleForm):
     """Somebody who has a login."""
 
@@ -85,7 +98,7 @@ class TokenForm(forms.Form):
     name = forms.CharField(label="What it is for", max_length=100, required=False, widget=_text())
     scope = forms.ChoiceField(
         label="Scope",
-        choices=[(scope.value, scope.value) for scope in Scope],
+        choices=SCOPES,
         help_text="What viewers, operators or admins of the team may.",
         widget=forms.Select(attrs={"class": "form-select"}),
     )
@@ -108,7 +121,7 @@ class TokenForm(forms.Form):
         if own:
             scopes = cast(forms.ChoiceField, self.fields["scope"])
             scopes.required = False
-            scopes.choices = [("", "whatever you may"), *((scope.value, scope.value) for scope in Scope)]
+            scopes.choices = [("", "whatever you may"), *SCOPES]
             scopes.help_text = "What viewers, operators or admins may, and no more than you may yourself."
             self.fields["datasources"].help_text = "For these alone, which needs a scope; none chosen: all."
         if datasources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
@@ -68,13 +69,19 @@ def change_receiver(
     with transaction.atomic():
         lock_team(receiver.team)
         locked = Receiver.objects.select_for_update(of=("self",)).select_related("team").get(pk=receiver.pk)
+        before = _in_trail(locked)
         _write_receiver(locked, name, addresses, url, secret)
         check_name(Receiver, locked, "receiver of alerts")
         locked.failures, locked.last_error, locked.failing_since, locked.next_try_at = 0, "", None, None
         locked.save()
         locked.deliveries.filter(state="waiting", next_at__gt=timezone.now()).update(next_at=timezone.now())
-        record(user, locked, "change_receiver")
+        record(user, locked, "change_receiver", before=before, after=_in_trail(locked))
     return locked
+
+
+def _in_trail(receiver: Receiver) -> dict[str, Any]:
+    """What the audit trail tells of a receiver: nothing that nobody is shown."""
+    return {"name": receiver.name, "addresses": receiver.addresses, "address": receiver.shown}
 
 
 @transaction.atomic
@@ -96,7 +103,7 @@ def _write_receiver(receiver: Receiver, name: str, addresses: Sequence[str], url
         url, secret = url or kept.get("url", ""), secret or kept.get("secret", "")
         needs_secret = receiver.kind == Receiver.Kinds.WEBHOOK
         faults += _web_faults(url) or _secret_faults(secret, needs_secret)
-        receiver.addresses, receiver.shown = [], "" if faults else _shown(url, receiver.kind)
+        receiver.addresses, receiver.shown = [], "" if faults else _shown(url)
         receiver.secrets = seal({"url": url, "secret": secret} if needs_secret else {"url": url})
     if faults:
         raise refused("receiver", faults)
@@ -142,11 +149,10 @@ def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
     return [] if fits else [FieldError("/secret", message, "secret")]
 
 
-def _shown(url: str, kind: str) -> str:
-    """Of Slack's the path is its secret; of others what follows a question mark may be."""
+def _shown(url: str) -> str:
+    """Its host alone: path and query of a webhook's address often are its secret."""
     parts = urlsplit(url)
-    path = "/…" if kind == Receiver.Kinds.SLACK else f"{parts.path}{'?…' if parts.query else ''}"
-    return f"{parts.scheme}://{parts.netloc}{path}"[:300]
+    return f"{parts.scheme}://{parts.netloc}/…"[:300]
 
 
 def test_receiver(*, user: User, receiver: Receiver) -> Outcome:

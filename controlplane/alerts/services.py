@@ -79,6 +79,7 @@ def change_rule(
     with transaction.atomic():
         lock_team(rule.team)
         locked = Rule.objects.select_for_update(of=("self",)).select_related("team").get(pk=rule.pk)
+        before = _in_trail(locked)
         _write_rule(locked, name, datasource, params or {}, hold_s, clear_s, enabled)
         check_name(Rule, locked, "rule of alerts")
         locked.save()
@@ -86,7 +87,7 @@ def change_rule(
         locked.receivers.set(_receivers_of(locked.team, receivers))
         if locked.enabled:
             _tell_newcomers(locked, told)
-        record(user, locked, "change_rule", enabled=enabled)
+        record(user, locked, "change_rule", before=before, after=_in_trail(locked))
     return locked
 
 
@@ -96,6 +97,19 @@ def _tell_newcomers(rule: Rule, told: set[int]) -> None:
     firing = Alert.objects.filter(rule=rule, state=Alert.State.FIRING, told=True, fired__isnull=False)
     said = [(alert.fired, rule) for alert in firing.select_related("fired") if alert.fired is not None]
     send(said, now, but=told)
+
+
+def _in_trail(rule: Rule) -> dict[str, Any]:
+    """What the audit trail tells of a rule."""
+    return {
+        "name": rule.name,
+        "datasource": rule.datasource.name if rule.datasource else None,
+        "params": rule.params,
+        "hold_s": rule.hold_s,
+        "clear_s": rule.clear_s,
+        "enabled": rule.enabled,
+        "receivers": list(rule.receivers.order_by("name").values_list("name", flat=True)),
+    }
 
 
 @transaction.atomic

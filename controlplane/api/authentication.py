@@ -27,7 +27,7 @@ class TokenAuthentication(KnoxTokenAuthentication):
         if not token.isascii() or b"\x00" in token:  # knox would fail while decoding it, or the database would
             raise AuthenticationFailed("Invalid token.")
         user, found = super().authenticate_credentials(token)
-        user.limits = found.limits
+        user.limits, user.shown_token = found.limits, found.shown
         note_use(found)
         return user, found
 

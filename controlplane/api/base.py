@@ -84,6 +84,12 @@ class HeadgateView(APIView):
         super().initial(request, *args, **kwargs)
         _measure_chunked(request)
 
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """What a user may see now is nobody else's, nor theirs tomorrow: nothing in between keeps it."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer.setdefault("Cache-Control", "no-store")
+        return answer
+
     def permission_denied(self, request: Request, message: str | None = None, code: str | None = None) -> NoReturn:
         """Says how to log in to whoever has not."""
         if request.authenticators and not request.successful_authenticator:

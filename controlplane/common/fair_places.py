@@ -23,6 +23,7 @@ class _Waiting:
 class FairPlaces:
     """``places`` of one process. A user holds ``own`` of them at most, and waits for ``waiting`` at most.
 
+    The last free place is for a user who holds none: what two users do for long keeps nobody else out.
     A free place goes to the user who holds the fewest, of these to the one who had one the longest ago.
     """
 
@@ -70,9 +71,10 @@ class FairPlaces:
 
     def _next(self) -> _Waiting | None:
         """Whose turn it is; None while nobody's."""
-        if self._held.total() >= self._places:
+        free = self._places - self._held.total()
+        if free <= 0:
             return None
-        may = [w for w in self._queue if self._held[w.user] < self._own]
+        may = [w for w in self._queue if self._held[w.user] < (self._own if free > 1 else 1)]
         return min(may, key=self._rank, default=None)
 
     def _rank(self, waiting: _Waiting) -> tuple[int, int, int]:

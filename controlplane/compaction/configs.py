@@ -202,9 +202,10 @@ def set_config(
     """Turn it on, with these settings; or keep them for later, ``suspended``."""
     require(user, Action.OPERATE, datasource.team)
     document = config.model_dump(mode="json", exclude_unset=True)
+    before = _document_of(datasource)
     set_now = {"enabled": not suspended, "suspended": suspended, "document": document}
     Configured.objects.update_or_create(datasource=datasource, defaults={**set_now, "updated_at": timezone.now()})
-    _note(user, datasource, document, comment, suspended)
+    _note(user, datasource, document, comment, before, suspended)
 
 
 @transaction.atomic
@@ -214,13 +215,25 @@ def turn_off(*, user: User, datasource: Datasource, comment: str = "") -> None:
     kept = Configured.objects.filter(datasource=datasource, suspended=True).exists()
     if config_of(datasource) is None and not kept:
         raise NotFound(f"Automatic compaction of {datasource.name!r} is off.")
+    before = _document_of(datasource)
     set_now = {"enabled": False, "suspended": False, "document": {"dataSource": datasource.name}}
     Configured.objects.update_or_create(datasource=datasource, defaults={**set_now, "updated_at": timezone.now()})
-    _note(user, datasource, None, comment)
+    _note(user, datasource, None, comment, before)
+
+
+def _document_of(datasource: Datasource) -> dict[str, Any] | None:
+    """What is set of it; None: nothing ever was."""
+    row = Configured.objects.filter(datasource=datasource).first()
+    return None if row is None else row.document
 
 
 def _note(
-    user: User, datasource: Datasource, document: dict[str, Any] | None, comment: str, suspended: bool = False
+    user: User,
+    datasource: Datasource,
+    document: dict[str, Any] | None,
+    comment: str,
+    before: dict[str, Any] | None,
+    suspended: bool = False,
 ) -> None:
     ConfigChange.objects.create(
         datasource=datasource,
@@ -239,5 +252,6 @@ def _note(
         target_id=datasource.name,
         action=action,
         **({} if document is None else {"config": document}),
+        **({} if before is None else {"before": before}),
         **({"suspended": True} if suspended else {}),
     )

@@ -62,6 +62,7 @@ def set_share(*, user: User, config: ClusterConfig) -> None:
         action="set_compaction_slots",
         compactionTaskSlotRatio=ratio,
         maxCompactionTaskSlots=most,
+        before={"compactionTaskSlotRatio": before.ratio, "maxCompactionTaskSlots": before.most},
     )
 
 

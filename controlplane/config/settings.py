@@ -62,6 +62,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "controlplane.config.strangers.NothingLargeFromStrangers",
+    "controlplane.config.refusals.RefusalsInTheTrail",
     "django.contrib.messages.middleware.MessageMiddleware",
     "controlplane.config.second_factor.SecondFactorFirst",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

@@ -12,6 +12,7 @@ from controlplane.common.text import in_one_line, storable
 from controlplane.connections.admission import connection_faults, incomplete
 from controlplane.connections.models import Connection, ConnectionRule
 from controlplane.connections.secrets import SecretsLost, seal, unseal
+from controlplane.connections.selectors import own_properties_allowed
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require, team_for_new
@@ -85,12 +86,13 @@ def change_connection(
         if locked.version != (connection.version if version is None else version):
             raise ChangedMeanwhile(f"The connection {locked.name!r} was changed meanwhile; look at it again.")
         kept = locked.description if description is None else description
+        before = locked.properties
         for name, value in _columns(draft, kept).items():
             setattr(locked, name, value)
         locked.version += 1
         locked.changed_by = user
         locked.save()
-        _record(user, locked, "change", version=locked.version)
+        _record(user, locked, "change", version=locked.version, before=before, after=locked.properties)
     return locked
 
 
@@ -101,8 +103,10 @@ def set_rule(*, user: User, team: Team, own_properties: bool) -> ConnectionRule:
     Specs that run already go on; the next one that is submitted is held to it.
     """
     require(user, Action.ADMINISTER, team)
+    before = own_properties_allowed(team)
     rule, _ = ConnectionRule.objects.update_or_create(team=team, defaults={"own_properties": own_properties})
-    audit.record(user=user, team=team, target="connection", target_id="-", action="rule", own_properties=own_properties)
+    now = {"own_properties": own_properties, "before": before}
+    audit.record(user=user, team=team, target="connection", target_id="-", action="rule", **now)
     return rule
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from django.db import models
@@ -26,6 +26,15 @@ class Concealed(Protocol):
 def mark(role: str) -> str:
     """Instead of a text that may quote a value."""
     return f"Hidden: its datasource has masked columns. The role {role} sees it."
+
+
+def conceal(user: User | None, rows: Iterable[Concealed]) -> None:
+    """What ``ConcealingQuerySet.shown_to`` does, to rows that were needed whole before they are shown."""
+    hidden = hidden_records(user)
+    for row in rows:
+        role = hidden.get(row.datasource_id)
+        if role is not None:
+            row.conceal(role)
 
 
 class ConcealingQuerySet(models.QuerySet[Row]):

@@ -19,7 +19,7 @@ from controlplane.connections import newest
 from controlplane.datasources.mask_models import MaskedColumn
 from controlplane.datasources.models import Datasource
 from controlplane.teams import audit
-from controlplane.teams.models import Role, User
+from controlplane.teams.models import Role, Team, User
 from controlplane.teams.permissions import Action, may, require, role_in
 
 MOST_COLUMNS = 500
@@ -78,11 +78,12 @@ def require_records(user: User, datasource: Datasource, what: str) -> None:
         raise NotAllowed(_refusal(datasource.name, datasource.team.name, hidden, what))
 
 
-def require_topic(user: User, topic: str | None, what: str) -> None:
+def require_topic(user: User, topic: str | None, what: str, team: Team | None = None) -> None:
     """Raise ``NotAllowed`` where a topic's records may not be seen: what a masked column is made of is in them.
 
     Datasources of teams that the user does not belong to count nothing: the user is told nothing of them. Whose
-    connection reads the topic makes no difference.
+    connection reads the topic makes no difference. ``team``: whose datasources alone count, where the records stay
+    with that team: what another team may read is for Kafka to say.
     """
     if not topic or not storable(topic):
         return
@@ -90,6 +91,7 @@ def require_topic(user: User, topic: str | None, what: str) -> None:
     if not hidden:
         return
     masked = Datasource.objects.filter(pk__in=hidden).select_related("team")
+    masked = masked if team is None else masked.filter(team=team)
     for readers in _readers:
         for keys in readers(topic):
             # By the team: a token for other datasources of it is not to read the topic past this one.

@@ -26,6 +26,7 @@ from controlplane.connections.secrets import seal, unseal
 from controlplane.login.arrivals import newcomer
 from controlplane.login.groups import apply_groups
 from controlplane.login.oidc import PROVIDER_ID, app_of, chosen
+from controlplane.login.trail import came_in
 from controlplane.teams.models import User
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class AccountAdapter(DefaultAccountAdapter):
             clear_login(request)
             raise ImmediateHttpResponse(redirect("frontend:login"))
         super().login(request, user)
+        came_in(user, "pages")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         messages.error(request, "This login is turned off. A site admin can turn it on again.")

@@ -24,6 +24,7 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
 from controlplane.common.text import in_one_line, storable
+from controlplane.login.trail import gave_a_wrong_code
 from controlplane.teams.models import User
 
 MOST_WRONG = 5
@@ -50,12 +51,13 @@ def try_code(user: User, code: str) -> tuple[Verdict, Authenticator | None]:
             return Verdict.WRONG, None
         wrong = [at for at in counted.data.get("wrong_at", ()) if at > time.time() - WINDOW_S]
         if len(wrong) >= MOST_WRONG:
-            return Verdict.WAIT, None
+            return Verdict.WAIT, None  # the trail has the wrong ones before it
         given = "".join(code.split()).replace("-", "")
         found = next((f for f in factors if storable(given) and _fits(f, given)), None)
         if found is None:
             counted.data["wrong_at"] = [*wrong, time.time()]
             counted.save(update_fields=["data"])
+            gave_a_wrong_code(user)
             return Verdict.WRONG, None
         return Verdict.RIGHT, found
 

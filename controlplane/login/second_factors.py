@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +18,6 @@ from controlplane.teams import audit
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.permissions import require_site_admin
 
-log = logging.getLogger(__name__)
 LABELS = {"totp": "Authenticator app", "recovery_codes": "Recovery codes", "webauthn": "Passkey"}
 _SEALED = ("secret", "seed")
 
@@ -58,8 +56,17 @@ def remove_factor(*, user: User, factor_id: int) -> Factor:
     row.delete()
     if not mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
         mine.delete()
-    log.info("%s has removed a second factor: %s", user.get_username(), gone.kind)
+    _record(user, "remove_second_factor", gone.kind)
     return gone
+
+
+def added(user: User, kind: str) -> None:
+    """Say in the audit trail that the user has one more; in the transaction that adds it."""
+    _record(user, "add_second_factor", kind)
+
+
+def _record(user: User, action: str, kind: str) -> None:
+    audit.record(user=user, team=None, target="person", target_id=user.get_username(), action=action, kind=kind)
 
 
 @transaction.atomic

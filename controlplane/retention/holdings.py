@@ -16,6 +16,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.retention.asking import found_ids
 from controlplane.segments.models import DaySum, Interval, KilledSegment, Removal, Segment
 from controlplane.segments.selectors.one import killed_segment
+from controlplane.teams.models import User
 
 MOST_NAMED, MOST_TOLD = 100_000, 10_000
 
@@ -52,16 +53,19 @@ def has_segments() -> Exists:
     return Exists(Segment.objects.filter(datasource=OuterRef("pk")))
 
 
-def in_use(*datasources: Datasource) -> QuerySet[Segment]:
-    """Their segments in use, by interval and number."""
+def in_use(user: User, *datasources: Datasource) -> QuerySet[Segment]:
+    """Their segments in use, by interval and number, as they are shown to the user."""
     found = Segment.objects.filter(datasource__in=datasources, used=True).select_related("datasource")
-    return found.order_by("interval_start", "interval_end", "partition_num")
+    return found.shown_to(user).order_by("interval_start", "interval_end", "partition_num")
 
 
-def unused(datasource: Datasource) -> QuerySet[Segment]:
-    """Its segments that are not in use and whose files are there still, those that have been so for longest first."""
+def unused(user: User, datasource: Datasource) -> QuerySet[Segment]:
+    """Its segments that are not in use and whose files are there still, those that have been so for longest first.
+
+    As they are shown to the user.
+    """
     found = Segment.objects.filter(datasource=datasource, used=False).select_related("datasource", "removal")
-    return found.order_by("unused_at", "pk")
+    return found.shown_to(user).order_by("unused_at", "pk")
 
 
 def list_removals(datasource: Datasource) -> QuerySet[Removal]:

@@ -69,6 +69,7 @@ def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule
     else:
         require(user, Action.ADMINISTER, datasource.team)
     document, now = shown(rules), timezone.now()
+    before = shown(rules_of(datasource))
     RuleSet.objects.update_or_create(datasource=datasource, defaults={"rules": document, "updated_at": now})
     RuleChange.objects.create(
         datasource=datasource,
@@ -85,6 +86,7 @@ def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule
         target_id=SITE if datasource is None else datasource.name,
         action="set_rules",
         rules=document,
+        before=before,
     )
 
 

@@ -68,6 +68,9 @@ class Segment(models.Model):
     kill_began_at = models.DateTimeField(null=True)  # its file may be gone since
     created_at = models.DateTimeField()
 
+    objects = ConcealingQuerySet["Segment"].as_manager()
+    concealed_for = ""
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -82,6 +85,10 @@ class Segment(models.Model):
             models.Index(fields=["task_id"], name="segment_by_task"),
             models.Index(fields=["datasource", "unused_at"], condition=models.Q(used=False), name="segment_unused"),
         ]
+
+    def conceal(self, role: str) -> None:
+        """In the file all columns are plain: where it lies is not shown."""
+        self.concealed_for, self.path = role, ""
 
     @property
     def columns(self) -> list[dict[str, str]]:

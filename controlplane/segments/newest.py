@@ -221,10 +221,15 @@ def _shown(order: RowsOrder, answer: RowsAnswer, others_since: datetime | None) 
         rows=answer.rows,
         masked=order.masked,
         masked_columns=order.masked_columns,
-        problems=answer.problems,
+        problems=[_placeless(p) for p in answer.problems] if order.masked_columns else answer.problems,
         files_read=answer.files_read,
         certain_after=_certain_after(order, answer, others_since),
     )
+
+
+def _placeless(problem: FileProblem) -> FileProblem:
+    """In the file all columns are plain: where it lies is not shown."""
+    return FileProblem(path="", problem=problem.problem.replace(problem.path, "the file"))
 
 
 def _certain_after(order: RowsOrder, answer: RowsAnswer, others_since: datetime | None) -> datetime | None:

@@ -19,6 +19,7 @@ from controlplane.connections.models import Connection
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.supervisors import services
 from controlplane.supervisors.history import would_change
+from controlplane.supervisors.leftovers import without_leftovers
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.diagnosis import options_without_effect
 from controlplane.teams.models import Team, User
@@ -88,7 +89,8 @@ def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iter
                 identifier, LEFT, detail=f"There was no time left for it within {WITHIN_S:g} s: send it again."
             )
         else:
-            yield _verdict(user, number, identifier, _document(entry, wanted), wanted)
+            document, leftovers = without_leftovers(_document(entry, wanted))
+            yield _verdict(user, number, identifier, document, leftovers, wanted)
         seen.add(identifier)
 
 
@@ -134,7 +136,9 @@ def _connected(io_config: dict[str, Any], connection: str) -> dict[str, Any]:
     return {**io_config, "connection": connection, "consumerProperties": kept}
 
 
-def _verdict(user: User, number: int, identifier: str, document: dict[str, Any], wanted: Wanted) -> Verdict:
+def _verdict(
+    user: User, number: int, identifier: str, document: dict[str, Any], leftovers: list[str], wanted: Wanted
+) -> Verdict:
     known = Supervisor.objects.visible_to(user).filter(pk=identifier, terminated_at=None).first()
     # One that is there stays as it is: nobody resumes or suspends it by importing it again.
     suspended = {} if known else {"suspended": True if wanted.suspended else document.get("suspended") is True}
@@ -142,8 +146,9 @@ def _verdict(user: User, number: int, identifier: str, document: dict[str, Any],
     try:
         spec = _read(document)
     except InvalidInput as fault:
-        return _refused(number, Verdict(identifier, REFUSED), fault)
+        return _refused(number, Verdict(identifier, REFUSED, without_effect=leftovers), fault)
     about = _about(user, identifier, spec, wanted, known)
+    about["without_effect"] = [*leftovers, *about["without_effect"]]
     if known is not None and not services.modifies(known, spec):
         return Verdict(verdict=SAME, suspended=known.suspended, **about)
     diff = [] if known is None else would_change(known, spec)

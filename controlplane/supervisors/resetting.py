@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.db import transaction
-from django.utils import timezone
 
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
 from controlplane.connections import kafka
@@ -14,7 +13,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.segments import claims
 from controlplane.segments.models import MAX_OFFSET, ProgressKey, Source
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.services import record_action
+from controlplane.supervisors.services import ask_to_hand_off, record_action, topics_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import OF_TOPIC, sources_of
 from controlplane.teams.models import User
@@ -30,7 +29,7 @@ def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
         return _move(user, supervisor, None)
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
-        moved = [_move(user, child, None) for child in _topics_of(_locked(supervisor)) if _has_read(child)]
+        moved = [_move(user, child, None) for child in topics_of(_locked(supervisor)) if _has_read(child)]
     if not moved:
         raise Conflict("Nothing is stored for this supervisor yet; it has not read its topics.")
     return supervisor
@@ -116,10 +115,7 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
     require(user, Action.OPERATE, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
-        for one in [locked, *_topics_of(locked)]:
-            one.handoff_asked_at = timezone.now()
-            one.calm_until = None
-            one.save(update_fields=["handoff_asked_at", "calm_until"])
+        ask_to_hand_off(locked)
         record_action(user, locked, "handoff")
     return supervisor
 
@@ -127,12 +123,6 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
 def _source(supervisor: Supervisor) -> Source | None:
     sources = sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.owner).filter(current=True)
     return sources.order_by("-id").first()
-
-
-def _topics_of(supervisor: Supervisor) -> list[Supervisor]:
-    """Who reads the topics of its pattern for it, locked."""
-    children = supervisor.children.select_for_update(of=("self",)).filter(terminated_at=None).order_by("pk")
-    return list(children.select_related("datasource__team"))
 
 
 def _has_read(supervisor: Supervisor) -> bool:

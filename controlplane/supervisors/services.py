@@ -44,10 +44,11 @@ def submit_supervisor(
     again: SpecVersion | None = None,
     dry_run: bool = False,
 ) -> Supervisor:
-    """Create a supervisor, or give the one of that id a new spec.
+    """Create a supervisor, or give the one of that id a new spec. The spec that it has already is no new version: its
+    tasks hand over to others.
 
-    ``skip_unmodified``: the spec that it has already changes nothing, and restarts nothing. ``again``: an earlier
-    version, which the document is of: it has that one's secrets. ``dry_run``: all of it is done, and taken back.
+    ``skip_unmodified``: that spec restarts nothing either. ``again``: an earlier version, which the document is of: it
+    has that one's secrets. ``dry_run``: all of it is done, and taken back.
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
@@ -75,11 +76,15 @@ def submit_supervisor(
         else:
             if known.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
-            if skip_unmodified and known.terminated_at is None and not modifies(known, spec):
-                return known
-            supervisor = _update(known, document, spec, user, again)
-            back = {"rolled_back_to": again.version} if again else {}
-            record_action(user, supervisor, "update", version=supervisor.version, **back)
+            if again is None and known.terminated_at is None and not modifies(known, spec):
+                if skip_unmodified:
+                    return known
+                supervisor = _restart(known)
+                detail: dict[str, Any] = {"unmodified": True}
+            else:
+                supervisor = _update(known, document, spec, user, again)
+                detail = {"rolled_back_to": again.version} if again else {}
+            record_action(user, supervisor, "update", version=supervisor.version, **detail)
         transaction.set_rollback(dry_run)
     if not dry_run:
         run_soon(supervisor.pk)
@@ -137,6 +142,29 @@ def roll_back(*, user: User, supervisor: Supervisor, version: int) -> Supervisor
     document = {name: value for name, value in earlier.spec.items() if name != "suspended"}
     document["id"] = supervisor.pk
     return submit_supervisor(user=user, document=document, team_name=supervisor.datasource.team.name, again=earlier)
+
+
+def _restart(supervisor: Supervisor) -> Supervisor:
+    """Have its tasks hand over, by the spec that it has; it is locked."""
+    supervisor.scaling_since = timezone.now()
+    supervisor.begin()
+    supervisor.save()
+    ask_to_hand_off(supervisor)
+    return supervisor
+
+
+def ask_to_hand_off(supervisor: Supervisor) -> None:
+    """Its tasks end once the next ones are up, and so do those of the topics of its pattern; it is locked."""
+    for one in [supervisor, *topics_of(supervisor)]:
+        one.handoff_asked_at = timezone.now()
+        one.calm_until = None
+        one.save(update_fields=["handoff_asked_at", "calm_until"])
+
+
+def topics_of(supervisor: Supervisor) -> list[Supervisor]:
+    """Who reads the topics of its pattern for it, locked."""
+    children = supervisor.children.select_for_update(of=("self",)).filter(terminated_at=None).order_by("pk")
+    return list(children.select_related("datasource__team"))
 
 
 def _update(
@@ -293,7 +321,8 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
             secrets=current.secrets,
             created_by=user,
         )
-        record_action(user, locked, "scale", version=locked.version, task_count=task_count)
+        before = current.io_config.taskCount
+        record_action(user, locked, "scale", version=locked.version, task_count=task_count, before=before)
     run_soon(locked.pk)
     return locked
 

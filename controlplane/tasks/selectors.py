@@ -134,7 +134,7 @@ def task_report(user: User, task: Task) -> Report:
         task=task,
         totals=totals,
         indexers=rows,
-        parse_exceptions=_parse_exceptions(user, task),
+        parse_exceptions=parse_exceptions(user, task),
         without_effect=_without_effect(task),
         events=list(SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk).shown_to(user)),
         reasons=_reasons(task, totals, [row.seen for row in rows if row.seen]),
@@ -222,7 +222,8 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
     ]
 
 
-def _parse_exceptions(user: User, task: Task) -> list[QuarantinedRecord | FaultyRecord]:
+def parse_exceptions(user: User, task: Task) -> list[QuarantinedRecord | FaultyRecord]:
+    """Records that it could not read, or not well, the newest first: as many as its report shows, as the user may."""
     if task.is_batch:
         return []  # its row keeps those that are shown, with their faulty fields: see ``Task.unread``
     most = _saved_exceptions(task)

@@ -8,12 +8,13 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict, InvalidInput
+from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.common.ids import task_id
 from controlplane.connections import named
 from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import seal
 from controlplane.datasources.groups import claim_group
+from controlplane.datasources.masking import require_topic
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
@@ -34,6 +35,7 @@ from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.batch import is_batch
 from ingestion.specs.segment_tasks import is_segment_task
+from ingestion.specs.stored import io_config_of
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
@@ -55,10 +57,31 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         check_indexers(datasource.team, "taskCount", spec.spec.ioConfig.taskCount)
         claim_group(datasource.team, spec.spec.ioConfig.group, datasource.name)
         named.hold(datasource.team, spec.spec.ioConfig)
+        _check_masks(user, datasource, spec)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
         _record(user, task, "submit")
         return task
+
+
+def _check_masks(user: User, datasource: Datasource, spec: TaskSpec) -> None:
+    """Raise ``NotAllowed`` for a task that may store a masked column's values in another column, or elsewhere.
+
+    A task may do what a supervisor of the datasource does with its records: an admin has written that spec.
+    """
+    what = "a task that reads its topic otherwise than its supervisor does"
+    try:
+        require_topic(user, spec.spec.ioConfig.topic, what, datasource.team)
+    except NotAllowed:
+        supervised = Task.objects.filter(datasource=datasource).exclude(supervisor_id="").reading()
+        newest = supervised.order_by("supervisor_id", "-created_at").distinct("supervisor_id")
+        if _reading(spec_secrets.split(spec.canonical())[0]) not in [_reading(task.spec) for task in newest]:
+            raise
+
+
+def _reading(canonical: dict[str, Any]) -> tuple[Any, Any]:
+    """What a spec makes of records. One of an earlier version, which can't be read any more, is like no other."""
+    return canonical["spec"]["dataSchema"], getattr(io_config_of(canonical), "inputFormat", None)
 
 
 def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:

@@ -35,7 +35,17 @@ ACTIONS = {
     "member": ("invite", "invite_by_link", "withdraw", "join", "decline", "set", "remove", "leave"),
     "team": ("create", "rename", "describe", "delete", "quota"),
     "token": ("create", "revoke"),
-    "person": ("create", "deactivate", "activate", "password_link", "password_set", "email", "remove_second_factors"),
+    "person": (
+        "create",
+        "deactivate",
+        "activate",
+        "password_link",
+        "password_set",
+        "email",
+        "remove_second_factors",
+        "add_second_factor",
+        "remove_second_factor",
+    ),
     "service_account": ("create", "delete"),
     "datasource": (
         "mask",
@@ -62,6 +72,9 @@ ACTIONS = {
         "acknowledge",
     ),
     "connection": ("create", "change", "delete", "rule", "transfer"),
+    # The site's: who came in, who did not, and what a role or a scope did not allow.
+    "login": ("log_in", "fail", "second_factor_fail"),
+    "request": ("refuse",),
 }
 
 _SHOWN_AS = {
@@ -86,6 +99,7 @@ def record(*, user: User | None, team: Team | None, target: str, target_id: str,
         team=team,
         username=user.get_username() if user else "",
         address=current_address() or None,
+        token=user.shown_token if user else "",
         target=target,
         target_id=target_id,
         action=action,
@@ -160,6 +174,6 @@ def _matching(entries: QuerySet[AuditEntry], wanted: AuditFilter) -> QuerySet[Au
 def _with_text(entries: QuerySet[AuditEntry], text: str) -> QuerySet[AuditEntry]:
     entries = entries.annotate(detail_text=Cast("detail", TextField()))
     found = Q(detail_text__icontains=text)
-    for name in ("username", "action", "target", "target_id"):
+    for name in ("username", "action", "target", "target_id", "token"):
         found |= Q(**{f"{name}__icontains": text})
     return entries.filter(found)

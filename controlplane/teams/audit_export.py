@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from controlplane.teams.models import AuditEntry
 
 AT_ONCE = 500
-COLUMNS = ("id", "at", "team", "user", "address", "action", "target", "target_id", "detail")
+COLUMNS = ("id", "at", "team", "user", "address", "token", "action", "target", "target_id", "detail")
 # A spreadsheet takes a cell that begins with one of these for a formula. Names are somebody else's words.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -40,6 +40,7 @@ def _values(entry: AuditEntry) -> dict[str, Any]:
         "team": entry.team.name if entry.team else None,
         "user": entry.username,
         "address": entry.address,
+        "token": entry.token,
         "action": entry.action,
         "target": entry.target,
         "target_id": entry.target_id,

@@ -38,6 +38,8 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
 
     # What the token of this request leaves of the user's rights; None for all of them. Never stored.
     limits: Limits | None = None
+    # Which token that is, as lists of tokens name it; empty for a session or a password. Never stored.
+    shown_token: str = ""
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         with transaction.atomic():
@@ -129,6 +131,11 @@ class ApiToken(AbstractAuthToken):
         """None where it may whatever its user may."""
         return Limits(Scope(self.scope), frozenset(self.datasources)) if self.scope else None
 
+    @property
+    def shown(self) -> str:
+        """Its id, by which lists name it, and its name."""
+        return f"{self.token_key} {self.name}".strip()
+
 
 class AuditEntry(models.Model):
     """Who did what to what, and when. Rows are added and never changed: a trigger of the database refuses it.
@@ -144,6 +151,7 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=40)
     target = models.CharField(max_length=20)
     target_id = models.CharField(max_length=300)
+    token = models.CharField(max_length=130, blank=True, default="")  # the id and the name of the one that was shown
     detail = models.JSONField(default=dict)
 
     class Meta:

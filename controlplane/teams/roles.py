@@ -14,6 +14,18 @@ class Role(models.TextChoices):
     OPERATOR = "operator"
     ADMIN = "admin"
 
+    @property
+    def may(self) -> str:
+        """What it may do, in one line, as a page says it where the role is given."""
+        return _MAY[self]
+
+
+_MAY = {
+    Role.VIEWER: "sees everything of the team but texts in stored rows",
+    Role.OPERATOR: "also samples records, submits and stops tasks, suspends and resumes supervisors",
+    Role.ADMIN: "also changes specs, datasources, connections and alerts, and manages members and tokens",
+}
+
 
 class Scope(models.TextChoices):
     """What a token may at most, in rising order."""

@@ -87,6 +87,15 @@ def list_account_tokens(user: User, team: Team, name: str) -> QuerySet[ApiToken]
     return tokens.annotate(username=F("user__username")).order_by("-created", "digest")
 
 
+def get_account_token(user: User, team: Team, account: str, token_id: str) -> ApiToken:
+    """One of ``list_account_tokens``. Raises ``NotAllowed``, ``NotFound``."""
+    tokens = list_account_tokens(user, team, account)
+    token = tokens.filter(token_key=token_id).first() if storable(token_id) else None
+    if token is None:
+        raise NotFound(f"The service account {account!r} has no token {token_id!r}.")
+    return token
+
+
 @transaction.atomic
 def create_account_token(
     *,
@@ -122,10 +131,7 @@ def create_account_token(
 @transaction.atomic
 def revoke_account_token(*, user: User, team: Team, account: str, token_id: str) -> None:
     """Delete one of ``list_account_tokens``. Raises ``NotAllowed``, ``NotFound``."""
-    tokens = list_account_tokens(user, team, account)
-    token = tokens.filter(token_key=token_id).first() if storable(token_id) else None
-    if token is None:
-        raise NotFound(f"The service account {account!r} has no token {token_id!r}.")
+    token = get_account_token(user, team, account, token_id)
     token.delete()
     username = _username(team, account)
     audit.record(

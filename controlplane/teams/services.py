@@ -50,14 +50,16 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
     """
     lock_team(team)
     require(user, Action.ADMINISTER, team)
+    require_person(user, "give a role or invite")  # a role would outlive the token
     membership = Membership.objects.select_related("user").filter(team=team, user__username=user_name(username)).first()
-    if membership is None and (username != user.username or user.limits is not None):
+    if membership is None and username != user.username:
         return _invite(user, team, username, role)
     if membership is not None and role is not Role.ADMIN:
         _keep_an_admin(team, without=membership.user)
     who = user if membership is None else membership.user  # a site's admin may put in themselves
     Membership.objects.update_or_create(user=who, team=team, defaults={"role": role.value})
-    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value)
+    known = {} if membership is None else {"before": membership.role}
+    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value, **known)
     return Place(username, role, "member")
 
 

@@ -92,9 +92,10 @@ def describe_team(*, user: User, team: Team, description: str) -> Team:
         fault = FieldError("/description", "has at most 500 characters, in one line", "description")
         raise InvalidInput("The description does not fit.", [fault])
     if description != locked.description:
+        about = {"before": locked.description, "text": description}
         locked.description = description
         locked.save(update_fields=["description"])
-        audit.record(user=user, team=locked, target="team", target_id=locked.name, action="describe", text=description)
+        audit.record(user=user, team=locked, target="team", target_id=locked.name, action="describe", **about)
     return locked
 
 

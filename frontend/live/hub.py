@@ -57,6 +57,10 @@ class Hub:
     def streams(self) -> int:
         return len(self._streams)
 
+    def streams_of(self, user: int) -> int:
+        """How many pages of this user's hear."""
+        return sum(stream.wanted.user == user for stream in self._streams)
+
     @property
     def number(self) -> int | None:
         """Of what was heard last; None while nothing is heard."""

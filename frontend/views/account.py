@@ -39,7 +39,8 @@ from frontend import throttle
 from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
 from frontend.team_forms import TokenForm
 from frontend.token_tables import SESSIONS, TOKENS_OF_ONE
-from frontend.views.common import P, PageRequest, PageView, act, page, told
+from frontend.views.common import P, PageRequest, PageView, act, is_sure, page, told
+from frontend.views.revoking import ask_to_revoke
 
 FRESH_S = 600
 ACCOUNT = "frontend:account"
@@ -214,6 +215,7 @@ def _take_app(request: PageRequest, form: Any) -> None:
     factor = TOTP.activate(request.user, form.secret).instance
     note_first_code(factor, form.cleaned_data["code"])
     RecoveryCodes.activate(request.user)
+    second_factors.added(request.user, Authenticator.Type.TOTP)
     clear_totp_secret(request)
     messages.success(request, "Your authenticator app is set up. Keep these codes where you find them without it.")
 
@@ -226,6 +228,7 @@ def passkey(request: PageRequest) -> HttpResponse:
         with transaction.atomic():
             WebAuthn.add(request.user, form.cleaned_data["name"], form.cleaned_data["credential"])
             RecoveryCodes.activate(request.user)
+            second_factors.added(request.user, Authenticator.Type.WEBAUTHN)
         messages.success(request, "Your passkey is added. Keep these codes where you find them without it.")
         return redirect("frontend:account-codes")
     shown = {
@@ -248,6 +251,7 @@ def codes(request: PageRequest) -> HttpResponse:
             User.objects.select_for_update().get(pk=request.user.pk)  # one at a time: a user has one set of codes
             mine.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
             RecoveryCodes.activate(request.user)
+            second_factors.added(request.user, Authenticator.Type.RECOVERY_CODES)
         messages.success(request, "These are your new recovery codes. The earlier ones are worth nothing any more.")
         return redirect("frontend:account-codes")
     row = mine.filter(type=Authenticator.Type.RECOVERY_CODES).first()
@@ -305,7 +309,9 @@ def make_token(request: PageRequest) -> HttpResponse:
 @require_POST
 @page
 def revoke_token(request: PageRequest, token_id: str) -> HttpResponse:
-    """Revoke one of one's own tokens."""
+    """Ask, and revoke one of one's own tokens."""
+    if not is_sure(request):
+        return ask_to_revoke(request, selectors.get_token(request.user, token_id), reverse(ACCOUNT))
     return act(
         request,
         lambda: services.revoke_token(user=request.user, token_id=token_id),

@@ -94,6 +94,11 @@ def act(request: HttpRequest, do: Callable[[], Any], done: str, back: str) -> Ht
     return redirect(back)
 
 
+def is_sure(request: HttpRequest) -> bool:
+    """Whether a question was answered with yes: without that it is asked first."""
+    return bool(request.POST.get("sure"))
+
+
 def told(error: HeadgateError) -> str:
     """An error as one text, with every fault."""
     faults = [f"{f.path or f.pointer}: {f.message}" if f.path or f.pointer else f.message for f in error.errors]

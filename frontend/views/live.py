@@ -21,6 +21,7 @@ from frontend.live.stream import Stream
 from frontend.live.topics import Wanted, wanted
 
 MOST_STREAMS = 1_000  # of a process
+MOST_OF_USER = 50  # of these; pages without one ask every few seconds
 
 
 @require_GET
@@ -37,6 +38,9 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)  # the server can't stream: the page asks by itself
     if hub().closing or hub().streams >= MOST_STREAMS:
         return HttpResponse("Ask again later.", status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "30"})
+    if hub().streams_of(may.user) >= MOST_OF_USER:
+        text = f"You have {MOST_OF_USER} pages open: this one asks by itself."
+        return HttpResponse(text, status=HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": "30"})
     made = Stream(may, lambda: _allowed(request, topics))
     answer = StreamingHttpResponse(_events(made, request.headers.get("Last-Event-ID", "")), "text/event-stream")
     # Nothing in between may keep it back, or pack it.

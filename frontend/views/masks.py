@@ -17,6 +17,7 @@ from controlplane.datasources.masking import TIME, masked_columns, set_masks
 from controlplane.datasources.models import Datasource
 from controlplane.segments.columns import alike
 from controlplane.segments.selectors import datasource_schema
+from controlplane.segments.selectors.columns import mask_warnings
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action, require
@@ -25,6 +26,7 @@ from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, told
 from frontend.views.datasources import frame
+from ingestion.specs.newest_rows import one_in_the_other
 
 COLUMNS = Shape(
     "columns",
@@ -54,6 +56,7 @@ class Listed:
     since: datetime | None
     history: list[dict[str, Any]]
     masked: str
+    by: str = ""  # the mask of another name that hides it: of its field, or of the column that it is in
 
     @property
     def place(self) -> tuple[bool, str]:
@@ -71,7 +74,7 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
     """The columns of its segments, and those that are masked."""
     datasource = get_datasource(request.user, name)
     masks = {mask.column: mask.role for mask in masked_columns(datasource)}
-    known = [Listed(**column, masked=masks.get(column["name"], "")) for column in datasource_schema(datasource)]
+    known = [_listed(column, masks) for column in datasource_schema(datasource)]
     there = {column.name for column in known}
     filters, table = ColumnFilter(request.GET), COLUMNS.asked(request.GET)
     search = filters.chosen("search")
@@ -85,12 +88,26 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
         "page": numbered_page(rows, request.GET.get("page"), PER_PAGE),
         "columns": known,
         "alike": alike(datasource),
-        "absent": [(column, role) for column, role in masks.items() if column not in there],
+        "absent": [(mask, masks[mask], _means(mask, there)) for mask in masks if mask not in there],
         "masks": masks,
         "time": TIME,
         "roles": ROLES,
     }
     return render(request, "datasources/columns.html", context)
+
+
+def _listed(column: dict[str, Any], masks: dict[str, str]) -> Listed:
+    """The mask that hides it, its own before those of other names, and the higher role first."""
+    over = [name for name in masks if one_in_the_other(name, column["name"])]
+    over.sort(key=lambda name: (masks[name] != Role.ADMIN, name != column["name"]))
+    if not over:
+        return Listed(**column, masked="")
+    return Listed(**column, masked=masks[over[0]], by="" if over[0] == column["name"] else over[0])
+
+
+def _means(mask: str, there: set[str]) -> str:
+    """What a mask does that names no column."""
+    return " ".join(mask_warnings([mask], there)) or "Hides the columns that begin with it and a dot."
 
 
 @require_POST
@@ -114,3 +131,5 @@ def _set(request: PageRequest, datasource: Datasource, masks: dict[str, Any]) ->
     set_masks(user=request.user, datasource=datasource, masks=masks)
     count = "No column is" if not masks else "1 column is" if len(masks) == 1 else f"{len(masks)} columns are"
     messages.success(request, f"{count} masked now.")
+    for warning in mask_warnings(masks, [column["name"] for column in datasource_schema(datasource)]):
+        messages.warning(request, warning)

@@ -18,8 +18,8 @@ from controlplane.teams.roles import Role
 from frontend.actions import PageAction
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
-from frontend.team_forms import InviteByLinkForm, InviteForm, RoleForm
-from frontend.views.common import PageRequest, act, page, rest_address
+from frontend.team_forms import InviteByLinkForm, InviteForm, OwnRoleForm, RoleForm
+from frontend.views.common import PageRequest, act, is_sure, page, rest_address
 from frontend.views.team_tabs import team_page
 
 MEMBERS = "frontend:team"
@@ -47,7 +47,7 @@ def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> H
     administers = may(request.user, Action.ADMINISTER, team)
     table = (TABLE if administers else TABLE.without("remove")).asked(request.GET)
     found = numbered_page(selectors.list_members(team).order_by(*table.ordering), request.GET.get("page"))
-    context = {"page": found, "table": table, "roles": Role.values, "me": request.user}
+    context = {"page": found, "table": table, "roles": list(Role), "me": request.user}
     context["rest"] = rest_address("api:members", team.name)
     if administers:
         context |= {
@@ -139,12 +139,25 @@ def change_role(request: PageRequest, name: str, username: str) -> HttpResponse:
     selectors.get_member(team, username)  # who is none is not invited by this
     if not form.is_valid():
         return _refused(request, team, InvalidInput("Choose one of the roles."))
+    if username == request.user.username and not is_sure(request):
+        return _asked(request, team, form.chosen)
     return act(
         request,
         lambda: services.set_member(user=request.user, team=team, username=username, role=form.chosen),
         f"{username} is {form.chosen.value} now.",
         reverse(MEMBERS, args=[name]),
     )
+
+
+def _asked(request: PageRequest, team: Team, role: Role) -> HttpResponse:
+    """Whether somebody means to change their own role."""
+    text = (
+        f"The role {role.value} {role.may}. If you give up the role admin, only another admin can give it back to you."
+    )
+    question = f"Change your own role in team {team.name} to {role.value}?"
+    form = OwnRoleForm(initial={"role": role.value})
+    action = PageAction("role", "Change my role", question, text, request.path, request.path, "danger", form)
+    return render(request, "confirm.html", {"action": action, "back": reverse(MEMBERS, args=[team.name])})
 
 
 @page

@@ -39,7 +39,7 @@ UNUSED = Shape(
 def retention(request: PageRequest, name: str) -> HttpResponse:
     """The rules in force, what was removed of late, and unused segments, those first whose files go first."""
     datasource = get_datasource(request.user, name)
-    segments = unused(datasource)
+    segments = unused(request.user, datasource)
     shown = frame(request, datasource, "retention")
     table = (UNUSED if shown["may_administer"] else UNUSED.without("again")).asked(request.GET)
     waiting = keyset_page(segments, table.order, request.GET.get("cursor"))

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.datasources.concealing import conceal
 from controlplane.retention.holdings import segment_or_killed
 from controlplane.segments.killing import goes_at
 from controlplane.segments.models import Segment
@@ -67,6 +68,7 @@ def _page(request: PageRequest, name: str, segment_id: str, *, read: bool) -> Ht
     }
     if read and segment is not None:
         context |= _read(request, segment)
+    conceal(request.user, [] if segment is None else [segment])  # its place is needed up to here
     part = read and request.htmx and segment is not None
     return render(request, "datasources/_segment_file.html" if part else "datasources/segment.html", context)
 

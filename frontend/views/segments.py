@@ -185,7 +185,7 @@ def segments(request: PageRequest, name: str) -> HttpResponse:
     start, end = _asked_interval(request)
     table = _table(request, count_segments(datasource, interval_start=start, interval_end=end))
     segments = list_segments(datasource, interval_start=start, interval_end=end)
-    rows = keyset_page(segments, table.order, request.GET.get("cursor"))
+    rows = keyset_page(segments.shown_to(request.user), table.order, request.GET.get("cursor"))
     context = {
         **frame(request, datasource, "segments", **_window(start, end)),
         "page": rows,

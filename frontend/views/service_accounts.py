@@ -19,7 +19,8 @@ from frontend.actions import PageAction
 from frontend.paging import numbered_page
 from frontend.team_forms import AccountForm, TokenForm
 from frontend.token_tables import ACCOUNTS, MEMBERS_TOKENS, TOKENS_OF_ONE
-from frontend.views.common import PageRequest, act, page, rest_address, told
+from frontend.views.common import PageRequest, act, is_sure, page, rest_address, told
+from frontend.views.revoking import ask_to_revoke
 from frontend.views.team_tabs import team_page
 
 LIST, ONE, TOKENS = "frontend:team-accounts", "frontend:team-account", "frontend:team-tokens"
@@ -107,13 +108,15 @@ def delete(request: PageRequest, name: str, account: str) -> HttpResponse:
 @require_POST
 @page
 def revoke(request: PageRequest, name: str, account: str, token_id: str) -> HttpResponse:
-    """Revoke a token of an account."""
-    team = _team(request, name)
+    """Ask, and revoke a token of an account."""
+    team, back = _team(request, name), reverse(ONE, args=[name, account])
+    if not is_sure(request):
+        return ask_to_revoke(request, accounts.get_account_token(request.user, team, account, token_id), back)
     return act(
         request,
         lambda: accounts.revoke_account_token(user=request.user, team=team, account=account, token_id=token_id),
         "The token is revoked.",
-        reverse(ONE, args=[name, account]),
+        back,
     )
 
 
@@ -134,11 +137,13 @@ def member_tokens(request: PageRequest, name: str) -> HttpResponse:
 @require_POST
 @page
 def revoke_member_token(request: PageRequest, name: str, username: str, token_id: str) -> HttpResponse:
-    """Revoke a member's token."""
-    team = _team(request, name)
+    """Ask, and revoke a member's token."""
+    team, back = _team(request, name), reverse(TOKENS, args=[name])
+    if not is_sure(request):
+        return ask_to_revoke(request, selectors.get_member_token(request.user, team, username, token_id), back)
     return act(
         request,
         lambda: services.revoke_member_token(user=request.user, team=team, username=username, token_id=token_id),
         f"A token of {username} is revoked.",
-        reverse(TOKENS, args=[name]),
+        back,
     )

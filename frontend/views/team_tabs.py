@@ -66,7 +66,20 @@ def _page_of(team: Team, kind: str, name: str) -> str:
 
 
 def team_actions(user: User, team: Team) -> dict[str, PageAction]:
-    """By name, only what the user may do to the whole team: one that owns anything stays."""
+    """By name, only what the user may do: leave as a member, delete a team that owns nothing as the site's admin."""
+    return _leaving(user, team) | _deleting(user, team)
+
+
+def _leaving(user: User, team: Team) -> dict[str, PageAction]:
+    if not team.memberships.filter(user=user).exists():
+        return {}
+    text = "You see nothing of the team from now on, and your tokens do nothing there. What you have submitted goes on."
+    url = reverse("frontend:team-answer", args=[team.name, "leave"])
+    ask = reverse("frontend:team-leave-confirm", args=[team.name])
+    return {"leave": PageAction("leave", "Leave team", f"Leave team {team.name}?", text, url, ask, "secondary")}
+
+
+def _deleting(user: User, team: Team) -> dict[str, PageAction]:
     if not is_site_admin(user) or owned_by(team):
         return {}
     text = "Its members are members no longer and its invitations end."

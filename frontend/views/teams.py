@@ -94,14 +94,14 @@ def about(request: PageRequest, name: str) -> HttpResponse:
 
 
 @page
-def confirm_delete(request: PageRequest, name: str) -> HttpResponse:
+def confirm(request: PageRequest, name: str, action: str) -> HttpResponse:
     """Ask, without scripts."""
     team = selectors.get_team(request.user, name)
-    action = team_actions(request.user, team).get("delete")
-    if action is None:
+    asked = team_actions(request.user, team).get(action)
+    if asked is None:
         raise NotFound("There is nothing to confirm.")
     back = reverse("frontend:team", args=[team.name])
-    return render(request, "confirm.html", {"action": action, "back": back})
+    return render(request, "confirm.html", {"action": asked, "back": back})
 
 
 @require_POST

@@ -129,6 +129,14 @@ TEAMS = [
         "Delete team",
         walks_of_teams.delete_a_team,
     ),
+    question(
+        (TEAM, f"{TEAM}limits/", f"{TEAM}about/", f"{TEAM}tokens/", ACCOUNTS, ONE_ACCOUNT),
+        f"{TEAM}<str:action>/",
+        "Leave team",
+        "Leave team",
+        walks.leave_on_the_teams_page,
+    ),
+    row(f"{TEAM}leave/confirm/", walks.leave_on_a_page, (ANSWER, "Leave team"), ("", "Cancel")),
     row(f"{DS}transfer/", walks_of_teams.transfer_a_datasource, (f"POST {DS}transfer/", "Transfer it")),
     row(
         f"{CONNECTION}transfer/",

@@ -160,6 +160,7 @@ def _of_teams() -> Iterator[Stop]:
         "",
         "limits/",
         "about/",
+        "leave/confirm/",
         "members/viewer/remove/",
         "tokens/",
         "service-accounts/",

@@ -101,6 +101,24 @@ def leave_a_team(visit: Visit) -> None:
     assert not _in_beta(visit)
 
 
+def leave_on_the_teams_page(visit: Visit) -> None:
+    accept_an_invitation(visit)
+    visit.open("/teams/beta/")
+    visit.answer("Leave team", "Leave team")
+    visit.told("You have left team beta.")
+    assert not _in_beta(visit)
+
+
+def leave_on_a_page(visit: Visit) -> None:
+    accept_an_invitation(visit)
+    visit.open("/teams/beta/leave/confirm/")
+    visit.page.get_by_role("button", name="Cancel").click()
+    visit.open("/teams/beta/leave/confirm/")
+    visit.press("Leave team")
+    visit.told("You have left team beta.")
+    assert not _in_beta(visit)
+
+
 def find_a_record(visit: Visit) -> None:
     visit.open("/records/")
     for label, value in (("Topic", "flights-topic"), ("Partition", "0"), ("Offset", "100")):

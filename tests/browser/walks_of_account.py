@@ -76,6 +76,7 @@ def make_and_revoke_a_token(visit: Visit) -> None:
     expect(tokens.get_by_label("The new token")).to_be_visible()
     token = ApiToken.objects.get(user__username="owner", name="ci", scope="read", datasources=["flights"])
     visit.button(f"Revoke ci {token.token_key}").click()
+    visit.press("Revoke token")
     visit.told("The token is revoked.")
     assert not ApiToken.objects.filter(pk=token.pk).exists()
 

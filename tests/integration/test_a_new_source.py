@@ -148,7 +148,9 @@ def test_its_specs_are_taken_and_its_faults_named(subscribed: Cast, clients: dic
     assert (fault["path"], fault["detail"]) == ("ioConfig.subscription", "required field is missing")
     made = post(owner, "/api/v1/tasks/", document()).json()
     assert (made["kind"], made["spec"]["type"]) == ("subscription", "index_subscription")
-    changed = post(owner, "/api/v1/supervisors/", document(supervised=True)).json()
+    more = document(supervised=True)
+    more["ioConfig"]["taskCount"] = 2
+    changed = post(owner, "/api/v1/supervisors/", more).json()
     assert (changed["version"], changed["group"], changed["topic"]) == (3, "flights-subscription", "flights-topic")
     pasted = {"type": "inline", "data": '{"a": 1}'}
     sample = {"type": "subscription", "spec": {"ioConfig": {"inputSource": pasted, "inputFormat": {"type": "json"}}}}

@@ -141,7 +141,11 @@ def test_tokens_are_made_shown_once_and_revoked(cast: Cast) -> None:
     assert secret[1] not in mine.get("/account/").content.decode()
     token = ApiToken.objects.get(user=cast.users["viewer"])
     assert browsing_as(cast, "owner").post(f"/account/tokens/{token.token_key}/revoke/").status_code == 404
-    assert mine.post(f"/account/tokens/{token.token_key}/revoke/").status_code == 302
+    revoke = f"/account/tokens/{token.token_key}/revoke/"
+    asked = mine.post(revoke)
+    assert (asked.status_code, "It was last used at" in asked.content.decode()) == (200, True)
+    assert Client().get("/api/v1/teams/", headers=bearer).status_code == 200, "it asks first"
+    assert mine.post(revoke, {"sure": "True"}).status_code == 302
     assert Client().get("/api/v1/teams/", headers=bearer).status_code == 401
     assert mine.post("/account/tokens/", {"name": "ci", "days": "366"}).status_code == 400
 

@@ -21,7 +21,7 @@ from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.teams.models import AuditEntry
 from ingestion.specs.addresses import AddressPolicy
 from tests.support.alert_rounds import SECRET, hook, ill, look_and_send, now_due, receiver_of, rule_of, well
-from tests.support.django_cast import Cast, speaking_as
+from tests.support.django_cast import Cast, browsing_as, speaking_as
 from tests.support.hooks import Hook, hook_server
 from tests.support.mailbox import mail_server
 
@@ -42,6 +42,18 @@ def test_a_webhook_is_signed_and_its_secret_is_nowhere(cast: Cast, hook: Hook) -
     assert SECRET not in shown
     assert SECRET not in Receiver.objects.get().secrets
     assert SECRET not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize("kind", ["webhook", "slack"])
+def test_of_an_address_the_host_alone_is_shown(cast: Cast, kind: str) -> None:
+    """The address is often the secret: whoever has it can post in the team's name."""
+    address, secret = "https://example.com:8443/hooks/T1/a-secret?key=another", SECRET if kind == "webhook" else ""
+    made = {"name": "chat", "kind": kind, "url": address, "secret": secret}
+    receiver = receivers.create_receiver(user=cast.users["owner"], **made)
+    for role in ("viewer", "owner"):
+        shown = speaking_as(cast, role).get(f"/api/v1/alerts/receivers/{receiver.pk}/").json()
+        assert shown["address"] == "https://example.com:8443/…"
+        assert "a-secret" not in browsing_as(cast, role).get("/alerts/receivers/").content.decode()
 
 
 def test_slack_gets_its_form_and_its_address_is_not_shown(cast: Cast, hook: Hook) -> None:

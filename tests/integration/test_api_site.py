@@ -181,6 +181,21 @@ def test_openapi_describes_what_there_is(db: None) -> None:
     assert "bearer" in schema["components"]["securitySchemes"]
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/teams/", 200),
+        ("/api/v1/teams/alpha/audit/", 403),
+        ("/api/v1/tasks/none/", 404),
+        ("/api/v1/datasources/flights/quarantine/export/", 200),
+        ("/druid/indexer/v1/tasks", 200),
+    ],
+)
+def test_nothing_in_between_keeps_an_answer(viewer: Client, path: str, status: int) -> None:
+    answer = viewer.get(path)
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (status, "no-store")
+
+
 def test_an_answer_has_the_fields_that_openapi_says(viewer: Client) -> None:
     schema = openapi()
     fields = schema["components"]["schemas"]["DatasourceDetail"]["properties"]

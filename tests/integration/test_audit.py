@@ -10,7 +10,8 @@ from django.test import Client
 
 from controlplane.teams import audit
 from controlplane.teams.models import AuditEntry
-from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.django_cast import PASSWORD, Cast, browsing_as, spec_for
+from tests.support.second_factors import code_of, enrolled
 
 
 def entries(client: Client, **query: str) -> list[dict[str, Any]]:
@@ -46,7 +47,7 @@ def test_each_change_is_an_entry_with_its_author(cast: Cast, clients: dict[str, 
         ("operator", "task", "finish"),
         ("owner", "supervisor", "terminate"),
     ]
-    assert [e["detail"] for e in found if e["action"] == "scale"] == [{"version": 2, "task_count": 3}]
+    assert [e["detail"] for e in found if e["action"] == "scale"] == [{"version": 2, "task_count": 3, "before": 1}]
     assert [e["action"] for e in entries(owner, user="operator", target="task")] == ["finish", "submit"]
 
 
@@ -54,6 +55,98 @@ def test_what_is_refused_leaves_no_entry(clients: dict[str, Client]) -> None:
     assert clients["viewer"].post("/api/v1/supervisors/flights/suspend/").status_code == 403
     assert clients["owner"].post("/api/v1/supervisors/flights/resume/").status_code == 409
     assert entries(clients["owner"]) == []
+
+
+def site_entries(client: Client, **query: str) -> list[dict[str, Any]]:
+    answer = client.get("/api/v1/audit/", {"team": "-", **query})
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = answer.json()["results"]
+    return found
+
+
+def test_an_entry_names_the_token_that_was_shown(cast: Cast, clients: dict[str, Client]) -> None:
+    post(clients["operator"], "/api/v1/supervisors/flights/suspend/")
+    browsing_as(cast, "operator").post("/supervisors/flights/resume/")
+    by_page, by_token = entries(clients["owner"])
+    [token] = clients["operator"].get("/api/v1/tokens/").json()["results"]
+    assert (by_token["token"], by_page["token"]) == (f"{token['id']} test", "")
+    page = browsing_as(cast, "owner").get("/audit/", {"text": token["id"]}).content.decode()
+    assert f"token {token['id']} test" in page
+
+
+CHANGES: list[tuple[str, str, Any, Any]] = [
+    ("members/viewer/", "set", {"role": "operator"}, "viewer"),
+    ("connection-rule/", "rule", {"own_properties": False}, True),
+    ("", "describe", {"description": "what we do"}, ""),
+]
+
+
+@pytest.mark.parametrize(("address", "action", "body", "before"), CHANGES, ids=[c[1] for c in CHANGES])
+def test_an_entry_has_the_value_before(
+    clients: dict[str, Client], address: str, action: str, body: Any, before: Any
+) -> None:
+    answer = clients["owner"].put(f"/api/v1/teams/alpha/{address}", body, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert [e["detail"]["before"] for e in entries(clients["owner"], action=action)] == [before]
+
+
+def test_an_entry_of_settings_has_those_before(cast: Cast, clients: dict[str, Client]) -> None:
+    owner = clients["owner"]
+    rules = "/api/v1/datasources/flights/rules/"
+    for of_rules in ([{"type": "dropByPeriod", "period": "P1Y"}], []):
+        assert owner.put(rules, {"rules": of_rules}, content_type="application/json").status_code == 200
+    made = owner.post(
+        "/api/v1/alerts/rules/", {"name": "late", "kind": "unhealthy", "hold_s": 0}, content_type="application/json"
+    )
+    rule = f"/api/v1/alerts/rules/{made.json()['id']}/"
+    assert owner.put(rule, {"name": "later", "hold_s": 60}, content_type="application/json").status_code == 200
+    [dropped, set_first] = entries(owner, action="set_rules")
+    assert (set_first["detail"]["before"], len(dropped["detail"]["before"])) == ([], 1)
+    [changed] = entries(owner, action="change_rule")
+    said = [changed["detail"][when] for when in ("before", "after")]
+    assert [(one["name"], one["hold_s"]) for one in said] == [("late", 0), ("later", 60)]
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_logins_stand_in_the_sites_trail(cast: Cast, clients: dict[str, Client]) -> None:
+    rest = "/api/v1/auth/login/"
+
+    def tried(**given: str) -> int:
+        return Client().post(rest, given, content_type="application/json").status_code
+
+    assert tried(username="viewer", password=PASSWORD) == 200
+    assert tried(username="viewer", password="wrong") == 401
+    assert tried(username="my-password-by-mistake", password="wrong") == 401
+    Client().post("/login/", {"username": "viewer", "password": PASSWORD})
+    Client().post("/login/", {"username": "viewer", "password": "wrong"})
+    enrolled(cast.users["operator"])
+    assert tried(username="operator", password=PASSWORD, code="000000") == 401
+    assert tried(username="operator", password=PASSWORD, code=code_of(cast.users["operator"])) == 200
+    found = [(e["action"], e["user"], e["target_id"]) for e in site_entries(clients["superuser"], target="login")]
+    assert found[::-1] == [
+        ("log_in", "viewer", "viewer"),
+        ("fail", "", "viewer"),
+        ("fail", "", ""),
+        ("log_in", "viewer", "viewer"),
+        ("fail", "", "viewer"),
+        ("second_factor_fail", "", "operator"),
+        ("log_in", "operator", "operator"),
+    ]
+    assert "my-password-by-mistake" not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_refusal_stands_there_once_a_minute(cast: Cast, clients: dict[str, Client]) -> None:
+    suspend = "/api/v1/supervisors/flights/suspend/"
+    for _ in range(3):
+        assert clients["viewer"].post(suspend).status_code == 403
+    assert browsing_as(cast, "viewer").post("/supervisors/flights/suspend/").status_code == 403
+    assert clients["outsider"].post(suspend).status_code == 404
+    for name in ("made-up", "another"):  # an address may hold anything: one entry of those of a kind
+        assert clients["owner"].delete(f"/api/v1/users/{name}/second-factors/").status_code == 403
+    found = [(e["user"], e["target_id"]) for e in site_entries(clients["superuser"], action="refuse")]
+    assert found.pop(0) == ("owner", "DELETE /api/v1/users/made-up/second-factors/")
+    assert found == [("viewer", "POST /supervisors/flights/suspend/"), ("viewer", f"POST {suspend}")]
 
 
 def test_no_secret_is_in_an_entry(cast: Cast, clients: dict[str, Client]) -> None:

@@ -74,6 +74,30 @@ def test_a_change_is_shown_and_then_made_without_resuming(owner: Client) -> None
     assert Supervisor.objects.get(pk=IDS[1]).suspended
 
 
+def test_what_druid_does_not_read_is_told_and_taken_out(owner: Client) -> None:
+    entry = copy.deepcopy(OF_DRUID[0])
+    parts = entry["spec"]["spec"]
+    parts["tuningConfig"] |= {"awaitSegmentAvailabilityTimeoutMillis": 1000, "releaseLocksOnHandoff": True}
+    parts["tuningConfig"]["taskCount"] = 3
+    parts["context"] = {"priority": 75}
+    [plain] = imported(owner, [OF_DRUID[0]])
+    [verdict] = imported(owner, [entry], "dry_run=false")
+    assert (verdict["verdict"], verdict["applied"]) == ("create", True)
+    more = [line.partition(":")[0] for line in verdict["without_effect"] if line not in plain["without_effect"]]
+    assert sorted(more) == [
+        "spec.context",
+        "tuningConfig.awaitSegmentAvailabilityTimeoutMillis",
+        "tuningConfig.releaseLocksOnHandoff",
+        "tuningConfig.taskCount",
+    ]
+    made = Supervisor.objects.get(pk=entry["id"])
+    assert made.io_config.taskCount == parts["ioConfig"]["taskCount"]
+    assert [v["verdict"] for v in imported(owner, [entry])] == ["same"]
+    refused = owner.post("/druid/indexer/v1/supervisor", entry["spec"], content_type="application/json")
+    assert refused.status_code == 400, "who writes a spec is told of a wrong place"
+    assert "tuningConfig.taskCount" in refused.json()["errorMessage"]
+
+
 def test_one_that_fails_holds_up_no_other(owner: Client) -> None:
     bad = with_io_config(OF_DRUID[0], topicPattern="a.*", taskCount=0)
     kinesis = {"id": "k", "spec": {**OF_DRUID[1]["spec"], "type": "kinesis"}}

@@ -27,6 +27,7 @@ from controlplane.tasks.models import Goal
 from controlplane.tasks.services import stop_task
 from controlplane.tasks.watching import ObservedTopic, keep_observation
 from controlplane.teams.services import remove_member
+from frontend.views.live import MOST_OF_USER
 from ingestion.specs import parse_task_spec
 from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
 from tests.support.django_cast import Cast, browsing_as
@@ -170,6 +171,26 @@ def test_a_page_hears_what_it_asked_for(cast: Cast) -> None:
         publish(Change(team=cast.beta.pk, supervisor="flights"))
         assert await until_heard(events, Change(team=cast.alpha.pk, supervisor="flights")) == ["supervisor:flights"]
         await events.aclose()
+
+    async_to_sync(run)()
+
+
+def test_one_user_takes_no_more_than_a_share_of_the_streams(cast: Cast) -> None:
+    viewer, owner = stream_as(cast, "viewer"), stream_as(cast, "owner")
+
+    async def opened(client: AsyncClient) -> Any:
+        answer: Any = await client.get(LIVE, {"t": ["supervisor:flights"]})
+        if answer.status_code == 200:
+            answer.events = aiter(answer.streaming_content)
+            await message(answer.events, "open")
+        return answer
+
+    async def run() -> None:
+        first = [await opened(viewer) for _ in range(MOST_OF_USER)]
+        refused, other = await opened(viewer), await opened(owner)
+        assert (refused.status_code, refused["Retry-After"], other.status_code) == (429, "30", 200)
+        for answer in [*first, other]:
+            await answer.events.aclose()
 
     async_to_sync(run)()
 

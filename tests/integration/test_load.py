@@ -171,6 +171,9 @@ def test_the_dry_run_of_a_change(owner: Client) -> None:
 
 def test_a_change_is_submitted_unless_somebody_was_faster(owner: Client) -> None:
     mine, late = flights(owner), flights(owner)
+    written = mine.document
+    written["spec"]["ioConfig"]["taskCount"] = 2
+    assert change(owner, mine, written).status_code == 200
     answer = owner.post(address(mine, "submit/"), {}, content_type="application/json")
     assert (answer.status_code, answer.json()) == (201, {"kind": "supervisor", "id": "flights"})
     assert Supervisor.objects.get(pk="flights").version == 2

@@ -11,7 +11,7 @@ from django.test import Client
 
 from controlplane.datasources.masking import MOST_COLUMNS, set_masks
 from controlplane.datasources.models import Datasource, MaskedColumn
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
+from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SegmentSchema, SourceEvent
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, AuditEntry, Role
@@ -19,6 +19,7 @@ from ingestion.specs.causes import cause_of
 from tests.integration.test_newest_rows import cells, register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import Cast, browsing_as, speaking_as
+from tests.support.html import parsed
 from tests.support.permission_table import TABLE, Everybody
 
 SECRET = "hunter2-in-a-column"
@@ -80,20 +81,38 @@ def told(answer: Any) -> str:
     return "".join(f"{name}: {value}\n" for name, value in answer.items()) + body.decode(errors="replace")
 
 
-def spots(cast: Cast, role: str) -> set[str]:
+def spots(cast: Cast, role: str, secret: str = SECRET) -> set[str]:
     """The addresses of the whole site at which somebody with the role is told the secret."""
     everybody, found = Everybody(cast), set()
     for row in TABLE:
         if row.method != "GET" or row.pattern.startswith(("internal/", "^")) or row.pattern == "-/live/":
             continue
-        if SECRET in told(everybody.ask(row, role)):
+        if secret in told(everybody.ask(row, role)):
             found.add(row.pattern)
     quarantined = f"/datasources/flights/quarantine/{cast.quarantined.pk}/"
     more = [*(f"{quarantined}?as={form}" for form in ("text", "json", "tree", "hexadecimal", "spec"))]
     more += [f"/tasks/{cast.task.pk}/errors/?kind=faulty", f"/tasks/{cast.task.pk}/log/?log_text=hunter"]
     more += ["/datasources/flights/events/?kind=failing", "/quarantine/?show=all"]
     client = browsing_as(cast, role)
-    return found | {address for address in more if SECRET in told(client.get(address))}
+    more += [f"/druid/coordinator/v1/{path}?full" for path in ("datasources", "datasources/flights")]
+    more += [f"/druid/coordinator/v1/{path}?full" for path in ("metadata/datasources", "datasources/flights/intervals")]
+    more += ["/druid/coordinator/v1/metadata/datasources/flights/segments?full"]
+    return found | {address for address in more if secret in told(client.get(address))}
+
+
+def test_where_a_file_lies_is_told_to_nobody_below_the_role(everywhere: Cast, clients: dict[str, Client]) -> None:
+    """In the file all columns are plain. Druid's addresses answer without the place, so that its tools go on."""
+    address = "/druid/coordinator/v1/metadata/segments"
+    path = everywhere.segments[0].path
+    before = spots(everywhere, "operator", path)
+    assert {address.lstrip("/"), "datasources/<str:name>/segments/"} <= before
+    assert "/druid/coordinator/v1/datasources?full" in before
+    assert "api/v1/records/" in spots(everywhere, "operator", everywhere.segments[1].path) | before
+    mask(everywhere)
+    assert spots(everywhere, "operator", path) == set()
+    [first, *_] = clients["operator"].get(address).json()
+    assert first["loadSpec"] == {"type": "parquet"}
+    assert clients["owner"].get(address).json()[0]["loadSpec"] == {"type": "parquet", "path": path}
 
 
 def test_what_is_masked_is_told_to_nobody_below_the_role(everywhere: Cast) -> None:
@@ -211,12 +230,15 @@ def test_admins_mask_and_the_trail_has_it(cast: Cast, clients: dict[str, Client]
     assert clients["outsider"].put(MASKS, body, content_type="application/json").status_code == 404
     assert not MaskedColumn.objects.exists()
     answer = clients["owner"].put(MASKS, body, content_type="application/json")
-    assert answer.json() == {"columns": [{"column": "email", "role": "admin"}, columns[1]]}
+    assert answer.json()["columns"] == [{"column": "email", "role": "admin"}, columns[1]]
     assert clients["viewer"].get(MASKS).json() == answer.json()
     assert clients["owner"].put(MASKS, body, content_type="application/json").status_code == 200
     entry = AuditEntry.objects.get(action="mask")
     assert entry.detail == {"before": {}, "after": {"email": "admin", "n": "operator"}}
-    assert clients["owner"].put(MASKS, {"columns": []}, content_type="application/json").json() == {"columns": []}
+    assert clients["owner"].put(MASKS, {"columns": []}, content_type="application/json").json() == {
+        "columns": [],
+        "warnings": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -246,6 +268,66 @@ def test_the_page_masks_and_shows_who_sees(cast: Cast) -> None:
     assert "from operator on" in told(browsing_as(cast, "viewer").get(address))
     assert "__time" in told(owner.post(f"{address}mask/", {"column": "__time", "role": "admin"}, follow=True))
     assert {m.column: m.role for m in MaskedColumn.objects.all()} == {"email": "operator"}
+
+
+# Of a datasource with the columns __time, carrier and user.
+DOUBTS = [
+    (["carrier"], []),
+    (["Carrier"], ["Column 'carrier' is not masked: case counts, and the mask names 'Carrier'."]),
+    (["carrier", "Carrier"], ["No segment has a column 'Carrier' yet. If one comes, it is masked."]),
+    (["email"], ["No segment has a column 'email' yet. If one comes, it is masked."]),
+    (["user.email"], ["Column 'user' is hidden whole: its field 'user.email' is masked."]),
+    (["User.email"], ["Column 'user' is not masked: case counts, and the mask names 'User.email'."]),
+]
+
+
+@pytest.fixture
+def nested(cast: Cast) -> Cast:
+    """The datasource has a column of nested values."""
+    columns = [{"name": name, "type": t} for name, t in (("__time", "timestamp"), ("carrier", "string"))]
+    schema = SegmentSchema.of(cast.datasource, [*columns, {"name": "user", "type": "json"}])
+    Segment.objects.filter(datasource=cast.datasource).update(schema=schema)
+    return cast
+
+
+@pytest.mark.parametrize(("names", "warnings"), DOUBTS, ids=str)
+def test_a_mask_that_hides_nothing_or_more_warns(
+    nested: Cast, clients: dict[str, Client], names: list[str], warnings: list[str]
+) -> None:
+    body = {"columns": [{"column": name} for name in names]}
+    answer = clients["owner"].put(MASKS, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["warnings"]) == (200, warnings)
+    assert clients["viewer"].get(MASKS).json()["warnings"] == warnings
+    form = {"column": names, "role": ["admin"] * len(names)}
+    page = browsing_as(nested, "owner").post("/datasources/flights/columns/mask/", form, follow=True)
+    shown = parsed(page).text
+    assert [warning for warning in warnings if warning not in shown] == []
+
+
+def test_a_mask_of_a_field_is_shown_where_its_column_is(nested: Cast) -> None:
+    set_masks(
+        user=nested.users["owner"], datasource=nested.datasource, masks={"user.email": "admin", "user": "operator"}
+    )
+    page = parsed(browsing_as(nested, "owner").get("/datasources/flights/columns/"))
+    [cell] = [c for c in page.all("td") if c.attributes.get("data-masked") == "admin"]
+    assert cell.text == "admin by the mask of user.email"
+    assert "Hidden whole below admin, by the mask of user.email." in page.text
+    assert "for another team's logins at Kafka" in page.one("section", id="masking").text
+
+
+def test_a_segments_page_names_what_is_hidden_and_who_sees_it(everywhere: Cast) -> None:
+    [segment] = Segment.objects.filter(datasource__name="rows-of-secrets")
+    address = f"/datasources/rows-of-secrets/segments/{segment.pk}/file/"
+    assert "Masked for you" not in parsed(browsing_as(everywhere, "operator").get(address)).text
+    mask(everywhere, name="rows-of-secrets")
+    told_to = {
+        role: parsed(browsing_as(everywhere, role).get(address)).text for role in ("viewer", "operator", "owner")
+    }
+    assert "An operator of the team sees them, but for masked columns." in told_to["viewer"]
+    assert "Masked for you: password (admin sees it)." in told_to["viewer"]
+    assert "Masked for you: password (admin sees it)." in told_to["operator"]
+    assert "You are a viewer" not in told_to["operator"]
+    assert "Masked for you" not in told_to["owner"]
 
 
 def test_nothing_that_is_hidden_is_written_back(everywhere: Cast) -> None:

@@ -51,7 +51,7 @@ def test_somebody_new_comes_in_with_what_the_groups_give(known: ProviderProcess)
     assert (inside(client), roles("ann")) == ("ann", {"alpha": "operator"})
     user = User.objects.get(username="ann")
     assert (user.email, user.has_usable_password()) == ("ann@example.org", False)
-    entry = AuditEntry.objects.get()
+    entry = AuditEntry.objects.get(target="member")
     assert (entry.username, entry.action, entry.target_id, entry.detail) == (
         "",
         "set",

@@ -153,11 +153,15 @@ def test_a_change_of_a_suspended_one_leaves_it_so(owner: Client, cast: Cast) -> 
     services.suspend(user=cast.users["owner"], supervisor=cast.supervisor)
     page = parsed(owner.get("/supervisors/-/new/?from=flights"))
     assert "This supervisor is suspended, and stays so" in page.one("main").text
-    owner.post("/supervisors/-/new/?from=flights", {"document": page.one("textarea", id="id_document").raw_text})
+    written = json.loads(page.one("textarea", id="id_document").raw_text)
+    written["spec"]["ioConfig"]["taskCount"] = 2
+    owner.post("/supervisors/-/new/?from=flights", {"document": json.dumps(written)})
     shown = owner.get("/api/v1/supervisors/flights/").json()["spec"]
     assert shown["suspended"] is True
+    shown["spec"]["ioConfig"]["taskCount"] = 3
     owner.post("/api/v1/supervisors/", shown, content_type="application/json")
     del shown["suspended"]
+    shown["spec"]["ioConfig"]["taskCount"] = 4
     owner.post("/druid/indexer/v1/supervisor", shown, content_type="application/json")
     cast.supervisor.refresh_from_db()
     assert (cast.supervisor.version, cast.supervisor.suspended) == (4, True)

@@ -45,6 +45,9 @@ def test_an_app_is_set_up_and_asked_for(cast: Cast) -> None:
     assert key[1] not in stored, "it is sealed"
     assert len(re.findall(r"^\d{10}$", client.get("/account/codes/").content.decode(), re.MULTILINE)) >= 9
 
+    added = AuditEntry.objects.get(action="add_second_factor")
+    assert (added.username, added.target_id, added.detail) == ("viewer", "viewer", {"kind": "totp"})
+
     other = Client()
     answer = other.post("/login/", {"username": "viewer", "password": PASSWORD, "next": "/tasks/"})
     assert answer.headers["Location"] == "/login/second-factor/"

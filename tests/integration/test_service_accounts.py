@@ -40,6 +40,7 @@ OTHERWISE: dict[tuple[str, str], tuple[dict[str, int], str]] = {
     ("DELETE", f"{V1}account/sessions/<str:session_id>/"): ({"": 403}, "nor does it log anybody out"),
     ("POST", f"{V1}invitations/<str:name>/"): ({"": 403}, "somebody accepts by themselves"),
     ("DELETE", f"{V1}invitations/<str:name>/"): ({"": 403}, "somebody declines by themselves"),
+    ("PUT", MEMBER): ({"admin": 403}, "a role would outlive the token"),
     ("DELETE", MEMBER): ({"read": 403}, "the table's viewer may leave; a service account is no member"),
     ("POST", f"{V1}teams/<str:name>/invitation-links/"): ({"admin": 403}, "a link would outlive the token"),
     # Drafts are their owner's, who is a person of the table.
@@ -193,18 +194,28 @@ def test_an_account_is_nobody_s_member_and_never_the_site_s_admin(cast: Cast, cl
     robot = serving(cast, Scope.ADMIN)
     names = [m["username"] for m in clients["owner"].get("/api/v1/teams/alpha/members/").json()["results"]]
     assert "loader@alpha" not in names
-    assert (
-        robot.put(
-            "/api/v1/teams/alpha/members/loader@alpha/", {"role": "admin"}, content_type="application/json"
-        ).status_code
-        == 202
-    )
     assert robot.post("/api/v1/invitations/alpha/").status_code == 403
     assert not Membership.objects.filter(user=cast.users["service"]).exists()
     User.objects.filter(pk=cast.users["service"].pk).update(is_superuser=True)
     assert robot.post("/api/v1/teams/", {"name": "gamma"}, content_type="application/json").status_code == 403
     assert robot.get("/api/v1/teams/beta/").status_code == 404
     assert [d["name"] for d in robot.get("/api/v1/teams/").json()["results"]] == ["alpha"]
+
+
+@pytest.mark.parametrize("username", ["viewer", "outsider", "loader@alpha", "nobody-yet"])
+def test_no_token_with_a_scope_makes_somebody_an_admin(cast: Cast, clients: dict[str, Client], username: str) -> None:
+    """Row 30 of the security checklist: a role stays when the token is revoked, so a person gives it."""
+    address, body = f"/api/v1/teams/alpha/members/{username}/", {"role": "admin"}
+    made = clients["owner"].post("/api/v1/tokens/", {"scope": "admin"}, content_type="application/json").json()
+    mine, before = Client(headers={"Authorization": f"Bearer {made['token']}"}), everything(cast)
+    for client in (serving(cast, Scope.ADMIN), mine):
+        refused = client.put(address, body, content_type="application/json")
+        assert refused.status_code == 403
+        assert "No token with a scope may give a role or invite" in refused.json()["detail"]
+    assert not Invitation.objects.exists()
+    assert sorted(Membership.objects.values_list("user__username", "team__name", "role")) == before[3]
+    status = 200 if username == "viewer" else 202
+    assert clients["owner"].put(address, body, content_type="application/json").status_code == status
 
 
 @pytest.mark.parametrize(("scope", "role"), [("read", "viewer"), ("operate", "operator"), ("admin", "admin")])

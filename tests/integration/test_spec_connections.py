@@ -321,7 +321,9 @@ def test_row_6_kept_secrets_are_not_sent_elsewhere(owner: Client, change: dict[s
 def test_row_6_a_registrys_secrets_are_kept_for_that_registry_only(owner: Client) -> None:
     """Row 6 of the security checklist: a registry's secrets are kept for that registry only."""
     assert post(owner, SUPERVISORS, with_registry("kept", headers={"X-Key": CANARY})).status_code == 201
-    post(owner, SUPERVISORS, with_registry("kept"))
+    without = with_registry("kept")
+    without["ioConfig"]["taskCount"] = 2
+    post(owner, SUPERVISORS, without)
     post(owner, SUPERVISORS, with_registry("kept", url="http://10.6.6.6:8081"))
     place = "/inputFormat/valueFormat/avroBytesDecoder/headers/X-Key"
     assert versions("kept") == [{place: CANARY}, {place: CANARY}, {}]

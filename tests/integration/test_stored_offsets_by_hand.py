@@ -12,9 +12,12 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import IndexerFence, ProgressKey, Publish, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
+from controlplane.supervisors.seen import seen_of
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
+from controlplane.teams.models import AuditEntry
 from ingestion.specs.protocol import Advance
+from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
@@ -292,8 +295,34 @@ def test_the_same_spec_again_restarts_nothing_if_asked_so(reading: Supervisor, o
     assert Supervisor.objects.get(pk="metrics").version == 1
     post(owner, same, kafka_spec("metrics", taskCount=2))
     assert Supervisor.objects.get(pk="metrics").version == 2
-    post(owner, DRUID, kafka_spec("metrics", taskCount=2))
-    assert Supervisor.objects.get(pk="metrics").version == 3
+
+
+def test_an_unmodified_spec_is_no_new_version_and_its_tasks_hand_over(
+    reading: Supervisor, owner: Client, clients: dict[str, Client]
+) -> None:
+    """Druid 33 does so: its history has two versions after three equal POSTs, and each restarts the supervisor."""
+    changed, own = kafka_spec("metrics", taskCount=2), "/api/v1/supervisors/"
+    post(owner, DRUID, changed)
+    task = Task.objects.create(
+        id="reads-now",
+        kind=STORED_OFFSETS.kind,
+        datasource=reading.datasource,
+        supervisor_id="metrics",
+        spec_version=2,
+        spec=reading.versions.get(version=2).spec,
+        status=Status.RUNNING,
+        created_at=timezone.now(),
+        launched_at=timezone.now(),
+    )
+    answers = [post(owner, DRUID, changed).json(), post(clients["owner"], own, changed).json()["version"]]
+    answers.append(post(owner, DRUID, owner.get(f"{DRUID}/metrics").json()).json())
+    assert answers == [{"id": "metrics"}, 2, {"id": "metrics"}]
+    supervisor = Supervisor.objects.get(pk="metrics")
+    assert (supervisor.version, supervisor.versions.count(), supervisor.state) == (2, 2, "PENDING")
+    [seen] = seen_of(supervisor, [task])
+    assert seen.to_hand_off
+    told = AuditEntry.objects.filter(target_id="metrics", action="update").order_by("-id").first()
+    assert told is not None and told.detail == {"version": 2, "unmodified": True}
 
 
 def test_the_same_over_our_own_interface(reading: Supervisor, clients: dict[str, Client]) -> None:

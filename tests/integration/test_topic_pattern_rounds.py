@@ -117,7 +117,7 @@ def test_a_new_spec_and_a_round_that_begins_a_topic_take_locks_in_one_order(tran
 
     def submitting() -> None:
         try:
-            submitted(cast, suspended=False)
+            submitted(cast, suspended=False, context={"mine": 1})
         except BaseException as error:
             failed.append(error)
         finally:

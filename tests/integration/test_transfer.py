@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.alerts.evaluating import evaluate
+from controlplane.alerts.models import Alert
 from controlplane.common.errors import Conflict, NotAllowed, NotFound
 from controlplane.connections.models import Connection, ConnectionRule
 from controlplane.connections.secrets import seal, unseal
@@ -20,6 +22,7 @@ from controlplane.supervisors.transfer import transfer_connection, transfer_data
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import AuditEntry, Membership, Role, Team
 from tests.integration.test_supervisor_services import submit
+from tests.support.alert_rounds import ill, rule_of
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.publishes import request, send, settled_offsets, start
 
@@ -59,6 +62,22 @@ def naming(cast: Cast, name: str, connection: str = "orders-kafka") -> Superviso
     spec = spec_for(name, connection=connection)
     del spec["ioConfig"]["consumerProperties"]
     return submit(cast, spec)
+
+
+def test_an_alert_rule_follows_what_comes_back(both: Cast) -> None:
+    """Away it is another team's business; what fires then ends. Back, the same rule looks again."""
+    rule = rule_of(both, datasource="flights")
+    ill()
+
+    def firing() -> list[str]:
+        evaluate()
+        return list(Alert.objects.filter(rule=rule, state="firing").values_list("subject", flat=True))
+
+    assert firing() == ["flights"]
+    give(both)
+    assert (firing(), Alert.objects.filter(rule=rule).exists()) == ([], False)
+    transfer_datasource(user=both.users["owner"], datasource=both.datasource, team_name="alpha")
+    assert firing() == ["flights"]
 
 
 def test_its_members_see_it_and_the_others_no_longer_do(both: Cast, clients: dict[str, Client]) -> None:

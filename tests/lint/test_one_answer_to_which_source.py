@@ -21,6 +21,7 @@ OF_DOCUMENTS = {
     "controlplane/connections/named.py",
     "controlplane/compaction/rewrites.py",  # of the task that it submits
     "controlplane/supervisors/importing.py",
+    "controlplane/supervisors/leftovers.py",
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
     "controlplane/tasks/batch_places.py",
     "controlplane/api/druid/described.py",

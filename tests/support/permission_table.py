@@ -338,6 +338,7 @@ C = "druid/coordinator/v1/"
 COMPACTION = {"dataSource": "flights", "skipOffsetFromLatest": "PT1H"}
 C_DS, M_DS = f"{C}datasources/<str:name>", f"{C}metadata/datasources/<str:name>"
 RESET = {"type": "kafka", "partitions": {"type": "end", "stream": "flights-topic", "partitionOffsetMap": {"0": 1}}}
+D_OC = f"{D}compaction/"
 D_AC = f"{D}supervisor/autocompact__<str:name>"
 D_TASK, D_SV = f"{D}task/<str:task_id>", f"{D}supervisor/<str:supervisor_id>"
 D_DS = f"{D}datasources/<str:name>"
@@ -351,7 +352,19 @@ DRUID = [
     Row("POST", f"{D_TASK}/shutdown", OPERATE),
     Row("GET", f"{D}totalWorkerCapacity", LOGGED_IN),
     Row("GET", f"{D}isLeader", EVERYBODY),
-    *(Row("GET", f"{D}{part}", LOGGED_IN) for part in ("leader", "workers")),
+    *(Row("GET", f"{D}{part}", LOGGED_IN) for part in ("leader", "workers", "worker", "scaling")),
+    *(
+        Row("GET", f"{C}{part}", LOGGED_IN)
+        for part in ("servers", "tiers", "loadqueue", "config", "cluster", "intervals")
+    ),
+    *(
+        Row("GET", f"{D_OC}{part}", LOGGED_IN)
+        for part in ("isSupervisorEnabled", "status/datasources", "config/datasources")
+    ),
+    Row("GET", f"{D_OC}status/datasources/<str:name>", SEE),
+    Row("GET", f"{D_OC}config/datasources/<str:name>", instead(SEE, success=404)),  # in tests it is off
+    Row("DELETE", f"{D_OC}config/datasources/<str:name>", instead(OPERATE, success=404)),
+    Row("GET", f"{D_OC}config/datasources/<str:name>/history", SEE),
     *(Row("GET", f"{D}{state}Tasks", LOGGED_IN) for state in ("running", "pending", "waiting", "complete")),
     Row("POST", f"{D}taskStatus", LOGGED_IN, ["a-task"]),
     *(Row("POST", f"{D}lockedIntervals{form}", LOGGED_IN, {}) for form in ("", "/v2")),
@@ -364,6 +377,7 @@ DRUID = [
     Row("GET", f"{D_SV}/status", SEE),
     Row("GET", f"{D_SV}/health", SEE),
     Row("GET", f"{D_SV}/stats", SEE),
+    Row("GET", f"{D_SV}/parseErrors", SEE),
     Row("GET", f"{D_SV}/history", SEE),
     Row("GET", f"{D}supervisor/history", LOGGED_IN),
     Row("POST", f"{D}supervisor/suspendAll", LOGGED_IN),
@@ -665,6 +679,7 @@ PAGES = [
     Row("GET", f"{P_ACCOUNTS}<str:account>/delete/", (200, 403, 403, 404, 302, 200)),
     Row("POST", f"{P_ACCOUNTS}<str:account>/delete/", PAGE_ADMINISTER),
     Row("POST", f"{P_ACCOUNTS}<str:account>/revoke/<str:token_id>/", (404, 403, 403, 404, 302, 404)),
+    Row("GET", f"{P_TEAM}leave/confirm/", (200, 200, 200, 404, 302, 404)),  # a site's administrator is no member
     Row("GET", f"{P_TEAM}delete/confirm/", (404, 404, 404, 404, 302, 404)),  # it owns things: nothing to confirm
     Row("POST", f"{P_TEAM}delete/", (403, 403, 403, 404, 302, 302)),
     Row("POST", "teams/<str:name>/<str:action>/", (302, 302, 302, 404, 302, 404)),  # the owner is told to stay

@@ -50,6 +50,19 @@ async def topics(sent: AsyncIterator[bytes]) -> list[str]:
     return list(json.loads(fields["data"]))
 
 
+def test_a_hub_counts_the_pages_of_each_user() -> None:
+    async def counted() -> list[int]:
+        hub = Hub()
+        await opened(hub)
+        await opened(hub)
+        other, _ = await opened(hub, replace(ORDERS, user=2))
+        before = [hub.streams_of(1), hub.streams_of(2)]
+        hub.remove(other)
+        return [*before, hub.streams_of(2)]
+
+    assert asyncio.run(counted()) == [2, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("change", "heard"),
     [

@@ -256,6 +256,16 @@ def test_a_user_never_holds_all_places() -> None:
             pass
 
 
+def test_the_last_place_is_for_who_holds_none() -> None:
+    """Row 20 of the security checklist: two who each hold what they may, for long, keep a place for a third."""
+    places = FairPlaces(places=4, own=2, waiting=4)
+    with places.place("a", LONG_S), places.place("a", LONG_S), places.place("b", LONG_S):
+        with pytest.raises(NoPlace), places.place("b", 0.01):
+            pass
+        with places.place("c", LONG_S):
+            pass
+
+
 def test_a_user_waits_for_a_few_at_most() -> None:
     places = FairPlaces(places=1, own=1, waiting=1)
     with ThreadPoolExecutor(1) as pool, places.place("a", LONG_S):

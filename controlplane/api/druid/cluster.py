@@ -71,6 +71,25 @@ class WorkersView(DruidView):
         return Response([shapes.worker(request.get_host(), str(request.scheme), capacity.shown(), running, last)])
 
 
+class WorkerConfigView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_worker_config",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.WORKER_CONFIG},
+    )
+    def get(self, request: Request) -> Response:
+        """How tasks are dealt out to workers: there is one, so in any way alike, and nobody adds others."""
+        strategy = {"type": "equalDistribution", "affinityConfig": None}
+        return Response({"type": "default", "selectStrategy": strategy, "autoScaler": None})
+
+
+class ScalingView(DruidView):
+    @extend_schema(operation_id="druid_get_scaling", tags=["Druid-shaped"], responses={200: None})
+    def get(self, request: Request) -> HttpResponse:
+        """Nothing, as of a Druid that adds no workers."""
+        return HttpResponse(content_type="application/json")
+
+
 class _TasksInState(DruidView):
     state = ""  # a word of ``IN_STATE``
 

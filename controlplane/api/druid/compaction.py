@@ -18,6 +18,7 @@ from controlplane.compaction.selectors import Amount
 from controlplane.compaction.slots import read_cluster_config, set_share, shown_share
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
+from controlplane.teams.models import User
 
 MOST_DATASOURCES = 1000
 COMMENT = "X-Druid-Comment"
@@ -34,7 +35,7 @@ _CLUSTER = shape(
     useSupervisors=described.FLAG,
     engine=TEXT,
 )
-_HISTORY = array(
+HISTORY = array(
     shape(
         compactionConfig=nullable(ANYTHING),
         auditInfo=shape(author=TEXT, comment=TEXT, ip=TEXT),
@@ -47,7 +48,7 @@ _AMOUNTS = {
     for how in ("AwaitingCompaction", "Compacted", "Skipped")
 }
 STATUS = shape(dataSource=TEXT, scheduleStatus=TEXT, **_AMOUNTS)
-_STATUSES = shape(latestStatus=array(STATUS))
+STATUSES = shape(latestStatus=array(STATUS))
 _PROGRESS = shape(remainingSegmentSize=NUMBER)
 
 
@@ -57,11 +58,9 @@ class ConfigsView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """The configs in force, of each datasource whose automatic compaction is on."""
-        found = Datasource.objects.visible_to(self.actor).order_by("name")[:MOST_DATASOURCES]
-        shown = [config for d in found if (config := configs.config_of(d)) is not None]
         return Response(
             {
-                "compactionConfigs": shown,
+                "compactionConfigs": configs_in_force(self.actor),
                 **shown_share(),
                 "engine": "native",
             }
@@ -80,6 +79,12 @@ class ConfigsView(DruidView):
         comment = request.headers.get(COMMENT, "")
         configs.set_config(user=self.actor, datasource=datasource, config=config, comment=comment)
         return Response({})
+
+
+def configs_in_force(user: User) -> list[dict[str, Any]]:
+    """Those of the user's datasources, by name."""
+    found = Datasource.objects.visible_to(user).order_by("name")[:MOST_DATASOURCES]
+    return [config for d in found if (config := configs.config_of(d)) is not None]
 
 
 class TaskSlotsView(DruidView):
@@ -146,21 +151,23 @@ class HistoryView(DruidView):
         operation_id="druid_get_compaction_history",
         tags=_TAG,
         parameters=[OpenApiParameter("count", int)],
-        responses={(200, "application/json"): _HISTORY},
+        responses={(200, "application/json"): HISTORY},
     )
     def get(self, request: Request, name: str) -> Response:
         """What was set of it, the newest first; a null config: it was turned off."""
-        changes = selectors.list_changes(find_datasource(self.actor, name))[: _count(request)]
-        return Response(
-            [
-                {
-                    "compactionConfig": None if change.suspended else change.document,
-                    "auditInfo": {"author": change.author, "comment": change.comment, "ip": change.address},
-                    "auditTime": instant(change.created_at),
-                }
-                for change in changes
-            ]
-        )
+        return Response(history_of(request, find_datasource(self.actor, name)))
+
+
+def history_of(request: Request, datasource: Datasource) -> list[dict[str, Any]]:
+    """A datasource's changes in Druid's form, as many as the request asks for."""
+    return [
+        {
+            "compactionConfig": None if change.suspended else change.document,
+            "auditInfo": {"author": change.author, "comment": change.comment, "ip": change.address},
+            "auditTime": instant(change.created_at),
+        }
+        for change in selectors.list_changes(datasource)[: _count(request)]
+    ]
 
 
 def _count(request: Request) -> int:
@@ -175,16 +182,18 @@ class StatusView(DruidView):
         operation_id="druid_get_compaction_status",
         tags=_TAG,
         parameters=[OpenApiParameter("dataSource", str)],
-        responses={(200, "application/json"): _STATUSES},
+        responses={(200, "application/json"): STATUSES},
     )
     def get(self, request: Request) -> Response:
         """How much of each datasource, or of one, waits to be merged."""
         name = request.query_params.get("dataSource")
-        if name:
-            found = [find_datasource(self.actor, name)]
-        else:
-            found = list(Datasource.objects.visible_to(self.actor).order_by("name")[:MOST_DATASOURCES])
-        return Response({"latestStatus": [status_of(d) for d in found]})
+        found = [status_of(find_datasource(self.actor, name))] if name else statuses(self.actor)
+        return Response({"latestStatus": found})
+
+
+def statuses(user: User) -> list[dict[str, Any]]:
+    """Of the user's datasources, by name."""
+    return [status_of(d) for d in Datasource.objects.visible_to(user).order_by("name")[:MOST_DATASOURCES]]
 
 
 def status_of(datasource: Datasource) -> dict[str, Any]:

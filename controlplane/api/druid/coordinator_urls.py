@@ -2,12 +2,18 @@
 
 from django.urls import path
 
-from controlplane.api.druid import cluster, compaction, datasources, marks, metadata, rules
+from controlplane.api.druid import cluster, compaction, datasources, marks, metadata, rules, servers
 
 app_name = "druid-coordinator"
 urlpatterns = [
     path("leader", cluster.CoordinatorLeaderView.as_view(), name="leader"),
     path("isLeader", cluster.CoordinatorIsLeaderView.as_view(), name="is-leader"),
+    path("servers", servers.ServersView.as_view(), name="servers"),
+    path("tiers", servers.TiersView.as_view(), name="all-tiers"),
+    path("loadqueue", servers.LoadQueueView.as_view(), name="load-queue"),
+    path("config", servers.ConfigView.as_view(), name="config"),
+    path("cluster", servers.ClusterView.as_view(), name="cluster"),
+    path("intervals", servers.AllIntervalsView.as_view(), name="all-intervals"),
     path("datasources", datasources.DatasourcesView.as_view(), name="datasources"),
     path("datasources/<str:name>", datasources.DatasourceView.as_view(), name="datasource"),
     path("datasources/<str:name>/markUnused", marks.MarkUnusedView.as_view(), name="mark-unused"),

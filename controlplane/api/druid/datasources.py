@@ -14,6 +14,7 @@ from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.described import NUMBER, TEXT, array, named, shape
 from controlplane.api.druid.marks import TAG, MarkDatasourceView, MarkSegmentView, answers
 from controlplane.common.errors import InvalidInput
+from controlplane.datasources.concealing import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import services
@@ -56,7 +57,7 @@ class DatasourcesView(DruidView):
         """Names of the datasources with segments in use; with `simple` or `full` objects."""
         found = visible(self)
         if self.flag("full"):
-            return Response([shapes.full(d, at_most(in_use(d), MOST_TOLD)) for d in found])
+            return Response([shapes.full(d, at_most(in_use(self.actor, d), MOST_TOLD)) for d in found])
         if self.flag("simple"):
             held = holdings(found)
             return Response([{"name": d.name, "properties": shapes.simple(held[d.pk])} for d in found])
@@ -74,7 +75,7 @@ class DatasourceView(MarkDatasourceView):
         """How much it holds; with `full` its segments in use."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
-            return Response(shapes.full(datasource, at_most(in_use(datasource), MOST_TOLD)))
+            return Response(shapes.full(datasource, at_most(in_use(self.actor, datasource), MOST_TOLD)))
         return Response(shapes.simple(holdings([datasource]).get(datasource.pk, Holdings())))
 
 
@@ -89,7 +90,7 @@ class IntervalsView(DruidView):
         """Its intervals with segments in use, the latest first."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
-            segments = at_most(in_use(datasource), MOST_TOLD)
+            segments = at_most(in_use(self.actor, datasource), MOST_TOLD)
             return Response(dict(sorted(shapes.by_interval(segments).items(), reverse=True)))
         found = list(intervals_in_use(datasource, None, None)[: MOST_NAMED + 1])
         if len(found) > MOST_NAMED:
@@ -117,7 +118,7 @@ class IntervalView(DruidView):
             return Response(
                 {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in found}
             )
-        segments = in_use(datasource).filter(interval_start__gte=start, interval_end__lte=end)
+        segments = in_use(self.actor, datasource).filter(interval_start__gte=start, interval_end__lte=end)
         if self.flag("full"):
             return Response(shapes.by_interval(at_most(segments, MOST_TOLD)))
         return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
@@ -140,7 +141,7 @@ class SegmentsView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Ids of its segments in use; with `full` the segments."""
-        segments = in_use(find_datasource(self.actor, name))
+        segments = in_use(self.actor, find_datasource(self.actor, name))
         if self.flag("full"):
             return Response(shapes.data_segments(at_most(segments, MOST_TOLD)))
         return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
@@ -151,6 +152,7 @@ class SegmentView(MarkSegmentView):
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """A segment in use."""
         segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
+        conceal(self.actor, [segment])
         return Response(shapes.loaded(shapes.data_segments([segment])[0]))
 
 

@@ -52,6 +52,16 @@ STATUS = shape(
     errorMsg=nullable(TEXT),
 )
 TASK_STATUSES = array(STATUS)
+WORKER_CONFIG = shape(
+    type={"const": "default"},
+    selectStrategy=shape(type=TEXT, affinityConfig={"type": "null"}),
+    autoScaler={"type": "null"},
+)
+PARSE_ERRORS = array(
+    shape(
+        timeOfExceptionMillis=NUMBER, input=TEXT, errorType=TEXT, details=array(TEXT), partition=NUMBER, offset=NUMBER
+    )
+)
 STATUSES_BY_ID = named(
     shape(id=TEXT, status=STATUS["properties"]["status"], duration=NUMBER, errorMsg=nullable(TEXT), location=_LOCATION)
 )

@@ -14,6 +14,7 @@ from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES, visible
 from controlplane.api.druid.described import TEXT, array
 from controlplane.api.druid.marks import TAG, answers
 from controlplane.common.errors import InvalidInput
+from controlplane.datasources.concealing import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention.asking import within
@@ -33,7 +34,7 @@ class MetadataDatasourcesView(DruidView):
     def get(self, request: Request) -> Response:
         """Names of datasources with segments in use; with `includeUnused` of those with none in use too."""
         if self.flag("full"):
-            return Response([shapes.full(d, at_most(in_use(d), MOST_TOLD)) for d in visible(self)])
+            return Response([shapes.full(d, at_most(in_use(self.actor, d), MOST_TOLD)) for d in visible(self)])
         if self.flag("includeUnused") or self.flag("includeDisabled"):
             found = Datasource.objects.visible_to(self.actor).filter(has_segments()).order_by("name")
             return Response(list(found.values_list("name", flat=True)[:MOST_DATASOURCES]))
@@ -45,7 +46,7 @@ class MetadataDatasourceView(DruidView):
     def get(self, request: Request, name: str) -> Response:
         """A datasource with its segments in use."""
         datasource = find_datasource(self.actor, name)
-        return Response(shapes.full(datasource, at_most(in_use(datasource), MOST_TOLD)))
+        return Response(shapes.full(datasource, at_most(in_use(self.actor, datasource), MOST_TOLD)))
 
 
 class MetadataDatasourceSegmentsView(DruidView):
@@ -54,7 +55,7 @@ class MetadataDatasourceSegmentsView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Ids of its segments in use; with `full` the segments."""
-        return _told(self, in_use(find_datasource(self.actor, name)))
+        return _told(self, in_use(self.actor, find_datasource(self.actor, name)))
 
     @extend_schema(
         operation_id="druid_list_metadata_segments_within",
@@ -65,7 +66,7 @@ class MetadataDatasourceSegmentsView(DruidView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Those that touch one of the intervals."""
-        segments = in_use(find_datasource(self.actor, name))
+        segments = in_use(self.actor, find_datasource(self.actor, name))
         asked = request.data
         well = isinstance(asked, list) and all(isinstance(i, str) for i in asked)
         if not well or not 1 <= len(asked) <= _MOST_INTERVALS:
@@ -88,6 +89,7 @@ class MetadataSegmentView(DruidView):
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """A segment in use."""
         segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
+        conceal(self.actor, [segment])
         return Response(shapes.data_segments([segment])[0])
 
 
@@ -100,7 +102,7 @@ class UnusedSegmentsView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are not in use and whose files are there still, at most 10,000."""
-        segments = unused(find_datasource(self.actor, name))
+        segments = unused(self.actor, find_datasource(self.actor, name))
         interval = request.query_params.get("interval")
         if interval is not None:
             start, end = within(interval.replace("_", "/"))
@@ -129,6 +131,6 @@ class MetadataSegmentsView(DruidView):
         """The segments in use of some datasources, or of all."""
         names = request.query_params.getlist("datasources")[:MOST_DATASOURCES]
         found = [find_datasource(self.actor, name) for name in names] if names else visible(self)
-        segments = at_most(in_use(*found), MOST_TOLD)
+        segments = at_most(in_use(self.actor, *found), MOST_TOLD)
         flagged = self.flag("includeOvershadowedStatus")
         return Response(shapes.with_status(segments) if flagged else shapes.data_segments(segments))

@@ -23,7 +23,7 @@ _FIELDS: dict[str, Schema] = {
     "dataSource": TEXT,
     "interval": TEXT,
     "version": TEXT,
-    "loadSpec": shape(type=TEXT, path=TEXT),
+    "loadSpec": {**shape(type=TEXT, path=TEXT), "required": ["type"]},
     "dimensions": TEXT,
     "metrics": TEXT,
     "shardSpec": shape(type={"const": "numbered"}, partitionNum=NUMBER, partitions=NUMBER),
@@ -56,7 +56,10 @@ def interval(start: datetime, end: datetime) -> str:
 
 
 def data_segments(segments: Sequence[Segment]) -> list[dict[str, Any]]:
-    """Druid's ``DataSegment`` of each. Its ``loadSpec`` names a Parquet file below deep storage."""
+    """Druid's ``DataSegment`` of each. Its ``loadSpec`` names a Parquet file below deep storage.
+
+    Not where columns are masked for the user, as segments say that were ``shown_to`` somebody.
+    """
     prefetch_related_objects(segments, "schema")
     written = written_by({s.task_id for s in segments})
     metrics = {task: _metrics(found) for task, found in written.items()}
@@ -74,7 +77,7 @@ def _data_segment(segment: Segment, metrics: frozenset[str]) -> dict[str, Any]:
         "dataSource": segment.datasource.name,
         "interval": interval(segment.interval_start, segment.interval_end),
         "version": segment.version,
-        "loadSpec": {"type": "parquet", "path": segment.path},
+        "loadSpec": {"type": "parquet", **({} if segment.concealed_for else {"path": segment.path})},
         "dimensions": ",".join(n for n in names if n not in metrics),
         "metrics": ",".join(n for n in names if n in metrics),
         "shardSpec": {"type": "numbered", "partitionNum": segment.partition_num, "partitions": 0},

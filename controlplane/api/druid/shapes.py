@@ -74,7 +74,7 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
         "ingestionState": _ingestion_state(task),
         "unparseableEvents": {
             "buildSegments": [
-                *(_unparseable(r) for r in report.parse_exceptions),
+                *(unparseable(r) for r in report.parse_exceptions),
                 *(_unread(task, one) for one in task.unread),
             ]
         },
@@ -345,7 +345,8 @@ def _ingestion_state(task: Task) -> str:
     return "COMPLETED" if task.ended else "BUILD_SEGMENTS"
 
 
-def _unparseable(record: Any) -> dict[str, Any]:
+def unparseable(record: Any) -> dict[str, Any]:
+    """Druid's report of a record that could not be read, or not well."""
     payload = bytes(record.payload_start or b"").decode("utf-8", "replace")
     return {
         "timeOfExceptionMillis": int(record.created_at.timestamp() * 1000),

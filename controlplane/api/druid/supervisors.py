@@ -20,6 +20,8 @@ from controlplane.compaction import supervision
 from controlplane.supervisors import resetting, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import status_report, task_stats
+from controlplane.tasks.models import Status
+from controlplane.tasks.selectors import list_tasks, parse_exceptions
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec
 
@@ -138,6 +140,22 @@ class StatsView(DruidView):
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
         return Response(shapes.supervisor_stats(task_stats(_active(self.actor, supervisor_id))))
+
+
+class ParseErrorsView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_supervisor_parse_errors",
+        tags=["Druid-shaped"],
+        responses={(200, "application/json"): described.PARSE_ERRORS},
+    )
+    def get(self, request: Request, supervisor_id: str) -> Response:
+        """Records that its running tasks could not read, as their reports have them, the newest first."""
+        supervisor = _active(self.actor, supervisor_id)
+        readers = [supervisor.pk, *supervisor.children.values_list("pk", flat=True)]
+        running = list_tasks(self.actor).filter(supervisor_id__in=readers, status=Status.RUNNING)
+        found = [record for task in running for record in parse_exceptions(self.actor, task)]
+        newest = sorted(found, key=lambda record: record.created_at, reverse=True)
+        return Response([shapes.unparseable(record) for record in newest])
 
 
 class AllHistoryView(DruidView):

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from controlplane.api.druid import autocompact, cluster, compaction, overlord, sampler, supervisors, tasks
+from controlplane.api.druid import overlord_compaction as ours
 
 app_name = "druid"
 urlpatterns = [
@@ -28,6 +29,14 @@ urlpatterns = [
     path("taskStatus", cluster.TaskStatusesView.as_view(), name="task-statuses"),
     path("lockedIntervals", cluster.LockedIntervalsView.as_view(), name="locked-intervals"),
     path("lockedIntervals/v2", cluster.LockedIntervalsV2View.as_view(), name="locked-intervals-v2"),
+    path("worker", cluster.WorkerConfigView.as_view(), name="worker-config"),
+    path("scaling", cluster.ScalingView.as_view(), name="scaling"),
+    path("compaction/isSupervisorEnabled", ours.SupervisorsEnabledView.as_view(), name="compaction-supervised"),
+    path("compaction/status/datasources", ours.StatusesView.as_view(), name="compaction-statuses"),
+    path("compaction/status/datasources/<str:name>", ours.StatusOfView.as_view(), name="compaction-status-of"),
+    path("compaction/config/datasources", ours.ConfigsView.as_view(), name="compaction-configs"),
+    path("compaction/config/datasources/<str:name>", ours.ConfigOfView.as_view(), name="compaction-config-of"),
+    path("compaction/config/datasources/<str:name>/history", ours.HistoryView.as_view(), name="compaction-history-of"),
     path("compaction/config/cluster", compaction.ClusterConfigView.as_view(), name="compaction-cluster"),
     path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),
@@ -51,6 +60,7 @@ urlpatterns = [
     path("supervisor/<str:supervisor_id>/status", supervisors.StatusView.as_view(), name="supervisor-status"),
     path("supervisor/<str:supervisor_id>/health", supervisors.HealthView.as_view(), name="supervisor-health"),
     path("supervisor/<str:supervisor_id>/stats", supervisors.StatsView.as_view(), name="supervisor-stats"),
+    path("supervisor/<str:supervisor_id>/parseErrors", supervisors.ParseErrorsView.as_view(), name="parse-errors"),
     path("supervisor/<str:supervisor_id>/history", supervisors.HistoryView.as_view(), name="supervisor-history"),
     path("supervisor/<str:supervisor_id>/reset", supervisors.ResetView.as_view(), name="supervisor-reset"),
     path("supervisor/<str:supervisor_id>/resetOffsets", supervisors.ResetOffsetsView.as_view(), name="reset-offsets"),

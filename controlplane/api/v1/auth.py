@@ -22,6 +22,7 @@ from controlplane.api.v1.serializers.teams import (
     TokenBody,
     TokenSerializer,
 )
+from controlplane.login.trail import came_in
 from controlplane.teams import selectors, services
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.roles import Scope
@@ -49,6 +50,7 @@ class LoginView(HeadgateView):
         user = person_of(request, *_credentials(request))
         token, secret = services.create_token(user=user, name="login")
         user_logged_in.send(sender=User, request=request._request, user=user)
+        came_in(user, "rest")
         return Response(LoginSerializer({"token": secret, "expiry": token.expiry}).data)
 
 

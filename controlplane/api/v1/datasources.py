@@ -64,7 +64,7 @@ class SegmentsView(HeadgateView):
         query = query_of(request, shapes.SegmentsQuery)
         datasource = find_datasource(self.actor, name)
         listed = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
-        return page_response(page_of(request, listed, self.order, query), shapes.SegmentSerializer)
+        return page_response(page_of(request, listed.shown_to(self.actor), self.order, query), shapes.SegmentSerializer)
 
 
 class TimelineView(HeadgateView):

@@ -13,7 +13,9 @@ from controlplane.api.base import BodySerializer, HeadgateView, body_of
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.datasources.mask_models import MaskedColumn
 from controlplane.datasources.masking import MOST_COLUMNS, masked_columns, set_masks
+from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
+from controlplane.segments.selectors.columns import datasource_schema, mask_warnings
 from controlplane.teams.models import Role
 
 
@@ -28,6 +30,9 @@ class MaskSerializer(serializers.Serializer[Any]):
 
 class MasksSerializer(serializers.Serializer[Any]):
     columns = MaskSerializer(many=True)
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="Masks that hide no column, or another one than they name."
+    )
 
 
 class MasksBody(BodySerializer):
@@ -38,7 +43,8 @@ class MasksView(HeadgateView):
     @extend_schema(operation_id="get_masked_columns", tags=["datasources"], responses=MasksSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The columns whose values not every member sees, each with the least role that does."""
-        return _answer(masked_columns(find_datasource(self.actor, name)))
+        datasource = find_datasource(self.actor, name)
+        return _answer(datasource, masked_columns(datasource))
 
     @extend_schema(
         operation_id="set_masked_columns", tags=["datasources"], request=MasksBody, responses=MasksSerializer
@@ -51,8 +57,10 @@ class MasksView(HeadgateView):
             fault = FieldError("/columns", "names a column twice")
             raise InvalidInput("The masked columns have faults.", [fault])
         datasource = find_datasource(self.actor, name)
-        return _answer(set_masks(user=self.actor, datasource=datasource, masks=masks))
+        return _answer(datasource, set_masks(user=self.actor, datasource=datasource, masks=masks))
 
 
-def _answer(masks: list[MaskedColumn]) -> Response:
-    return Response(MasksSerializer({"columns": masks}).data)
+def _answer(datasource: Datasource, masks: list[MaskedColumn]) -> Response:
+    known = [column["name"] for column in datasource_schema(datasource)] if masks else []
+    warnings = mask_warnings([mask.column for mask in masks], known)
+    return Response(MasksSerializer({"columns": masks, "warnings": warnings}).data)

@@ -109,7 +109,7 @@ class UnusedSegmentsView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are not in use, until their files go; those that have been so for longest first."""
         query = query_of(request, PageQuery)
-        segments = unused(find_datasource(self.actor, name))
+        segments = unused(self.actor, find_datasource(self.actor, name))
         return page_response(page_of(request, segments, self.order, query), shapes.UnusedSegmentSerializer)
 
 

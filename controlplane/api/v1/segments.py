@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
 from controlplane.api.v1.serializers import segments as shapes
+from controlplane.datasources.concealing import conceal
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention.holdings import find_segment, segment_or_killed
 from controlplane.segments.models import Segment
@@ -22,6 +23,7 @@ class SegmentView(HeadgateView):
         known = segment_or_killed(find_datasource(self.actor, name), segment_id)
         there = isinstance(known, Segment)
         found = {"segment": known if there else None, "killed": None if there else known, "story": story(known)}
+        conceal(self.actor, [known] if isinstance(known, Segment) else [])
         return Response(shapes.SegmentStorySerializer(found).data)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 from datetime import datetime
 from typing import Any
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
+from ingestion.specs.newest_rows import one_in_the_other
 
 SCHEMA_SEGMENTS = 1000
 
@@ -28,6 +29,22 @@ def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
             found.setdefault(column["name"], {}).setdefault(column["type"], []).append(start)
     names = sorted(found, key=lambda name: (name != "__time", name))
     return [_column(name, found[name], earliest) for name in names]
+
+
+def mask_warnings(masks: Collection[str], columns: Collection[str]) -> list[str]:
+    """What somebody who masks these should know; ``columns``: all that the datasource's segments have."""
+    plain = [column for column in columns if not any(one_in_the_other(mask, column) for mask in masks)]
+    found = []
+    for mask in masks:
+        twins = [column for column in plain if one_in_the_other(mask.casefold(), column.casefold())]
+        parents = [column for column in columns if mask.startswith(f"{column}.")]
+        if twins:
+            found += [f"Column {twin!r} is not masked: case counts, and the mask names {mask!r}." for twin in twins]
+        elif parents:
+            found += [f"Column {parent!r} is hidden whole: its field {mask!r} is masked." for parent in parents]
+        elif not any(one_in_the_other(mask, column) for column in columns):
+            found.append(f"No segment has a column {mask!r} yet. If one comes, it is masked.")
+    return found
 
 
 def _column(name: str, types: dict[str, list[datetime]], earliest: datetime | None) -> dict[str, Any]:

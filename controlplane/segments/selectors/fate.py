@@ -9,6 +9,7 @@ from datetime import datetime
 
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.common.text import storable
+from controlplane.datasources.concealing import conceal
 from controlplane.segments.models import (
     MAX_OFFSET,
     OFFSET_BITS,
@@ -148,6 +149,7 @@ def _from_receipts(
         for outcome, indexes in _outcomes(receipt, offset):
             mine = poison if outcome == "unparseable" else None
             lineage = holders(receipt.segment_ids[i] for i in indexes)
+            conceal(user, lineage.segments)
             segments = _segments(lineage.segments)
             yield Fate(
                 source=shown,

@@ -24,7 +24,7 @@ def list_segments(
     interval_start: datetime | None = None,
     interval_end: datetime | None = None,
     as_of: datetime | None = None,
-) -> QuerySet[Segment]:
+) -> ConcealingQuerySet[Segment]:
     """Used segments that touch ``[interval_start, interval_end)``, newest interval first; the id makes it stable.
 
     ``as_of``: those that were used at that time.

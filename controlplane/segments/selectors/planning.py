@@ -13,6 +13,7 @@ from django.db.models import F, Func, Q, QuerySet
 from django.db.models.expressions import Combinable
 from psycopg.types.range import TimestamptzRange
 
+from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import DaySum, Interval, Segment
 
@@ -54,7 +55,7 @@ def latest_intervals(datasource: Datasource, start: datetime | None, end: dateti
 
 def live_segments(
     datasource: Datasource, start: datetime | None = None, end: datetime | None = None, as_of: datetime | None = None
-) -> QuerySet[Segment]:
+) -> ConcealingQuerySet[Segment]:
     """Its segments in use whose interval touches ``[start, end)``, in no order. None: without a bound.
 
     ``as_of``: those that were in use at that time, though others may have taken their place since, or nobody.

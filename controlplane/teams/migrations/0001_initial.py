@@ -293,6 +293,7 @@ class Migration(migrations.Migration):
                 ("action", models.CharField(max_length=40)),
                 ("target", models.CharField(max_length=20)),
                 ("target_id", models.CharField(max_length=300)),
+                ("token", models.CharField(blank=True, default="", max_length=130)),
                 ("detail", models.JSONField(default=dict)),
                 (
                     "team",

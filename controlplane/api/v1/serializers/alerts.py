@@ -130,7 +130,7 @@ class AlertReceiverSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     kind = serializers.ChoiceField(Receiver.Kinds.choices)
     addresses = serializers.ListField(child=serializers.CharField())
-    address = serializers.CharField(source="shown", help_text="Of a webhook; without what may be a secret.")
+    address = serializers.CharField(source="shown", help_text="Of a webhook or of Slack: its host alone.")
     failures = serializers.IntegerField(help_text="Tries in a row that came to nothing.")
     last_error = serializers.CharField()
     failing_since = serializers.DateTimeField(allow_null=True)

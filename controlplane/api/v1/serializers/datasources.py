@@ -139,7 +139,7 @@ class SegmentSerializer(serializers.Serializer[Any]):
     rows = serializers.IntegerField()
     size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField()
-    path = serializers.CharField()
+    path = serializers.CharField(help_text="Below deep storage; empty where columns are masked for you.")
     min_time = serializers.DateTimeField()
     max_time = serializers.DateTimeField()
     task = serializers.CharField(source="task_id")

@@ -27,7 +27,7 @@ class RecordQuery(QuerySerializer):
 class FateSegmentSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     identifier = serializers.CharField()
-    path = serializers.CharField()
+    path = serializers.CharField(help_text="Below deep storage; empty where columns are masked for you.")
     interval_start = serializers.DateTimeField()
     interval_end = serializers.DateTimeField()
     rows = serializers.IntegerField()

@@ -27,7 +27,7 @@ class SupervisorsQuery(SearchQuery):
 
 class SubmitQuery(QuerySerializer):
     skipRestartIfUnmodified = serializers.BooleanField(
-        required=False, help_text="A spec that it has already changes nothing."
+        required=False, help_text="A spec that it has already restarts nothing."
     )
 
 

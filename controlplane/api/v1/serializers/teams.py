@@ -113,8 +113,11 @@ class AuditSerializer(serializers.Serializer[Any]):
         default=None,
         help_text="Null for what is the site's; a deleted one's has a ~.",
     )
-    user = serializers.CharField(source="username", help_text="Empty for what Headgate did by a rule.")
+    user = serializers.CharField(
+        source="username", help_text="Empty for what Headgate did by a rule, and for a failed login."
+    )
     address = serializers.CharField(allow_null=True, help_text="The client's; null where no request asked for it.")
+    token = serializers.CharField(help_text="Id and name of the token that was shown; empty for a login or password.")
     action = serializers.CharField()
     target = serializers.CharField(help_text=", ".join(sorted(ACTIONS)))
     target_id = serializers.CharField()

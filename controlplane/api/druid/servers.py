@@ -1,0 +1,118 @@
+"""What Druid's Coordinator says of servers that hold segments, of which there are none: readers read deep storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http.request import split_domain_port
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.druid.base import DruidView
+from controlplane.api.druid.datasources import SIMPLE, visible
+from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, array, named, shape
+from controlplane.api.druid.marks import TAG, answers
+from controlplane.api.druid.segment_shapes import TIER, interval
+from controlplane.common.errors import InvalidInput
+from controlplane.retention.holdings import MOST_NAMED, intervals_in_use
+
+# Of Druid's settings those that say something here: nothing is moved, copied or put off.
+_NOTHING_MOVES: dict[str, Any] = {
+    "maxSegmentsToMove": 0,
+    "replicationThrottleLimit": 0,
+    "replicateAfterLoadTimeout": False,
+    "decommissioningNodes": [],
+    "pauseCoordination": False,
+    "killDataSourceWhitelist": [],
+}
+_CONFIG = shape(
+    maxSegmentsToMove=NUMBER,
+    replicationThrottleLimit=NUMBER,
+    replicateAfterLoadTimeout=FLAG,
+    decommissioningNodes=array(TEXT),
+    pauseCoordination=FLAG,
+    killDataSourceWhitelist=array(TEXT),
+)
+_NODES = array(
+    {**shape(host=TEXT, service=TEXT, plaintextPort=NUMBER, tlsPort=NUMBER), "required": ["host", "service"]}
+)
+_OF_INTERVAL = named(named(shape(size=NUMBER, count=NUMBER)))
+
+
+class ServersView(DruidView):
+    @extend_schema(operation_id="druid_list_servers", tags=TAG, responses=answers(array(ANYTHING)))
+    def get(self, request: Request) -> Response:
+        """Empty: no server holds segments."""
+        return Response([])
+
+
+class TiersView(DruidView):
+    @extend_schema(
+        operation_id="druid_list_all_tiers",
+        tags=TAG,
+        parameters=[SIMPLE],
+        responses=answers({"oneOf": [array(TEXT), named(shape(currSize=NUMBER, maxSize=NUMBER))]}),
+    )
+    def get(self, request: Request) -> Response:
+        """The one that rules may name. No server is in it."""
+        return Response({TIER: {"currSize": 0, "maxSize": 0}} if self.flag("simple") else [TIER])
+
+
+class LoadQueueView(DruidView):
+    @extend_schema(operation_id="druid_get_load_queue", tags=TAG, responses=answers(ANYTHING))
+    def get(self, request: Request) -> Response:
+        """Empty: no server loads or drops segments."""
+        return Response({})
+
+
+class ConfigView(DruidView):
+    @extend_schema(operation_id="druid_get_coordinator_config", tags=TAG, responses=answers(_CONFIG))
+    def get(self, request: Request) -> Response:
+        """Of the Coordinator's dynamic configuration what says that no segment is moved between servers."""
+        return Response(_NOTHING_MOVES)
+
+
+class ClusterView(DruidView):
+    @extend_schema(
+        operation_id="druid_get_cluster",
+        tags=TAG,
+        responses=answers(shape(coordinator=_NODES, overlord=_NODES, broker=_NODES, historical=_NODES)),
+    )
+    def get(self, request: Request) -> Response:
+        """This site, which is Coordinator and Overlord. There are no Brokers and no Historicals."""
+        return Response(
+            {
+                "coordinator": [_node(request, "druid/coordinator")],
+                "overlord": [_node(request, "druid/overlord")],
+                "broker": [],
+                "historical": [],
+            }
+        )
+
+
+def _node(request: Request, service: str) -> dict[str, Any]:
+    host, port = split_domain_port(request.get_host())
+    secure = request.is_secure()
+    return {
+        "host": host,
+        "service": service,
+        "tlsPort" if secure else "plaintextPort": int(port or (443 if secure else 80)),
+    }
+
+
+class AllIntervalsView(DruidView):
+    @extend_schema(operation_id="druid_list_all_intervals", tags=TAG, responses=answers(_OF_INTERVAL))
+    def get(self, request: Request) -> Response:
+        """Intervals with segments in use, the latest first, each with its datasources' sizes and counts."""
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        left = MOST_NAMED
+        for datasource in visible(self):
+            held = list(intervals_in_use(datasource, None, None)[: left + 1])
+            left -= len(held)
+            if left < 0:
+                raise InvalidInput(f"There are more than {MOST_NAMED:,} intervals; ask for those of a datasource.")
+            for one in held:
+                amount = {"size": one.size_bytes, "count": one.segments}
+                found.setdefault(interval(one.start, one.end), {})[datasource.name] = amount
+        return Response(dict(sorted(found.items(), reverse=True)))

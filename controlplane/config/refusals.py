@@ -1,0 +1,45 @@
+"""What a role or a scope did not allow stands in the site's audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from http import HTTPStatus
+
+from django.core.cache import cache
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.encoding import iri_to_uri
+from redis.exceptions import RedisError
+
+from controlplane.teams import audit
+from controlplane.teams.models import AuditEntry, User
+
+EVERY_S = 60  # of one user at one route: a script that goes on asking fills no trail
+_LONGEST = AuditEntry._meta.get_field("target_id").max_length
+
+
+class RefusalsInTheTrail:
+    """Middleware, behind the one that knows the user."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        answer = self._get_response(request)
+        user = getattr(request, "user", None)  # a token's, once a view has looked at it
+        if answer.status_code == HTTPStatus.FORBIDDEN and isinstance(user, User):
+            asked = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
+            route = request.resolver_match.route if request.resolver_match else ""
+            # By the route: an address may hold anything, so whoever likes would write as many entries as they like.
+            if _is_first(f"{user.pk} {user.shown_token} {request.method} {route}"):
+                audit.record(user=user, team=None, target="request", target_id=asked, action="refuse")
+        return answer
+
+
+def _is_first(asked: str) -> bool:
+    """Of its kind, for a while. Without the cache that is not known, and the answer is more than the entry."""
+    try:
+        return bool(cache.add(f"refused:{sha256(asked.encode()).hexdigest()}", True, EVERY_S))
+    except RedisError:
+        return False

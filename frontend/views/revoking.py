@@ -1,0 +1,22 @@
+"""The question before a token is revoked: what shows it fails from then on."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from controlplane.teams.models import ApiToken
+from frontend.actions import PageAction
+from frontend.team_forms import SureForm
+from frontend.views.common import PageRequest
+
+
+def ask_to_revoke(request: PageRequest, token: ApiToken, back: str) -> HttpResponse:
+    """``back``: where the token is listed."""
+    used = (
+        f"It was last used at {token.last_used_at:%Y-%m-%d %H:%M} UTC." if token.last_used_at else "It was never used."
+    )
+    text = f"Programs that use this token are refused from now on. {used} You can't restore it."
+    question = f"Revoke the token {token.shown}?"
+    action = PageAction("revoke", "Revoke token", question, text, request.path, request.path, "danger", SureForm())
+    return render(request, "confirm.html", {"action": action, "back": back})
