@@ -139,5 +139,6 @@ def _first_offset(
         return settled.start if settled else topic.ends[partition]
     known = [topic.starts[partition]]
     if isinstance(io_config, ShareGroupIOConfig):
-        known += [offset for offset in (seen, settled and settled.start) if offset is not None]
+        known += [] if seen is None else [seen]
+        known += [] if settled is None else [settled.start]
     return min(known)
