@@ -12,6 +12,7 @@ from tests.support.waiting import wait_for
 
 @pytest.mark.timeout(900)
 def test_indexers_come_with_the_load_and_go_with_it(house: House) -> None:
+    """Under Spark, whose driver starts and ends indexers in one application."""
     topic = house.topic()
     scaler = {
         "enableTaskAutoScaler": True,

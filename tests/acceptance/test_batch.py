@@ -85,7 +85,7 @@ def same(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 @pytest.mark.timeout(900)
 def test_files_are_stored_once_whatever_is_killed(house: House, tmp_path: Path) -> None:
     """Row 34 of the failure matrix: a process that has read its split is killed, then one that has written its part;
-    the publish's answer is lost.
+    the publish's answer is lost. Under Spark, which runs a killed process's part anew.
     """
     name = house.make_topic(f"batch-{os.getpid()}")
     frames = [table(seed, 20_000) for seed in (1, 2)]
@@ -112,7 +112,7 @@ def test_files_are_stored_once_whatever_is_killed(house: House, tmp_path: Path) 
 @pytest.mark.timeout(900)
 def test_an_interval_is_overwritten_at_once_or_not_at_all(house: House, tmp_path: Path) -> None:
     """Row 34 of the failure matrix: the application is killed with its files written; the next one with its publish
-    committed and unheard.
+    committed and unheard. Under Spark, whose driver publishes and is killed.
     """
     name = house.make_topic(f"overwrite-{os.getpid()}")
     before, after = table(1, 3_000), table(2, 1_000, first_day=1, days=1)

@@ -77,7 +77,7 @@ def spec(house: House, datasource: str) -> dict[str, Any]:
 @pytest.mark.timeout(900)
 def test_bad_records_of_files_are_kept_once_whatever_is_killed(house: House, tmp_path: Path) -> None:
     """Row 34 of the failure matrix: a process is killed that has read its split and holds its bad records; then one
-    that has written its part; the publish's answer is lost.
+    that has written its part; the publish's answer is lost. Under Spark, which runs a killed process's part anew.
     """
     name = house.make_topic(f"bad-records-{os.getpid()}")
     bad = write(house.input / name)

@@ -46,6 +46,7 @@ def stored(house: House, datasource: str) -> tuple[pd.DataFrame, set[float]]:
 
 @pytest.mark.timeout(600)
 def test_hours_become_a_day_and_then_rows_are_rolled_up(house: House) -> None:
+    """Under Spark, over which rows are dealt out by their group."""
     topic = house.topic()
     spec = house.kafka_spec(topic)
     spec["dataSchema"]["granularitySpec"] |= {"segmentGranularity": "HOUR"}

@@ -53,6 +53,7 @@ def done(house: House, datasource: str) -> bool:
 def test_a_running_share_groups_segments_become_few_whatever_is_killed(house: House, tmp_path: Path) -> None:
     """Row 32 of the failure matrix: the merging process is killed with its files written, then the application with
     a replace committed and unheard. Row 27 of the failure matrix: records come all the time.
+    Under Spark, whose driver hands out merges beside ingestion.
     """
     topic = house.topic()
     held = {place: tmp_path / place for place in ("written", "replaced")}

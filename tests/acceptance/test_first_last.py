@@ -88,6 +88,7 @@ def compacted(house: House, datasource: str, **parts: Any) -> dict[str, Any]:
 
 @pytest.mark.timeout(900)
 def test_first_and_last_stay_those_of_all_records(house: House) -> None:
+    """Under Spark, over which a compact task deals rows out in no order."""
     topic = house.topic(partitions=1)
     spec = house.kafka_spec(topic)
     metrics = [{"type": name, "name": name, "fieldName": field} for name, field in NAMED.items()]

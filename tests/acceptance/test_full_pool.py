@@ -26,7 +26,10 @@ SCALER = {
 
 @pytest.mark.timeout(900)
 def test_the_next_task_has_more_indexers_and_the_last_one_makes_room(house: House) -> None:
-    """With three places, one indexer reads and three shall: the first one finishes before they start."""
+    """With three places, one indexer reads and three shall: the first one finishes before they start.
+
+    Under Spark, since an application's places are what is waited for.
+    """
     topic = house.topic()
     with house.set_up_with(HEADGATE_WORKER_CAPACITY="3"):
         supervisor = house.supervise(

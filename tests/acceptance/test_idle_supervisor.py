@@ -44,7 +44,10 @@ def running(house: House, supervisors: Iterable[str]) -> list[str]:
 
 @pytest.mark.timeout(600)
 def test_it_sleeps_and_wakes_and_each_record_is_there_once(house: House) -> None:
-    """What wakes it comes while the stack is stopped."""
+    """What wakes it comes while the stack is stopped.
+
+    Under Spark, since no application is to be left while it sleeps.
+    """
     topics = [house.topic(lane.replace("_", "-")) for lane in LANES]
     for lane, topic in zip(LANES, topics, strict=True):
         house.produce(topic, numbered(0, 100))

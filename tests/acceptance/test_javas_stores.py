@@ -26,6 +26,7 @@ def properties(house: House, secured: Secured, tmp_path: Path) -> Iterator[dict[
 def test_javas_own_stores_are_read_wherever_a_client_is_made(
     house: House, secured: Secured, properties: dict[str, Any]
 ) -> None:
+    """Under Spark, whose executors have neither the files nor Java's program for them."""
     draft = {"kind": "kafka", "properties": properties, "topic": secured.topic}
     tried = house.api("POST", "/api/v1/connections/-/test/", draft)
     assert tried["ok"], tried

@@ -28,6 +28,7 @@ def lanes(guarded: Guarded) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.timeout(900)
 def test_what_is_missing_is_named_and_it_reads_on_once_it_is_there(house: House, guarded: Guarded) -> None:
+    """Under Spark, as the driver must not take a refused indexer for a dead one."""
     specs = lanes(guarded)
     for topic, spec in specs.items():
         guarded.give("GROUP", f"group-{topic}", "READ", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")

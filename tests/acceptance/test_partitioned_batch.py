@@ -81,7 +81,10 @@ def spec(house: House, datasource: str) -> dict[str, Any]:
 
 @pytest.mark.timeout(900)
 def test_rows_are_rolled_up_perfectly_by_hash_and_then_by_range(house: House, tmp_path: Path) -> None:
-    """A process that has written its part is killed: it is written again, and once only counts."""
+    """A process that has written its part is killed: it is written again, and once only counts.
+
+    Under Spark, whose shuffle brings equal rows together.
+    """
     name = house.make_topic(f"partitions-{os.getpid()}")
     folder = house.input / name
     folder.mkdir()

@@ -65,7 +65,10 @@ def quiet(house: House, datasource: str) -> None:
 
 @pytest.mark.timeout(1200)
 def test_intervals_are_partitioned_once_and_a_late_append_makes_one_pending_again(house: House, tmp_path: Path) -> None:
-    """Row 32 of the failure matrix: a process is killed that has written an interval's files; the others go on."""
+    """Row 32 of the failure matrix: a process is killed that has written an interval's files; the others go on.
+
+    Under Spark, which runs the jobs side by side.
+    """
     topic = house.topic()
     spec = house.kafka_spec(topic)
     spec["dataSchema"]["granularitySpec"] |= {"segmentGranularity": "HOUR"}

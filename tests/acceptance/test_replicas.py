@@ -15,6 +15,7 @@ _PUBLISHED_BY = "SELECT task_id, published FROM segments_indexerfence WHERE task
 
 
 def test_the_application_that_publishes_is_killed(house: House) -> None:
+    """Under Spark, since a whole application dies."""
     topic = house.topic()
     supervisor = house.supervise(house.kafka_spec(topic, replicas=2))
     both = wait_for(

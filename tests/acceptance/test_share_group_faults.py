@@ -41,7 +41,7 @@ def test_a_worker_is_killed_while_it_holds_records(house: House, make_workers: C
 def test_the_application_is_killed_between_publish_and_acknowledge(house: House) -> None:
     """Row 15 of the failure matrix: what was published is delivered again, and dropped.
 
-    Row 2 of the failure matrix, for share groups.
+    Row 2 of the failure matrix, for share groups. Under Spark, since a whole application dies.
     """
     topic = house.topic()
     held = house.home.path / f"{topic}.held"
@@ -106,7 +106,7 @@ def test_worker_and_web_and_kafka_restart(house: House) -> None:
     """Row 7 of the failure matrix: the control plane is killed and comes back; running applications are found again.
 
     Row 14 of the failure matrix, for share groups: Kafka is killed and comes back under the same application. Before
-    that nothing fails.
+    that nothing fails. Under Spark, whose applications outlive the control plane.
     """
     topic = house.topic()
     house.produce(topic, numbered(0, RECORDS))
@@ -135,7 +135,10 @@ def test_worker_and_web_and_kafka_restart(house: House) -> None:
 
 
 def test_two_applications_in_one_group(house: House) -> None:
-    """Two tasks submitted by hand, one share group, one datasource; both end by themselves."""
+    """Two tasks submitted by hand, one share group, one datasource; both end by themselves.
+
+    Under Spark, since a task by hand ends its application by itself.
+    """
     topic = house.topic()
     idle = {"inactiveAfterMillis": 8000}
     tasks = [house.submit(house.spec(topic, taskCount=1, idleConfig=idle)) for _ in range(2)]
@@ -202,6 +205,7 @@ def test_an_indexer_sleeps_past_its_lock_and_wakes(house: House) -> None:
 
     Row 17 of the failure matrix: its late acknowledgements are refused by the broker, and it goes on all the same. It
     is alone: brokers pass over late ones in silence where another has accepted the records meanwhile.
+    Under Spark, whose driver speaks for a sleeping indexer.
     """
     topic = house.topic()
     held = house.home.path / f"{topic}.held"

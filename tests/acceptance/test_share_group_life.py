@@ -27,7 +27,10 @@ def reading(house: House, task: str) -> int:
 
 @pytest.mark.timeout(900)
 def test_twenty_indexers_on_four_partitions(house: House) -> None:
-    """All join, records reach more than four of them, and none pauses while others come and go."""
+    """All join, records reach more than four of them, and none pauses while others come and go.
+
+    Under Spark, whose driver adds indexers to an application and takes them away.
+    """
     topic = house.topic(partitions=4)
     supervisor = house.supervise(house.spec(topic, taskCount=6, consumersPerIndexer=1, lock_ms=60_000))
     task = house.running_task(topic)
@@ -170,19 +173,18 @@ def reasons(house: House, workers: Workers) -> list[str]:
     return [r["code"] for r in house.api("GET", f"/api/v1/tasks/{workers.id}/")["why_nothing"]]
 
 
-def test_share_groups_off_on_the_broker(house: House) -> None:
-    """A supervisor with nothing to show says why: a broker that has no share groups."""
+def test_share_groups_off_on_the_broker(house: House, make_workers: Callable[..., Workers]) -> None:
+    """A task with nothing to show says why: a broker that has no share groups."""
     with Kafka(house.home, share_groups=False, name="kafka-without") as kafka:
         topic = house.topic()
         spec = house.spec(topic, lock_ms=30_000)  # within that broker's own bounds
         spec["ioConfig"]["consumerProperties"]["bootstrap.servers"] = kafka.bootstrap
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
-        supervisor = house.supervise(spec)
+        workers = make_workers(spec)
+        workers.start(0)
 
         def said() -> list[str]:
-            answer = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
-            return [r["code"] for r in answer["why_nothing"]]
+            return reasons(house, workers)
 
-        wait_for("the reason", lambda: "share_groups_off" in said(), 90, lambda: (said(), house.logs(topic)))
-        house.let_go()
+        wait_for("the reason", lambda: "share_groups_off" in said(), 90, said)

@@ -21,7 +21,10 @@ SOME = 200
 
 @pytest.mark.timeout(600)
 def test_the_driver_is_killed_between_any_two_steps(house: House, tmp_path: Path) -> None:
-    """One source process or reader is held at each place in turn, and goes on for a moment after its driver's death."""
+    """One source process or reader is held at each place in turn, and goes on for a moment after its driver's death.
+
+    The driver is Spark's.
+    """
     topic = house.topic(partitions=2)
     house.configure_group(f"group-{topic}", share_record_lock_duration_ms=2000)  # else each death costs 30 s
     options = {

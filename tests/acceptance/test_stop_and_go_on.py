@@ -47,7 +47,10 @@ def stopped_as_by_the_launcher(house: House) -> Iterator[None]:
 
 @pytest.mark.timeout(900)
 def test_nothing_is_red_lost_or_doubled(house: House) -> None:
-    """Supervisors and a task by hand, of each source one; none of them fails, each record is stored once."""
+    """Supervisors and a task by hand, of each source one; none of them fails, each record is stored once.
+
+    Under Spark, whose applications are told to end by a signal.
+    """
     share, ranges, hand = (house.topic(lane.replace("_", "-")) for lane in ("share_group", "offset_range", BY_HAND))
     house.supervise(lane_spec(house, "share_group", share, startDelay="PT0S"))
     house.supervise(lane_spec(house, "offset_range", ranges, startDelay="PT0S"))

@@ -27,6 +27,7 @@ def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> N
     """Row 9 of the failure matrix: the supervisor is unhealthy, and names exactly what is lost.
 
     Row 19 of the failure matrix: poison records near the size that a topic takes, in number, are no trouble.
+    Under Spark, as many an error would fail its application.
     """
     topic = house.topic(partitions=1)
     house.produce(topic, [*numbered(0, 2000), *([POISON] * POISONED)])
@@ -55,7 +56,10 @@ def test_offsets_that_are_gone_and_records_that_are_too_large(house: House) -> N
 
 
 def test_a_task_that_does_not_end_when_it_is_told_to(house: House) -> None:
-    """Row 6 of the failure matrix: after its completionTimeout it is killed, and its range is read again."""
+    """Row 6 of the failure matrix: after its completionTimeout it is killed, and its range is read again.
+
+    Under Spark, which does not stop a Python process that never yields.
+    """
     topic = house.topic(partitions=1)
     held = house.home.path / f"{topic}.held"
     house.fail_at(topic, uploaded=f"hold:{held}")

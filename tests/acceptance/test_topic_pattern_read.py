@@ -15,6 +15,7 @@ from tests.support.waiting import wait_for
 
 @pytest.mark.timeout(600)
 def test_three_topics_one_of_which_comes_later(house: House) -> None:
+    """Under Spark, since each topic has an application of its own."""
     stem = f"stem{uuid.uuid4().hex[:8]}"
     for first, last in ((0, "a"), (100, "b")):
         house.produce(house.make_topic(f"{stem}-{last}", partitions=2), numbered(first, first + 100))

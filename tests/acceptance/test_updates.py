@@ -45,7 +45,10 @@ KINDS = ["share_group", "offset_range", "consumer_group"]
 
 @pytest.mark.timeout(900)
 def test_a_new_spec_under_load(house: House) -> None:
-    """Of every source one supervisor, side by side: what each waits for, the others work in."""
+    """Of every source one supervisor, side by side: what each waits for, the others work in.
+
+    Under Spark, since one application hands over to the next.
+    """
     topics = {kind: house.topic() for kind in KINDS}
     for kind, topic in topics.items():
         house.supervise(spec_of(house, kind, topic, taskCount=2))
@@ -85,7 +88,10 @@ def renewed(house: House, kind: str, topic: str) -> dict[str, Any]:
 
 
 def test_tasks_take_turns(house: House) -> None:
-    """taskDuration: the next task is up before the last one stops, and goes on where it ends."""
+    """taskDuration: the next task is up before the last one stops, and goes on where it ends.
+
+    Under Spark, since one application hands over to the next.
+    """
     topic = house.topic()
     house.supervise(spec_of(house, "offset_range", topic, taskDuration="PT8S"))
     house.running_task(topic)

@@ -40,7 +40,7 @@ def _mend(page: Page, stack: House) -> None:
 
 @pytest.mark.timeout(600)
 def test_an_operator_sees_a_failed_broker_at_home_finds_the_cause_and_mends_it(page: Page, stack: House) -> None:
-    """On a narrow, dark screen."""
+    """On a narrow, dark screen. Under Spark, as what runs is what the pages tell of."""
     visitor = log_in(page, stack, "dark", NARROW)
     topic = stack.topic("ways")
     stack.produce(topic, numbered(0, 200))

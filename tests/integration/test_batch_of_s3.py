@@ -16,6 +16,7 @@ from ingestion.batch.splits import splits_of
 from ingestion.segments import open_deep_storage
 from ingestion.specs import SpecError
 from ingestion.specs.batch_protocol import Reachable
+from tests.support.batch_files import FORMS
 from tests.support.batch_run import CSV, Run, a_table, is_same, spec_of
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
 
@@ -67,6 +68,19 @@ def test_objects_are_found_by_address_by_key_and_by_how_they_begin(
     by_address = {"uris": [f"{begin}/2025/b.csv", f"{begin}/2025/b.csv"]}
     assert run(server, tmp_path, folder, by_address).summed("processed") == 300
     assert run(server, tmp_path, folder, {"prefixes": [f"{begin}/"]}).summed("processed") == 900
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_that_are_read_from_their_end_or_by_blocks(
+    server: S3Server, tmp_path: Path, folder: str, form: str
+) -> None:
+    (tmp_path / "written").write_bytes(FORMS[form](ROWS))
+    open_deep_storage(server.location(folder)).put(tmp_path / "written", "a.file")
+    source = {"type": "s3", "uris": [f"s3://{BUCKET}/{folder}/a.file"]}
+    read = Run(
+        spec_of(source, {"type": form}), tmp_path, size=10_000, reachable=Reachable(locations=[server.location(folder)])
+    )
+    assert is_same(read.stored(tmp_path), ROWS)
 
 
 def test_nothing_else_is_read(server: S3Server, tmp_path: Path, folder: str) -> None:

@@ -39,7 +39,10 @@ def started_by(house: House, task: str) -> set[int]:
 
 @pytest.mark.timeout(900)
 def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: SparkCluster) -> None:
-    """The two cores are taken; the next task says that it waits for one, and gets those of the task before it."""
+    """The two cores are taken; the next task says that it waits for one, and gets those of the task before it.
+
+    Spark's master deals the cores out.
+    """
     topic = house.topic()
     house.produce(topic, numbered(0, 500))
     spec = house.kafka_spec(topic, taskCount=2, period="PT2S")
@@ -85,7 +88,10 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
 
 @pytest.mark.timeout(900)
 def test_a_master_that_is_restarted_has_forgotten_a_task(house: House, on_cluster: SparkCluster) -> None:
-    """Row 38 of the failure matrix: its driver lives on without executors, and another task takes its place."""
+    """Row 38 of the failure matrix: its driver lives on without executors, and another task takes its place.
+
+    What is looked at is Spark's master.
+    """
     topic = house.topic()
     house.supervise(house.kafka_spec(topic, taskCount=1, period="PT2S"))
     stream = Endless(house, topic)
@@ -109,7 +115,7 @@ def test_without_the_secret_nobody_is_heard(cluster: SparkCluster) -> None:
 
 @pytest.mark.timeout(900)
 def test_executors_that_cannot_start_python_fail_the_task(house: House, on_cluster: SparkCluster) -> None:
-    """Told that the workers have the code installed, which they have not."""
+    """Told that the workers have the code installed, which they have not. Spark starts Python on the executors."""
     topic = house.topic()
     with house.set_up_with(**on_cluster.settings, HEADGATE_SPARK_PYTHON="installed"):
         task = house.submit(house.spec(topic, idleConfig={"enabled": False}))

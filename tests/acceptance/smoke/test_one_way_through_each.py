@@ -23,7 +23,10 @@ _USED = """
 
 
 def test_the_seed_as_it_stands(house: House) -> None:
-    """The share-group document's spec and records; only the bootstrap servers and names are this test's."""
+    """The share-group document's spec and records; only the bootstrap servers and names are this test's.
+
+    Under Spark, as everybody runs it.
+    """
     topic = house.topic("druid-share-test")
     items = [("widget_a", 100), ("widget_b", 250), ("widget_c", 50), ("widget_d", 175), ("widget_e", 320)]
     records = [
@@ -42,7 +45,10 @@ def test_the_seed_as_it_stands(house: House) -> None:
 
 
 def test_offset_ranges(house: House) -> None:
-    """A supervisor's task reads all records, once, and publishes what it holds when the supervisor ends."""
+    """A supervisor's task reads all records, once, and publishes what it holds when the supervisor ends.
+
+    Under Spark, as everybody runs it.
+    """
     topic = house.topic()
     house.produce(topic, numbered(0, 2_000))
     supervisor = house.supervise(house.kafka_spec(topic, taskCount=2))
@@ -52,7 +58,7 @@ def test_offset_ranges(house: House) -> None:
 
 
 def test_files_become_segments_which_become_one_a_day(house: House) -> None:
-    """A batch task, then a compact task over what it stored."""
+    """A batch task, then a compact task over what it stored. Under Spark, as everybody runs it."""
     name = house.make_topic(f"files-{os.getpid()}")
     frames = [table(seed, 15_000) for seed in (1, 2)]
     for seed, rows in enumerate(frames):
