@@ -27,10 +27,9 @@ def freshness_of(found: Completeness, now: datetime) -> Freshness:
     if found.complete_until is None:
         return Freshness("wait", "not known yet", found.reason)
     behind = now - found.complete_until
-    if behind <= UP_TO_DATE and found.quarantined:
-        records = f"{found.quarantined:,} record{'' if found.quarantined == 1 else 's'}"
-        return Freshness("need", "up to date, but for quarantine", f"{records} of the last day can't be read.")
     if behind <= UP_TO_DATE:
-        return Freshness("good", "up to date")
+        waits = "record of the last day waits" if found.quarantined == 1 else "records of the last day wait"
+        why = f"{found.quarantined:,} {waits} in quarantine." if found.quarantined else ""
+        return Freshness("good", "up to date", why)
     words = f"behind by {duration(behind)}"
     return Freshness("wait" if found.reason else "need", words, found.reason)

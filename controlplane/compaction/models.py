@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
 from controlplane.tasks.models import Resident as Resident
 from controlplane.tasks.models import Task
@@ -57,6 +58,9 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
 
+    objects = ConcealingQuerySet["Job"].as_manager()
+    concealed_for = ""
+
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
@@ -73,6 +77,11 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+    def conceal(self, role: str) -> None:
+        """Its error may name a file."""
+        self.concealed_for = role
+        self.error = self.error and mark(role)
 
 
 class Rewrite(models.Model):

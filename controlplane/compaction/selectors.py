@@ -17,6 +17,7 @@ from controlplane.compaction.models import ConfigChange, Job
 from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.planning import Looked, look_at, unfinished
 from controlplane.compaction.policy import LARGE
+from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval
 
@@ -125,7 +126,7 @@ def fragmented(
     return [look_at(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
 
 
-def list_jobs(datasource: Datasource, *, state: str = "") -> QuerySet[Job]:
+def list_jobs(datasource: Datasource, *, state: str = "") -> ConcealingQuerySet[Job]:
     """The newest first; those of one state if it is named."""
     found = Job.objects.filter(datasource=datasource, **({"state": state} if state else {}))
     return found.order_by("-created_at", "-id")

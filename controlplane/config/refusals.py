@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from http import HTTPStatus
 
-from django.core.cache import cache
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.encoding import iri_to_uri
-from redis.exceptions import RedisError
 
+from controlplane.common.once import is_first
 from controlplane.teams import audit
 from controlplane.teams.models import AuditEntry, User
 
@@ -32,14 +30,6 @@ class RefusalsInTheTrail:
             asked = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
             route = request.resolver_match.route if request.resolver_match else ""
             # By the route: an address may hold anything, so whoever likes would write as many entries as they like.
-            if _is_first(f"{user.pk} {user.shown_token} {request.method} {route}"):
+            if is_first(f"refused {user.pk} {user.shown_token} {request.method} {route}", EVERY_S):
                 audit.record(user=user, team=None, target="request", target_id=asked, action="refuse")
         return answer
-
-
-def _is_first(asked: str) -> bool:
-    """Of its kind, for a while. Without the cache that is not known, and the answer is more than the entry."""
-    try:
-        return bool(cache.add(f"refused:{sha256(asked.encode()).hexdigest()}", True, EVERY_S))
-    except RedisError:
-        return False

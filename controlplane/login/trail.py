@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.common.once import is_first
 from controlplane.common.text import storable
 from controlplane.teams import audit
 from controlplane.teams.models import User
+
+EVERY_S = 60
 
 
 def came_in(user: User, where: str) -> None:
@@ -30,5 +33,6 @@ def gave_a_wrong_code(user: User) -> None:
 
 
 def _failed(name: str, action: str) -> None:
-    """``name``: whose login it was tried on; who tried is not known."""
-    audit.record(user=None, team=None, target="login", target_id=name, action=action)
+    """``name``: whose login it was tried on; who tried is not known. Once a minute, as some try without end."""
+    if is_first(f"{action} {name}", EVERY_S):
+        audit.record(user=None, team=None, target="login", target_id=name, action=action)

@@ -71,11 +71,12 @@ def begin_of(time: datetime, stretch: timedelta) -> datetime:
 
 _INSERT = """
     INSERT INTO segments_lagsample AS kept (
-        source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered, quarantined
+        source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered, quarantined, ended
     )
     SELECT %s, %s, %s, %s, %s, %s::int8[], %s, coalesce(sum(published + rolled_up), 0),
            coalesce(sum(redelivered + redelivered_before + redelivered_now), 0),
-           coalesce(sum(quarantined) FILTER (WHERE NOT replay), 0)
+           coalesce(sum(quarantined) FILTER (WHERE NOT replay), 0),
+           coalesce(sum(published + rolled_up + thrown_away + unparseable) FILTER (WHERE NOT replay), 0)
     FROM segments_indexerfence WHERE source_id = %s
 """
 _KEEP_ONE = f"{_INSERT} ON CONFLICT DO NOTHING"
@@ -84,11 +85,11 @@ _MOVES = """
     WHERE source_id = %s AND resolution_s = %s AND at > %s
 """
 _LONGEST_LOOK = timedelta(seconds=15)  # the first look at which all of ``LATELY`` is the same counts, too
-# A peak is what a chart of days must still show; the three sums are the last ones, so that rates come out right.
+# A peak is what a chart of days must still show; the four sums are the last ones, so that rates come out right.
 _KEEP_LARGEST = f"""{_INSERT}
     ON CONFLICT (source_id, resolution_s, at) DO UPDATE SET
         observed_at = excluded.observed_at, processed = excluded.processed, redelivered = excluded.redelivered,
-        quarantined = excluded.quarantined,
+        quarantined = excluded.quarantined, ended = excluded.ended,
         in_flight = greatest(kept.in_flight, excluded.in_flight), lag = greatest(kept.lag, excluded.lag),
         partitions = CASE WHEN excluded.lag > kept.lag THEN excluded.partitions ELSE kept.partitions END
 """

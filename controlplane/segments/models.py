@@ -173,7 +173,9 @@ class LagSample(models.Model):
     in_flight = models.BigIntegerField()
     processed = models.BigIntegerField()
     redelivered = models.BigIntegerField()
+    # Of records that have ended, replays aside: how many came into quarantine, and how many there are.
     quarantined = models.BigIntegerField(default=0, db_default=0)
+    ended = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [

@@ -21,7 +21,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
-from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs import ShareGroupIOConfig, offsets
 from ingestion.specs.sources import all_traits
 
 HOLES_A_TASK = 1000
@@ -38,7 +38,7 @@ def start_repairs() -> list[str]:
             continue
         before = timezone.now() - patience(like)
         idle = [h for h in never_delivered(source, like) if h.since < before]
-        old = [*_below_settled(source, like, before), *idle]
+        old = _apart([*_below_settled(source, like, before), *idle, *taken_by_retention(source, like, before)])
         if old and may_repair(source, like, timezone.now()):
             started.append(create_repair(like=like, holes=old[:HOLES_A_TASK], topic_id=source.topic_id).pk)
     return started
@@ -88,6 +88,30 @@ def never_delivered(source: Source, task: Task) -> list[Hole]:
         for start, end in ranges
         if int(partition) not in settled or start >= settled[int(partition)].end
     ]
+
+
+def taken_by_retention(source: Source, task: Task, before: datetime) -> list[Hole]:
+    """What the log has lost since ``before``, while others are busy: nobody is given it any more."""
+    seen = task.observation
+    if seen.get("topic_id") != source.topic_id:
+        return []
+    lost = {p: (offset, datetime.fromisoformat(at)) for p, (offset, at) in seen.get("taken", {}).items()}
+    return [
+        Hole(int(partition), start, min(end, offset), since)
+        for partition, (offset, since) in lost.items()
+        if since < before
+        for start, end in seen.get("unsettled", {}).get(partition, [])
+        if start < offset
+    ]
+
+
+def _apart(holes: list[Hole]) -> list[Hole]:
+    """Each offset once, by partition."""
+    ranges: dict[int, list[offsets.Range]] = {}
+    for hole in holes:
+        ranges.setdefault(hole.partition, []).append((hole.start, hole.end))
+    since = min((h.since for h in holes), default=timezone.now())
+    return [Hole(p, *r, since) for p, some in sorted(ranges.items()) for r in offsets.merged(some)]
 
 
 def _newest_task(source: Source) -> Task | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controlplane.segments.selectors import LagTrend
+from controlplane.segments.selectors.lag_trend import QUARANTINE_OVER
 from controlplane.supervisors.behind import Trend, is_behind, trend_of
 from controlplane.supervisors.standing import Code, Kind, Standing
 from controlplane.supervisors.standing_texts import (
@@ -317,13 +318,13 @@ def _quarantines(seen: Observed) -> Standing | None:
     lag = seen.lag
     if lag is None or seen.now - lag.at > STALE or lag.quarantined < MANY:
         return None
-    of = lag.quarantined + lag.stored
+    of = max(lag.ended, lag.quarantined)
     if lag.quarantined < MUCH * of:
         return None
-    over = length(max(lag.over, timedelta(minutes=1)))
     text = (
-        f"{lag.quarantined:,} of the {of:,} records of the last {over} ({lag.quarantined / of:.0%}) could not be read: "
-        "they wait in quarantine. Mend the spec there, and ingest them again."
+        f"{lag.quarantined:,} of the last {of:,} records ({lag.quarantined / of:.0%}), within "
+        f"{length(QUARANTINE_OVER)}, could not be read: they wait in quarantine. Mend the spec there, and ingest them "
+        "again."
     )
     return Standing(Kind.NEEDS_YOU, Code.QUARANTINING, "into quarantine", text)
 

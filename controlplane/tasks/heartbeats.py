@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, cast
 
 from django.conf import settings
@@ -19,6 +20,7 @@ from controlplane.tasks.telling import tell_of_indexers, tell_of_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 ALARMING = 3  # failures in a row
+STARTING = timedelta(minutes=5)  # executors that are not up by then are not only unpacking
 FAILING = SourceEvent.Kind.FAILING
 _SHOWN = [
     "epoch",
@@ -40,7 +42,7 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     """Keep the application's state; answer with the task's goal. The answer proves that the store commits."""
     now = timezone.now()
     waits = bool(request.indexers) and all(i.state == "waiting_for_slot" for i in request.indexers)
-    if waits and spark_master.has_cores(task.pk):
+    if waits and now - (task.started_at or now) < STARTING and spark_master.has_cores(task.pk):
         # Spark counts a slot once its executor is up, which has the code to unpack first: there is room already.
         starting = [i.model_copy(update={"state": "starting"}) for i in request.indexers]
         request, waits = request.model_copy(update={"indexers": starting}), False

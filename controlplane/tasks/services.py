@@ -79,9 +79,10 @@ def _check_masks(user: User, datasource: Datasource, spec: TaskSpec) -> None:
             raise
 
 
-def _reading(canonical: dict[str, Any]) -> tuple[Any, Any]:
-    """What a spec makes of records. One of an earlier version, which can't be read any more, is like no other."""
-    return canonical["spec"]["dataSchema"], getattr(io_config_of(canonical), "inputFormat", None)
+def _reading(canonical: dict[str, Any]) -> tuple[Any, ...]:
+    """What a spec makes of a topic's records. One of an earlier version, which can't be read, is like no other."""
+    io_config = io_config_of(canonical)
+    return canonical["spec"]["dataSchema"], getattr(io_config, "topic", None), getattr(io_config, "inputFormat", None)
 
 
 def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,6 +30,7 @@ from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
+from controlplane.segments.holes import Unsettled
 from controlplane.segments.models import IndexerFence
 from controlplane.tasks import capacity, events, hearing, launcher, lifecycle, quotas
 from controlplane.tasks.models import Goal, Status, Task
@@ -149,7 +150,7 @@ def keep_observation(observed: ObservedTopic) -> None:
         seen["share_groups_supported"] = not refused
         seen["strangers"] = _strangers(observed.topic.members) if observed.topic else []
         lag = None if observed.topic is None else _keep_lag(task, observed.topic)
-        task.observation = {**told, **seen, **_seen_topic(observed.topic, lag)}
+        task.observation = {**told, **seen, **_seen_topic(observed.topic, lag, before.get("taken", {}))}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
     if (lag is not None and lag.moves) or any(task.observation.get(name) != before.get(name) for name in _SHOWN):
         tell_of_task(task)
@@ -167,7 +168,9 @@ def _keep_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:
     return keep_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
 
 
-def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None) -> dict[str, Any]:
+def _seen_topic(
+    topic: kafka.TopicOffsets | None, lag: TopicLag | None, taken: Mapping[str, list[Any]]
+) -> dict[str, Any]:
     if topic is None or lag is None:
         return {
             "topic_exists": False,
@@ -187,7 +190,20 @@ def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None) -> dict[
         "lag": lag.total,
         "undecided": lag.undecided,
         "unsettled": {str(p): [list(r) for r in of.ranges] for p, of in lag.partitions.items() if of.ranges},
+        "taken": {
+            str(p): at for p, of in lag.partitions.items() if (at := _taken(of, topic.starts[p], taken.get(str(p))))
+        },
     }
+
+
+def _taken(of: Unsettled, log_start: int, before: list[Any] | None) -> list[Any] | None:
+    """Where the log began, and when that was seen, if retention took unsettled offsets below: these never come.
+
+    ``before``: what an earlier look found. It stays until all below it is settled.
+    """
+    if not of.ranges or of.ranges[0][0] >= log_start:
+        return None
+    return before if before and of.ranges[0][0] < before[0] else [log_start, timezone.now().isoformat()]
 
 
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:

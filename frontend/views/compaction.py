@@ -76,7 +76,7 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
     """What waits, the most fragmented intervals, and the jobs, newest first; what is tried stands in the address."""
     datasource = get_datasource(request.user, name)
     filters, table = MergeFilter(request.GET), MERGES.asked(request.GET)
-    found = selectors.list_jobs(datasource, state=filters.chosen("state"))
+    found = selectors.list_jobs(datasource, state=filters.chosen("state")).shown_to(request.user)
     jobs = keyset_page(found, table.order, request.GET.get("cursor"))
     begin = _in_force(datasource)
     tried = any(name in request.GET for name in PolicyForm.base_fields)

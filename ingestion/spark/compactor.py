@@ -30,6 +30,7 @@ from ingestion.task.scratch import scratch_folder
 
 BEAT_S = 1.0
 ALONE_S = 600.0  # without an answer for so long it is over
+LOOK_S = 10.0  # between two looks at what Spark does with its jobs
 STILL_S = 600.0  # with jobs of which Spark has run none for so long, too: another one may get cores
 _MOST_SAID = 4000
 
@@ -74,7 +75,7 @@ class Compactor:
         self._ended = threading.Event()  # a job has, and there is room for the next
         self._log = logger_for(task=name)
         self._silence = Trouble(self._log, "the control plane does not answer")
-        self._heard_at = self._worked_at = time.monotonic()
+        self._heard_at = self._worked_at = self._look_at = time.monotonic()
 
     def run(self) -> None:
         """Take up jobs until there is nothing more to do; those that run are waited for."""
@@ -100,8 +101,11 @@ class Compactor:
 
     def _stands_still(self) -> bool:
         now = time.monotonic()
-        if not self._running or self._works():
+        if not self._running:
             self._worked_at = now
+        elif now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self._worked_at = now if self._works() else self._worked_at
         return now - self._worked_at > STILL_S
 
     def _works(self) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.run import run
-from controlplane.tasks import capacity, launcher, lifecycle, services, watching
+from controlplane.tasks import capacity, heartbeats, launcher, lifecycle, services, watching
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.tasks.spark_master import Application, Cluster
@@ -214,6 +214,15 @@ def test_a_task_whose_executors_start_is_not_said_to_wait_for_room(
     run(supervisor.pk)
     shown = owner.get(f"/api/v1/supervisors/{supervisor.pk}/").json()
     assert (shown["healthy"], [reason["code"] for reason in shown["why_nothing"]]) == (True, ["starting"])
+    late = timezone.now() - heartbeats.STARTING
+    Task.objects.filter(pk=task.pk).update(started_at=late)
+    task.refresh_from_db()
+    heartbeat(task, beat("waiting_for_slot", "waiting_for_slot"))
+    task.refresh_from_db()
+    assert task.without_slot_since is not None, "by then executors do not only unpack the code"
+    Task.objects.filter(pk=task.pk).update(started_at=timezone.now())
+    task.refresh_from_db()
+    heartbeat(task, beat("waiting_for_slot", "waiting_for_slot"))
     assert set(task.indexers.values_list("state", flat=True)) == {"starting"}
     [reason] = owner.get(f"/api/v1/tasks/{task.pk}/").json()["why_nothing"]
     assert "executors and indexers are starting" in reason["text"]

@@ -73,11 +73,11 @@ def test_a_trend_counts_what_was_quarantined_lately_and_not_what_a_replay_could_
     IndexerFence.objects.create(task_id="again", quarantined=500, replay=True, **common)
     lag_store.keep(source, {0: 10})
     _make_room(source)
-    IndexerFence.objects.filter(pk=held.pk).update(published=160, quarantined=37)
+    IndexerFence.objects.filter(pk=held.pk).update(published=160, thrown_away=400, unparseable=30, quarantined=37)
     lag_store.keep(source, {0: 10})
     Source.objects.filter(pk=source.pk).update(created_at=timezone.now() - timedelta(days=1))
     trend = lag_trends([source.pk])[source.pk]
-    assert (trend.stored, trend.quarantined) == (60, 30)
+    assert (trend.ended, trend.quarantined) == (60 + 400 + 30, 30)
 
 
 def _make_room(source: Source) -> None:

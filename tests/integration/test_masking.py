@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from controlplane.compaction.models import Job
 from controlplane.datasources.masking import MOST_COLUMNS, set_masks
 from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SegmentSchema, SourceEvent
@@ -100,11 +103,22 @@ def spots(cast: Cast, role: str, secret: str = SECRET) -> set[str]:
     return found | {address for address in more if secret in told(client.get(address))}
 
 
+def failed_merge(cast: Cast, error: str) -> None:
+    start, now = cast.segments[0].interval_start, timezone.now()
+    Job.objects.create(
+        id="failed-merge", datasource=cast.datasource, interval_start=start, interval_end=start + timedelta(days=1),
+        tier=0, state="failed", inputs=[], data_schema={}, rollup=False, max_rows_per_segment=5_000_000,
+        rows_before=9, bytes_before=9, error=error, created_at=now,
+    )  # fmt: skip
+
+
 def test_where_a_file_lies_is_told_to_nobody_below_the_role(everywhere: Cast, clients: dict[str, Client]) -> None:
     """In the file all columns are plain. Druid's addresses answer without the place, so that its tools go on."""
     address = "/druid/coordinator/v1/metadata/segments"
     path = everywhere.segments[0].path
+    failed_merge(everywhere, f"{path} does not exist")
     before = spots(everywhere, "operator", path)
+    assert {"api/v1/datasources/<str:name>/compaction/jobs/", "datasources/<str:name>/compaction/"} <= before
     assert {address.lstrip("/"), "datasources/<str:name>/segments/"} <= before
     assert "/druid/coordinator/v1/datasources?full" in before
     assert "api/v1/records/" in spots(everywhere, "operator", everywhere.segments[1].path) | before

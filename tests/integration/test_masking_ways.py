@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.datasources.masking import set_masks
 from controlplane.datasources.models import Datasource
@@ -18,6 +19,7 @@ from controlplane.loading.documents import nested
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task, task_types
 from controlplane.teams.models import Membership, Role
+from ingestion.specs import parse_task_spec
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.permission_table import TABLE, arguments, draft_of
 from tests.support.routes import Route
@@ -233,6 +235,22 @@ def test_a_task_may_do_what_the_supervisor_does(masked: Cast, clients: dict[str,
     document["spec"] = json.loads(json.dumps(again))
     document["spec"]["dataSchema"]["dataSource"] = "open"
     assert post(clients["operator"], document).status_code == 403
+
+
+def test_what_a_supervisor_makes_of_another_topic_lets_no_task_read_the_masked_one(
+    masked: Cast, clients: dict[str, Client]
+) -> None:
+    other = reading("open", "index_kafka_share_group")
+    other["ioConfig"]["topic"] = "another-topic"
+    Task.objects.create(
+        pk="index_kafka_share_group_open_1",
+        kind="share_group",
+        datasource=Datasource.objects.get(name="open"),
+        supervisor_id="open",
+        spec=parse_task_spec(other).canonical(),
+        created_at=timezone.now(),
+    )
+    assert post(clients["operator"], reading("open", "index_kafka_share_group")).status_code == 403
 
 
 def test_another_topic_and_another_team_go_on(masked: Cast, clients: dict[str, Client]) -> None:

@@ -114,6 +114,19 @@ def test_what_retention_takes_before_anything_was_read_is_looked_into(idle: Cast
     assert repaired() == [(0, 900)]
 
 
+def test_what_retention_took_is_looked_into_while_others_never_rest(busy: Cast) -> None:
+    """Once its records can no longer be in anybody's hands."""
+    looked(busy, 100, 900)
+    looked(busy, 500, 900)
+    assert repaired() == [(100, 150), (200, 220)]
+    Task.objects.filter(kind=Task.Kind.REPAIR).delete()
+    [taken] = busy.task.observation["taken"].values()
+    taken[1] = (timezone.now() - patience(busy.task) - timedelta(seconds=1)).isoformat()
+    looked(busy, 700, 900)
+    assert busy.task.observation["taken"] == {"0": taken}, "what an earlier look found stays"
+    assert repaired() == [(100, 150), (200, 220), (300, 500)]
+
+
 def failed_one(ago: timedelta) -> None:
     """The repair that is at work fails, and that was so long ago."""
     ended = timezone.now() - ago

@@ -36,9 +36,9 @@ def found_by(reader: Reader) -> Completeness:
         (lambda: found(60), "good", "up to date", ""),
         (
             lambda: replace(found(10), quarantined=1200),
-            "need",
-            "up to date, but for quarantine",
-            "1,200 records of the last day can't be read.",
+            "good",
+            "up to date",
+            "1,200 records of the last day wait in quarantine.",
         ),
         (lambda: replace(found(3600), quarantined=1200), "need", "behind by 1 h", ""),
         (lambda: found(61), "need", "behind by 1 min 1 s", ""),

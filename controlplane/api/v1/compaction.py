@@ -52,5 +52,5 @@ class CompactionJobsView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its merges, newest first: what was replaced by how much."""
         query = query_of(request, PageQuery)
-        jobs = selectors.list_jobs(find_datasource(self.actor, name))
+        jobs = selectors.list_jobs(find_datasource(self.actor, name)).shown_to(self.actor)
         return page_response(page_of(request, jobs, self.order, query), shapes.CompactionJobSerializer)

@@ -682,6 +682,7 @@ class Migration(migrations.Migration):
                 ("processed", models.BigIntegerField()),
                 ("redelivered", models.BigIntegerField()),
                 ("quarantined", models.BigIntegerField(db_default=0, default=0)),
+                ("ended", models.BigIntegerField(db_default=0, default=0)),
                 (
                     "source",
                     models.ForeignKey(on_delete=models.CASCADE, related_name="lag_samples", to="segments.source"),

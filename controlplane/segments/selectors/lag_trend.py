@@ -14,6 +14,7 @@ from controlplane.segments.lag_store import LATELY, RESOLUTIONS
 from controlplane.segments.selectors.births import IS_FIRST
 
 MINUTE = timedelta(minutes=1)
+QUARANTINE_OVER = timedelta(minutes=15)
 LOOK = timedelta(seconds=15)  # that looks are apart, at most, while a task runs
 
 
@@ -29,8 +30,8 @@ class LagTrend:
     # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
     records_per_s: float | None = None
     records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
-    # Over the same time as ``records_per_s``: how many were stored, and how many came into quarantine.
-    stored: int = 0
+    # Of the records that ended within the last ``QUARANTINE_OVER``: how many there are, and came into quarantine.
+    ended: int = 0
     quarantined: int = 0
 
     @property
@@ -49,14 +50,14 @@ _TRENDS = f"""
            greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
            newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
            is_new OR earlier.processed = 0,
-           greatest(0, newest.quarantined - CASE WHEN is_new THEN 0 ELSE earlier.quarantined END),
+           greatest(0, newest.ended - long_ago.ended), greatest(0, newest.quarantined - long_ago.quarantined),
            CASE WHEN minute.observed_at IS NOT NULL THEN greatest(0, newest.processed - minute.processed)
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
                 / extract(epoch FROM newest.observed_at - born.at) END
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
-        SELECT at, observed_at, lag, processed, quarantined FROM segments_lagsample
+        SELECT at, observed_at, lag, processed, quarantined, ended FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
     ) AS newest,
     LATERAL (
@@ -64,7 +65,7 @@ _TRENDS = f"""
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
     ) AS recent
     LEFT JOIN LATERAL (
-        SELECT observed_at, lag, processed, quarantined FROM segments_lagsample
+        SELECT observed_at, lag, processed FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
         ORDER BY at LIMIT 1
     ) AS earlier ON true
@@ -72,7 +73,12 @@ _TRENDS = f"""
         SELECT observed_at, processed FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
           AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
-    ) AS minute ON true,
+    ) AS minute ON true
+    LEFT JOIN LATERAL (
+        SELECT quarantined, ended FROM segments_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(quarantine)s AND at < newest.at
+        ORDER BY at LIMIT 1
+    ) AS long_ago ON true,
     LATERAL (
         SELECT created_at AS at, created_at >= newest.at - %(lately)s
                AND created_at < coalesce(earlier.observed_at, newest.observed_at) AND {IS_FIRST} AS is_new
@@ -88,6 +94,7 @@ def lag_trends(sources: Sequence[int]) -> dict[int, LagTrend]:
         "finest": RESOLUTIONS[0].seconds,
         "minute": MINUTE,
         "lately": LATELY,
+        "quarantine": QUARANTINE_OVER,
     }
     with connection.cursor() as cursor:
         cursor.execute(_TRENDS, asked)
@@ -103,6 +110,7 @@ def _trend(
     stored: int | None,
     stored_over: timedelta | None,
     began: bool | None,
+    ended: int | None,
     quarantined: int | None,
     now: Decimal | None,
 ) -> LagTrend:
@@ -111,7 +119,7 @@ def _trend(
         return LagTrend(at, lag, unread)
     rate = stored / max(stored_over, MINUTE).total_seconds()
     of_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
-    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, stored, quarantined or 0)
+    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, ended or 0, quarantined or 0)
 
 
 # Of the two coarser resolutions the finer one, as far as it has such a sample within a few hours.
