@@ -322,3 +322,10 @@ def test_an_action_needs_post_and_a_token(cast: Cast) -> None:
     assert "This form has expired" in parsed(refused).one("main").text
     cast.task.refresh_from_db()
     assert cast.task.goal == Goal.RUN
+
+
+def test_of_a_task_without_records_it_is_not_said_that_all_could_be_read(viewer: Client, cast: Cast) -> None:
+    more_tasks(cast, 2)  # the first is one of repair, the second a stream's
+    page = parsed(viewer.get("/tasks/task-001/"))
+    assert page.one(id="parse-errors").one("p").text == "No record was polled yet."
+    assert "could be read" not in page.text
