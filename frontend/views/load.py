@@ -56,11 +56,13 @@ DRAFTS = Shape(
 @page
 def index(request: PageRequest) -> HttpResponse:
     """One's drafts, and where a new one begins; ``supervisor`` begins the change of that one's spec."""
-    asked = {name: request.GET.get(name, "") for name in ("supervisor", "connection", "topic", "servers")}
+    asked = {name: request.GET.get(name, "") for name in ("supervisor", "team", "connection", "topic", "servers")}
     if request.method == "POST":
         return _begun(request)
     table = DRAFTS.asked(request.GET)
-    drafts = numbered_page(table.arranged(map(_Listed, drafts_of(request.user))), request.GET.get("page"))
+    drafts = numbered_page(
+        table.arranged(map(_Listed, drafts_of(request.user, reach_of(request).team))), request.GET.get("page")
+    )
     context = {"page": drafts, "table": table, "asked": asked, "rest": reverse("api:drafts")}
     return render(request, "load/index.html", context)
 
@@ -93,7 +95,12 @@ def _begun(request: PageRequest) -> HttpResponse:
 
 
 def _chosen_team(request: PageRequest) -> str:
-    """The one that the header says; empty for all. Raises ``InvalidInput`` if the user is no operator of it."""
+    """The one that the link named, else that the header says; empty for all.
+
+    Raises ``InvalidInput`` if the user is no operator of the header's.
+    """
+    if request.POST.get("team"):
+        return str(request.POST["team"])
     reach = reach_of(request)
     if reach.team and not reach.may_operate(reach.team):
         raise InvalidInput(f"In team {reach.team} you are no operator. Choose another team at the top, then load data.")
@@ -219,8 +226,9 @@ def _merged(request: PageRequest, draft: Draft, written: Document) -> Document |
         return _form(request, draft, step, sent, document=document, prefix=prefix_of(step))
 
     document = merged(draft.document, nested(written), steps, made)
-    same_topic = document is None or value_at(document, (*IO, "topic")) == value_at(draft.document, (*IO, "topic"))
-    return document if same_topic else _of_its_own(request, draft, document)
+    if document is None or value_at(document, (*IO, "topic")) == value_at(draft.document, (*IO, "topic")):
+        return document
+    return _of_its_own(request, draft, document)
 
 
 def _submitted(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
