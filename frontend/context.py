@@ -30,7 +30,7 @@ class Section:
 
 
 def _new_causes(reach: Reach) -> int:
-    return new_causes(reach.user) if reach.user is not None else 0
+    return new_causes(reach.user, team=reach.team) if reach.user is not None else 0
 
 
 def _firing(reach: Reach) -> int:

@@ -10,6 +10,7 @@ from controlplane.compaction.models import State as MergeState
 from controlplane.connections.models import Connection
 from controlplane.segments.models import SourceEvent
 from controlplane.supervisors.models import State
+from controlplane.supervisors.standing import Code
 from controlplane.tasks.models import Status, task_kinds
 
 
@@ -86,6 +87,12 @@ class SupervisorFilter(Filter):
     """Which supervisors to list."""
 
     state = forms.ChoiceField(required=False, choices=[("", "Any"), *State.choices], widget=choice_input())
+    standing = forms.ChoiceField(
+        required=False,
+        label="Trouble",
+        choices=[("", "Any"), (Code.KAFKA_SILENT.value, "Kafka unreachable"), (Code.BEHIND.value, "Lagging")],
+        widget=choice_input(),
+    )
     search = forms.CharField(required=False, max_length=200, label="Name contains", widget=text_input("Part of the id"))
 
 

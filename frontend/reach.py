@@ -15,7 +15,7 @@ TEAMS_OFFERED = 200
 
 
 class Reach:
-    """The user's teams, and what may be submitted to at least one of them. Read once, if somebody asks."""
+    """The user's teams, and what may be submitted to the chosen one, else to any. Read once, if somebody asks."""
 
     def __init__(self, user: User | None, chosen: str = "") -> None:
         self.user = user if user is not None and user.is_authenticated else None
@@ -44,6 +44,10 @@ class Reach:
         """The one whose things alone are shown; empty for all. A team that was left is chosen no more."""
         return self._chosen if self._chosen and self._chosen in self.teams else ""
 
+    def asked_team(self, request: HttpRequest) -> str:
+        """What a form begins with: the team that the address names, else the chosen one."""
+        return request.GET.get("team", "") or self.team
+
     def may_operate(self, team: str) -> bool:
         """Stop and resume what is that team's."""
         if self.user is None:
@@ -57,20 +61,22 @@ class Reach:
 
     @property
     def may_submit_tasks(self) -> bool:
-        return self._has(Role.OPERATOR, Role.ADMIN)
+        return self._has(Role.OPERATOR, Role.ADMIN, team=self.team)
 
     @property
     def may_submit_supervisors(self) -> bool:
-        return self._has(Role.ADMIN)
+        return self._has(Role.ADMIN, team=self.team)
 
     @property
     def may_read_audit(self) -> bool:
         return self._has(Role.ADMIN)
 
-    def _has(self, *roles: Role) -> bool:
+    def _has(self, *roles: Role, team: str = "") -> bool:
+        """In the team, or for no name in any."""
         if self.user is None:
             return False
-        return self.user.is_superuser or any(m.role in roles for m in self.memberships)
+        mine = (m.role in roles for m in self.memberships if team in ("", m.team.name))
+        return self.user.is_superuser or any(mine)
 
 
 def reach_of(request: HttpRequest) -> Reach:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from controlplane.common.errors import InvalidInput
@@ -36,24 +37,44 @@ def asked_for(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]
     }
 
 
-def found(cluster: browsing.Cluster, query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
+def found(
+    cluster: browsing.Cluster, query: Mapping[str, str], shape: Shape = TOPICS, meant: str = ""
+) -> dict[str, Any]:
     """A page of them; by name, and with ``unsorted`` that says why, where they are too many to be sorted otherwise.
 
+    ``meant``: a name that there is not; ``similar`` are those of the list that are written much like it.
     Raises ``Unavailable``.
     """
     asked = asked_for(query, shape)
+    names: list[str] = []
     try:
-        return {**asked, "page": _page(cluster, query, asked, asked["table"])}
+        page = _page(cluster, query, asked, asked["table"], names)
+        return {**asked, "page": page, "similar": similar(meant, names)}
     except InvalidInput as error:
         table = shape.asked({})
         told = f"{error.detail} They are shown by name: search for a part of it first."
-        return {**asked, "table": table, "page": _page(cluster, query, asked, table), "unsorted": told}
+        page = _page(cluster, query, asked, table, names)
+        return {**asked, "table": table, "page": page, "unsorted": told, "similar": similar(meant, names)}
 
 
-def _page(cluster: browsing.Cluster, query: Mapping[str, str], asked: Mapping[str, Any], table: Table) -> Any:
+def similar(meant: str, names: list[str]) -> list[str]:
+    """Those that ``meant`` may be a slip of the pen of, the nearest first; case does not count."""
+    written = {name.lower(): name for name in names}
+    return [written[near] for near in get_close_matches(meant.lower(), written, n=3)] if meant else []
+
+
+def _page(
+    cluster: browsing.Cluster, query: Mapping[str, str], asked: Mapping[str, Any], table: Table, names: list[str]
+) -> Any:
+    """``names``: takes the names of all topics that the search finds."""
+
+    def arranged(rows: list[browsing.TopicRow]) -> list[browsing.TopicRow]:
+        names[:] = [row.name for row in rows]
+        return table.arranged(rows)
+
     return browsing.topics_by(
         cluster,
-        table.arranged,
+        arranged,
         number=query.get("page"),
         search=asked["search"],
         internal=asked["internal"],

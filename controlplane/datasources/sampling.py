@@ -192,7 +192,7 @@ def _epitaph(code: int) -> str:
 
 
 def _as_error(spec: SamplerSpec, failure: SampleFailure) -> HeadgateError:
-    issue = spec.issue(failure.place, failure.message)
+    issue = spec.issue(failure.place, failure.message, failure.within)
     fault = FieldError(issue.pointer, issue.message, issue.path)
     if failure.permanent:
         return InvalidInput("The spec has 1 fault; there is no sample.", [fault])

@@ -14,6 +14,8 @@ from ingestion.specs.sampling import STORED, Arrived, SampleAnswer
 
 A_MINUTE_S = 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+A_MINUTES_INTERVALS = 2  # that a minute lies in, at most, when intervals are not shorter than it
+FEW_ROWS = 1000  # of a segment
 # Rows a second that one indexer takes in the project's own benchmarks, a wide margin below what it reaches there.
 INDEXER_ROWS_PER_S = 50_000
 
@@ -31,6 +33,13 @@ class Outlook:
     segments: int | None  # that a first minute writes to
     indexers_needed: int | None
     task_count: int
+
+    @property
+    def has_small_segments(self) -> bool:
+        """A minute writes to many intervals, and few rows to each: files without end, which are merged later."""
+        if self.rows_per_minute is None or self.segments is None:
+            return False
+        return self.segments > A_MINUTES_INTERVALS * self.task_count and self.rows_per_minute < FEW_ROWS * self.segments
 
 
 def outlook(arrived: Arrived | None, answer: SampleAnswer, task_count: int, granularity: AnyGranularity) -> Outlook:

@@ -16,9 +16,10 @@ from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, may, require, visible
 
 
-def drafts_of(user: User) -> QuerySet[Draft]:
-    """The user's own, of teams that the user still is in, the latest first."""
-    return Draft.objects.filter(visible(user, "team"), owner=user).select_related("team", "supervisor")
+def drafts_of(user: User, team: str = "") -> QuerySet[Draft]:
+    """The user's own, of teams that the user still is in, the latest first; of one team alone."""
+    mine = Draft.objects.filter(visible(user, "team"), owner=user).select_related("team", "supervisor")
+    return mine.filter(team__name=team) if team else mine
 
 
 def names_anothers(user: User, team: Team, document: Document) -> bool:

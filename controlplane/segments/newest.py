@@ -66,6 +66,10 @@ class NewestRows:
     certain_after: datetime | None
 
 
+class TooManyRows(Unavailable):
+    """Those of a shorter time can be read."""
+
+
 def newest_rows(
     *,
     user: User,
@@ -203,14 +207,14 @@ def _asked(order: RowsOrder) -> RowsAnswer:
         try:
             told, _ = process.communicate(order.model_dump_json(), timeout=ANSWER_S)
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"The rows could not be read within {ANSWER_S:.0f} s; ask for a shorter time.") from None
+            raise TooManyRows(f"The rows could not be read within {ANSWER_S:.0f} s; ask for a shorter time.") from None
         finally:
             process.kill()
     try:
         return RowsAnswer.model_validate_json(told)
     except ValidationError:
         log.warning("the process that reads rows ended with %s", process.returncode)
-        raise Unavailable(
+        raise TooManyRows(
             "The process that reads rows died: they may take too much memory. Ask for fewer rows or a shorter time."
         ) from None
 

@@ -120,7 +120,7 @@ def overview(user: User, team_name: str = "") -> Overview:
         problems=problems_of(found, causes, alarms, at_work=active if alarms else (), drifts=drifts),
         supervisors=some,
         standings=found,
-        pool=shown(),
+        pool=shown(team_name),
         records_per_s=sum(rates.values()),
         day=together(days.values()),
         teams=_teams(team_of, some, found, [(groups[s], rate) for s, rate in rates.items()], days),

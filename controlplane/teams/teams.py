@@ -14,7 +14,7 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
-from controlplane.teams.models import NAME, AuditEntry, Team, User
+from controlplane.teams.models import NAME, AuditEntry, Membership, Role, Team, User
 from controlplane.teams.permissions import Action, require, require_site_admin
 from controlplane.teams.services import lock_team
 
@@ -22,13 +22,17 @@ NAMED = 20  # of what a team owns
 
 
 def create_team(*, user: User, name: str) -> Team:
-    """A team without members. Raises ``NotAllowed``, ``InvalidInput`` (no name for a team), ``Conflict`` (taken)."""
+    """A team whose only member is its maker, as its admin.
+
+    Raises ``NotAllowed``, ``InvalidInput`` (no name for a team), ``Conflict`` (taken).
+    """
     require_site_admin(user)
     _check_name(name)
     try:
         with transaction.atomic():
             team = Team.objects.create(name=name)
             audit.record(user=user, team=team, target="team", target_id=name, action="create")
+            Membership.objects.create(user=user, team=team, role=Role.ADMIN)
     except IntegrityError:
         raise Conflict(f"There is a team {name!r} already.") from None
     return team

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 
+from controlplane.common.errors import FieldError
 from controlplane.loading.documents import Document, put, value_at
 from frontend.load.fields import area, json_object, json_text, select, text
 
@@ -17,9 +18,19 @@ AS_WRITTEN = "as_written"
 class StepForm(forms.Form):
     """Base. ``document``: what the draft holds; ``edited`` is what it holds with this form's values."""
 
-    def __init__(self, data: Any, document: Document) -> None:
+    def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
+        """``prefix``: of its fields' names, where several forms are sent together."""
         self.document = document
-        super().__init__(data, initial=self.shown(document))
+        super().__init__(data, initial=self.shown(document), prefix=prefix)
+
+    places: dict[str, str] = {}  # its fields that one place of the spec is made of, with that place's JSON pointer
+
+    def tell(self, faults: Iterable[FieldError]) -> None:
+        """What is wrong with the spec stands at the field that says it, too."""
+        for fault in faults:
+            for name, place in self.places.items():
+                if f"{fault.pointer}/".startswith(f"{place}/"):
+                    self.errors.setdefault(name, self.error_class()).append(fault.message)
 
     def shown(self, document: Document) -> dict[str, Any]:
         """The values that the form begins with."""
@@ -54,9 +65,11 @@ class ConnectionForm(StepForm):
         help_text="Such as security.protocol and sasl.mechanism. Passwords are sealed, and never shown again.",
     )
 
-    def __init__(self, data: Any, document: Document, names: Iterable[str] = (), by_name: str = "") -> None:
+    def __init__(
+        self, data: Any, document: Document, prefix: str | None = None, names: Iterable[str] = (), by_name: str = ""
+    ) -> None:
         """``names``: of the connections. ``by_name``: the team, if it takes connections by their names only."""
-        super().__init__(data, document)
+        super().__init__(data, document, prefix)
         self.by_name = by_name
         none = "Choose one" if by_name else "None: say below which servers"
         self.fields["connection"].choices = [("", none), *((name, name) for name in names)]  # type: ignore[attr-defined]

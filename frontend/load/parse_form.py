@@ -41,13 +41,18 @@ class ParseForm(StepForm):
     )
     flatten = forms.MultipleChoiceField(label="Nested values as fields", required=False)
 
-    def __init__(self, data: Any, document: Document, nested: list[tuple[str, str]] | None = None) -> None:
-        super().__init__(data, document)
-        chosen = self.initial["flatten"]
-        known = nested or []
-        offered = [*known, *((c, _path_name(c)) for c in chosen if c not in dict(known))]
+    def __init__(
+        self,
+        data: Any,
+        document: Document,
+        prefix: str | None = None,
+        nested: list[tuple[str, str]] | None = None,
+    ) -> None:
+        super().__init__(data, document, prefix)
+        offered = _offered(nested or [], self.initial["flatten"])
         if nested is None and data is not None:  # what was ticked is judged by the spec's own rules
-            offered += [(c, c) for c in data.getlist("flatten") if c not in dict(offered) and _is_field(c)]
+            sent = data.getlist(self.add_prefix("flatten"))
+            offered += [(c, c) for c in sent if c not in dict(offered) and _is_field(c)]
         self.fields["flatten"].choices = offered  # type: ignore[attr-defined]
         self.fields["flatten"].widget = forms.CheckboxSelectMultiple({"class": "form-check-input"}, offered)
 
@@ -101,9 +106,9 @@ class ParseForm(StepForm):
     def _flat(self, written: dict[str, Any]) -> dict[str, Any]:
         if written["type"] in ("csv", "tsv"):
             return {k: v for k, v in written.items() if k != "flattenSpec"}
-        ticked = self.cleaned_data["flatten"]
+        ticked = [strict_json(key) for key in self.cleaned_data["flatten"] if key.startswith("{")]
         others = [f for f in _flattened(written) if not _is_tree(f)]
-        fields = [*others, *(strict_json(key) for key in ticked if key.startswith("{"))]
+        fields = [*others, *(field for field in ticked if field not in others)]
         if not fields:
             return {k: v for k, v in written.items() if k != "flattenSpec"}
         return {**written, "flattenSpec": {**(written.get("flattenSpec") or {}), "fields": fields}}
@@ -126,7 +131,16 @@ def flatten_field(nodes: list[str]) -> dict[str, Any]:
 
 
 def _flatten_key(field: Any) -> str:
-    return json.dumps(field, ensure_ascii=False)
+    """The same for the same field: PostgreSQL keeps an object's names in an order of its own."""
+    return json.dumps(field, ensure_ascii=False, sort_keys=True)
+
+
+def _offered(known: list[tuple[str, str]], chosen: list[str]) -> list[tuple[str, str]]:
+    """``known``: the records' nested values. One that the spec already reads, by whatever name, is there once."""
+    labels = {_path_name(key): label for key, label in known}
+    taken = {_path_name(key) for key in chosen}
+    free = [(key, label) for key, label in known if _path_name(key) not in taken]
+    return [*((key, labels.get(_path_name(key), _path_name(key))) for key in chosen), *free]
 
 
 def _is_field(key: str) -> bool:

@@ -24,23 +24,22 @@ class Part:
     gist: str  # what the document says of it, in a few words
     form: StepForm | None  # None where it can be changed on its own step alone
 
+    @property
+    def is_open(self) -> bool:
+        """Somebody has typed into it, and it was not taken."""
+        return self.form is not None and self.form.is_bound and self.form.has_changed()
+
 
 def parts_of(document: Document, made: Callable[[Step], StepForm], has_records: bool) -> list[Part]:
     """Of every step but the last. ``made``: its form, with what it offers."""
     return [
-        Part(step, _GISTS[step.name](document), _named(made(step), step) if _shown(step, has_records) else None)
+        Part(step, _GISTS[step.name](document), made(step) if _shown(step, has_records) else None)
         for step in STEPS[:-1]
     ]
 
 
 def _shown(step: Step, has_records: bool) -> bool:
     return has_records or step.name not in _NEED_RECORDS
-
-
-def _named(form: StepForm, step: Step) -> StepForm:
-    """Several forms are on one page: the ids of their fields must differ."""
-    form.auto_id = f"id_{step.name}_%s"
-    return form
 
 
 def _connection(document: Document) -> str:

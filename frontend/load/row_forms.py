@@ -32,8 +32,8 @@ class TimeForm(StepForm):
     )
     segments = forms.ChoiceField(label="A segment holds", choices=_choices(_GRANULARITIES), widget=select())
 
-    def __init__(self, data: Any, document: Document) -> None:
-        super().__init__(data, document)
+    def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
+        super().__init__(data, document, prefix)
         offer(self.fields["segments"], self.initial["segments"])
 
     def shown(self, document: Document) -> dict[str, Any]:
@@ -61,6 +61,10 @@ WORDS = "expression-words"  # the element that holds the names of the fields
 
 
 class TransformForm(StepForm):
+    places = {
+        "condition": "/spec/dataSchema/transformSpec/filter",
+        "transforms": "/spec/dataSchema/transformSpec/transforms",
+    }
     language = forms.ChoiceField(
         label="Language", choices=[("druid", "Druid's expressions"), ("sql", "SQL (DuckDB's)")], widget=select()
     )
@@ -128,8 +132,8 @@ class SchemaForm(StepForm):
         widget=area(3, "count rows\nlongSum bytes size"),
     )  # fmt: skip
 
-    def __init__(self, data: Any, document: Document) -> None:
-        super().__init__(data, document)
+    def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
+        super().__init__(data, document, prefix)
         offer(self.fields["cut"], self.initial["cut"])
         if self.initial["metrics"] is None:
             self.fields["metrics"].disabled = True
@@ -146,6 +150,20 @@ class SchemaForm(StepForm):
         }
 
     column_types = ("string", "long", "float", "double", "json", "auto")
+
+    @property
+    def column_name(self) -> str:
+        """What the boxes of its columns are called."""
+        return self.add_prefix("column")
+
+    @property
+    def type_name(self) -> str:
+        """What the types of its columns are called, before the column's name."""
+        return self.add_prefix("type:")
+
+    def has_changed(self) -> bool:
+        columns = {name: self._column(name) for name in self._columns()}
+        return bool(super().has_changed()) or columns != self.named
 
     @property
     def discovers(self) -> bool:
@@ -197,10 +215,14 @@ class SchemaForm(StepForm):
         return [name for name in names if isinstance(name, str) and name != "__time"]
 
     def _columns(self) -> list[str]:
-        return cast(QueryDict, self.data).getlist("column")
+        return cast(QueryDict, self.data).getlist(self.column_name)
 
     def _column(self, name: str) -> dict[str, Any]:
-        column = {**self.named.get(name, {}), "name": name, "type": self.data.get(f"type:{name}") or "string"}
+        column = {
+            **self.named.get(name, {}),
+            "name": name,
+            "type": self.data.get(f"{self.type_name}{name}") or "string",
+        }
         if column["type"] != "auto":
             column.pop("castToType", None)
         return column
@@ -216,8 +238,8 @@ class ReadingForm(StepForm):
     )
     indexers = forms.IntegerField(label="Indexers (taskCount)", min_value=1, max_value=1000, widget=number())
 
-    def __init__(self, data: Any, document: Document) -> None:
-        super().__init__(data, document)
+    def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
+        super().__init__(data, document, prefix)
         self.fields["source"].choices = [  # type: ignore[attr-defined]
             (
                 OFFSET_RANGE.kind,

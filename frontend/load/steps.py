@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils import timezone
+
 from controlplane.common.errors import HeadgateError, InvalidInput
 from controlplane.connections.browsing import Cluster
 from controlplane.loading import looking
 from controlplane.loading.documents import put, value_at
 from controlplane.loading.models import Draft
+from controlplane.loading.odd_times import OddTimes, odd_times
 from controlplane.loading.profile import NestedField, nested_fields, profiles
 from controlplane.teams.models import User
 from frontend import topic_list
@@ -57,15 +60,21 @@ def _records(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     if not value_at(draft.document, (*IO, "topic")):
         return _topics(looking.cluster_of(user, draft), query)
     raw = put(put(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
-    spec, answer = looking.rows_of(user, draft, raw)
+    try:
+        spec, answer = looking.rows_of(user, draft, raw)
+    except HeadgateError as error:
+        if not any(fault.pointer == "/spec/ioConfig/topic" for fault in error.errors):
+            raise
+        meant = str(value_at(draft.document, (*IO, "topic")))
+        return {"look_problem": error, **_topics(looking.cluster_of(user, draft), query, meant)}
     sample = looking.records_of(user, draft)
     preview = with_headers(_shortened(preview_of(spec, answer), answer), sample.records)
     return {"sample": sample, "size": looking.size_of_topic(user, draft), "preview": preview}
 
 
-def _topics(cluster: Cluster | None, query: Query) -> dict[str, Any]:
-    """To choose from."""
-    return {} if cluster is None else {"cluster": cluster, "topics": topic_list.found(cluster, query, TOPICS)}
+def _topics(cluster: Cluster | None, query: Query, meant: str = "") -> dict[str, Any]:
+    """To choose from. ``meant``: a name that there is not, which may be mistyped."""
+    return {} if cluster is None else {"cluster": cluster, "topics": topic_list.found(cluster, query, TOPICS, meant)}
 
 
 def _formats(user: User, draft: Draft, query: Query) -> dict[str, Any]:
@@ -85,6 +94,7 @@ def _rows(user: User, draft: Draft, query: Query) -> dict[str, Any]:
         "sample": looking.records_of(user, draft),
         "preview": _shortened(preview_of(spec, answer), answer),
         "ratio": _ratio(answer),
+        "odd": _odd(draft, answer),
         **_offered(answer),
     }
 
@@ -105,12 +115,18 @@ def _choice(nested: NestedField) -> tuple[str, str]:
 def _review(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     spec, answer = looking.rows_of(user, draft)
     found = _offered(answer) | {"outlook": looking.outlook_from(user, draft, spec, answer)}
+    found["odd"] = _odd(draft, answer)
     return found | ({"dry_run": looking.dry_run_of(user, draft)} if draft.supervisor is not None else {})
 
 
 def _ratio(answer: SampleAnswer) -> float | None:
     stored = sum(record.outcome in STORED for record in answer.records)
     return stored / len(answer.rollup) if answer.rollup else None
+
+
+def _odd(draft: Draft, answer: SampleAnswer) -> OddTimes | None:
+    form = str(value_at(draft.document, (*SCHEMA, "timestampSpec", "format")) or "auto")
+    return odd_times(answer, form, timezone.now())
 
 
 def _shortened(preview: Preview, answer: SampleAnswer) -> Preview:

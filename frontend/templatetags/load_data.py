@@ -16,7 +16,7 @@ from ingestion.specs.sampling import Arrived
 
 register = template.Library()
 MOST_SHOWN = 200  # fields that a table of them shows
-_TYPES = {"long": "long", "double": "double", "boolean": "long", "json": "json"}
+_TYPES = {"long": "long", "double": "double", "boolean": "auto", "json": "json"}
 
 
 @register.filter

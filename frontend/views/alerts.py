@@ -82,7 +82,7 @@ def new_rule(request: PageRequest) -> HttpResponse:
     """Make one, of the kind and for the datasource that the address names."""
     require_somewhere(request.user, Action.ADMINISTER)
     kind = KINDS.get(request.GET.get("kind", ""), KINDS["unhealthy"])
-    initial = {name: request.GET[name] for name in ("team", "datasource") if request.GET.get(name)}
+    initial = {"team": reach_of(request).asked_team(request), "datasource": request.GET.get("datasource", "")}
     form = RuleForm(request.POST or None, user=request.user, kind=kind, initial=initial)
     of_kind = {"kinds": list(KINDS.values()), "kind": kind}
     context = {"form": form, **of_kind, "title": "New rule", "rest": rest_address("api:alert-rules")}
@@ -153,7 +153,8 @@ def new_receiver(request: PageRequest) -> HttpResponse:
     require_somewhere(request.user, Action.ADMINISTER)
     kinds = dict(Receiver.Kinds.choices)
     kind = request.GET.get("kind", "") if request.GET.get("kind", "") in kinds else "email"
-    form = ReceiverForm(request.POST or None, user=request.user, kind=kind)
+    initial = {"team": reach_of(request).asked_team(request)}
+    form = ReceiverForm(request.POST or None, user=request.user, kind=kind, initial=initial)
     of_kind = {"kinds": Receiver.Kinds.choices, "kind": kind}
     context = {"form": form, **of_kind, "title": "New receiver", "rest": rest_address("api:alert-receivers")}
 
@@ -268,7 +269,7 @@ def _silenced(request: PageRequest) -> tuple[dict[str, Any], Team]:
         return {"rule": rule, "datasource": datasource}, (rule or datasource).team  # type: ignore[union-attr]
     reach = reach_of(request)
     teams = reach.teams
-    chosen = request.GET.get("team") or reach.team or (teams[0] if teams else "")
+    chosen = reach.asked_team(request) or (teams[0] if teams else "")
     return {"rule": None, "datasource": None}, get_team(request.user, chosen)
 
 

@@ -86,7 +86,7 @@ def new(request: PageRequest) -> HttpResponse:
     """Make one, of the kind that the address names."""
     require_somewhere(request.user, Action.ADMINISTER)
     form_type = FORMS.get(_kind(request), FORMS[Kind.KAFKA])
-    form = form_type(request.POST or None, user=request.user, initial={"team": request.GET.get("team", "")})
+    form = form_type(request.POST or None, user=request.user, initial={"team": reach_of(request).asked_team(request)})
     return _form(request, form)
 
 

@@ -20,6 +20,7 @@ from controlplane.segments.selectors import (
     progress,
     rows_per_s,
 )
+from controlplane.segments.selectors.bulk import bulk_of
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import list_supervisors
@@ -145,7 +146,8 @@ def _by_freshness(datasources: list[Datasource], field: str) -> list[Datasource]
 def detail(request: PageRequest, name: str) -> HttpResponse:
     """One datasource: what came in, how it ended, and when in time it lies."""
     datasource = get_datasource(request.user, name)
-    return render(request, "datasources/detail.html", _overview(request, datasource))
+    context = {**_overview(request, datasource), "bulk": bulk_of(datasource)}
+    return render(request, "datasources/detail.html", context)
 
 
 @page

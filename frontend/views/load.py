@@ -18,7 +18,7 @@ from controlplane.common.strictjson import strict_json
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.connections.selectors import list_connections, own_properties_allowed
 from controlplane.loading import samples, services
-from controlplane.loading.documents import Document, put, value_at
+from controlplane.loading.documents import Document, nested, put, value_at
 from controlplane.loading.models import Draft
 from controlplane.loading.selectors import drafts_of, get_draft, may_submit, names_anothers
 from controlplane.supervisors.models import Supervisor
@@ -28,6 +28,7 @@ from frontend.forms import SpecForm
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm
 from frontend.load.parse_form import ParseForm
 from frontend.load.parts import Part, parts_of
+from frontend.load.review import is_beside, merged, plain, prefix_of
 from frontend.load.row_forms import TransformForm
 from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, step_of, with_guess
 from frontend.paging import numbered_page
@@ -55,11 +56,13 @@ DRAFTS = Shape(
 @page
 def index(request: PageRequest) -> HttpResponse:
     """One's drafts, and where a new one begins; ``supervisor`` begins the change of that one's spec."""
-    asked = {name: request.GET.get(name, "") for name in ("supervisor", "connection", "topic", "servers")}
+    asked = {name: request.GET.get(name, "") for name in ("supervisor", "team", "connection", "topic", "servers")}
     if request.method == "POST":
         return _begun(request)
     table = DRAFTS.asked(request.GET)
-    drafts = numbered_page(table.arranged(map(_Listed, drafts_of(request.user))), request.GET.get("page"))
+    drafts = numbered_page(
+        table.arranged(map(_Listed, drafts_of(request.user, reach_of(request).team))), request.GET.get("page")
+    )
     context = {"page": drafts, "table": table, "asked": asked, "rest": reverse("api:drafts")}
     return render(request, "load/index.html", context)
 
@@ -92,7 +95,12 @@ def _begun(request: PageRequest) -> HttpResponse:
 
 
 def _chosen_team(request: PageRequest) -> str:
-    """The one that the header says; empty for all. Raises ``InvalidInput`` if the user is no operator of it."""
+    """The one that the link named, else that the header says; empty for all.
+
+    Raises ``InvalidInput`` if the user is no operator of the header's.
+    """
+    if request.POST.get("team"):
+        return str(request.POST["team"])
     reach = reach_of(request)
     if reach.team and not reach.may_operate(reach.team):
         raise InvalidInput(f"In team {reach.team} you are no operator. Choose another team at the top, then load data.")
@@ -132,9 +140,9 @@ def _edited(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
             go = "stay"
         else:
             form = _form(request, draft, chosen, request.POST)
-            if not form.is_valid():
+            if not form.is_valid() and go != "back":
                 return _shown(request, draft, chosen, form, status=400)
-            document = form.edited()
+            document = form.edited() if form.is_valid() else draft.document
         document = _of_its_own(request, draft, document) if chosen.form is TopicForm else document
         draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
         if go == "again":
@@ -157,18 +165,27 @@ def _of_its_own(request: PageRequest, draft: Draft, document: Document) -> Docum
     return put(document, (*SCHEMA, "dataSource"), None)
 
 
-def _form(request: PageRequest, draft: Draft, chosen: Step, data: Any, nested: Any = None) -> StepForm:
-    """The step's form, with what it offers."""
+def _form(
+    request: PageRequest,
+    draft: Draft,
+    chosen: Step,
+    data: Any,
+    nested: Any = None,
+    document: Document | None = None,
+    prefix: str | None = None,
+) -> StepForm:
+    """The step's form, with what it offers; of the draft's document if of no other."""
+    document = draft.document if document is None else document
     if chosen.form is ConnectionForm:
         connections = list_connections(request.user, kind=Kind.KAFKA, team=draft.team.name)
         names = connections.values_list("name", flat=True)
         by_name = "" if own_properties_allowed(draft.team) else draft.team.name
-        return ConnectionForm(data, draft.document, names, by_name)
+        return ConnectionForm(data, document, prefix, names, by_name)
     if chosen.form is ParseForm:
-        return ParseForm(data, draft.document, nested)
+        return ParseForm(data, document, prefix, nested)
     if chosen.form is TransformForm:
-        return TransformForm(data, draft.document).with_nonce(str(request.csp_nonce))
-    return chosen.form(data, draft.document)
+        return TransformForm(data, document, prefix).with_nonce(str(request.csp_nonce))
+    return chosen.form(data, document, prefix)
 
 
 def _guess(written: str) -> Any:
@@ -179,19 +196,17 @@ def _guess(written: str) -> Any:
 
 
 def _reviewed(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
-    """The last step: the name, or all of the document as JSON; and its submission."""
-    chosen, form, spec = BY_NAME["review"], None, None
+    """The last step: all of the document as JSON, and as the forms beside it; and its submission."""
+    chosen, spec, document = BY_NAME["review"], None, draft.document
     try:
-        if "datasource" in request.POST:
-            form = chosen.form(request.POST, draft.document)
-            if not form.is_valid():
-                return _shown(request, draft, chosen, form, status=400)
-            document = form.edited()
-        else:
+        if "document" in request.POST:
             spec = SpecForm(request.POST, user=request.user, nonce=str(request.csp_nonce))
-            if not spec.is_valid():
-                return _shown(request, draft, chosen, spec=spec, status=400)
-            document = spec.cleaned_data["document"]
+            if spec.is_valid():
+                document = spec.cleaned_data["document"]
+        changed = _merged(request, draft, document) if spec is None or spec.is_valid() else None
+        if changed is None and go != "back":
+            return _shown(request, draft, chosen, spec=spec, status=400)
+        document = draft.document if changed is None else changed
         draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
         if go in ("supervisor", "task"):
             return _submitted(request, draft, go)
@@ -201,6 +216,19 @@ def _reviewed(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
         return redirect("frontend:load-step", draft.pk, "reading")
     messages.success(request, "The draft is saved.")
     return redirect("frontend:load-step", draft.pk, chosen.name)
+
+
+def _merged(request: PageRequest, draft: Draft, written: Document) -> Document | None:
+    sent = plain(request.POST)
+    steps = [step for step in STEPS if is_beside(step, sent)]
+
+    def made(step: Step, document: Document) -> StepForm:
+        return _form(request, draft, step, sent, document=document, prefix=prefix_of(step))
+
+    document = merged(draft.document, nested(written), steps, made)
+    if document is None or value_at(document, (*IO, "topic")) == value_at(draft.document, (*IO, "topic")):
+        return document
+    return _of_its_own(request, draft, document)
 
 
 def _submitted(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
@@ -220,8 +248,10 @@ def _shown(
     status: int = 200,
 ) -> HttpResponse:
     found = looked(chosen, request.user, draft, request.GET)
-    form = form or _form(request, draft, chosen, None, found.get("nested"))
+    form = form or _beside(request, draft, chosen, found)
     review = reverse("frontend:load-step", args=[draft.pk, "review"])
+    if not request.htmx:  # which puts in the result alone, and that says it
+        form.tell(fault for told in (problem, found.get("look_problem")) if told for fault in told.errors)
     context: dict[str, Any] = {
         "draft": draft,
         "title": _title(draft),
@@ -270,10 +300,17 @@ def _review_context(
 
 
 def _parts(request: PageRequest, draft: Draft, found: dict[str, Any]) -> list[Part]:
-    def made(step: Step) -> StepForm:
-        return _form(request, draft, step, None, found.get("nested"))
+    has_records = found.get("profiles") is not None
+    return parts_of(draft.document, lambda step: _beside(request, draft, step, found, prefix_of(step)), has_records)
 
-    return parts_of(draft.document, made, has_records=found.get("profiles") is not None)
+
+def _beside(
+    request: PageRequest, draft: Draft, step: Step, found: dict[str, Any], prefix: str | None = None
+) -> StepForm:
+    """As the draft has it; what was typed into the review, and not taken, stays there."""
+    sent = plain(request.POST)
+    typed = (prefix is not None or step is STEPS[-1]) and is_beside(step, sent)
+    return _form(request, draft, step, sent if typed else None, found.get("nested"), prefix=prefix)
 
 
 def _diff(draft: Draft) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -15,11 +15,13 @@ from django.utils.http import urlencode
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.segments.columns import alike
 from controlplane.segments.manifest import how_to_open
-from controlplane.segments.newest import NewestRows, newest_rows
+from controlplane.segments.newest import NewestRows, TooManyRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
 from frontend.sketches import sketch_text
+from frontend.templatetags.headgate import iso
 from frontend.views.common import PageRequest, asked_time, page
 from frontend.views.datasources import frame
+from frontend.windows import WINDOWS
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,21 @@ def _read(request: PageRequest, datasource: Any, start: datetime | None, end: da
         found = newest_rows(user=request.user, datasource=datasource, start=start, end=end)
     except (NotFound, NotAllowed):
         raise
+    except TooManyRows as error:
+        return {"problem": error, "shorter": _shorter(datasource, start, end)}
     except HeadgateError as error:
         return {"problem": error}
     return table_of(found)
+
+
+def _shorter(datasource: Any, start: datetime | None, end: datetime | None) -> list[tuple[str, str]]:
+    """What to ask for instead, with its address: less time before the same end, the longest first."""
+    if end is None and datasource.max_time is None:
+        return []
+    until = end or datasource.max_time + timedelta(milliseconds=1)  # the newest row is to be in it
+    place = reverse("frontend:datasource-rows", args=[datasource.name])
+    fitting = [window for window in reversed(WINDOWS) if start is None or window.length < until - start]
+    return [(w.label, f"{place}?{urlencode({'from': iso(until - w.length), 'to': iso(until)})}") for w in fitting]
 
 
 def table_of(found: NewestRows) -> dict[str, Any]:

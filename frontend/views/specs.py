@@ -32,6 +32,7 @@ from controlplane.tasks.services import submit_task
 from frontend.examples import check_filled_in, examples, reading
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
+from frontend.reach import reach_of
 from frontend.taskname import short_name
 from frontend.views.common import PageRequest, page, refused, rest_address
 from ingestion.specs import parse_supervisor_spec, parse_task_spec
@@ -120,7 +121,7 @@ def _new(
     example = (
         reading(specs[begin], **asked_for) if all(asked_for.values()) and not is_batch(specs[begin]) else specs[begin]
     )
-    initial = {"document": spec_text(start or example), "team": request.GET.get("team", "")}
+    initial = {"document": spec_text(start or example), "team": reach_of(request).asked_team(request)}
     form = SpecForm(request.POST or None, user=request.user, initial=initial, nonce=str(request.csp_nonce))
     asked = PreviewForm(request.POST if "preview" in request.POST else None, initial={"records": "first", "rows": 20})
     context = {

@@ -85,11 +85,15 @@ def index(request: PageRequest) -> HttpResponse:
     filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
     chosen, team = {name: filters.chosen(name) for name in ("search", "state")}, reach_of(request).team
     supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
+    trouble = filters.chosen("standing")
+    if trouble:  # it is judged from many things: no column has it
+        judged = standings(request.user, supervisors).items()
+        supervisors = supervisors.filter(pk__in=[pk for pk, standing in judged if standing.code == trouble])
     rows = numbered_page(supervisors, request.GET.get("page"))
     context = {
         "filters": filters,
         "page": rows,
-        "filtered": any(chosen.values()),
+        "filtered": any(chosen.values()) or bool(trouble),
         "table": table,
         "trends": trends(list(rows)),
         "standings": standings(request.user, rows.object_list),

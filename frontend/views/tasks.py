@@ -66,7 +66,7 @@ def index(request: PageRequest) -> HttpResponse:
         "filters": filters,
         "page": keyset_page(tasks, table.order, request.GET.get("cursor")),
         "filtered": any(chosen.values()),
-        "pool": shown(),
+        "pool": shown(team),
         "table": table,
         "clear": reverse("frontend:tasks"),
         "rest": rest_address("api:tasks", **chosen, team=team),

@@ -64,7 +64,7 @@ def new(request: PageRequest) -> HttpResponse:
         except (InvalidInput, Conflict) as error:
             form.add_error("name", told(error))
         else:
-            messages.success(request, f"Team {team.name} is made. Invite who is to work in it.")
+            messages.success(request, f"Team {team.name} is made, and you are its admin. Invite who is to work in it.")
             return redirect("frontend:team", team.name)
     return render(request, "teams/new.html", {"form": form}, status=400 if form.errors else 200)
 

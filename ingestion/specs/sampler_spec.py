@@ -92,9 +92,9 @@ class SamplerSpec:
     datasource: str | None  # the one it names
     flat: bool  # whether it was written so
 
-    def issue(self, place: Place, message: str) -> SpecIssue:
-        """What is wrong with a part of the spec, told where it was written."""
-        where = _PLACES[place]
+    def issue(self, place: Place, message: str, within: Sequence[str | int] = ()) -> SpecIssue:
+        """What is wrong with a part of the spec, or with something ``within`` it, told where it was written."""
+        where = [*_PLACES[place], *within]
         return issue_at([*where] if self.flat or not where else ["spec", *where], message)
 
 

@@ -126,6 +126,7 @@ class SampleFailure(Message):
 
     place: Place
     message: str
+    within: list[str | int] = Field(default_factory=list)  # where in that part, as far as it is known
     permanent: bool  # the spec has to be mended; else trying again may help
 
 

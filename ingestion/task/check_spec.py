@@ -54,7 +54,7 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
     engine = Engine(_MEMORY_BYTES)
     try:
         parts = [
-            *_expressions(engine, schema.transformSpec),
+            *expression_faults(engine, schema.transformSpec),
             *_of_metrics(engine, schema),
             *_patterns(schema),
             *_formats(engine, order, access),
@@ -66,7 +66,8 @@ def issues(order: CheckOrder) -> list[CheckIssue]:
     return parts or list(_whole(order, access))
 
 
-def _expressions(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
+def expression_faults(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
+    """Those of transforms and filter, each at its own place."""
     expressions: list[tuple[ExpressionTransform | ExpressionFilter, Place]] = [
         (t, ("transforms", i, "expression")) for i, t in enumerate(spec.transforms)
     ]

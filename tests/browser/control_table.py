@@ -27,7 +27,7 @@ from tests.browser.site import Visit
 
 Walk = Callable[[Visit], None]
 
-TIMELINE = ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Height of a bar")
+TIMELINE = ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Last hour", "Last day", "Last week", "Height of a bar")
 
 
 @dataclass(frozen=True)

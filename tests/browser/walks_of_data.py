@@ -21,7 +21,7 @@ QUARANTINE = "/datasources/flights/quarantine/"
 def move_the_timeline(visit: Visit) -> None:
     visit.open("/datasources/year/")
     whole = drawn(visit.page)
-    for label in ("Zoom in", "Zoom in", "Later", "Earlier", "Zoom out", "Whole"):
+    for label in ("Zoom in", "Zoom in", "Later", "Earlier", "Zoom out", "Last week", "Last day", "Whole"):
         before = visit.page.locator("[data-timeline-status]").inner_text()
         visit.press(label)
         expect(visit.page.locator("[data-timeline-status]")).not_to_have_text(before)

@@ -207,7 +207,11 @@ def test_what_the_decoder_can_not_use_is_bad_input_with_its_place(owner: Client)
     answer = ask(owner, pasted("{}", schema={"transformSpec": {"transforms": [transform]}}))
     assert answer.status_code == 400
     [fault] = answer.json()["errors"]
-    assert (fault["pointer"], fault["path"]) == ("/spec/dataSchema", "spec.dataSchema")
+    place = (
+        "/spec/dataSchema/transformSpec/transforms/0/expression",
+        "spec.dataSchema.transformSpec.transforms[0].expression",
+    )
+    assert (fault["pointer"], fault["path"]) == place
     assert "'x'" in fault["detail"]
     flat = {
         "type": "inline",

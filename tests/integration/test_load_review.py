@@ -45,11 +45,12 @@ def test_the_review_has_each_step_as_a_form_beside_the_json(pages: Client, owner
     assert list(parts) == ["connection", "topic", "parse", "time", "transform", "schema", "reading"]
     assert parts["topic"].one("p").text == "orders"
     assert parts["parse"].one("p").text == "json"
-    assert parts["reading"].one("form").attributes["action"] == f"/load/{draft.pk}/reading/"
+    names = {e.attributes["name"] for e in parts["reading"].all("input") + parts["reading"].all("select")}
+    assert names == {f"reading-{name}" for name in ("source", "group", "earliest", "indexers")}
     ids = [e.attributes["id"] for e in page.all() if "id" in e.attributes]
     assert len(ids) == len(set(ids))
-    reading = {"source": "offset_range", "earliest": "1", "indexers": "3", "go": "review"}
-    assert pages.post(f"/load/{draft.pk}/reading/", reading)["Location"] == place
+    reading = {"reading-source": "offset_range", "reading-earliest": "1", "reading-indexers": "3", "go": "stay"}
+    assert pages.post(place, reading)["Location"] == place
     assert '"taskCount": 3' in parsed(pages.get(place)).one("textarea", name="document").raw_text
 
 
@@ -68,7 +69,9 @@ def test_the_newest_records_are_shown_with_key_headers_and_time(pages: Client, o
 
 def test_without_records_the_review_changes_nothing_that_comes_from_them(pages: Client, owner: Client) -> None:
     page = parsed(pages.get(f"/load/{begin(owner).pk}/review/"))
-    parts = {part.attributes["data-part"]: len(part.all("form")) for part in page.all("section", class_="review-part")}
+    parts = {
+        part.attributes["data-part"]: len(part.all("details")) for part in page.all("section", class_="review-part")
+    }
     assert parts == {"connection": 1, "topic": 1, "parse": 0, "time": 1, "transform": 1, "schema": 0, "reading": 1}
 
 

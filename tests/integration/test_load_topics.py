@@ -111,3 +111,19 @@ def test_what_is_wrong_with_the_servers_is_named_before_a_login(
         draft = begin(clients["owner"], properties)
         assert told in pages.get(f"/load/{draft.pk}/topic/").content.decode()
         draft.delete()
+
+
+def test_a_mistyped_topic_keeps_the_list_and_finds_the_one_that_was_meant(
+    pages: Client, clients: dict[str, Client], broker: Broker
+) -> None:
+    meant = broker.topic(f"meant-{uuid.uuid4().hex[:8]}", 1)
+    draft = begin(clients["owner"], {"bootstrap.servers": broker.kafka.bootstrap})
+    pages.post(f"/load/{draft.pk}/topic/", {"topic": meant[:-1] + "x-", "go": "again"})
+    page = parsed(pages.get(f"/load/{draft.pk}/topic/"))
+    assert meant[:-1] in page.one(id="preview-problem").text
+    assert meant in [row.attributes["data-topic"] for row in page.all("tr") if "data-topic" in row.attributes]
+    offered = page.one("form", data_similar="").all("button")
+    assert offered[0].text == f"Take {meant}"
+    pages.post(f"/load/{draft.pk}/topic/", {"guess": offered[0].attributes["value"]})
+    draft.refresh_from_db()
+    assert draft.document["spec"]["ioConfig"]["topic"] == meant

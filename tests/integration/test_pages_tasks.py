@@ -322,3 +322,22 @@ def test_an_action_needs_post_and_a_token(cast: Cast) -> None:
     assert "This form has expired" in parsed(refused).one("main").text
     cast.task.refresh_from_db()
     assert cast.task.goal == Goal.RUN
+
+
+def test_of_a_task_without_records_it_is_not_said_that_all_could_be_read(viewer: Client, cast: Cast) -> None:
+    more_tasks(cast, 2)  # the first is one of repair, the second a stream's
+    page = parsed(viewer.get("/tasks/task-001/"))
+    assert page.one(id="parse-errors").one("p").text == "No record was polled yet."
+    assert "could be read" not in page.text
+
+
+def test_a_task_lasted_as_long_on_its_page_as_in_the_list(viewer: Client, cast: Cast) -> None:
+    """From its start on: before, it has waited."""
+    times = {"created_at": STARTED, "started_at": STARTED + timedelta(minutes=5)}
+    Task.objects.filter(pk=cast.task.pk).update(
+        **times, ended_at=STARTED + timedelta(minutes=12), status=Status.SUCCESS
+    )
+    [row] = parsed(viewer.get("/tasks/")).one("tbody").all("tr")
+    assert [c.text for c in row.all("td") if c.attributes["data-col"] == "lasted"] == ["7 min"]
+    facts = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one("dl", class_="facts").all("div")
+    assert [f.one("dd").text for f in facts if f.one("dt").text == "Lasted"] == ["7 min"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from controlplane.common.errors import InvalidInput
 from controlplane.loading.documents import apart, kept_secrets, nested, put, whole
 from controlplane.loading.dry_run import compared
+from controlplane.loading.odd_times import odd_times
 from controlplane.loading.outlook import INDEXER_ROWS_PER_S, outlook
 from controlplane.loading.profile import MOST_NESTED, nested_fields, profiles
+from frontend.topic_list import similar
 from ingestion.specs import Granularity
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampling import Arrived, RolledUpRow, SampleAnswer, SampledRecord
@@ -171,3 +174,52 @@ def test_a_change_is_told_by_record() -> None:
     assert [c.kind for c in found.changed] == ["changes", "fails", "gained"]
     assert [(c.column, c.before, c.after) for c in found.changed[0].cells] == [("a", 1, 2)]
     assert (found.records, found.rows_before, found.rows_after) == (5, 3, 3)
+
+
+def test_few_rows_in_many_segments_are_warned_of() -> None:
+    """The middle half of 756 records a day apart falls into 378 segments of a day."""
+    apart = [stored(i * 86_400_000) for i in range(756)]
+    slow = Arrived(records=33, window_s=60)
+    told = outlook(slow, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.DAY)
+    assert (told.rows_per_minute, told.segments, told.has_small_segments) == (33, 378, True)
+    assert not outlook(slow, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.ALL).has_small_segments
+    fast = Arrived(records=33_000_000, window_s=60)
+    assert not outlook(fast, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.DAY).has_small_segments
+    assert not outlook(None, SampleAnswer(records=apart), 1, Granularity.DAY).has_small_segments
+
+
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+S = 1_769_860_800  # 2026-01-31T12:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("form", "time_ms", "instead"),
+    [
+        ("auto", S, "posix"),  # seconds, read as milliseconds
+        ("millis", S, "posix"),
+        ("posix", S * 1_000_000, "millis"),
+        ("millis", S * 1_000_000, "micro"),
+        ("auto", S * 1_000_000_000, "nano"),
+        ("millis", 0, ""),
+        ("yyyy", 0, ""),
+    ],
+)
+def test_times_of_a_wrong_unit_are_told_with_the_right_one(form: str, time_ms: int, instead: str) -> None:
+    odd = odd_times(SampleAnswer(records=[stored(time_ms), stored(S * 1000)]), form, NOW)
+    assert odd is not None
+    assert (odd.rows, odd.of, odd.example_ms, odd.instead) == (1, 2, time_ms, instead)
+    assert odd.instead_ms == (S * 1000 if instead else None)
+
+
+def test_times_of_long_ago_and_of_soon_are_plausible() -> None:
+    moments = [datetime(1971, 1, 2, tzinfo=UTC), datetime(2070, 1, 1, tzinfo=UTC)]
+    rows = [stored(int(moment.timestamp() * 1000)) for moment in moments]
+    assert odd_times(SampleAnswer(records=[*rows, SampledRecord(outcome="unparseable")]), "auto", NOW) is None
+
+
+def test_a_slip_of_the_pen_finds_the_topic() -> None:
+    names = ["orders", "Orders-eu", "payments", "flights"]
+    assert similar("ordres", names)[0] == "orders"
+    assert similar("ORDERS-UE", names)[0] == "Orders-eu"
+    assert similar("payment", names) == ["payments"]
+    assert (similar("", names), similar("zzz", names)) == ([], [])

@@ -66,10 +66,12 @@ def list_causes(user: User, wanted: CauseFilter) -> QuerySet[QuarantineCause]:
     return found.select_related("datasource__team").order_by("-last_at", "datasource_id", "cause")
 
 
-def new_causes(user: User, now: datetime | None = None) -> int:
-    """How many causes have put records into quarantine within the last day that still wait there."""
+def new_causes(user: User, now: datetime | None = None, team: str = "") -> int:
+    """How many causes have put records into quarantine within the last day that still wait there; of one team alone."""
     since = (now or timezone.now()) - NEW
     rows = CauseSum.objects.filter(visible(user, "datasource__team"), last_at__gte=since)
+    if team:
+        rows = rows.filter(datasource__team__name=team)
     return rows.order_by().values("datasource", "cause").annotate(left=Sum("kept")).filter(left__gt=0).count()
 
 

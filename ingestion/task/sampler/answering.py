@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -42,7 +42,7 @@ def answer_to(order: SampleOrder) -> SampleAnswer:
         records = records_of(order)
         return _ANSWERS[order.wanted](order, records)
     except Unusable as error:
-        return _failure(error.place, error)
+        return _failure(error.place, error, error.within)
     except NoSuchTopic as error:
         return _failure("topic", error)
     except SourceProblem as error:
@@ -53,8 +53,9 @@ def answer_to(order: SampleOrder) -> SampleAnswer:
         return _failure("decoder", error)
 
 
-def _failure(place: Place, error: IngestionError) -> SampleAnswer:
-    return SampleAnswer(failure=SampleFailure(place=place, message=str(error), permanent=error.permanent))
+def _failure(place: Place, error: IngestionError, within: Sequence[str | int] = ()) -> SampleAnswer:
+    told = SampleFailure(place=place, message=str(error), within=[*within], permanent=error.permanent)
+    return SampleAnswer(failure=told)
 
 
 def _to_keep(order: SampleOrder, records: Records) -> SampleAnswer:

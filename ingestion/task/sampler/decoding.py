@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +26,7 @@ from ingestion.specs.input_format import JSON_FEATURES, JsonInputFormat, Registr
 from ingestion.specs.protocol import Column
 from ingestion.specs.sampler_spec import NO_TIME
 from ingestion.specs.sampling import AbsentField, Outcome, Place, RolledUpRow, SampleOrder
+from ingestion.task.check_spec import expression_faults
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import json_rows, json_value
@@ -35,7 +36,6 @@ _ALL_FIELDS = DataSchema.model_validate(
     {"dataSource": "sample", "timestampSpec": NO_TIME, "dimensionsSpec": {"useSchemaDiscovery": True}}
 )
 _ANY_TEXT = JsonInputFormat(type="json", featureSpec=dict.fromkeys(JSON_FEATURES, True))  # of texts that were read
-T = TypeVar("T")
 
 
 class Unusable(IngestionError):
@@ -43,8 +43,8 @@ class Unusable(IngestionError):
 
     permanent = True
 
-    def __init__(self, place: Place, message: str) -> None:
-        self.place = place
+    def __init__(self, place: Place, message: str, within: Sequence[str | int] = ()) -> None:
+        self.place, self.within = place, [*within]
         super().__init__(message)
 
 
@@ -94,11 +94,14 @@ def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
     return ConfluentRegistry(spec, policy)
 
 
-def _usable(place: Place, make: Callable[[], T]) -> T:
+def _place_in(schema: DataSchema) -> list[str | int]:
+    """Of the expression that is at fault; empty if none is."""
+    engine = Engine(MEMORY_BYTES)
     try:
-        return make()
-    except UnusableSchema as error:
-        raise Unusable(place, str(error)) from None
+        fault = next(expression_faults(engine, schema.transformSpec), None)
+    finally:
+        engine.close()
+    return [] if fault is None else fault.place[1:]
 
 
 def _texts(order: SampleOrder, records: Records) -> pa.Array:
@@ -107,7 +110,10 @@ def _texts(order: SampleOrder, records: Records) -> pa.Array:
     engine = Engine(MEMORY_BYTES)
     try:
         tools = Tools.of(engine, order.data_schema, access)
-        reader = _usable("inputFormat", lambda: reader_of(order.io_config.inputFormat, tools))
+        try:
+            reader = reader_of(order.io_config.inputFormat, tools)
+        except UnusableSchema as error:
+            raise Unusable("inputFormat", str(error)) from None
         return reader.read(records.payloads, records.envelope)[0]
     finally:
         engine.close()
@@ -148,10 +154,11 @@ def _absent(order: SampleOrder, fields: dict[int, Any]) -> list[AbsentField]:
 
 def _decoded(order: SampleOrder, records: Records) -> Decoded:
     access = Access(open_registry, order.schema_folder, order.address_policy)
-    decoder = _usable(
-        "dataSchema",
-        lambda: JsonDecoder(order.data_schema, MEMORY_BYTES, input_format=order.io_config.inputFormat, access=access),
-    )
+    schema, input_format = order.data_schema, order.io_config.inputFormat
+    try:
+        decoder = JsonDecoder(schema, MEMORY_BYTES, input_format=input_format, access=access)
+    except UnusableSchema as error:
+        raise Unusable("dataSchema", str(error), _place_in(schema)) from None
     try:
         now = datetime.now(UTC)
         window = MessageWindow.of(order.io_config, now, now)

@@ -5,6 +5,12 @@ export function askedWindow() {
   return start < end ? { start, end } : null;
 }
 
+// Where the page says that it opens: where nearly all rows lie.
+export function openingWindow({ dataset }) {
+  const [start, end] = [dataset.opensFrom, dataset.opensTo].map((time) => Date.parse(time ?? ""));
+  return start < end ? { start, end } : null;
+}
+
 export function keepWindow(shown) {
   window.history.replaceState(window.history.state, "", withWindow(window.location.href, shown));
 }

@@ -1,6 +1,6 @@
 // Brings a [data-timeline] section to life: what is drawn follows the window, finer data is fetched when a zoom ends.
 import { TimelineChart } from "./chart.js";
-import { askedWindow, keepWindow, withLayers, withWindow } from "./address.js";
+import { askedWindow, keepWindow, openingWindow, withLayers, withWindow } from "./address.js";
 import { domain, fetchTimeline } from "./data.js";
 import * as format from "./format.js";
 import { Layers } from "./layers.js";
@@ -30,7 +30,7 @@ class Timeline {
     this.chart = new TimelineChart(this.surface.querySelector("[data-timeline-canvas]"));
     this.layers = new Layers(section, () => this.#relayer());
     this.#listen();
-    this.#asked = askedWindow();
+    this.#asked = askedWindow() ?? openingWindow(this.section);
     this.#loadWhole();
     section.addEventListener("live", () => this.#late());
   }
@@ -186,6 +186,14 @@ class Timeline {
     this.chart.zoomTo(from, from + width);
   }
 
+  // So long back from the newest rows, those apart that lie far ahead.
+  #last(length) {
+    if (!this.#whole?.domain) return;
+    const opening = openingWindow(this.section);
+    const end = Math.min(opening?.end ?? this.#whole.domain.end, Math.max(...this.#whole.bars.map((bar) => bar.end)));
+    this.#zoom(end - length, end);
+  }
+
   #scale(factor) {
     const { start, end } = this.chart.window;
     const bar = this.chart.bars[this.#chosen];
@@ -217,6 +225,9 @@ class Timeline {
       out: () => this.#scale(2),
       earlier: () => this.#pan(-0.5),
       later: () => this.#pan(0.5),
+      hour: () => this.#last(3_600_000),
+      day: () => this.#last(86_400_000),
+      week: () => this.#last(7 * 86_400_000),
       whole: () => this.#whole?.domain && this.#zoom(this.#whole.domain.start, this.#whole.domain.end),
     };
     actions[button?.dataset.timelineDo]?.();
