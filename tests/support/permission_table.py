@@ -616,6 +616,7 @@ PAGES = [
     Row("POST", f"{P_SV}handoff/", PAGE_OPERATE),
     Row("POST", f"{P_SV}reset/", PAGE_ADMINISTER, {"offsets": "0: 1"}),
     Row("GET", "tasks/", PAGE),
+    Row("GET", "tasks/-/capacity/", PAGE),
     Row("GET", "tasks/-/new/", PAGE),
     Row("POST", "tasks/-/new/", (302, 302, 403, 409, 302, 302), SPEC_FORM),
     Row("GET", P_TASK, PAGE_SEE),
