@@ -20,7 +20,6 @@ from controlplane.tasks.sources import OF_TOPIC, sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
-
 Position = Literal["earliest", "latest"]
 _NOTHING_STORED = "Nothing is stored for this supervisor yet; it has not read its topics."
 

@@ -47,7 +47,7 @@ def launch(task_id: str) -> bool:
         if waiting.kind not in PLAIN:
             if waiting.reads:
                 begin_by_hand(waiting)
-            spark_conf.prepare()  # it may take half a minute, which is none of the application's time to start
+            spark_conf.prepare()  # it may take two minutes, which is none of the application's time to start
         task = _claimed(task_id)
         if task is None:
             return False

@@ -128,7 +128,7 @@ def test_the_port_of_a_controller(broker: Broker) -> None:
     verdict = tried(servers)
     assert verdict.cause == "protocol" and "does not answer as a broker" in verdict.message
     assert "controller's port" in verdict.advice
-    with pytest.raises(KafkaProblem, match="the port of a controller.*bootstrap.servers"):
+    with pytest.raises(KafkaProblem, match=r"the port of a controller.*bootstrap\.servers"):
         topic_names(read(servers))
 
 
