@@ -118,7 +118,7 @@ class ScaleForm(forms.Form):
 
 
 class ResetForm(forms.Form):
-    """Where a supervisor's stored offsets are to go: all to one end of the log, or some partitions to offsets of theirs.
+    """Where a supervisor's stored offsets are to go: all to one end of the log, or some partitions to given offsets.
 
     With neither all of them are forgotten.
     """

@@ -78,8 +78,9 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def capacity(request: PageRequest) -> HttpResponse:
     """Who has the places of the pool, and who waits for some."""
-    context = {"places": places_for(request.user), "rest": rest_address("api:capacity")}
-    return render(request, "tasks/capacity.html", {**context, "pool": context["places"].pool})
+    places = places_for(request.user)
+    context = {"places": places, "pool": places.pool, "rest": rest_address("api:capacity")}
+    return render(request, "tasks/capacity.html", context)
 
 
 @page

@@ -241,7 +241,7 @@ class LiveSerializer(serializers.Serializer[Any]):
     failure = serializers.CharField(help_text="Why they could not be tried; empty when they were.")
 
 
-class TryBody(serializers.Serializer[Any]):
+class TryBody(BodySerializer):
     cause = serializers.CharField(help_text="The fingerprint of the cause whose records wait.")
     spec = serializers.JSONField(help_text="The changed spec; of files the whole batch task.")
     task = serializers.CharField(required=False, default="", help_text="Of records of files: a task that read them.")
