@@ -17,10 +17,11 @@ from controlplane.teams.models import User
 from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.causes import cause_of
 from ingestion.specs.sampling import STORED, KeptRecord, SampleAnswer
+from ingestion.specs.stored import io_config_of
 
 NEWEST = 100
 READ_MS = 4_000
-_READS = ("type", "topic", "consumerProperties", "connection", "groupId", "isolationLevel")
+_READS = {"type", "topic", "consumerProperties", "connection", "groupId", "isolationLevel"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def try_live(user: User, supervisor: Supervisor, document: dict[str, Any]) -> Li
     """
     try:
         current = _current(supervisor)
-        kept = _newest(user, current)
+        kept = _newest(user, supervisor, current)
         before, after = (_sampled(user, spec, kept) for spec in (current, document))
     except HeadgateError as error:
         return Live(failure=" ".join([error.detail, *(f.message for f in error.errors)]))
@@ -63,17 +64,17 @@ def _current(supervisor: Supervisor) -> dict[str, Any]:
     version = supervisor.current
     secrets = unseal(version.secrets)
     document = spec_secrets.with_registry_secrets(version.spec, secrets, lambda values: values)
-    spec = document["spec"]
-    properties = {**spec["ioConfig"].get("consumerProperties", {}), **spec_secrets.of_kafka(secrets)}
-    io_config = {**spec["ioConfig"], **({"consumerProperties": properties} if properties else {})}
-    return {**document, "spec": {**spec, "ioConfig": io_config}}
+    io_config = io_config_of(document).model_dump(mode="json", by_alias=True, exclude_none=True)
+    properties = {**io_config.get("consumerProperties", {}), **spec_secrets.of_kafka(secrets)}
+    whole = io_config | ({"consumerProperties": properties} if properties else {})
+    return {**document, "spec": {**document["spec"], "ioConfig": whole}}
 
 
-def _newest(user: User, current: dict[str, Any]) -> list[KeptRecord]:
-    schema, io_config = current["spec"]["dataSchema"], current["spec"]["ioConfig"]
-    reads = {name: io_config[name] for name in _READS if name in io_config} | {"useEarliestOffset": False}
-    asked = {**current, "spec": {"dataSchema": {"dataSource": schema["dataSource"]}, "ioConfig": reads}}
-    return take_sample(user=user, document=_of(asked), wanted="records")[1].kept
+def _newest(user: User, supervisor: Supervisor, current: dict[str, Any]) -> list[KeptRecord]:
+    io_config = io_config_of(current).model_dump(mode="json", include=_READS, exclude_none=True)
+    schema = {"dataSource": supervisor.datasource.name}
+    parts = {"dataSchema": schema, "ioConfig": {**io_config, "useEarliestOffset": False}}
+    return take_sample(user=user, document=_of({**current, "spec": parts}), wanted="records")[1].kept
 
 
 def _sampled(user: User, document: dict[str, Any], kept: list[KeptRecord]) -> SampleAnswer:
