@@ -118,14 +118,34 @@ class ScaleForm(forms.Form):
 
 
 class ResetForm(forms.Form):
-    """Where a supervisor's stored offsets are to go: some partitions', or with none given all of them forgotten."""
+    """Where a supervisor's stored offsets are to go: all to one end of the log, or some partitions to given offsets.
 
+    With neither all of them are forgotten.
+    """
+
+    position = forms.ChoiceField(
+        label="Position",
+        required=False,
+        choices=[
+            ("", "The offsets below"),
+            ("earliest", "Earliest: the beginning of every partition's log"),
+            ("latest", "Latest: the end of every partition's log"),
+        ],
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
     offsets = forms.CharField(
         label="Partitions and their next offsets, a pair on each line, as 0: 1200. None: all offsets are forgotten.",
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 4, "placeholder": "0: 1200"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        """A position or offsets, not both."""
+        cleaned = super().clean() or {}
+        if cleaned.get("position") and cleaned.get("offsets"):
+            self.add_error("offsets", "Leave this empty, or choose “The offsets below” as position.")
+        return cleaned
 
     def clean_offsets(self) -> dict[int, int]:
         """Partition → offset; says which line can't be read."""

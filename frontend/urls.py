@@ -218,6 +218,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("supervisors/<str:supervisor_id>/", include(SUPERVISOR)),
     path("tasks/", tasks.index, name="tasks"),
     path("tasks/-/new/", specs.new_task, name="new-task"),
+    path("tasks/-/capacity/", tasks.capacity, name="capacity"),
     path("tasks/<str:task_id>/", include(TASK)),
     path("quarantine/", causes.index, name="quarantine"),
     path("load/", load.index, name="load"),

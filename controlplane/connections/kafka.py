@@ -36,6 +36,7 @@ from django.utils import timezone
 from controlplane.connections.resolving import PropertyProblem, client_properties
 from ingestion.specs.addresses import AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.kafka_words import in_words
 from ingestion.specs.msk_login import with_token
 from ingestion.specs.providers import Value
 
@@ -310,5 +311,5 @@ def _problem(error: KafkaException, admin: AdminClient, causes: list[str], topic
 
 def _reason(error: KafkaException, admin: AdminClient, causes: list[str]) -> str:
     admin.poll(0)  # the causes come in while it is asked
-    text = str(error.args[0].str())
+    text = in_words(error.args[0])
     return f"{text}: {causes[0]}" if causes and causes[0] not in text else text

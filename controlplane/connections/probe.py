@@ -265,7 +265,7 @@ def _metadata(admin: AdminClient, said: _Said, config: Mapping[str, str], clock:
             return admin.list_topics(timeout=min(1.0, until.left))
         except KafkaException as error:
             admin.poll(0)
-            failed = _client_failure(said.errors, config)
+            failed = _client_failure([*said.errors, error.args[0]], config)
             if failed is not None:
                 raise failed from None
             for learned in _learned(said.lines):
@@ -308,6 +308,10 @@ def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | No
         return Failed("login", f"The broker refuses the login of {user!r}: name or password is wrong.", advice)
     if "_SSL" in by_name:
         return Failed("tls", f"{by_name['_SSL'][:300]}.", "Look at the certificates of both sides.")
+    if "_UNSUPPORTED_FEATURE" in by_name:
+        message = f"What listens there does not answer as a broker ({by_name['_UNSUPPORTED_FEATURE']})."
+        advice = "It may be a controller's port, or a broker that is too old. Use the address of a broker's listener."
+        return Failed("protocol", message, advice)
     return None
 
 

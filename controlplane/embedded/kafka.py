@@ -6,6 +6,7 @@ import base64
 import signal
 import uuid
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -88,12 +89,16 @@ class Kafka(Service):
     ) -> None:
         super().__init__(home, name)
         self.port = port or self.home.ports.assign(name)
-        self.controller_port = self.home.ports.assign(f"{name}_controller")
         self.share_groups = share_groups
         self.extra_properties = dict(extra_properties or {})
         self._heap_mb = heap_mb
         self._folder = self.home.path / name
         self._properties_file = self._folder / "server.properties"
+
+    @cached_property
+    def controller_port(self) -> int:
+        """Chosen when it is needed: who only asks for the address of a broker that runs has no use for one."""
+        return self.home.ports.assign(f"{self.name}_controller")
 
     @property
     def bootstrap(self) -> str:
@@ -149,9 +154,14 @@ class Kafka(Service):
             return False
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         try:
-            return bool(client.list_topics(timeout=2).brokers)
+            found = client.list_topics(timeout=2)
         except KafkaException:
             return False
+        return bool(found.brokers) and found.cluster_id == self._cluster_id()  # another's broker may have the port
+
+    def _cluster_id(self) -> str:
+        lines = (Path(self.properties()["log.dirs"]) / "meta.properties").read_text().splitlines()
+        return next((line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), "")
 
 
 def new_cluster_id() -> str:

@@ -58,6 +58,7 @@ class Launcher:
     def _run_locked(self) -> int:
         error = ""
         try:
+            self._home.ports.withdraw()
             self._start_all()
             self._watch_until_cancelled()
         except Cancelled:
@@ -66,6 +67,7 @@ class Launcher:
             error = str(failure) or repr(failure)
             say(error)
         self._publish(phase="stopping", error=error)
+        self._home.ports.withdraw()
         self._stop_all()
         self._publish(phase="failed" if error else "stopped", launcher=None)
         return 1 if error else 0
@@ -78,6 +80,7 @@ class Launcher:
             action()
             if self._cancel.is_set():
                 raise Cancelled("stopped while starting")
+        self._home.ports.tell()
         self._publish(phase="running", step="", steps_done=len(steps))
         say("all services run")
 

@@ -38,6 +38,28 @@ def answers(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
+# Ports that this process holds, each for one home, by sockets for UDP of the same numbers, which nobody here uses.
+# The kernel gives each number to one process, whoever starts it, and takes it back when that ends.
+_held: dict[int, tuple[Path, socket.socket]] = {}
+
+
+def hold(port: int, book: Path) -> bool:
+    """Keep a port for the services of a book's home as long as this process lives; False when another home has it.
+
+    A port that is free now is bound seconds later: until then another stack must not choose it, too.
+    """
+    if port in _held:
+        return _held[port][0] == book
+    kept = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        kept.bind((LOOPBACK, port))
+    except OSError:
+        kept.close()
+        return False
+    _held[port] = (book, kept)
+    return True
+
+
 def choose(preferred: int | None, taken: Iterable[int] = ()) -> int:
     """The preferred port, else a neighbour above it, else any free one. Ports in `taken` are passed over."""
     near = [] if preferred is None else range(preferred, preferred + NEIGHBOURS)
@@ -49,16 +71,33 @@ def choose(preferred: int | None, taken: Iterable[int] = ()) -> int:
 
 
 class PortBook:
-    """Remembers in a file which port each service of one home had, so that it gets the same again."""
+    """Remembers in a file which port each service of one home had, so that it gets the same again.
+
+    What was given out is held: no other home is given it as long as this process lives. The file at ``path`` is for
+    others to read: it is there while the services answer at these ports.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._told = path.resolve()
+        self._path = self._told.with_suffix(".chosen.json")
+
+    def tell(self) -> None:
+        """The services answer: others may read where."""
+        write_json(self._told, self.all())
+
+    def withdraw(self) -> None:
+        """They do not, or no longer."""
+        if self._path.exists():
+            self._told.unlink(missing_ok=True)
+        elif self._told.exists():  # of an earlier version, which had this file alone
+            self._told.rename(self._path)
 
     def assign(self, name: str, preferred: int | None = None) -> int:
         """The port the service had before if that is free, else another one, which is then remembered."""
         book = self.all()
-        others = {port for service, port in book.items() if service != name}
-        port = choose(book.get(name, preferred), others)
+        taken = {port for service, port in book.items() if service != name}
+        while not hold(port := choose(book.get(name, preferred), taken), self._path):
+            taken.add(port)
         if book.get(name) != port:
             write_json(self._path, {**book, name: port})
         return port

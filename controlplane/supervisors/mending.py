@@ -23,6 +23,7 @@ from controlplane.datasources.sampling import take_sample
 from controlplane.segments.models import QuarantinedRecord, Source
 from controlplane.segments.replaying import unpacked
 from controlplane.segments.selectors.quarantine import Choice, Matching, QuarantineFilter, chosen, ingestable, matching
+from controlplane.supervisors.live_records import Live, try_live
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.replays import (
     NONE_WAITS,
@@ -76,6 +77,7 @@ class Tried:
     answer: SampleAnswer
     records: list[QuarantinedRecord]  # those of the answer, in its order
     of_files: bool = False
+    live: Live | None = None  # what it makes of the topic's newest records; None where no supervisor reads them
 
     def _count(self, *outcomes: str) -> int:
         return sum(record.outcome in outcomes for record in self.answer.records)
@@ -169,7 +171,7 @@ def _newest(user: User, waiting: Any) -> list[QuarantinedRecord]:
 
 
 def try_spec(*, user: User, datasource: Datasource, found: Mendable, document: Any) -> Tried:
-    """What the spec makes of the newest records of the cause; nothing is stored.
+    """What the spec makes of the newest records of the cause, and of the topic's newest; nothing is stored.
 
     Needs the role operator. Raises ``NotAllowed``, ``NotFound``, ``InvalidInput`` with every fault, ``Unavailable``.
     """
@@ -182,7 +184,8 @@ def try_spec(*, user: User, datasource: Datasource, found: Mendable, document: A
     asked = {**document, "samplerConfig": {"numRows": TRIED}} if isinstance(document, dict) else document
     spec, answer = take_sample(user=user, document=asked, kept=[_as_kept(record) for record in records])
     _check_datasource(spec.datasource, datasource)
-    return Tried(spec, answer, records)
+    live = None if found.supervisor is None else try_live(user, found.supervisor, document)
+    return Tried(spec, answer, records, live=live)
 
 
 def read_by_spec(*, user: User, record: QuarantinedRecord) -> SampledRecord:

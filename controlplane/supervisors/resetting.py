@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from django.db import transaction
 
-from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
+from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
 from controlplane.connections import kafka
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
@@ -18,6 +19,9 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.sources import OF_TOPIC, sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
+
+Position = Literal["earliest", "latest"]
+_NOTHING_STORED = "Nothing is stored for this supervisor yet; it has not read its topics."
 
 
 def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -31,8 +35,44 @@ def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
     with transaction.atomic():
         moved = [_move(user, child, None) for child in topics_of(_locked(supervisor)) if _has_read(child)]
     if not moved:
-        raise Conflict("Nothing is stored for this supervisor yet; it has not read its topics.")
+        raise Conflict(_NOTHING_STORED)
     return supervisor
+
+
+def reset_to(*, user: User, supervisor: Supervisor, position: Position) -> Supervisor:
+    """Set the stored offsets of every partition to the log's beginning, or to its end, as Kafka says them now.
+
+    With a pattern of topics, of every topic. Raises as ``reset``, and ``Unavailable`` when Kafka does not answer.
+    """
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    mine = [supervisor]
+    if supervisor.io_config.topicPattern is not None:
+        with transaction.atomic():
+            mine = [child for child in topics_of(_locked(supervisor)) if _has_read(child)]
+    if not mine:
+        raise Conflict(_NOTHING_STORED)
+    offsets = [_offsets_at(each, position) for each in mine]  # before the transaction: Kafka may be slow
+    with transaction.atomic():
+        for each, wanted in zip(mine, offsets, strict=True):
+            _move(user, each, wanted)
+    return supervisor
+
+
+def _offsets_at(supervisor: Supervisor, position: Position) -> dict[int, int]:
+    _movable(supervisor)
+    try:
+        log = _log(supervisor)
+    except kafka.KafkaProblem as problem:
+        raise Unavailable(f"Kafka does not say where the log is {position}: {problem}. Nothing was changed.") from None
+    if log is None:
+        raise Conflict(f"There is no topic {supervisor.io_config.topic!r}: it has no {position} offsets.")
+    return dict(log.starts if position == "earliest" else log.read_by(supervisor.io_config.isolation).ends)
+
+
+def _log(supervisor: Supervisor) -> kafka.TopicOffsets | None:
+    io_config = supervisor.io_config
+    properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
+    return kafka.topic_offsets(properties, io_config.topic)
 
 
 def reset_offsets(
@@ -70,8 +110,7 @@ def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list
         return []
     io_config = supervisor.io_config
     try:
-        properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
-        log = kafka.topic_offsets(properties, io_config.topic)
+        log = _log(supervisor)
     except (kafka.KafkaProblem, SecretsLost, HeadgateError):
         log = None
     if log is not None:
@@ -94,12 +133,7 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
         locked = _locked(supervisor)
-        traits = locked.io_config.traits
-        if not traits.keeps_offsets:
-            raise InvalidInput(f"A {traits.label}'s position is the broker's: to read again, use another groupId.")
-        source = _source(locked)
-        if source is None:
-            raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
+        source = _movable(locked)
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.move_by_hand(source, list(tasks), offsets, str(user))
         locked.wake()
@@ -108,6 +142,17 @@ def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None)
         to = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
         record_action(user, locked, "reset", topic=source.topic, offsets=to)
     return supervisor
+
+
+def _movable(supervisor: Supervisor) -> Source:
+    """What its stored offsets are of. Raises ``InvalidInput``, ``Conflict`` where there are none to move."""
+    traits = supervisor.io_config.traits
+    if not traits.keeps_offsets:
+        raise InvalidInput(f"A {traits.label}'s position is the broker's: to read again, use another groupId.")
+    source = _source(supervisor)
+    if source is None:
+        raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
+    return source
 
 
 def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:

@@ -112,6 +112,9 @@ def supervisor_totals(supervisor: Supervisor) -> Totals:
     return totals_of(IndexerFence.objects.filter(task_id__in=mine)).once
 
 
+_NO_ROOM = ("waiting_for_capacity", "waiting_for_slot")
+
+
 def why_nothing(supervisor: Supervisor) -> list[Reason]:
     """Why nothing new arrives: its own state, else that of its current task."""
     if supervisor.terminated_at is not None:
@@ -133,7 +136,8 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
         tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
     ]
     said = {reason.code for reason in own}
-    of_task = of_tasks[0] if all(of_tasks) else []  # one replica that publishes is enough
+    # One replica that publishes is enough; one that has no room says more than another that only starts.
+    of_task = next((r for r in of_tasks if r and r[0].code in _NO_ROOM), of_tasks[0]) if all(of_tasks) else []
     return [*own, *(reason for reason in of_task if reason.code not in said)]
 
 

@@ -140,7 +140,7 @@ def crowded_out(task: Task, now: datetime) -> bool:
     if task.ended or task.without_slot_since is None or now - task.without_slot_since < settings.HANDOVER_PATIENCE:
         return False
     cluster = spark_master.cluster()
-    return cluster is None or cluster.would_get_on(task.pk, [t.pk for t in _predecessors(task, list(_running()))])
+    return cluster is None or cluster.would_get_on(task.pk, [t.pk for t in _predecessors(task, list(running()))])
 
 
 def lacks_room(task: Task, now: datetime) -> str:
@@ -167,7 +167,7 @@ def shown(team: str = "") -> Pool:
     cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
     if cluster is None:
         return pool()
-    launched = list(_running())
+    launched = list(running())
     waiting = _all_asking([t for t in launched if t.without_slot_since is not None], launched)
     return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, of_spark=True)
 
@@ -181,10 +181,10 @@ def _of_team(team: str) -> Pool:
 
 def pool() -> Pool:
     """The pool as it is now."""
-    launched = list(_running())
+    launched = list(running())
     return Pool(
         size=settings.WORKER_CAPACITY or None,
-        used=sum(_places(t) for t in launched) + _places_of_residents(),
+        used=sum(places_of(t) for t in launched) + _places_of_residents(),
         waiting=_all_asking(list(_waiting()), launched),
         teams=_teams(launched),
     )
@@ -198,13 +198,13 @@ def _teams(launched: Sequence[Task]) -> dict[str, TeamPlaces]:
 
 def places_by_team() -> dict[str, int]:
     """How many places the tasks of each team have."""
-    return _by_team(list(_running()))
+    return _by_team(list(running()))
 
 
 def _by_team(launched: Sequence[Task]) -> dict[str, int]:
     places: dict[str, int] = {}
     for task in launched:
-        places[_team(task)] = places.get(_team(task), 0) + _places(task)
+        places[_team(task)] = places.get(_team(task), 0) + places_of(task)
     return places
 
 
@@ -236,12 +236,13 @@ def has_room_for(places: int) -> bool:
 def places_of_supervisors() -> dict[str, int]:
     """How many places the tasks of each supervisor have; under the empty name those that were submitted by hand."""
     places: dict[str, int] = {}
-    for task in _running().filter(without_slot_since=None):
-        places[task.supervisor_id] = places.get(task.supervisor_id, 0) + _places(task)
+    for task in running().filter(without_slot_since=None):
+        places[task.supervisor_id] = places.get(task.supervisor_id, 0) + places_of(task)
     return places
 
 
-def _running() -> QuerySet[Task]:
+def running() -> QuerySet[Task]:
+    """Tasks that were launched and have places; ``places_of`` says how many."""
     alive = Count("indexers", filter=~Q(indexers__state="stopped"))
     launched = Task.objects.active().in_pool().exclude(launched_at=None)
     return launched.annotate(alive=alive, of_team=F("datasource__team__name")).only(*_PLACED)
@@ -252,7 +253,7 @@ def _waiting() -> QuerySet[Task]:
     return waiting.annotate(of_team=F("datasource__team__name")).only(*_PLACED).order_by("created_at", "id")
 
 
-def _places(task: Task) -> int:
+def places_of(task: Task) -> int:
     """Indexers that are to end hold theirs until they have."""
     alive: int = task.alive  # type: ignore[attr-defined]  # annotated
     return max(task.indexers_wanted, alive)
@@ -271,7 +272,7 @@ def _asking(task: Task, before: list[Task], ended_at: datetime | None) -> Asking
         indexers=task.indexers_wanted,
         asked_at=task.created_at,
         follows=bool(before) or (ended_at is not None and ended_at >= task.created_at),
-        held=sum(_places(t) for t in before),
+        held=sum(places_of(t) for t in before),
         team=_team(task),
     )
 
@@ -390,7 +391,7 @@ def _waits_for_slot(task: Task) -> str:
     cluster = spark_master.cluster()
     used = f"; {cluster.used} of the cluster's {cluster.cores} cores are in use" if cluster else ""
     text = f"Spark has no free core, or not enough memory, for it{used}. "
-    if not _predecessors(task, list(_running())):
+    if not _predecessors(task, list(running())):
         return text + "It reads as soon as there is room."
     bound = settings.HANDOVER_PATIENCE.total_seconds()
     return text + f"The task before it reads on with its own spec, and makes room after {bound:.0f} s."

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 import psutil
@@ -46,7 +47,7 @@ def launch(task_id: str) -> bool:
         if waiting.kind not in PLAIN:
             if waiting.reads:
                 begin_by_hand(waiting)
-            spark_conf.prepare()  # it may take half a minute, which is none of the application's time to start
+            spark_conf.prepare()  # it may take two minutes, which is none of the application's time to start
         task = _claimed(task_id)
         if task is None:
             return False
@@ -112,6 +113,8 @@ def _run(name: str, command: list[str], environment: dict[str, str]) -> None:
             start_new_session=True,
         )
     applications.name_process(folder, process.pid)
+    # Its parent is this process, which must wait for it: else it stays a zombie until the next launch here.
+    Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
 
 
 def _spark_command(task: Task) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -143,7 +144,7 @@ def receivers(request: PageRequest) -> HttpResponse:
     found = selectors.list_receivers(request.user, team).order_by(*table.ordering)
     rows = numbered_page(found, request.GET.get("page"))
     administered = {r.team_id for r in rows if may(request.user, Action.ADMINISTER, r.team)}
-    context = {"page": rows, "table": table, "administered": administered}
+    context = {"page": rows, "table": table, "administered": administered, "public_url": settings.PUBLIC_URL}
     return _tab(request, "receivers", "alerts/receivers.html", context, rest_address("api:alert-receivers", team=team))
 
 
@@ -155,7 +156,7 @@ def new_receiver(request: PageRequest) -> HttpResponse:
     kind = request.GET.get("kind", "") if request.GET.get("kind", "") in kinds else "email"
     initial = {"team": reach_of(request).asked_team(request)}
     form = ReceiverForm(request.POST or None, user=request.user, kind=kind, initial=initial)
-    of_kind = {"kinds": Receiver.Kinds.choices, "kind": kind}
+    of_kind = {"kinds": Receiver.Kinds.choices, "kind": kind, "public_url": settings.PUBLIC_URL}
     context = {"form": form, **of_kind, "title": "New receiver", "rest": rest_address("api:alert-receivers")}
 
     def save() -> str:
@@ -174,7 +175,7 @@ def receiver(request: PageRequest, number: int) -> HttpResponse:
     form = ReceiverForm(request.POST or None, user=request.user, kind=stored.kind, stored=stored)
     actions = [_deletion("receiver", stored.name, "alert-receiver-delete", number, "What waits for it is not sent.")]
     context = {"form": form, "kind": stored.kind, "stored": stored, "title": stored.name, "actions": actions}
-    context["rest"] = reverse("api:alert-receiver", args=[number])
+    context |= {"rest": reverse("api:alert-receiver", args=[number]), "public_url": settings.PUBLIC_URL}
 
     def save() -> str:
         changed = receiving.change_receiver(user=request.user, receiver=stored, **form.given)

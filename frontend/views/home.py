@@ -159,7 +159,7 @@ def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
 
 def _about(problem: Problem) -> str:
     if problem.subject == "pool":
-        return f"{reverse('frontend:tasks')}?status=PENDING"
+        return reverse("frontend:capacity")
     return reverse(f"frontend:{problem.subject}", args=[problem.name])
 
 

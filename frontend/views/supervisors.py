@@ -199,10 +199,12 @@ def reset(request: PageRequest, supervisor_id: str) -> HttpResponse:
     form = ResetForm(request.POST)
     if not form.is_valid():
         return _asked_again(request, supervisor, "reset", form)
-    offsets = form.cleaned_data["offsets"]
+    offsets, position = form.cleaned_data["offsets"], form.cleaned_data["position"]
 
     def move() -> None:
-        if offsets:
+        if position:
+            resetting.reset_to(user=request.user, supervisor=supervisor, position=position)
+        elif offsets:
             resetting.reset_offsets(user=request.user, supervisor=supervisor, offsets=offsets)
         else:
             resetting.reset(user=request.user, supervisor=supervisor)

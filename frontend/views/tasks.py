@@ -19,6 +19,7 @@ from controlplane.tasks.capacity import shown
 from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
+from controlplane.tasks.places import places_for
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
@@ -72,6 +73,14 @@ def index(request: PageRequest) -> HttpResponse:
         "rest": rest_address("api:tasks", **chosen, team=team),
     }
     return render(request, "tasks/list.html", context)
+
+
+@page
+def capacity(request: PageRequest) -> HttpResponse:
+    """Who has the places of the pool, and who waits for some."""
+    places = places_for(request.user)
+    context = {"places": places, "pool": places.pool, "rest": rest_address("api:capacity")}
+    return render(request, "tasks/capacity.html", context)
 
 
 @page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,15 @@ from headgate.sharegroup.topics import LOOK_EVERY_S, TopicIds
 
 SWEEP_S = 1.0
 SHUTDOWN_S = 20.0
+
+log = logging.getLogger("headgate")
+
+
+_KEPT_POSITION = (
+    "No record comes of share group %r, although its topics hold some. The group has a position of its own: "
+    "groupAutoOffsetReset and a new checkpoint do not move it. To read these records again, use another shareGroupId, "
+    "or set the position back with kafka-share-groups.sh. If another reader of the group is at work, it has them."
+)
 
 
 class Session:
@@ -49,6 +59,9 @@ class Session:
         )
         self._team = Team(self._store, self.ledger, self._ids, orders, options.readers, options.processes)
         self._team.may_poll = self._may_poll
+        self._left = sum(f.rows for f in state.files if f.number >= state.done)  # by an earlier start
+        # The location is new, and so is the checkpoint: its query may expect all from the topics' beginning.
+        self._expects_all = options.reset == "earliest" and not state.settled and not state.files
         self._taken = self.ledger.done  # what micro-batches have taken
         self._swept = self.ledger.done
         self._waits_since: float | None = None  # records, for a micro-batch that is worth its while
@@ -109,11 +122,11 @@ class Session:
         self._ends = self._ids.ends()
 
     def metrics(self) -> dict[str, Any]:
-        """Counts since the query started, and what waits now."""
+        """Counts since the query started, with what an earlier start had polled for it, and what waits now."""
         counts = self._team.totals.counts
         return {
             "firstRecordAt": self._team.totals.first_record_ms,
-            "polled": counts.polled,
+            "polled": counts.polled + self._left,
             "acknowledged": counts.acknowledged,
             "redelivered": counts.redelivered,
             "duplicatesDropped": counts.duplicates_dropped,
@@ -172,9 +185,24 @@ class Session:
         now = time.monotonic()
         if self._has_all():
             return now - totals.last_poll > SETTLE_S
-        if not totals.last_poll:  # to join a group takes a while
-            return bool(totals.ready) and now - totals.ready > 2 * self._options.idle_s
+        if not totals.last_poll:
+            self._tell_of_position()
+            return self._nothing_comes()
         return now - totals.last_poll > self._options.idle_s
+
+    def _nothing_comes(self) -> bool:
+        """Since the readers were ready; to join a group takes a while."""
+        totals = self._team.totals
+        waits_s = time.monotonic() - totals.ready if totals.ready and not totals.last_poll else 0.0
+        return waits_s > 2 * self._options.idle_s
+
+    def _tell_of_position(self) -> None:
+        """Once, where all was expected and nothing comes, although there is something: the group has read it before."""
+        if not self._expects_all or not self._nothing_comes():
+            return
+        self._expects_all = False
+        if self._ends or self._ids.ends():
+            log.warning(_KEPT_POSITION, self._options.group)
 
     def _has_all(self) -> bool:
         return all(self._has(*key, end - 1) for key, end in (self._ends or {}).items())
@@ -191,6 +219,7 @@ class Session:
         while not self._over.wait(LOOK_EVERY_S):
             try:
                 self._ids.look()
+                self._tell_of_position()
             except DataLoss as error:
                 self._team.failure = self._team.failure or error
                 return

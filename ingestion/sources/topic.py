@@ -21,6 +21,7 @@ from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.io_config import Isolation
 from ingestion.specs.kafka_properties import admitted, keen
+from ingestion.specs.kafka_words import in_words
 
 TIMEOUT_S = 10.0
 # So soon a group deals out new partitions, and a client that saw a broker go finds where its partitions are now.
@@ -174,7 +175,7 @@ class TopicWatch:
     def _reason(self, error: KafkaException) -> str:
         if self._kept is not None:
             self._kept.poll(0)  # the causes come in while it is asked
-        text = f"Kafka does not answer: {error.args[0].str()}"
+        text = f"Kafka does not answer: {in_words(error.args[0])}"
         return f"{text} ({self._errors[-1]})" if self._errors else text
 
 

@@ -122,6 +122,7 @@ def stops(site: Site) -> Iterator[Stop]:
     yield Stop(f"/tasks/{ENDED}/")
     yield from _of_drafts(site)
     yield Stop("/tasks/", role="outsider")
+    yield Stop("/tasks/-/capacity/")
     yield Stop("/supervisors/", role="outsider")
     yield from _of_teams()
     yield Stop("/-/styleguide/", role="superuser")

@@ -152,6 +152,7 @@ WITH_BODY = {
     ("POST", "api/v1/tokens/"),
     ("PUT", "api/v1/teams/<str:name>/members/<str:username>/"),
     ("POST", "api/v1/datasources/<str:name>/quarantine/replay/"),
+    ("POST", "api/v1/datasources/<str:name>/quarantine/try/"),
     ("POST", "api/v1/datasources/<str:name>/quarantine/purge/"),
     ("POST", "api/v1/supervisors/"),
     ("POST", "api/v1/druid/import/"),

@@ -22,6 +22,7 @@ from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
 from tests.integration.test_supervisor_services import side_by_side, submit
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import parsed
+from tests.support.stored_offsets import kafka_spec
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,13 @@ def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, c
         "free": 2,
         "waiting_tasks": 2,
         "waiting_indexers": 4,
-    }
+        "holders": [{"indexers": 4, "who": "", "task": first.pk, "supervisor": "", "team": "alpha"}],
+        "waiting": [
+            {"indexers": task.indexers_wanted, "task": task.pk, "supervisor": "", "team": "alpha", "why": "",
+             "since": task.created_at.isoformat().replace("+00:00", "Z")}
+            for task in (second, third)
+        ],
+    }  # fmt: skip
     assert client.get("/druid/indexer/v1/totalWorkerCapacity").json() == {
         "currentClusterCapacity": 6,
         "maximumCapacityWithAutoScale": 6,
@@ -65,6 +72,43 @@ def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, c
     }
     lifecycle.end_task(first)
     assert {t.pk for t in capacity.launchable(timezone.now() - timedelta(seconds=30))} == {second.pk, third.pk}
+
+
+def test_another_team_s_tasks_are_counted_and_not_named(cast: Cast, clients: dict[str, Client]) -> None:
+    first, second = ask(cast, "first", 4), ask(cast, "second", 3)
+    launcher.launch(first.pk)
+    found = clients["outsider"].get("/api/v1/capacity/").json()
+    nobody = {"task": None, "supervisor": None, "team": None}
+    assert found["holders"] == [{"indexers": 4, "who": "Tasks of other teams", **nobody}]
+    [waiting] = found["waiting"]
+    assert (waiting["indexers"], waiting["task"]) == (3, None)
+    theirs = browsing_as(cast, "outsider").get("/tasks/-/capacity/").content.decode()
+    assert theirs.count("Tasks of other teams") == 2
+    assert first.pk not in theirs and second.pk not in theirs
+    page = parsed(browsing_as(cast, "viewer").get("/tasks/-/capacity/"))
+    named = [[link.attributes["href"] for link in page.one("table", **{f"data-{part}": ""}).all("a")]
+             for part in ("holders", "waiting")]  # fmt: skip
+    assert named == [[f"/tasks/{first.pk}/"], [f"/tasks/{second.pk}/"]]
+    figures = {f.attributes["data-figure"]: f.one("div", class_="figure-value").text for f in page.all(class_="figure")}
+    assert figures == {"used": "4", "total": "6", "free": "2", "asked": "3"}
+    home = parsed(browsing_as(cast, "viewer").get("/"))
+    assert home.one(**{"data-figure": "indexers"}).one("a").attributes["href"] == "/tasks/-/capacity/"
+
+
+def test_a_replica_that_has_no_room_is_named_before_one_that_starts(
+    cast: Cast, settings: LazySettings, clients: dict[str, Client]
+) -> None:
+    """Else the page said that the application runs, beside the standing "waits for room"."""
+    settings.WORKER_CAPACITY = 0
+    supervisor = submit(cast, kafka_spec("twice", replicas=2))
+    run(supervisor.pk)
+    newest, older = Task.objects.filter(supervisor_id=supervisor.pk).order_by("-created_at", "-id")
+    assert launcher.launch(newest.pk) and launcher.launch(older.pk)
+    heartbeat(newest, beat("starting"))
+    heartbeat(older, beat("waiting_for_slot"))
+    found = clients["viewer"].get("/api/v1/supervisors/twice/").json()
+    assert found["standing"]["label"] == "waits for room"
+    assert [reason["code"] for reason in found["why_nothing"]] == ["waiting_for_slot"]
 
 
 def test_without_a_limit_all_start(cast: Cast, settings: LazySettings, clients: dict[str, Client]) -> None:

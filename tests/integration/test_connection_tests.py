@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.connections.kafka import KafkaProblem, topic_names
 from controlplane.connections.probe import Wanted, try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.verdict import Verdict
 from ingestion.specs.addresses import AddressPolicy
+from tests.support.broker import Broker
 from tests.support.certificates import Identity, authority
 from tests.support.secured_kafka import DEAF, PASSWORD, PLAIN, SCRAM, Secured, full_port, login, mutual, read, secured
 
@@ -118,6 +120,16 @@ def test_an_advertised_address_that_says_nothing(secured: Secured) -> None:
 def test_something_that_says_nothing(silent: int) -> None:
     verdict = tried({"bootstrap.servers": f"127.0.0.1:{silent}"})
     assert verdict.cause == "protocol" and "says nothing" in verdict.message
+
+
+def test_the_port_of_a_controller(broker: Broker) -> None:
+    """Kafka's client says of it that a feature is not supported, which is no help."""
+    servers = {"bootstrap.servers": f"127.0.0.1:{broker.kafka.controller_port}"}
+    verdict = tried(servers)
+    assert verdict.cause == "protocol" and "does not answer as a broker" in verdict.message
+    assert "controller's port" in verdict.advice
+    with pytest.raises(KafkaProblem, match=r"the port of a controller.*bootstrap\.servers"):
+        topic_names(read(servers))
 
 
 def test_plain_text_on_a_port_with_tls(secured: Secured) -> None:

@@ -21,7 +21,7 @@ from controlplane.tasks.models import Task, task_types
 from controlplane.teams.models import Membership, Role
 from ingestion.specs import parse_task_spec
 from tests.support.django_cast import Cast, browsing_as, spec_for
-from tests.support.permission_table import TABLE, arguments, draft_of
+from tests.support.permission_table import CAUSE_OF_CAST, TABLE, arguments, draft_of
 from tests.support.routes import Route
 
 REST, DRUID = "/api/v1/tasks/", "druid/indexer/v1/"
@@ -99,6 +99,7 @@ WAYS: dict[str, tuple[Any, str, int]] = {
         "",
         403,
     ),
+    "api/v1/datasources/<str:name>/quarantine/try/": ({"cause": CAUSE_OF_CAST, "spec": SUPERVISED}, "", 403),
     "datasources/<str:name>/quarantine/fix/": (OF_A_CAUSE, "?cause=CAUSE", 403),
     "datasources/<str:name>/quarantine/fix/submit/": (OF_A_CAUSE, "?cause=CAUSE", 403),
     f"{DRUID.replace('indexer', 'coordinator')}config/compaction": (

@@ -48,6 +48,14 @@ def test_home_says_what_fires(cast: Cast, there: Alerting) -> None:
     assert "1 alert fires" in page
 
 
+def test_a_receiver_s_page_names_the_setting_that_makes_links_whole(cast: Cast, there: Alerting, settings: Any) -> None:
+    pages = ("/alerts/receivers/", "/alerts/receivers/-/new/?kind=webhook", f"/alerts/receivers/{there.receiver.pk}/")
+    owner = browsing_as(cast, "owner")
+    for address, noted in [("", True), ("https://headgate.example.org", False)]:
+        settings.PUBLIC_URL = address
+        assert [("HEADGATE_PUBLIC_URL" in owner.get(page).content.decode()) for page in pages] == [noted] * 3
+
+
 def test_history_shows_what_became_of_messages(cast: Cast, there: Alerting) -> None:
     Delivery.objects.create(
         event=Event.objects.get(),

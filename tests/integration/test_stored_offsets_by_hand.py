@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, ProgressKey, Publish, SourceEvent
+from controlplane.segments.models import IndexerFence, ProgressKey, Publish, Source, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.supervisors.seen import seen_of
@@ -151,6 +151,32 @@ def test_the_log_is_asked_where_more_may_have_come(reading: Supervisor, owner: C
         "topic metrics-topic has no partition 7; it has 2, from 0 on",
     ]
     assert stored(reading)[0] == 25
+
+
+def test_all_partitions_go_to_the_log_s_beginning_or_end(
+    cast: Cast, reading: Supervisor, owner: Client, broker: Broker
+) -> None:
+    """Over REST and on the page; while Kafka is away nothing is changed."""
+    reset = "/api/v1/supervisors/metrics/reset/"
+    away = post(owner, reset, {"position": "latest"})
+    assert (away.status_code, stored(reading)) == (503, {0: 10, 1: 0})
+    topic = broker.topic("metrics", 2)
+    broker.produce(topic, numbered(0, 30), partition=0)
+    io_config = reading.current.spec["spec"]["ioConfig"]
+    io_config |= {"topic": topic, "consumerProperties": {"bootstrap.servers": broker.bootstrap}}
+    SpecVersion.objects.filter(pk=reading.current.pk).update(spec=reading.current.spec)
+    Source.objects.filter(pk=source_of(reading).pk).update(topic=topic)
+    assert post(owner, reset, {"position": "latest"}).status_code == 200
+    assert stored(reading) == {0: 30, 1: 0}
+    assert post(owner, reset, {"position": "earliest"}).status_code == 200
+    assert stored(reading) == {0: 0, 1: 0}
+    page = browsing_as(cast, "owner")
+    assert page.post(f"{PAGE}reset/", {"position": "latest", "offsets": ""}).status_code == 302
+    assert stored(reading) == {0: 30, 1: 0}
+    for body in ({"position": "middle"}, {"position": "latest", "partitions": {"0": 1}}):
+        assert post(owner, reset, body).status_code == 400
+    assert page.post(f"{PAGE}reset/", {"position": "latest", "offsets": "0: 1"}).status_code == 400
+    assert stored(reading) == {0: 30, 1: 0}
 
 
 def test_a_share_group_has_no_offsets_to_reset(owner: Client, cast: Cast) -> None:

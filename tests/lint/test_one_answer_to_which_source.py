@@ -22,6 +22,7 @@ OF_DOCUMENTS = {
     "controlplane/compaction/rewrites.py",  # of the task that it submits
     "controlplane/supervisors/importing.py",
     "controlplane/supervisors/leftovers.py",
+    "controlplane/supervisors/live_records.py",  # of the samples that it asks for
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
     "controlplane/tasks/batch_places.py",
     "controlplane/api/druid/described.py",

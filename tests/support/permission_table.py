@@ -116,6 +116,7 @@ def arguments(cast: Cast, pattern: str) -> dict[str, object]:
 
 V1, DS, SV, TASK = "api/v1/", "api/v1/datasources/", "api/v1/supervisors/", "api/v1/tasks/"
 ONE_DS, ONE_SV, ONE_TASK = f"{DS}<str:name>/", f"{SV}<str:supervisor_id>/", f"{TASK}<str:task_id>/"
+CAUSE_OF_CAST = cause_of("unparseable", "Malformed JSON at byte 12").fingerprint
 DRAFTS = f"{V1}load/drafts/"
 DRAFT = f"{DRAFTS}<uuid:draft_id>/"
 ONE_DAY = {"interval": "2013-01-01/2013-01-02"}
@@ -262,6 +263,7 @@ REST = [
     Row("GET", f"{ONE_DS}quarantine/<int:number>/", SEE),
     Row("GET", f"{ONE_DS}quarantine/export/", SEE),
     Row("POST", f"{ONE_DS}quarantine/replay/", instead(OPERATE, success=202), {"mode": "ingest", "filter": {}}),
+    Row("POST", f"{ONE_DS}quarantine/try/", (400, 400, 403, 404, 401, 400), {"cause": CAUSE_OF_CAST, "spec": {}}),
     Row("POST", f"{ONE_DS}quarantine/purge/", ADMINISTER, {"filter": {}}),
     Row("GET", f"{V1}quarantine/causes/", LOGGED_IN),
     Row("GET", f"{ONE_DS}events/", SEE),
@@ -483,7 +485,7 @@ SPEC_FORM = {"document": json.dumps(KNOWN_DATASOURCE), "team": "alpha"}
 IMPORTED = {"document": json.dumps([{"id": "flights", "spec": KNOWN_DATASOURCE}]), "team": "alpha"}
 NO_PROVIDER: Statuses = (404, 404, 404, 404, 404, 404)
 REDIRECT: Statuses = (302, 302, 302, 302, 302, 302)
-OF_THE_CAUSE = f"?cause={cause_of('unparseable', 'Malformed JSON at byte 12').fingerprint}"  # the cast's
+OF_THE_CAUSE = f"?cause={CAUSE_OF_CAST}"
 P_RULE, P_RECEIVER = "alerts/rules/<int:number>/", "alerts/receivers/<int:number>/"
 NEW_PAGE: Statuses = (200, 403, 403, 200, 302, 200)
 ADMIN_PAGE: Statuses = (200, 403, 403, 404, 302, 200)
@@ -614,6 +616,7 @@ PAGES = [
     Row("POST", f"{P_SV}handoff/", PAGE_OPERATE),
     Row("POST", f"{P_SV}reset/", PAGE_ADMINISTER, {"offsets": "0: 1"}),
     Row("GET", "tasks/", PAGE),
+    Row("GET", "tasks/-/capacity/", PAGE),
     Row("GET", "tasks/-/new/", PAGE),
     Row("POST", "tasks/-/new/", (302, 302, 403, 409, 302, 302), SPEC_FORM),
     Row("GET", P_TASK, PAGE_SEE),

@@ -110,6 +110,24 @@ def test_the_preferred_port_is_taken_when_free_and_not_reserved() -> None:
     assert choose(free, taken={free}) != free
 
 
+def test_ports_of_two_homes_differ_before_anybody_listens(tmp_path: Path) -> None:
+    first = PortBook(tmp_path / "one.json").assign("kafka")
+    assert PortBook(tmp_path / "two.json").assign("kafka", preferred=first) != first
+
+
+def test_ports_are_told_while_the_services_answer(tmp_path: Path) -> None:
+    """Who reads the file too early finds none, rather than a port that is another stack's by now."""
+    file = tmp_path / "ports.json"
+    write_json(file, {"kafka": (before := choose(None))})  # of an earlier version
+    book = PortBook(file)
+    book.withdraw()
+    assert book.assign("kafka") == before and not file.exists()
+    book.tell()
+    assert read_json(file) == {"kafka": before}
+    book.withdraw()
+    assert PortBook(file).assign("kafka") == before and not file.exists()
+
+
 def test_the_port_book_keeps_a_port_until_it_is_busy(tmp_path: Path) -> None:
     book = PortBook(tmp_path / "ports.json")
     first = book.assign("web")

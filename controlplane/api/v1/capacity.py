@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
-from controlplane.tasks.capacity import shown
+from controlplane.tasks.places import places_for
 
 
 class CapacitySerializer(serializers.Serializer[Any]):
@@ -26,8 +26,34 @@ class CapacitySerializer(serializers.Serializer[Any]):
         return len(pool.waiting)
 
 
+class PlacedSerializer(serializers.Serializer[Any]):
+    indexers = serializers.IntegerField()
+    task = serializers.CharField(source="task.pk", default=None, allow_null=True)
+    supervisor = serializers.CharField(source="task.supervisor_id", default=None, allow_null=True)
+    team = serializers.CharField(source="task.datasource.team.name", default=None, allow_null=True)
+
+
+class HoldingSerializer(PlacedSerializer):
+    who = serializers.CharField(help_text="Who has them if no task of your teams does; empty for a task.")
+
+
+class WaitingSerializer(PlacedSerializer):
+    since = serializers.DateTimeField()
+    why = serializers.CharField(help_text="The limit of its team, if that keeps it waiting.")
+
+
+class PlacesSerializer(CapacitySerializer):
+    holders = HoldingSerializer(many=True, help_text="Tasks of your teams by name, all others as one.")
+    waiting = WaitingSerializer(many=True, help_text="Tasks of your teams by name, all others as one.")
+
+
 class CapacityView(HeadgateView):
-    @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=CapacitySerializer)
+    @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=PlacesSerializer)
     def get(self, request: Request) -> Response:
-        """How many indexers the whole installation may run, runs, and is asked for."""
-        return Response(CapacitySerializer(shown()).data)
+        """How many indexers the whole installation may run, runs, and is asked for; who has them and who waits."""
+        found = places_for(self.actor)
+        lists = {
+            "holders": HoldingSerializer(found.holders, many=True).data,
+            "waiting": WaitingSerializer(found.waiting, many=True).data,
+        }
+        return Response({**CapacitySerializer(found.pool).data, **lists})

@@ -97,6 +97,25 @@ class ReplayView(HeadgateView):
         return Response(shown, status=status.HTTP_202_ACCEPTED)
 
 
+class TryView(HeadgateView):
+    @extend_schema(
+        operation_id="try_spec_on_quarantined",
+        tags=["quarantine"],
+        request=shapes.TryBody,
+        responses=shapes.TriedSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Try a changed spec on the kept records of a cause, and on the topic's newest. Needs the role operator.
+
+        Nothing is stored or submitted.
+        """
+        body = body_of(request, shapes.TryBody)
+        user, datasource = self.actor, find_datasource(self.actor, name)
+        found = mending.mendable(user, datasource, body["cause"], body["task"])
+        tried = mending.try_spec(user=user, datasource=datasource, found=found, document=body["spec"])
+        return Response(shapes.TriedSerializer(tried).data)
+
+
 class PurgeView(HeadgateView):
     @extend_schema(
         operation_id="purge_quarantine",

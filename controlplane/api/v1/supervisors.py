@@ -206,11 +206,16 @@ class ResetView(HeadgateView):
         responses=shapes.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Set the stored offsets of some partitions, or forget all. Records may be skipped or stored twice.
+        """Set the stored offsets of some partitions, move all to a position, or forget all.
+
+        Records may be skipped or stored twice.
 
         Of the type kafka only. Needs the role admin.
         """
-        offsets = body_of(request, shapes.ResetBody).get("partitions")
+        body = body_of(request, shapes.ResetBody)
+        if "position" in body:
+            return _answer(self.actor, supervisor_id, resetting.reset_to, position=body["position"])
+        offsets = body.get("partitions")
         if offsets is None:
             return _answer(self.actor, supervisor_id, resetting.reset)
         supervisor: Any = selectors.get_supervisor(self.actor, supervisor_id)

@@ -153,6 +153,7 @@ urlpatterns = [
     path("datasources/<str:name>/quarantine/<int:number>/", quarantine.QuarantinedView.as_view(), name="quarantined"),
     path("datasources/<str:name>/quarantine/export/", quarantine.ExportView.as_view(), name="quarantine-export"),
     path("datasources/<str:name>/quarantine/replay/", quarantine.ReplayView.as_view(), name="quarantine-replay"),
+    path("datasources/<str:name>/quarantine/try/", quarantine.TryView.as_view(), name="quarantine-try"),
     path("datasources/<str:name>/quarantine/purge/", quarantine.PurgeView.as_view(), name="quarantine-purge"),
     path("datasources/<str:name>/events/", datasources.EventsView.as_view(), name="events"),
     path(

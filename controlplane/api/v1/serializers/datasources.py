@@ -232,6 +232,29 @@ class ReplaySerializer(serializers.Serializer[Any]):
     )
 
 
+class LiveSerializer(serializers.Serializer[Any]):
+    tried = serializers.IntegerField(help_text="The topic's newest records that both specs were tried on.")
+    passing = serializers.IntegerField(help_text="That would become rows with the changed spec.")
+    passing_now = serializers.IntegerField(help_text="That become rows with the spec in force.")
+    failing = serializers.IntegerField(help_text="That the changed spec can't read.")
+    worse = serializers.BooleanField(help_text="The changed spec makes rows of fewer than the spec in force does.")
+    failure = serializers.CharField(help_text="Why they could not be tried; empty when they were.")
+
+
+class TryBody(BodySerializer):
+    cause = serializers.CharField(help_text="The fingerprint of the cause whose records wait.")
+    spec = serializers.JSONField(help_text="The changed spec; of files the whole batch task.")
+    task = serializers.CharField(required=False, default="", help_text="Of records of files: a task that read them.")
+
+
+class TriedSerializer(serializers.Serializer[Any]):
+    tried = serializers.IntegerField(help_text="The newest records of the cause that the spec was tried on.")
+    passing = serializers.IntegerField(help_text="That would become rows.")
+    thrown_away = serializers.IntegerField()
+    failing = serializers.IntegerField(help_text="That still can't be read.")
+    live = LiveSerializer(allow_null=True, help_text="The topic's newest records; null without a supervisor.")
+
+
 class PurgedSerializer(serializers.Serializer[Any]):
     records = serializers.IntegerField()
 

@@ -195,6 +195,17 @@ class ResetBody(BodySerializer):
         help_text="Partition → the offset to go on at. Left out: all stored offsets are forgotten.",
     )
 
+    position = serializers.ChoiceField(
+        ["earliest", "latest"],
+        required=False,
+        help_text="Instead of partitions: the log's beginning or end, in every partition, as Kafka says it now.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs) > 1:
+            raise serializers.ValidationError("give partitions or position, not both")
+        return attrs
+
     def validate_partitions(self, value: dict[str, int]) -> dict[str, int]:
         wrong = [name for name in value if not name.isdecimal()]
         if wrong or not value:
