@@ -173,7 +173,7 @@ def shown(team: str = "") -> Pool:
 
 
 def _of_team(team: str) -> Pool:
-    whole, launched = shown(), list(_running())
+    whole, launched = shown(), list(running())
     size, _ = limits_of_teams().get(team, (None, False))
     waiting = [asking for asking in whole.waiting if asking.team == team]
     return Pool(size=size, used=_by_team(launched).get(team, 0), waiting=waiting, of_spark=whole.of_spark)
