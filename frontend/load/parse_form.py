@@ -131,7 +131,7 @@ def flatten_field(nodes: list[str]) -> dict[str, Any]:
 
 
 def _flatten_key(field: Any) -> str:
-    """The same for the same field: PostgreSQL keeps an object's names in an order of its own."""
+    """A field as text, equal for equal fields: PostgreSQL keeps an object's names in an order of its own."""
     return json.dumps(field, ensure_ascii=False, sort_keys=True)
 
 

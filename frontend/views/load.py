@@ -307,7 +307,7 @@ def _parts(request: PageRequest, draft: Draft, found: dict[str, Any]) -> list[Pa
 def _beside(
     request: PageRequest, draft: Draft, step: Step, found: dict[str, Any], prefix: str | None = None
 ) -> StepForm:
-    """As the draft has it; what was typed into the review, and not taken, stays there."""
+    """A step's form as the draft has it, or with what was typed into the review and not taken."""
     sent = plain(request.POST)
     typed = (prefix is not None or step is STEPS[-1]) and is_beside(step, sent)
     return _form(request, draft, step, sent if typed else None, found.get("nested"), prefix=prefix)
