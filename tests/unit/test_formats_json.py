@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode import Envelope, JsonDecoder
+from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.specs import DataSchema
+from ingestion.specs.input_format import JsonInputFormat
 from ingestion.specs.json_path import parse_json_path
 from tests.support.formats import decoded, ends, format_of, row, rows, schema_of
 
@@ -232,3 +234,30 @@ def test_kafka_s_own_fields_are_discovered_though_the_value_s_are_not() -> None:
     found = decoded(spec, [NAMED_BESIDE], envelope, schema=naming({"useSchemaDiscovery": True}))
     (only,) = rows(found)
     assert only == {"c": 5, "sum": 2, "kafka.timestamp": 7, "kafka.topic": "orders", "kafka.header.h": "1"}
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.text(max_size=3),
+            st.recursive(st.floats() | st.sampled_from(["city,", "university,", "NaN,", "x: -Infinity }"]), st.lists),
+            max_size=3,
+        ),
+        max_size=5,
+    ),
+    st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :"), (",\n", ":\t")]),
+    st.sampled_from([None, 1]),
+)
+def test_nan_and_infinity_are_found_wherever_they_stand(
+    records: list[dict[str, Any]], separators: tuple[str, str], indent: int | None
+) -> None:
+    """Judged by what Python's reader takes for one."""
+    payloads = [json.dumps(one, separators=separators, indent=indent).encode() for one in records]
+    expected: list[int] = []
+    for index, payload in enumerate(payloads):
+        seen: list[str] = []
+        json.loads(payload, parse_constant=seen.append)
+        expected += [index] * bool(seen)
+    texts, errors = JsonReader(JsonInputFormat(type="json")).read([None, *payloads], None)
+    assert sorted(errors) == [0, *(index + 1 for index in expected)]
+    assert [i for i, text in enumerate(texts) if not text.is_valid] == sorted(errors)

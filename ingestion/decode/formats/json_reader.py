@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,12 +21,20 @@ from ingestion.specs.input_format import JsonInputFormat
 
 _END = ord("]")
 _AS_BRACKET = 0xDF  # makes a bracket of a brace
+_COMMA = ord(",")
 _BLANK = ord(" ")
 _COMMA_BEFORE_END = r",\s*[\]}]"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _WITH_COMMA = "not JSON: a comma before the end of an object or an array"
 _NO_NUMBER = r"(?i)[:,\[\s][-+]?(nan|inf|infinity)\s*[,\]}]"
+_LOWER = 0x20
+_NO_NUMBERS = (b"nan", b"inf", b"infinity")
+_LENGTHS, _FIRSTS = np.zeros(256, np.int64), np.zeros(256, np.uint8)  # of the word that ends so, by its last byte
+for _word in _NO_NUMBERS:
+    _lasts = list(_word[-1:] + _word[-1:].upper())
+    _LENGTHS[_lasts], _FIRSTS[_lasts] = len(_word), _word[0]
 _NOT_FINITE = "not JSON: NaN or Infinity. featureSpec.ALLOW_NON_NUMERIC_NUMBERS lets them pass"
+Places = npt.NDArray[np.int64]
 
 
 class JsonReader:
@@ -37,11 +46,12 @@ class JsonReader:
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = texts_of(payloads)
+        with_number, with_comma = _suspects(texts)
         bad = {}
         if not self._takes_no_numbers:
-            bad = _with(texts, _NO_NUMBER, _NOT_FINITE)
-        if not self._takes_commas and _may_have_comma(texts):
-            bad |= _with(texts, _COMMA_BEFORE_END, _WITH_COMMA)
+            bad = _with(texts, with_number, _NO_NUMBER, _NOT_FINITE)
+        if not self._takes_commas:
+            bad |= _with(texts, with_comma, _COMMA_BEFORE_END, _WITH_COMMA)
         if not bad:
             return texts, errors
         marks = np.zeros(len(texts), np.bool_)
@@ -49,19 +59,38 @@ class JsonReader:
         return pc.if_else(pa.array(marks), None, texts), errors | bad
 
 
-def _with(texts: pa.Array, pattern: str, error: str) -> dict[int, str]:
-    """The error by index of texts in which the pattern finds something outside of strings."""
-    suspects = pc.match_substring_regex(texts, pattern).fill_null(False)
-    places = np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist()
+def _with(texts: pa.Array, suspects: Places, pattern: str, error: str) -> dict[int, str]:
+    """The error by index of those of the texts in which the pattern finds something outside of strings."""
+    if not len(suspects):
+        return {}
+    held = texts if len(suspects) == len(texts) else texts.take(pa.array(suspects))
+    found = pc.match_substring_regex(held, pattern).fill_null(False)
+    places = suspects[found.to_numpy(zero_copy_only=False)].tolist()
     return {place: error for place in places if re.search(pattern, _STRING.sub('""', texts[place].as_py()))}
 
 
-def _may_have_comma(texts: pa.Array) -> bool:
-    """Whether a comma, or a blank with perhaps a comma before it, stands before a bracket or a brace."""
-    _, ends, held = texts.buffers()
+def _suspects(texts: pa.Array) -> tuple[Places, Places]:
+    """The texts in which NaN or Infinity may stand, and those in which a comma may stand before an end.
+
+    The bytes before a comma or an end tell it: such a word by its first and last letter, a comma, or a blank.
+    """
+    _, offsets, held = texts.buffers()
     if held is None:
-        return False
-    bounds = np.frombuffer(ends, np.int32)[[texts.offset, texts.offset + len(texts)]]
-    data = np.frombuffer(held, np.uint8)[bounds[0] : bounds[1]]
-    before = data[np.maximum(np.flatnonzero((data & _AS_BRACKET) == _END) - 1, 0)]
-    return bool(((before == ord(",")) | (before <= _BLANK)).any())
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(held, np.uint8)[bounds[0] : bounds[-1]]
+    is_end = (data & _AS_BRACKET) == _END
+    places = np.flatnonzero(is_end | (data == _COMMA))
+    before = data[np.maximum(places - 1, 0)]
+    is_blank = before <= _BLANK
+    starts = bounds[:-1] - bounds[0]
+    lengths = _LENGTHS[before]
+    is_word = lengths > 0
+    is_word[is_word] = data[np.maximum((places - lengths)[is_word], 0)] | _LOWER == _FIRSTS[before[is_word]]
+    numbers = places[is_blank | is_word]
+    commas = places[is_end[places] & (is_blank | (before == _COMMA))]
+    return _holders(starts, numbers), _holders(starts, commas)
+
+
+def _holders(starts: npt.NDArray[np.int32], places: Places) -> Places:
+    return np.unique(np.searchsorted(starts, places, "right") - 1)
