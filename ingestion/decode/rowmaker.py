@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +20,7 @@ from ingestion.specs.metrics import Metric, StringMetric, plain
 from ingestion.specs.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
-_WHOLE_DIGITS = r"^-?[0-9]{16,}$"
-_MAY_BE_ROUNDED = r"^-?[0-9]{16,}$|^-?[0-9][0-9.]*E0$"
+_MANY_DIGITS = r"^-?[0-9]{16,}$"
 _LEAST_TO_ROUND = 16  # characters
 
 
@@ -157,8 +155,6 @@ def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, what: 
     if kind not in _NUMBERS:
         return
     _note_lost(made, values.texts, column, f"{what} is not {_NUMBERS[kind]}")
-    if kind == "double":
-        _note_rounded(made, pc.if_else(_matching(values.texts, _WHOLE_DIGITS), None, values.texts), column, what)
 
 
 def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> None:
@@ -167,13 +163,13 @@ def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> Non
 
 
 def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, what: str) -> None:
-    """Numbers that are another one in a column of doubles: great whole ones, and decimals with all their digits."""
+    """Whole numbers that are another one in a column of doubles."""
     if (pc.max(pc.binary_length(texts)).as_py() or 0) < _LEAST_TO_ROUND:
         return
-    wide = np.flatnonzero(_matching(texts, _MAY_BE_ROUNDED).to_numpy(zero_copy_only=False))
+    wide = np.flatnonzero(_matching(texts, _MANY_DIGITS).to_numpy(zero_copy_only=False))
     for row in wide.tolist():
-        value, text = column[row].as_py(), texts[row].as_py()
-        if value is not None and Decimal(repr(value) if "." in text else value) != Decimal(text):
+        value = column[row].as_py()
+        if value is not None and int(texts[row].as_py()) != value:
             made.faults.setdefault(row, f"{what} is rounded: it has more digits than a double holds")
 
 

@@ -16,6 +16,7 @@ import pytest
 from ingestion.decode import JsonDecoder, UnusableSchema
 from ingestion.decode.formats.avro import AvroSchema
 from ingestion.decode.formats.base import BadRecord
+from ingestion.specs import DataSchema
 from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
 
 SUB = {"type": "record", "name": "Sub", "fields": [{"name": "subInt", "type": "int"}]}
@@ -151,13 +152,26 @@ def test_numbers_are_texts_with_the_digits_that_were_written(kind: Any, value: A
         assert row(inline(schema, flattenSpec=found), written(schema, datum), schema=columns) == expected
 
 
-def test_a_decimal_that_a_double_rounds_is_counted() -> None:
+@pytest.mark.parametrize("kind", ["double", "auto"])
+def test_a_decimal_that_a_double_rounds_is_no_error(kind: str) -> None:
+    """With errors, ``maxParseExceptions`` 0 would stop a task at its first decimal of 18 places."""
     schema = one_field(DECIMAL)
-    columns = schema_of(dimensions=[{"name": "v", "type": "double"}])
+    columns = schema_of(dimensions=[{"name": "v", "type": kind}])
     payloads = [written(schema, {"v": v}) for v in (CENTS, Decimal("0.10"))]
     found = decoded(inline(schema), payloads, schema=columns)
     assert found.rows.column("v").to_pylist() == [1234567890123456.8, 0.1]
-    assert found.processed_with_error == {0: "field 'v' is rounded: it has more digits than a double holds"}
+    assert found.processed_with_error == {}
+
+
+def test_the_sum_of_decimals_that_doubles_round_has_no_error() -> None:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 18}
+    schema = one_field(kind)
+    sums = schema_of(dimensions=["k"]).model_dump()
+    sums["metricsSpec"] = [{"type": "doubleSum", "name": "s", "fieldName": "v"}]
+    price = Decimal("1234567.123456789012345678")
+    found = decoded(inline(schema), [written(schema, {"v": price})], schema=DataSchema.model_validate(sums))
+    assert found.rows.column("s").to_pylist() == [float(price)]
+    assert found.processed_with_error == {}
 
 
 def test_decimals_have_the_digits_that_were_written_not_those_of_the_schema() -> None:
