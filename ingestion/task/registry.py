@@ -25,6 +25,7 @@ from ingestion.task.web_lines import port_of, speaking
 TIMEOUT_S = 3.0
 MOST_BYTES = 8 * 1024 * 1024
 _DENIED = (401, 403)
+_AWAY = (429, 502, 503, 504)  # too busy, or what stands before the registry does not reach it
 _NOT_FOUND = range(40401, 40500)  # subject, version, schema, and those that were deleted
 _OF_ANY = "/schemas/types"  # what every registry answers, whatever it holds
 _MOST_REFERENCES = 100
@@ -68,9 +69,9 @@ class ConfluentRegistry:
                 return self._answer(address, path)
             except RegistryUnreachable as error:
                 problems.append(error)
-        refused = (p for p in problems if isinstance(p, SchemaRefused))
-        # One that is only away may have taken the login.
-        raise next(refused, next((p for p in problems if not p.permanent), problems[0]))
+        # One that is only away may have taken the login, or given the schema.
+        away = (p for p in problems if not p.permanent and not isinstance(p, SchemaRefused))
+        raise next(away, next((p for p in problems if not p.permanent), problems[0]))
 
     def _answer(self, address: str, path: str) -> dict[str, Any]:
         try:
@@ -87,7 +88,7 @@ class ConfluentRegistry:
         if status == 404 and code in _NOT_FOUND:
             raise UnknownSchema(address)
         message = f"{address} answers with status {status}"
-        if status in _DENIED or not self._gives_else(address):
+        if status in _DENIED or status in _AWAY or not self._gives_else(address):
             raise RegistryUnreachable(message, permanent=status in _DENIED)
         if code == 404:  # Apicurio's code, and that of whatever is no registry
             raise UnknownSchema(address)

@@ -138,6 +138,45 @@ def test_a_schema_that_alone_is_refused_is_its_records_fault_after_a_while(
     decoder.close()
 
 
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_registry_that_is_busy_for_one_schema_is_waited_for(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.0)
+    registry.statuses[9] = status
+    decoder = decoder_by(avro_by(registry))
+    for _ in range(3):
+        with pytest.raises(RegistryUnreachable, match=f"answers with status {status}"):
+            decoder.decode([framed(9, b"")])
+    decoder.close()
+
+
+@pytest.mark.parametrize("away_first", [True, False])
+def test_a_schema_is_not_refused_while_another_address_is_away(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, away_first: bool
+) -> None:
+    monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.0)
+    registry.statuses[9] = 500
+    urls = ["http://127.0.0.1:1", registry.url][:: 1 if away_first else -1]
+    decoder = decoder_by({"type": "avro_stream", "avroBytesDecoder": {"type": "schema_registry", "urls": urls}})
+    for _ in range(3):
+        with pytest.raises(RegistryUnreachable, match="does not answer"):
+            decoder.decode([framed(9, b"")])
+    decoder.close()
+
+
+def test_an_old_refusal_is_forgotten(registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two refusals with a long time between them are not one that lasted for all of it."""
+    monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 1e-9)
+    monkeypatch.setattr(formats_registry, "REFUSAL_KEPT_S", 0.0)
+    registry.statuses[9] = 500
+    decoder = decoder_by(avro_by(registry))
+    for _ in range(3):
+        with pytest.raises(RegistryUnreachable, match="answers with status 500"):
+            decoder.decode([framed(9, b"")])
+    decoder.close()
+
+
 def test_a_registry_that_is_away_is_waited_for_however_long(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

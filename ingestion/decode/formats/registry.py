@@ -18,6 +18,7 @@ from ingestion.specs.input_format import RegistryDecoder
 HEAD_BYTES = 5
 _UNKNOWN_FOR_S = 60.0
 REFUSED_FOR_S = 60.0  # for so long a schema may be refused, by a registry that answers else, before its records are bad
+REFUSAL_KEPT_S = 300.0  # a refusal that comes later than this after the last one counts as the first
 _MOST_UNKNOWN = 10_000
 Parsed = TypeVar("Parsed")
 
@@ -83,7 +84,7 @@ class RegistrySchemas(Generic[Parsed]):
         self._parse = parse
         self._parsed: dict[int, Parsed] = {}
         self._bad: dict[int, tuple[str, float]] = {}
-        self._refused_since: dict[int, float] = {}
+        self._refused: dict[int, tuple[float, float]] = {}  # when first and last, by schema
 
     def of(self, schema_id: int) -> Parsed:
         """The parsed schema. Raises ``BadRecord``, ``RegistryUnreachable``."""
@@ -98,7 +99,7 @@ class RegistrySchemas(Generic[Parsed]):
                 self._bad.clear()
             self._bad[schema_id] = (str(error), time.monotonic())
             raise
-        self._refused_since.pop(schema_id, None)
+        self._refused.pop(schema_id, None)
         if len(self._parsed) >= self._capacity:
             self._parsed.pop(next(iter(self._parsed)))
         self._parsed[schema_id] = parsed
@@ -115,14 +116,13 @@ class RegistrySchemas(Generic[Parsed]):
         except UnknownSchema as error:
             raise BadRecord(f"the schema registry {error} has no schema {schema_id}") from None
         except SchemaRefused as error:
-            since = self._refused_since.setdefault(schema_id, time.monotonic())
-            if time.monotonic() - since < REFUSED_FOR_S:
+            if self._refused_for_s(schema_id) < REFUSED_FOR_S:
                 raise
             raise BadRecord(
                 f"the schema registry has refused schema {schema_id} alone for {REFUSED_FOR_S:g} s: {error}"
             ) from None
         except RegistryUnreachable:
-            self._refused_since.clear()
+            self._refused.clear()
             raise
         if schema.kind != self._kind:
             raise BadRecord(f"schema {schema_id} is of type {schema.kind}, not {self._kind}")
@@ -130,3 +130,12 @@ class RegistrySchemas(Generic[Parsed]):
             return self._parse(schema)
         except Exception as error:  # whatever the library makes of a schema that it can't read
             raise BadRecord(f"schema {schema_id} can't be used: {type(error).__name__}: {error}") from error
+
+    def _refused_for_s(self, schema_id: int) -> float:
+        """How long this schema has been refused; it is now."""
+        now = time.monotonic()
+        first, last = self._refused.get(schema_id, (now, now))
+        if now - last > REFUSAL_KEPT_S:
+            first = now
+        self._refused[schema_id] = first, now
+        return now - first
