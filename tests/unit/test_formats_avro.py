@@ -188,6 +188,15 @@ def test_more_bytes_than_a_number_has_hold_up_nobody() -> None:
     assert found.processed_with_error == dict.fromkeys((0, 1), "field 'v' is not a number")
 
 
+def test_a_text_that_begins_with_a_character_of_our_own_stays_a_text() -> None:
+    """Unicode calls U+FDD0 no character, and yet a producer may write it."""
+    texts = {"\ufdd012": "\ufdd012", "\ufdd0NaN": "\ufdd0NaN"}
+    schema = one_field({"type": "map", "values": "string"})
+    columns = schema_of(dimensions=[{"name": "v", "type": "json"}])
+    found = row(inline(schema), written(schema, {"v": texts}), schema=columns)
+    assert json.loads(found["v"]) == texts
+
+
 def test_a_uuid_is_the_text_that_was_written() -> None:
     kind = {"type": "string", "logicalType": "uuid"}
     odd = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"

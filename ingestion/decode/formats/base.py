@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -22,7 +23,7 @@ from ingestion.decode.written_numbers import Number, of_decimal
 
 _SHOWN = 200
 _TOKEN = itemgetter(1)  # of a match
-_MARK = "\ufdd0"  # stands in no text: Unicode has it for a program's own use
+_MARK = f"\ufdd0{secrets.token_hex(8)}"  # one that no producer knows, so that no text of theirs begins with it
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity)"')
 Texts = tuple[pa.Array, dict[int, str]]
 
