@@ -317,11 +317,12 @@ class Application:
                 slot.thread.join(max(0.0, end - time.monotonic()))
 
     def _say_end(self, error: str) -> None:
+        most = min(MOST_UNREAD, self._assignment.spec.tuningConfig.most_saved_parse_exceptions)
         request = EndRequest(
             indexers=self._statuses(),
             error=error,
             interrupted=self._ending.asked,
-            unread=self._unread[:MOST_UNREAD],
+            unread=self._unread[:most],
             given_up=self._given_up,
         )
         say_end(self._client, request, self._ending, self._silence)

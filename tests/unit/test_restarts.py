@@ -17,6 +17,7 @@ from ingestion.segments import DeepStorageError
 from ingestion.spark import worker
 from ingestion.spark.application import Application, Slot
 from ingestion.spark.restarts import Restarts
+from ingestion.specs.protocol import UnreadRecord
 from ingestion.task.ending import Ending
 from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from tests.support.indexer import assignment
@@ -72,9 +73,13 @@ class Refused(Failing):
         return worker.Ended.of(self.error)
 
 
-def application(kind: type[Failing], folder: Path) -> tuple[Failing, MemoryControlPlane]:
+def application(
+    kind: type[Failing], folder: Path, indexers: int = 1, **parts: Any
+) -> tuple[Failing, MemoryControlPlane]:
     io_config = {"assignment": "consumer_group", "groupId": "g"}
-    given = assignment(folder, kafka=True, io_config=io_config).model_copy(update={"most_failures": 3})
+    given = assignment(folder, kafka=True, io_config=io_config, **parts).model_copy(
+        update={"most_failures": 3, "indexers": indexers}
+    )
     plane = MemoryControlPlane(given)
     spark: Future[Any] = Future()
     spark.set_result(SimpleNamespace(getConf=dict, defaultParallelism=1))
@@ -107,6 +112,22 @@ def test_a_task_fails_at_once_of_what_is_for_good(tmp_path: Path, error: Ingesti
     failing, plane = application(type("Ends", (Refused,), {"error": error}), tmp_path)
     failing.run()
     assert (failing.jobs, [end.error for end in plane.ended]) == (jobs, [said])
+
+
+@pytest.mark.parametrize(
+    ("tuning", "most"),
+    [({"maxSavedParseExceptions": 3}, 3), ({"maxSavedParseExceptions": 0}, 0), ({"reportParseExceptions": True}, 1)],
+)
+def test_a_report_has_as_many_records_of_all_indexers_as_the_spec_says(
+    tmp_path: Path, tuning: dict[str, Any], most: int
+) -> None:
+    places = [f"partition 0, offset {n}" for n in range(4)]
+    unread = tuple(UnreadRecord(place=place, start="no", error="not JSON", stored=False) for place in places)
+    error = TooManyParseExceptions("there are 4", unread=unread)
+    failing, plane = application(type("Ends", (Refused,), {"error": error}), tmp_path, indexers=2, tuningConfig=tuning)
+    failing.run()
+    [end] = plane.ended
+    assert [one.place for one in end.unread] == places[:most]
 
 
 def repairs(*failed: bool) -> list[Ended]:
