@@ -127,6 +127,32 @@ def test_a_row_of_orc_means_what_druid_takes_it_for(tmp_path: Path) -> None:
     assert row == {**{k: v for k, v in TOLD.items() if k != "tags"}, "day": "2025-01-02T00:00:00.000Z"}
 
 
+@pytest.mark.parametrize(
+    ("written", "read", "value", "expected"),
+    [
+        ("float", "double", 1.1, "1.100000023841858"),
+        ("float", "float", 1.1, "1.1"),
+        ("int", "float", 2**24 + 1, "1.6777216E7"),
+        ("long", "float", 2**24 + 1, "1.6777216E7"),
+        ("int", "double", 2**24 + 1, "1.6777217E7"),
+        ("int", "long", 2**24 + 1, "16777217"),
+        (["null", "float"], ["null", "double"], 1.1, "1.100000023841858"),
+        ({"type": "array", "items": "float"}, {"type": "array", "items": "double"}, [1.1], "1.100000023841858"),
+        ("int", ["string", "float"], 2**24 + 1, "1.6777216E7"),
+    ],
+)
+def test_a_number_of_avro_becomes_what_java_makes_of_it_by_another_schema(
+    tmp_path: Path, written: Any, read: Any, value: Any, expected: str
+) -> None:
+    """Java widens a float to a double, of which more digits are written, and rounds a whole number to a float."""
+    schemas = [
+        {"type": "record", "name": "R", "fields": [{"name": "t", "type": "long"}, {"name": "v", "type": kind}]}
+        for kind in (written, read)
+    ]
+    write_avro(tmp_path / "x.avro", schemas[0], [{"t": START_MS, "v": value}])
+    assert one(tmp_path, AVRO | {"schema": schemas[1]}, **columns("v"))["v"] == expected
+
+
 @pytest.mark.parametrize("form", [PARQUET, ORC, AVRO])
 def test_bytes_are_text_where_the_spec_says_so(tmp_path: Path, form: dict[str, Any]) -> None:
     rows = pa.table({"t": [START_MS], "raw": pa.array(["öther".encode()], pa.binary())})

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import fastavro
 import fastavro.read
+import numpy as np
 from fastavro.schema import parse_schema
 
 from ingestion.decode.envelope import Envelope
@@ -39,6 +40,7 @@ from ingestion.specs.input_format import (
 _VERSION = 1
 _DECIMAL = "exact-decimal"  # fastavro's own rounds to the precision, which Java does not
 _SINGLE = "float of 32 bits"
+_WHOLE = "whole number that may become a float"
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MOST_DECIMAL_BYTES = 4_096
 _RECORDS = ("record", "error")
@@ -55,7 +57,7 @@ class AvroSchema:
         for reference in references:
             parse_schema(_prepared(reference), named)
         self._wrapped = not isinstance(schema, dict) or isinstance(seen_as, list)
-        self._written = self._parsed(_prepared(schema), named)
+        self._written = self._parsed(_prepared(schema, seen=seen_as is not None), named)
         self._seen_as = None
         if seen_as is not None:
             named = {}
@@ -108,29 +110,35 @@ def _is_record(member: Any, named: dict[str, Any]) -> bool:
     return isinstance(known, dict) and known.get("type") in _RECORDS
 
 
-def _prepared(schema: Any, *, defaults: bool = False) -> Any:
-    """The schema of a type with logical types of our own for floats and decimals, and without those left aside.
+def _prepared(schema: Any, *, defaults: bool = False, seen: bool = False) -> Any:
+    """The schema of a type with logical types of our own for numbers that JSON has not, and without those left aside.
 
-    ``defaults``: whether these stay. Nobody needs a writer's.
+    ``defaults``: whether these stay. Nobody needs a writer's. ``seen``: whether another schema says what they become.
     """
     if isinstance(schema, list):
-        return [_prepared(member, defaults=defaults) for member in schema]
+        return [_prepared(member, defaults=defaults, seen=seen) for member in schema]
     if not isinstance(schema, dict):
-        return {"type": "float", "logicalType": _SINGLE} if schema == "float" else schema
-    if schema.get("type") == "float":
-        return {**schema, "logicalType": _SINGLE}
+        return _primitive({"type": schema}, seen) or schema
+    if primitive := _primitive(schema, seen):
+        return primitive
     kept = {k: v for k, v in schema.items() if k != "logicalType" and (defaults or k != "default")}
-    kept |= {k: _prepared(kept[k], defaults=defaults) for k in ("type", "items", "values") if k in kept}
+    kept |= {k: _prepared(kept[k], defaults=defaults, seen=seen) for k in ("type", "items", "values") if k in kept}
     if isinstance(kept.get("fields"), list):
-        kept["fields"] = [_field(f, defaults) for f in kept["fields"]]
+        kept["fields"] = [_field(f, defaults, seen) for f in kept["fields"]]
     return kept | {"logicalType": _DECIMAL} if _is_decimal(schema) else kept
 
 
-def _field(field: Any, defaults: bool) -> Any:
+def _primitive(schema: dict[str, Any], seen: bool) -> dict[str, Any] | None:
+    if schema.get("type") == "float":
+        return {**schema, "logicalType": _SINGLE}
+    return {**schema, "logicalType": _WHOLE} if seen and schema.get("type") in ("int", "long") else None
+
+
+def _field(field: Any, defaults: bool, seen: bool) -> Any:
     if not isinstance(field, dict):
         return field
     kept = {k: v for k, v in field.items() if defaults or k != "default"}
-    return kept | {"type": _prepared(field.get("type"), defaults=defaults)}
+    return kept | {"type": _prepared(field.get("type"), defaults=defaults, seen=seen)}
 
 
 def _is_decimal(schema: dict[str, Any]) -> bool:
@@ -155,13 +163,29 @@ def _exact(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | bytes:
     return Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-schema.get("scale", 0), _EXACT)
 
 
-def _single(value: Any, _schema: Any, _seen_as: Any) -> Number:
-    return of_single(value)
+def _single(value: float, _schema: Any, seen_as: Any) -> Number | float:
+    return value if _type(seen_as) == "double" else of_single(value)
+
+
+def _whole(value: int, _schema: Any, seen_as: Any) -> Number | float:
+    if _type(seen_as) == "float":
+        return of_single(float(np.int64(value).astype(np.float32)))
+    return float(value) if _type(seen_as) == "double" else value
+
+
+def _type(schema: Any) -> Any:
+    return schema.get("type") if isinstance(schema, dict) else schema
 
 
 # fastavro's own way to have other logical types, by the type beneath.
 fastavro.read.LOGICAL_READERS.update(
-    {f"bytes-{_DECIMAL}": _exact, f"fixed-{_DECIMAL}": _exact, f"float-{_SINGLE}": _single}
+    {
+        f"bytes-{_DECIMAL}": _exact,
+        f"fixed-{_DECIMAL}": _exact,
+        f"float-{_SINGLE}": _single,
+        f"int-{_WHOLE}": _whole,
+        f"long-{_WHOLE}": _whole,
+    }
 )
 
 
