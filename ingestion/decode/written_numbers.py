@@ -59,10 +59,11 @@ class Written(float):
         return made
 
 
-def of_decimal(value: Decimal) -> Number:
-    """All digits that it was written with."""
+def of_decimal(value: Decimal) -> Number | str:
+    """All digits that it was written with; of one with a very long exponent the double, or a text if none is near."""
     if abs(int(value.as_tuple().exponent)) > _LONGEST_EXPONENT:
-        return Number(json.dumps(float(value)))
+        double = float(value)
+        return Number(json.dumps(double)) if math.isfinite(double) and bool(double) == bool(value) else str(value)
     digits = format(value, "f")
     if "." not in digits:
         return Number(digits if _LEAST_LONG <= int(value) <= _GREATEST_LONG else digits + _DECIMAL)
@@ -96,12 +97,12 @@ def stored_json(text: str) -> Any:
     return json.loads(text, parse_float=_stored, parse_int=_stored_whole)
 
 
-def _stored(digits: str) -> float | Number:
+def _stored(digits: str) -> float | Number | str:
     value = float(digits)
     return value if "e" in digits.lower() or repr(value) == digits else of_decimal(Decimal(digits))
 
 
-def _stored_whole(digits: str) -> int | Number:
+def _stored_whole(digits: str) -> int | Number | str:
     return int(digits) if len(digits) < _LONG_DIGITS else of_decimal(Decimal(digits))
 
 

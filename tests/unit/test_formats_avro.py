@@ -197,6 +197,17 @@ def test_a_text_that_begins_with_a_character_of_our_own_stays_a_text() -> None:
     assert json.loads(found["v"]) == texts
 
 
+def test_a_decimal_that_is_near_no_double_is_a_text_or_counted() -> None:
+    schema = one_field({"type": "bytes", "logicalType": "decimal", "precision": 2_000, "scale": 1_001})
+    payloads = [written(one_field("bytes"), {"v": data}) for data in (b"\x01", b"\x7f" * 1_000)]
+    found = decoded(inline(schema), payloads, schema=schema_of(dimensions=["v"]))
+    great = str(int.from_bytes(b"\x7f" * 1_000))
+    assert found.rows.column("v").to_pylist() == ["1E-1001", f"{great[:-1001]}.{great[-1001:]}"]
+    found = decoded(inline(schema), payloads, schema=schema_of(dimensions=[{"name": "v", "type": "double"}]))
+    assert found.rows.column("v").to_pylist() == [0.0, None]
+    assert found.processed_with_error == {1: "field 'v' is not a number"}
+
+
 def test_a_uuid_is_the_text_that_was_written() -> None:
     kind = {"type": "string", "logicalType": "uuid"}
     odd = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"

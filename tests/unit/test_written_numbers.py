@@ -12,13 +12,19 @@ import pyarrow as pa
 import pytest
 
 from ingestion.decode.druid_values import number_text
-from ingestion.decode.written_numbers import as_written, may_hold_one, number_of, of_decimal, of_single
+from ingestion.decode.written_numbers import Number, as_written, may_hold_one, number_of, of_decimal, of_single
+
+
+def token_of(decimal: str) -> str:
+    made = of_decimal(Decimal(decimal))
+    assert isinstance(made, Number)
+    return made.token
 
 
 @pytest.mark.parametrize("written", ["0.10", "12.50", "0.00", "-7.00", "12345678.5", "0.0001", "1234567890123456.78"])
 @pytest.mark.parametrize("noughts", ["", "0", "00000000000000000000"])
 def test_a_decimal_keeps_its_digits_and_is_a_json_number(written: str, noughts: str) -> None:
-    token = of_decimal(Decimal(written + noughts)).token
+    token = token_of(written + noughts)
     assert number_text(number_of(token)) == written + noughts
     assert Decimal(token) == Decimal(written)
     assert json.loads(token) == float(written)
@@ -32,7 +38,7 @@ def test_any_decimal_and_any_float_is_found_again() -> None:
             dice.randrange(1, 30),
         )
         value = Decimal(f"{digits}e-{scale}")
-        assert number_text(number_of(of_decimal(value).token)) == format(value, "f")
+        assert number_text(number_of(token_of(str(value)))) == format(value, "f")
         [single] = struct.unpack("f", struct.pack("I", dice.randrange(2**32)))
         if math.isfinite(single):
             token = of_single(single).token
@@ -48,9 +54,14 @@ def test_a_double_is_not_taken_for_another_number(digits: str) -> None:
     assert may_hold_one(pa.array([f'{{"a":{digits}}}'])).to_pylist() == [False]
 
 
-def test_an_exponent_that_no_text_could_hold_is_left_to_a_double() -> None:
-    assert of_decimal(Decimal("1e-1000000000")).token == "0.0"
-    assert of_decimal(Decimal("1e1000000000")).token == "Infinity"
+@pytest.mark.parametrize("written", ["1E-1000000000", "-1E+1000000000", "7E-1001"])
+def test_a_decimal_that_is_near_no_double_is_a_text(written: str) -> None:
+    assert of_decimal(Decimal(written)) == written
+
+
+@pytest.mark.parametrize(("written", "expected"), [("0E-1001", "0.0"), ("1." + 1001 * "0", "1.0")])
+def test_a_decimal_of_many_places_is_left_to_the_double_that_is_near(written: str, expected: str) -> None:
+    assert token_of(written) == expected
 
 
 @pytest.mark.parametrize(

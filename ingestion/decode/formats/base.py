@@ -110,7 +110,8 @@ def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
         if isinstance(value, Number):
             return _MARK + value.token  # in quotes for now: this encoder writes other numbers in one way alone
         if isinstance(value, Decimal):
-            return _MARK + of_decimal(value).token
+            held = of_decimal(value)
+            return held if isinstance(held, str) else _MARK + held.token
         if isinstance(value, bytes | bytearray | memoryview):
             raw = bytes(value)
             return raw.decode(errors="replace") if binary_as_string else b64encode(raw).decode()
