@@ -27,7 +27,7 @@ DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child 
 
 
 class RepairSource(LeasedSource):
-    """See ``LeasedSource``. One batch holds holes of one partition that lie close together.
+    """See ``LeasedSource``. One batch holds holes of one partition that lie close together, or before the log's start.
 
     ``take`` blocks until all of a batch is read.
     ``isolation``: the share group's.
@@ -72,6 +72,7 @@ class RepairSource(LeasedSource):
         if read is None:
             return None
         messages, low = read
+        holes += self._removed(partition, low)
         delivered = [m.offset() for m in messages]
         missing = offsets.subtracted(holes, offsets.ranges_of(delivered))
         gap = [(start, min(end, low)) for start, end in missing if start < low]
@@ -87,6 +88,16 @@ class RepairSource(LeasedSource):
             deadline=time.monotonic() + BATCH_SECONDS,
             extra={partition: outcomes} if missing else {},
         )
+
+    def _removed(self, partition: int, low: int) -> list[offsets.Range]:
+        """Those of the partition's next holes that lie before the log's start: nothing is left there to be read."""
+        removed = []
+        while self._left and self._left[0][0] == partition and self._left[0][1][0][0] < low:
+            _, holes = self._left.pop(0)
+            removed += [(start, min(end, low)) for start, end in holes if start < low]
+            if rest := offsets.subtracted(holes, [(0, low)]):
+                self._left.insert(0, (partition, rest))
+        return removed
 
     def _read(self, partition: int, holes: list[offsets.Range]) -> tuple[list[Any], int] | None:
         """The records in the holes and the log's start; None when it was stopped before it had all.

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ingestion.sources import repair
 from ingestion.sources.repair import SPAN, RepairSource, spans_of
 from ingestion.specs import offsets
 from ingestion.specs.io_config import Isolation
@@ -79,6 +80,29 @@ def test_what_retention_removed_is_a_gap(broker: Broker) -> None:
     assert batch is not None
     assert batch.extra[0].gap == [(0, 2)]
     assert batch.payloads == [b"c"]
+
+
+def test_what_retention_removed_is_one_gap_however_long_it_is(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer for each span of a hundred million removed offsets would take hours."""
+    monkeypatch.setattr(repair, "SPAN", 5)
+    name = broker.topic("long-gap", partitions=2)
+    for partition in range(2):
+        broker.produce(name, [str(n).encode() for n in range(53)], partition=partition)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.delete_records([TopicPartition(name, 0, 51)]).values():
+        future.result(30)
+    holes = [RepairRange(partition=p, start=a, end=b) for p, a, b in [(0, 0, 20), (0, 22, 53), (1, 0, 7)]]
+    source = RepairSource({"bootstrap.servers": broker.bootstrap}, name, holes)
+    batches = []
+    while (batch := source.take(0)) is not None:
+        batches.append((batch.payloads, {p: o.gap for p, o in batch.extra.items()}))
+    assert batches == [
+        ([], {0: [(0, 20), (22, 51)]}),
+        ([b"51"], {}),
+        ([b"52"], {}),
+        ([b"0", b"1", b"2", b"3", b"4"], {}),
+        ([b"5", b"6"], {}),
+    ]
 
 
 def test_a_stop_is_obeyed_while_kafka_is_waited_for(broker: Broker) -> None:
