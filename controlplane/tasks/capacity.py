@@ -395,15 +395,3 @@ def _waits_for_slot(task: Task) -> str:
         return text + "It reads as soon as there is room."
     bound = settings.HANDOVER_PATIENCE.total_seconds()
     return text + f"The task before it reads on with its own spec, and makes room after {bound:.0f} s."
-
-
-def lacks_overlap(indexers: int) -> str:
-    """What a supervisor's ``indexers`` (replicas × taskCount) mean for its handovers; empty when there is room."""
-    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
-    size = cluster.cores if cluster else settings.WORKER_CAPACITY
-    if not size or 2 * indexers <= size:
-        return ""
-    return (
-        f"This installation runs {size} indexers at most: too few for two tasks of {indexers} side by side. When one "
-        "task hands over to the next, reading pauses until the first has ended."
-    )

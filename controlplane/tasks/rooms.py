@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from controlplane.tasks import capacity
+from controlplane.tasks import capacity, spark_master
 from controlplane.tasks.models import Task
 
 NAMED = 3
@@ -69,3 +69,15 @@ def _users(places: Mapping[str, int], names: Collection[str]) -> tuple[tuple[tup
     known = sorted(((s, n) for s, n in places.items() if s in names and n), key=lambda used: (-used[1], used[0]))
     shown = tuple(known[:NAMED])
     return shown, sum(places.values()) - sum(n for _, n in shown)
+
+
+def lacks_overlap(indexers: int) -> str:
+    """What a supervisor's ``indexers`` (replicas × taskCount) mean for its handovers; empty when there is room."""
+    cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
+    size = cluster.cores if cluster else settings.WORKER_CAPACITY
+    if not size or 2 * indexers <= size:
+        return ""
+    return (
+        f"This installation runs {size} indexers at most: too few for two tasks of {indexers} side by side. When one "
+        "task hands over to the next, reading pauses until the first has ended."
+    )

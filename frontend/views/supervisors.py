@@ -27,7 +27,7 @@ from controlplane.supervisors.selectors import (
 )
 from controlplane.supervisors.standings import standing, standings
 from controlplane.supervisors.trends import trends
-from controlplane.tasks.capacity import lacks_overlap
+from controlplane.tasks.rooms import lacks_overlap
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
