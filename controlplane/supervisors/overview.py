@@ -28,7 +28,8 @@ from controlplane.supervisors.selectors import list_supervisors
 from controlplane.supervisors.standing import Kind, Standing
 from controlplane.supervisors.standing_rules import STALE
 from controlplane.supervisors.standings import standings
-from controlplane.tasks.capacity import Pool, shown
+from controlplane.tasks.capacity import Pool
+from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.causes import described
 from controlplane.tasks.models import Task
 from controlplane.teams.audit import newest_entries
@@ -120,7 +121,7 @@ def overview(user: User, team_name: str = "") -> Overview:
         problems=problems_of(found, causes, alarms, at_work=active if alarms else (), drifts=drifts),
         supervisors=some,
         standings=found,
-        pool=shown(team_name),
+        pool=shown_of(team_name),
         records_per_s=sum(rates.values()),
         day=together(days.values()),
         teams=_teams(team_of, some, found, [(groups[s], rate) for s, rate in rates.items()], days),

@@ -157,26 +157,14 @@ def _waits_for_place(task: Task) -> bool:
     return task.status == Status.PENDING and task.launched_at is None and task.in_pool
 
 
-def shown(team: str = "") -> Pool:
-    """What there is for all: the pool if it has a limit, else the cores of Spark's cluster and who waits for one.
-
-    Of one team: the places that its tasks have, with its own limit, and which of its tasks wait.
-    """
-    if team:
-        return _of_team(team)
+def shown() -> Pool:
+    """What there is for all: the pool if it has a limit, else the cores of Spark's cluster and who waits for one."""
     cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
     if cluster is None:
         return pool()
     launched = list(running())
     waiting = _all_asking([t for t in launched if t.without_slot_since is not None], launched)
     return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, of_spark=True)
-
-
-def _of_team(team: str) -> Pool:
-    whole, launched = shown(), list(running())
-    size, _ = limits_of_teams().get(team, (None, False))
-    waiting = [asking for asking in whole.waiting if asking.team == team]
-    return Pool(size=size, used=_by_team(launched).get(team, 0), waiting=waiting, of_spark=whole.of_spark)
 
 
 def pool() -> Pool:

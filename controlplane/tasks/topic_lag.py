@@ -14,7 +14,7 @@ from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
 from controlplane.segments.models import ProgressKey, Source
 from controlplane.segments.settled import keep_bounds
 from controlplane.tasks.sources import sources_of
-from ingestion.specs import IOConfig, ShareGroupIOConfig
+from ingestion.specs import IOConfig
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told
 
@@ -138,7 +138,7 @@ def _first_offset(
     if not io_config.useEarliestOffset:
         return settled.start if settled else topic.ends[partition]
     known = [topic.starts[partition]]
-    if isinstance(io_config, ShareGroupIOConfig):
+    if io_config.traits.in_share_group:
         known += [] if seen is None else [seen]
         known += [] if settled is None else [settled.start]
     return min(known)

@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from controlplane.segments.selectors import error_groups, list_faulty, list_quarantined_by
 from controlplane.tasks import services
-from controlplane.tasks.capacity import shown
+from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
@@ -67,7 +67,7 @@ def index(request: PageRequest) -> HttpResponse:
         "filters": filters,
         "page": keyset_page(tasks, table.order, request.GET.get("cursor")),
         "filtered": any(chosen.values()),
-        "pool": shown(team),
+        "pool": shown_of(team),
         "table": table,
         "clear": reverse("frontend:tasks"),
         "rest": rest_address("api:tasks", **chosen, team=team),
