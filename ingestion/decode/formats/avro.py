@@ -164,7 +164,7 @@ def _exact(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | bytes:
 
 
 def _single(value: float, _schema: Any, seen_as: Any) -> Number | float:
-    return value if _type(seen_as) == "double" else of_single(value)
+    return of_single(value) if seen_as is None or _type(seen_as) == "float" else value
 
 
 def _whole(value: int, _schema: Any, seen_as: Any) -> Number | float:
