@@ -91,6 +91,8 @@ def test_the_seeds_five_records() -> None:
         (b'{"t":1,"a":NaN}', "not JSON: NaN or Infinity"),
         (b'{"t":1,"o":{"x":[1,\n -Infinity ]}}', "not JSON: NaN or Infinity"),
         (b'{"t":1,"a":+iNF,"b":2}', "not JSON: NaN or Infinity"),
+        (b'{"t":1,"a":NaN' + b" " * 50 + b"}", "not JSON: NaN or Infinity"),
+        (b'{"t":1,"a":2,' + b" " * 50 + b"}", "not JSON: a comma before the end"),
         (b'{"t":1,"a":1,"a":2}', "holds a field twice"),
         (b'{"t":1/*c*/}', "not JSON"),
         (b"null", "not a JSON object but null"),

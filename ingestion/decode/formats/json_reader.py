@@ -23,6 +23,7 @@ _END = ord("]")
 _AS_BRACKET = 0xDF  # makes a bracket of a brace
 _COMMA = ord(",")
 _BLANK = ord(" ")
+_MOST_BLANKS = 16  # that are gone back over; before an end of indented JSON there are some
 _COMMA_BEFORE_END = r",\s*[\]}]"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _WITH_COMMA = "not JSON: a comma before the end of an object or an array"
@@ -72,7 +73,7 @@ def _with(texts: pa.Array, suspects: Places, pattern: str, error: str) -> dict[i
 def _suspects(texts: pa.Array) -> tuple[Places, Places]:
     """The texts in which NaN or Infinity may stand, and those in which a comma may stand before an end.
 
-    The bytes before a comma or an end tell it: such a word by its first and last letter, a comma, or a blank.
+    What stands before a comma or an end tells it: such a word by its first and last letter, a comma, or many blanks.
     """
     _, offsets, held = texts.buffers()
     if held is None:
@@ -81,12 +82,17 @@ def _suspects(texts: pa.Array) -> tuple[Places, Places]:
     data = np.frombuffer(held, np.uint8)[bounds[0] : bounds[-1]]
     is_end = (data & _AS_BRACKET) == _END
     places = np.flatnonzero(is_end | (data == _COMMA))
-    before = data[np.maximum(places - 1, 0)]
+    at = np.maximum(places - 1, 0)
+    for _ in range(_MOST_BLANKS):
+        if not (is_blank := data[at] <= _BLANK).any():
+            break
+        at = np.maximum(at - is_blank, 0)
+    before = data[at]
     is_blank = before <= _BLANK
     starts = bounds[:-1] - bounds[0]
     lengths = _LENGTHS[before]
     is_word = lengths > 0
-    is_word[is_word] = data[np.maximum((places - lengths)[is_word], 0)] | _LOWER == _FIRSTS[before[is_word]]
+    is_word[is_word] = data[np.maximum((at + 1 - lengths)[is_word], 0)] | _LOWER == _FIRSTS[before[is_word]]
     numbers = places[is_blank | is_word]
     commas = places[is_end[places] & (is_blank | (before == _COMMA))]
     return _holders(starts, numbers), _holders(starts, commas)
