@@ -50,14 +50,30 @@ def hold(port: int, book: Path) -> bool:
     """
     if port in _held:
         return _held[port][0] == book
-    kept = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    kept = _udp(port)
+    if kept is not None:
+        _held[port] = (book, kept)
+    return kept is not None
+
+
+def _udp(port: int) -> socket.socket | None:
+    """A socket for UDP of this number; None where another process holds it."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        kept.bind((LOOPBACK, port))
+        made.bind((LOOPBACK, port))
     except OSError:
-        kept.close()
+        made.close()
+        return None
+    return made
+
+
+def _is_held_elsewhere(port: int) -> bool:
+    if port in _held:
         return False
-    _held[port] = (book, kept)
-    return True
+    made = _udp(port)
+    if made is not None:
+        made.close()
+    return made is None
 
 
 def choose(preferred: int | None, taken: Iterable[int] = ()) -> int:
@@ -65,7 +81,7 @@ def choose(preferred: int | None, taken: Iterable[int] = ()) -> int:
     near = [] if preferred is None else range(preferred, preferred + NEIGHBOURS)
     anywhere = random.sample(RANDOM_PORTS, 200)
     for port in (*near, *anywhere):
-        if port not in taken and is_free(port):
+        if port not in taken and is_free(port) and not _is_held_elsewhere(port):
             return port
     raise EmbeddedError("No free TCP port was found on 127.0.0.1.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.tasks.capacity import Pool, places_by_team, shown
+from controlplane.tasks.capacity import Pool, places_of, running, shown
 from controlplane.tasks.team_limits import limits_of_teams
 
 
@@ -13,4 +13,7 @@ def shown_of(team: str) -> Pool:
         return whole
     size, _ = limits_of_teams().get(team, (None, False))
     waiting = [asking for asking in whole.waiting if asking.team == team]
-    return Pool(size=size, used=places_by_team().get(team, 0), waiting=waiting, of_spark=whole.of_spark)
+    # On a cluster of Spark those that wait for a core are launched, and have none.
+    mine = running().filter(datasource__team__name=team)
+    mine = mine.filter(without_slot_since=None) if whole.of_spark else mine
+    return Pool(size=size, used=sum(map(places_of, mine)), waiting=waiting, of_spark=whole.of_spark)

@@ -67,7 +67,11 @@ def _holders(pool: capacity.Pool, held: Mapping[str, int], seen: Mapping[str, Ta
 
 def _waiting(pool: capacity.Pool, seen: Mapping[str, Task]) -> list[Waiting]:
     limits = capacity.pool() if pool.of_spark else pool
-    mine = [Waiting(a.indexers, a.asked_at, seen[a.id], _why(seen[a.id], limits)) for a in pool.waiting if a.id in seen]
+    mine = [
+        Waiting(a.indexers, seen[a.id].without_slot_since or a.asked_at, seen[a.id], _why(seen[a.id], limits))
+        for a in pool.waiting
+        if a.id in seen
+    ]
     others = [asking for asking in pool.waiting if asking.id not in seen]
     if others:
         mine.append(Waiting(sum(a.indexers for a in others), min(a.asked_at for a in others)))

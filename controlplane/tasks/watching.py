@@ -150,7 +150,7 @@ def keep_observation(observed: ObservedTopic) -> None:
         seen["share_groups_supported"] = not refused
         seen["strangers"] = _strangers(observed.topic.members) if observed.topic else []
         lag = None if observed.topic is None else _keep_lag(task, observed.topic)
-        task.observation = {**told, **seen, **_seen_topic(observed.topic, lag, before.get("taken", {}))}
+        task.observation = {**told, **seen, **_seen_topic(observed.topic, lag, before)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
     if (lag is not None and lag.moves) or any(task.observation.get(name) != before.get(name) for name in _SHOWN):
         tell_of_task(task)
@@ -168,9 +168,7 @@ def _keep_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:
     return keep_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
 
 
-def _seen_topic(
-    topic: kafka.TopicOffsets | None, lag: TopicLag | None, taken: Mapping[str, list[Any]]
-) -> dict[str, Any]:
+def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None, before: Mapping[str, Any]) -> dict[str, Any]:
     if topic is None or lag is None:
         return {
             "topic_exists": False,
@@ -180,6 +178,7 @@ def _seen_topic(
             "settled": 0,
             "lag": 0,
         }
+    taken = before.get("taken", {}) if before.get("topic_id") == topic.topic_id else {}  # one made again is another
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,

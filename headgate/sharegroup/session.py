@@ -66,6 +66,7 @@ class Session:
         self._swept = self.ledger.done
         self._waits_since: float | None = None  # records, for a micro-batch that is worth its while
         self._ends: dict[tuple[str, int], int] | None = None  # set: what came later may wait
+        self._telling = threading.Lock()
         self._over = threading.Event()
         self._team.keep_state()  # with the topics' ids
         self._team.start()
@@ -186,8 +187,10 @@ class Session:
         if self._has_all():
             return now - totals.last_poll > SETTLE_S
         if not totals.last_poll:
-            self._tell_of_position()
-            return self._nothing_comes()
+            nothing = self._nothing_comes()
+            if nothing:
+                self._tell_of_position()
+            return nothing
         return now - totals.last_poll > self._options.idle_s
 
     def _nothing_comes(self) -> bool:
@@ -198,9 +201,10 @@ class Session:
 
     def _tell_of_position(self) -> None:
         """Once, where all was expected and nothing comes, although there is something: the group has read it before."""
-        if not self._expects_all or not self._nothing_comes():
-            return
-        self._expects_all = False
+        with self._telling:  # the readers and the look at the topics may come to it at once
+            if not self._expects_all or not self._nothing_comes():
+                return
+            self._expects_all = False
         if self._ends or self._ids.ends():
             log.warning(_KEPT_POSITION, self._options.group)
 

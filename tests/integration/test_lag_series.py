@@ -80,6 +80,16 @@ def test_a_trend_counts_what_was_quarantined_lately_and_not_what_a_replay_could_
     assert (trend.ended, trend.quarantined) == (60 + 400 + 30, 30)
 
 
+def test_what_a_new_reader_quarantines_before_the_first_look_counts(source: Source) -> None:
+    common = {"datasource": source.datasource, "source": source, "number": 0}
+    IndexerFence.objects.create(task_id="t", unparseable=10_000, quarantined=10_000, **common)
+    lag_store.keep(source, {0: 0})
+    _make_room(source)
+    lag_store.keep(source, {0: 0})
+    trend = lag_trends([source.pk])[source.pk]
+    assert (trend.ended, trend.quarantined) == (10_000, 10_000)
+
+
 def _make_room(source: Source) -> None:
     """Makes the last look five seconds older."""
     for row in LagSample.objects.filter(source=source, resolution_s=5):

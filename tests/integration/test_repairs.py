@@ -122,6 +122,10 @@ def test_what_retention_took_is_looked_into_while_others_never_rest(busy: Cast) 
     Task.objects.filter(kind=Task.Kind.REPAIR).delete()
     [taken] = busy.task.observation["taken"].values()
     taken[1] = (timezone.now() - patience(busy.task) - timedelta(seconds=1)).isoformat()
+    busy.task.observation["topic_id"] = "of a topic that was made again"
+    looked(busy, 600, 900)
+    assert busy.task.observation["taken"]["0"][0] == 600, "what was seen of another topic is nothing"
+    busy.task.observation["taken"] = {"0": taken}
     looked(busy, 700, 900)
     assert busy.task.observation["taken"] == {"0": taken}, "what an earlier look found stays"
     assert repaired() == [(100, 150), (200, 220), (300, 500)]

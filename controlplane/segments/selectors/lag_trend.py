@@ -50,7 +50,8 @@ _TRENDS = f"""
            greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
            newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
            is_new OR earlier.processed = 0,
-           greatest(0, newest.ended - long_ago.ended), greatest(0, newest.quarantined - long_ago.quarantined),
+           greatest(0, newest.ended - CASE WHEN began_lately THEN 0 ELSE long_ago.ended END),
+           greatest(0, newest.quarantined - CASE WHEN began_lately THEN 0 ELSE long_ago.quarantined END),
            CASE WHEN minute.observed_at IS NOT NULL THEN greatest(0, newest.processed - minute.processed)
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
@@ -81,7 +82,8 @@ _TRENDS = f"""
     ) AS long_ago ON true,
     LATERAL (
         SELECT created_at AS at, created_at >= newest.at - %(lately)s
-               AND created_at < coalesce(earlier.observed_at, newest.observed_at) AND {IS_FIRST} AS is_new
+               AND created_at < coalesce(earlier.observed_at, newest.observed_at) AND {IS_FIRST} AS is_new,
+               created_at >= newest.at - %(quarantine)s AND {IS_FIRST} AS began_lately
         FROM segments_source AS source WHERE id = s.id
     ) AS born
 """
