@@ -174,8 +174,9 @@ class SchemaForm(StepForm):
     def named(self) -> dict[str, dict[str, Any]]:
         """The columns that the document names."""
         written = value_at(self.document, (*SCHEMA, "dimensionsSpec", "dimensions")) or []
-        schemas = [{"name": d, "type": "string"} if isinstance(d, str) else d for d in written]
-        return {d["name"]: d for d in schemas if isinstance(d, dict) and isinstance(d.get("name"), str)}
+        schemas = [{"name": d} if isinstance(d, str) else d for d in written]
+        named = [d for d in schemas if isinstance(d, dict) and isinstance(d.get("name"), str)]
+        return {d["name"]: {"type": "string", **d} for d in named}
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data

@@ -11,7 +11,7 @@ from django.test import Client
 from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
 from tests.support.django_cast import Cast, browsing_as
-from tests.support.drafts import begin, document, with_records
+from tests.support.drafts import begin, change, document, with_records
 from tests.support.html import Element, parsed
 
 pytestmark = pytest.mark.usefixtures("checked_here")
@@ -62,11 +62,35 @@ def send(pages: Client, draft: Draft, values: dict[str, Any]) -> Any:
     return pages.post(f"/load/{draft.pk}/review/", values)
 
 
-def test_a_review_that_is_sent_as_it_is_shown_changes_nothing(pages: Client, draft: Draft) -> None:
+@pytest.mark.parametrize("schema", [{}, {"dimensionsSpec": {"dimensions": [{"name": "id"}, "amount"]}}])
+def test_a_review_that_is_sent_as_it_is_shown_changes_nothing(
+    pages: Client, owner: Client, draft: Draft, schema: dict[str, Any]
+) -> None:
+    written = draft.document
+    written["spec"]["dataSchema"] |= schema
+    assert change(owner, draft, written).status_code == 200
+    draft.refresh_from_db()
     before = draft.document
-    assert send(pages, draft, {**shown(pages, draft), "go": "stay"}).status_code == 302
+    answer = send(pages, draft, {**shown(pages, draft), "go": "stay"})
+    assert answer.status_code == 302, answer.content
     draft.refresh_from_db()
     assert draft.document == before
+
+
+def test_a_column_that_the_json_adds_beside_one_without_a_type_is_kept(
+    pages: Client, owner: Client, draft: Draft
+) -> None:
+    written = draft.document
+    written["spec"]["dataSchema"]["dimensionsSpec"] = {"dimensions": [{"name": "id"}]}
+    assert change(owner, draft, written).status_code == 200
+    sent = shown(pages, draft)
+    typed = json.loads(sent["document"])
+    typed["spec"]["dataSchema"]["dimensionsSpec"]["dimensions"].append({"name": "amount", "type": "long"})
+    answer = send(pages, draft, {**sent, "document": json.dumps(typed), "go": "stay"})
+    assert answer.status_code == 302, answer.content
+    draft.refresh_from_db()
+    dimensions = draft.document["spec"]["dataSchema"]["dimensionsSpec"]["dimensions"]
+    assert dimensions == [{"name": "id"}, {"name": "amount", "type": "long"}]
 
 
 def test_a_typed_name_and_a_typed_part_are_submitted(pages: Client, draft: Draft) -> None:
