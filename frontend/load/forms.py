@@ -21,7 +21,9 @@ class StepForm(forms.Form):
     def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
         """``prefix``: of its fields' names, where several forms are sent together."""
         self.document = document
-        super().__init__(data, initial=self.shown(document), prefix=prefix)
+        self.written = self.shown(document)
+        sent = {name: _as_sent(self.base_fields[name], value) for name, value in self.written.items()}
+        super().__init__(data, initial=sent, prefix=prefix)
 
     places: dict[str, str] = {}  # its fields that one place of the spec is made of, with that place's JSON pointer
 
@@ -39,6 +41,18 @@ class StepForm(forms.Form):
     def edited(self) -> Document:
         """Of a valid form."""
         raise NotImplementedError
+
+    def kept(self, name: str) -> Any:
+        """The value of a field; as the document has it, if nobody changed the field."""
+        return self.cleaned_data[name] if name in self.changed_data else self.written[name]
+
+
+def _as_sent(field: forms.Field, value: Any) -> Any:
+    """What a browser sends of a text that nobody changed: a field of one line loses its line breaks."""
+    if value is None or not isinstance(field, forms.CharField):
+        return value
+    lines = str(value).replace("\r\n", "\n").replace("\r", "\n")
+    return field.to_python(lines.replace("\n", "") if isinstance(field.widget, forms.TextInput) else lines)
 
 
 def offer(field: forms.Field, value: Any) -> None:
@@ -108,7 +122,7 @@ class ConnectionForm(StepForm):
 
     def edited(self) -> Document:
         data = self.cleaned_data
-        own = {} if data["connection"] else {"bootstrap.servers": data["servers"].strip()}
+        own = {} if data["connection"] else {"bootstrap.servers": self.kept("servers")}
         document = put(self.document, (*IO, "connection"), data["connection"] or None)
         return put(document, (*IO, "consumerProperties"), {**data.get("properties", {}), **own} or None)
 

@@ -42,16 +42,16 @@ class TimeForm(StepForm):
         return {
             "column": written.get("column", ""),
             "form": written.get("format", "auto"),
-            "missing": written.get("missingValue") or "",
+            "missing": written.get("missingValue"),
             "segments": segments.upper() if isinstance(segments, str) else AS_WRITTEN,
         }
 
     def edited(self) -> Document:
         data = self.cleaned_data
         place = (*SCHEMA, "timestampSpec")
-        spec = {"column": data["column"], "format": data["form"]}
+        spec = {"column": self.kept("column"), "format": self.kept("form")}
         document = put(self.document, place, {**(value_at(self.document, place) or {}), **spec})
-        document = put(document, (*place, "missingValue"), data["missing"] or None)
+        document = put(document, (*place, "missingValue"), self.kept("missing") if data["missing"] else None)
         if data["segments"] == AS_WRITTEN:
             return document
         return put(document, (*SCHEMA, "granularitySpec", "segmentGranularity"), data["segments"])
@@ -116,7 +116,7 @@ class TransformForm(StepForm):
         document = put(self.document, (*SCHEMA, "transformSpec", "transforms"), data["transforms"] or None)
         place = (*SCHEMA, "transformSpec", "filter")
         if data["condition"]:
-            condition = {"type": "expression", "expression": data["condition"], "language": data["language"]}
+            condition = {"type": "expression", "expression": self.kept("condition"), "language": data["language"]}
             return put(document, place, condition)
         return document if self.other_filter else put(document, place, None)
 
@@ -282,7 +282,7 @@ class ReadingForm(StepForm):
         traits = SHARE_GROUP if shared else OFFSET_RANGE
         document = put(document, ("type",), traits.supervisor_type)
         if shared:
-            document = put(document, (*IO, "groupId"), data["group"])
+            document = put(document, (*IO, "groupId"), self.kept("group"))
         document = put(document, (*IO, "useEarliestOffset"), data["earliest"] == "1")
         return put(document, (*IO, "taskCount"), data["indexers"])
 

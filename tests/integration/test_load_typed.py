@@ -38,13 +38,14 @@ def draft(owner: Client) -> Draft:
 
 
 def as_shown(page: Element) -> dict[str, Any]:
-    """What a browser sends of the review's form: lines end in its own way."""
+    """What a browser sends of the review's form: lines end in its own way, fields of one line have none."""
     sent: dict[str, Any] = {}
     for box in page.all("input"):
         kind, name = box.attributes.get("type"), box.attributes.get("name", "")
         if kind in ("checkbox", "radio") and "checked" not in box.attributes:
             continue
-        sent.setdefault(name, []).append(box.attributes.get("value", "on" if kind == "checkbox" else ""))
+        value = box.attributes.get("value", "on" if kind == "checkbox" else "")
+        sent.setdefault(name, []).append("".join(value.splitlines()) if kind == "text" else value)
     for text in page.all("textarea"):
         sent[text.attributes["name"]] = text.raw_text.lstrip("\n").replace("\n", "\r\n")
     for choice in page.all("select"):
@@ -62,12 +63,28 @@ def send(pages: Client, draft: Draft, values: dict[str, Any]) -> Any:
     return pages.post(f"/load/{draft.pk}/review/", values)
 
 
-@pytest.mark.parametrize("schema", [{}, {"dimensionsSpec": {"dimensions": [{"name": "id"}, "amount"]}}])
+def expression(text: str) -> dict[str, Any]:
+    return {"type": "expression", "expression": text, "language": "druid"}
+
+
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("dataSchema", {}),
+        ("dataSchema", {"dimensionsSpec": {"dimensions": [{"name": "id"}, "amount"]}}),
+        ("dataSchema", {"transformSpec": {"filter": expression(" amount > 0\n  && amount < 9\r\n")}}),
+        ("dataSchema", {"transformSpec": {"transforms": [{**expression("amount\r\n + 1 "), "name": "one"}]}}),
+        ("dataSchema", {"timestampSpec": {"column": " placed_at ", "missingValue": 0}}),
+        ("dataSchema", {"timestampSpec": {"column": "placed_at", "missingValue": 1_700_000_000_000}}),
+        ("ioConfig", {"consumerProperties": {"bootstrap.servers": " kafka-broker:9092,\nkafka-broker:9093 "}}),
+        ("ioConfig", {"groupId": " orders "}),
+    ],
+)
 def test_a_review_that_is_sent_as_it_is_shown_changes_nothing(
-    pages: Client, owner: Client, draft: Draft, schema: dict[str, Any]
+    pages: Client, owner: Client, draft: Draft, part: str, values: dict[str, Any]
 ) -> None:
     written = draft.document
-    written["spec"]["dataSchema"] |= schema
+    written["spec"][part] |= values
     assert change(owner, draft, written).status_code == 200
     draft.refresh_from_db()
     before = draft.document
@@ -75,6 +92,25 @@ def test_a_review_that_is_sent_as_it_is_shown_changes_nothing(
     assert answer.status_code == 302, answer.content
     draft.refresh_from_db()
     assert draft.document == before
+
+
+def test_a_part_that_is_changed_keeps_what_its_form_shows_otherwise(pages: Client, owner: Client, draft: Draft) -> None:
+    written = draft.document
+    written["spec"]["dataSchema"] |= {
+        "timestampSpec": {"column": " placed_at ", "format": "auto", "missingValue": 0},
+        "transformSpec": {"filter": expression("amount > 0\n && amount < 9")},
+    }
+    assert change(owner, draft, written).status_code == 200
+    typed = {"time-segments": "MONTH", "transform-transforms": "one = amount + 1", "go": "stay"}
+    assert send(pages, draft, {**shown(pages, draft), **typed}).status_code == 302
+    draft.refresh_from_db()
+    schema = draft.document["spec"]["dataSchema"]
+    assert schema["timestampSpec"] == written["spec"]["dataSchema"]["timestampSpec"]
+    assert schema["granularitySpec"]["segmentGranularity"] == "MONTH"
+    assert schema["transformSpec"] == {
+        "filter": expression("amount > 0\n && amount < 9"),
+        "transforms": [{**expression("amount + 1"), "name": "one"}],
+    }
 
 
 def test_a_column_that_the_json_adds_beside_one_without_a_type_is_kept(
