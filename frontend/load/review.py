@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from django.http import QueryDict
 
@@ -48,13 +47,14 @@ def merged(before: Document, written: Document, steps: Sequence[Step], made: Mad
         if not form.is_valid():
             return None
         changed = form.edited()
-        if _differ(before, written, step) and _differ(written, changed, step):
+        if _undoes(before, written, changed, step):
             told = f"The JSON and the form of step {step.label} change the same thing. Keep one of the two changes."
             raise InvalidInput(told)
         document = changed
     return document
 
 
-def _differ(one: Any, other: Any, step: Step) -> bool:
+def _undoes(before: Document, written: Document, changed: Document, step: Step) -> bool:
+    """Whether the step's form changes what the JSON has changed."""
     paths = [place.strip("/").split("/") for place in step.places]
-    return any(value_at(one, path) != value_at(other, path) for path in paths)
+    return any(value_at(before, path) != value_at(written, path) != value_at(changed, path) for path in paths)

@@ -287,9 +287,13 @@ class ReadingForm(StepForm):
         return put(document, (*IO, "taskCount"), data["indexers"])
 
 
+# Of the ioConfig: what goes when another source reads.
+OF_ONE_SOURCE = ("type", "groupId", "groupConfig", "consumersPerIndexer", "assignment", "replicas", "pollTimeout")
+
+
 def _of_another_source(document: Document) -> Document:
     """Without what only the source has that it was for."""
-    for name in ("type", "groupId", "groupConfig", "consumersPerIndexer", "assignment", "replicas", "pollTimeout"):
+    for name in OF_ONE_SOURCE:
         document = put(document, (*IO, name), None)
     return put(document, ("spec", "tuningConfig", "type"), None) if "tuningConfig" in document["spec"] else document
 

@@ -19,7 +19,7 @@ from controlplane.teams.models import User
 from frontend import topic_list
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm, with_topic
 from frontend.load.parse_form import ParseForm, flatten_choice, flatten_field, with_format
-from frontend.load.row_forms import ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
+from frontend.load.row_forms import OF_ONE_SOURCE, ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
 from frontend.preview import Preview, preview_of, with_headers
 from frontend.tables import Column
 from ingestion.specs.sampling import STORED, SampleAnswer
@@ -145,6 +145,7 @@ def _schema(*names: str) -> tuple[str, ...]:
     return tuple(f"/spec/dataSchema/{name}" for name in names)
 
 
+_READING = ("/type", *_io(*OF_ONE_SOURCE, "useEarliestOffset", "taskCount"))
 STEPS = (
     Step("connection", "Connection", ConnectionForm, _connection, _io("connection", "consumerProperties")),
     Step("topic", "Topic", TopicForm, _records, _io("topic")),
@@ -152,7 +153,7 @@ STEPS = (
     Step("time", "Time", TimeForm, _times, _schema("timestampSpec", "granularitySpec/segmentGranularity")),
     Step("transform", "Filter, transform", TransformForm, _rows, _schema("transformSpec")),
     Step("schema", "Columns", SchemaForm, _rows, _schema("dimensionsSpec", "metricsSpec", "granularitySpec")),
-    Step("reading", "Reading", ReadingForm, _nothing, _io("groupId", "useEarliestOffset", "taskCount")),
+    Step("reading", "Reading", ReadingForm, _nothing, _READING),
     Step("review", "Review", ReviewForm, _review, _schema("dataSource")),
 )
 BY_NAME = {step.name: step for step in STEPS}

@@ -164,6 +164,41 @@ def test_a_name_that_the_json_and_the_field_change_differently_is_refused(pages:
     assert draft.document == before
 
 
+@pytest.mark.parametrize(
+    ("named", "io_config", "typed"),
+    [
+        ("kafka_share_group", {}, {"reading-indexers": "2"}),
+        ("kafka", {"replicas": 2}, {"reading-source": "share_group", "reading-group": "mine"}),
+    ],
+    ids=["the type", "what one source alone has"],
+)
+def test_a_source_that_the_json_changes_is_not_changed_back(
+    pages: Client, draft: Draft, named: str, io_config: dict[str, Any], typed: dict[str, str]
+) -> None:
+    sent, before = shown(pages, draft), draft.document
+    written = json.loads(sent["document"])
+    written["type"] = named
+    written["spec"]["ioConfig"] |= io_config
+    answer = send(pages, draft, {**sent, **typed, "document": json.dumps(written), "go": "stay"})
+    assert answer.status_code == 400
+    page = parsed(answer)
+    assert "The JSON and the form of step Reading change the same thing." in page.one(id="problem").text
+    assert named in page.one("textarea", name="document").raw_text
+    draft.refresh_from_db()
+    assert draft.document == before
+
+
+def test_what_the_json_changes_of_the_reading_is_kept_beside_the_form(pages: Client, draft: Draft) -> None:
+    sent = shown(pages, draft)
+    written = json.loads(sent["document"])
+    written["spec"]["ioConfig"]["replicas"] = 2
+    answer = send(pages, draft, {**sent, "document": json.dumps(written), "reading-indexers": "3", "go": "stay"})
+    assert answer.status_code == 302, answer.content
+    draft.refresh_from_db()
+    io_config = draft.document["spec"]["ioConfig"]
+    assert (io_config["replicas"], io_config["taskCount"]) == (2, 3)
+
+
 def test_a_mistake_in_a_part_is_told_there_and_nothing_typed_is_lost(pages: Client, draft: Draft) -> None:
     typed = {"reading-indexers": "0", "time-column": "id", "datasource": "renamed", "go": "supervisor"}
     answer = send(pages, draft, {**shown(pages, draft), **typed})
