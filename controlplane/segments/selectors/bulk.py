@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.interval_models import DaySum
@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Bulk:
-    """The shortest time that has ``SHARE`` of the rows, and what lies outside of it, the farthest first."""
+    """The time in which ``SHARE`` of the rows or more lie together, and the days far from it, the farthest first."""
 
     start: datetime
     end: datetime
@@ -60,14 +60,27 @@ def bulk(days: Sequence[Span]) -> Bulk | None:
     if len(days) < 2:
         return None
     first, last = _shortest(days)
-    inside = days[first : last + 1]
-    start, end = days[first].start, max(day.end for day in inside)
+    start, end = _widened(days, days[first].start, max(day.end for day in days[first : last + 1]))
     whole = max(day.end for day in days) - days[0].start
     if whole < FAR * (end - start):
         return None
-    outside = [*days[:first], *days[last + 1 :]]
-    far = sorted(outside, key=lambda day: max(start - day.end, day.start - end), reverse=True)
-    return Bulk(start, end, far)
+    outside = [day for day in days if _distance(day, start, end) > end - start]
+    return Bulk(start, end, sorted(outside, key=lambda day: _distance(day, start, end), reverse=True))
+
+
+def _distance(day: Span, start: datetime, end: datetime) -> timedelta:
+    """From that time; negative inside it."""
+    return max(start - day.end, day.start - end)
+
+
+def _widened(days: Sequence[Span], start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """The time with each day that is no farther from it than it is long, and so on: a quiet day is no outlier."""
+    while True:
+        near = [day for day in days if _distance(day, start, end) <= end - start]
+        wide = min(day.start for day in near), max(day.end for day in near)
+        if wide == (start, end):
+            return wide
+        start, end = wide
 
 
 def _shortest(days: Sequence[Span]) -> tuple[int, int]:
