@@ -89,8 +89,8 @@ class RuleForm(_Placed):
         for param in kind.params:
             self.fields[f"params_{param.name}"] = _field_of(param)
         self.initial = {**self._values(), **self.initial}
-        team = stored.team.name if stored else "" if self.is_bound else self.initial.get("team", "")
-        told = [r for r in list_receivers(user, team) if r.team.name in teams]
+        told = [r for r in list_receivers(user, stored.team.name if stored else "") if r.team.name in teams]
+        told.sort(key=lambda receiver: receiver.team.name != self.initial.get("team"))
         of_team = len(teams) > 1 and stored is None
         self.fields["receivers"].choices = [  # type: ignore[attr-defined]
             (str(r.pk), f"{r.name} ({r.get_kind_display()}{', team ' + r.team.name if of_team else ''})") for r in told

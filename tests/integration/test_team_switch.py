@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.alerts.models import Receiver
+from controlplane.alerts.models import Receiver, Rule
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.loading.models import Draft
@@ -86,13 +86,33 @@ def test_forms_begin_with_the_chosen_team(cast: Cast, place: str) -> None:
     assert chosen_of(parsed(root.get(place, {"team": "alpha"}))) == ["alpha"]  # what a link names comes first
 
 
-def test_a_rule_offers_the_chosen_teams_receivers(cast: Cast) -> None:
+def offered(client: Client) -> list[str]:
+    """The receivers of a new rule, in their order."""
+    page = parsed(client.get(reverse("frontend:new-alert-rule")))
+    names = {str(receiver.pk): receiver.name for receiver in Receiver.objects.all()}
+    return [names[box.attributes["value"]] for box in page.all("input", name="receivers")]
+
+
+def with_receivers(cast: Cast) -> None:
     for team in (cast.alpha, cast.beta):
         Receiver.objects.create(team=team, name=f"mail-{team.name}", kind="email", addresses=["a@example.org"])
+
+
+def test_a_rule_offers_the_chosen_teams_receivers(cast: Cast) -> None:
+    """They come first. The form may take another team: those of each team that the user administers follow."""
+    with_receivers(cast)
     root = browsing_as(cast, "superuser")
-    choose(root, "beta")
-    page = parsed(root.get(reverse("frontend:new-alert-rule"))).text
-    assert "mail-beta" in page and "mail-alpha" not in page
+    assert offered(choose(root, "beta")) == ["mail-beta", "mail-alpha"]
+    assert offered(choose(root, "alpha")) == ["mail-alpha", "mail-beta"]
+    receiver = Receiver.objects.get(name="mail-beta")
+    kept = {"team": "beta", "name": "of beta", "hold_s": "60", "clear_s": "60", "receivers": str(receiver.pk)}
+    assert root.post(reverse("frontend:new-alert-rule"), kept).status_code == 302
+    assert [r.name for r in Rule.objects.get(name="of beta").receivers.all()] == ["mail-beta"]
+
+
+def test_a_rule_offers_receivers_where_another_team_is_chosen(cast: Cast, both: Client) -> None:
+    with_receivers(cast)
+    assert offered(choose(both, "beta")) == ["mail-alpha"]
 
 
 def test_what_is_offered_follows_the_role_in_the_chosen_team(both: Client) -> None:
