@@ -206,6 +206,7 @@ SPECTACULAR_SETTINGS = {
         "FactorKindEnum": "controlplane.api.v1.serializers.account.KINDS",
         "InTypeMatchValueTypeEnum": ["STRING", "LONG"],
         "MatchValueTypeEnum": ["STRING", "LONG", "DOUBLE", "FLOAT"],
+        "PositionEnum": ["earliest", "latest"],
         "QuarantineStateEnum": "controlplane.segments.models.QuarantinedRecord.State",
         "ReceiverKindEnum": "controlplane.alerts.models.Receiver.Kinds",
         "RoleEnum": "controlplane.teams.models.Role",

@@ -102,7 +102,7 @@ class TryView(HeadgateView):
         operation_id="try_spec_on_quarantined",
         tags=["quarantine"],
         request=shapes.TryBody,
-        responses=shapes.TriedSerializer,
+        responses=shapes.TriedSpecSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Try a changed spec on the kept records of a cause, and on the topic's newest. Needs the role operator.
@@ -113,7 +113,7 @@ class TryView(HeadgateView):
         user, datasource = self.actor, find_datasource(self.actor, name)
         found = mending.mendable(user, datasource, body["cause"], body["task"])
         tried = mending.try_spec(user=user, datasource=datasource, found=found, document=body["spec"])
-        return Response(shapes.TriedSerializer(tried).data)
+        return Response(shapes.TriedSpecSerializer(tried).data)
 
 
 class PurgeView(HeadgateView):

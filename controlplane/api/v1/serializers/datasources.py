@@ -247,7 +247,7 @@ class TryBody(BodySerializer):
     task = serializers.CharField(required=False, default="", help_text="Of records of files: a task that read them.")
 
 
-class TriedSerializer(serializers.Serializer[Any]):
+class TriedSpecSerializer(serializers.Serializer[Any]):
     tried = serializers.IntegerField(help_text="The newest records of the cause that the spec was tried on.")
     passing = serializers.IntegerField(help_text="That would become rows.")
     thrown_away = serializers.IntegerField()

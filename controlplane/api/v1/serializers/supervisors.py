@@ -194,7 +194,6 @@ class ResetBody(BodySerializer):
         required=False,
         help_text="Partition → the offset to go on at. Left out: all stored offsets are forgotten.",
     )
-
     position = serializers.ChoiceField(
         ["earliest", "latest"],
         required=False,
