@@ -23,7 +23,7 @@ def make_a_team(visit: Visit) -> None:
     visit.page.get_by_role("link", name="New team").click()
     visit.page.get_by_label("Name").fill("gamma")
     visit.press("Make team")
-    visit.told("Team gamma is made.")
+    visit.told("Team gamma is made, and you are its admin.")
     assert _open_team("gamma")
 
 
