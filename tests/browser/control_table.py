@@ -6,9 +6,6 @@ A control that stands on several pages has the same address on each, which the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-
 from tests.browser import (
     walks,
     walks_of_account,
@@ -17,45 +14,16 @@ from tests.browser import (
     walks_of_data,
     walks_of_drafts,
     walks_of_imports,
+    walks_of_invitations,
     walks_of_people,
     walks_of_retention,
     walks_of_site,
     walks_of_teams,
 )
-from tests.browser.crawl import EVERYWHERE, Control
-from tests.browser.site import Visit
-
-Walk = Callable[[Visit], None]
+from tests.browser.control_rows import question, row
+from tests.browser.crawl import EVERYWHERE
 
 TIMELINE = ("Earlier", "Zoom in", "Zoom out", "Later", "Whole", "Last hour", "Last day", "Last week", "Height of a bar")
-
-
-@dataclass(frozen=True)
-class Row:
-    """``walk`` clicks every one of these controls and looks at what came of it. ``places``: by route."""
-
-    places: frozenset[tuple[str, Control]]
-    walk: Walk
-
-    def and_on(self, page: str, *controls: tuple[str, str]) -> Row:
-        """With controls of the page that the first leads to."""
-        return replace(self, places=self.places | {(page, Control(*c)) for c in controls})
-
-
-def places(rows: Iterable[Row]) -> set[tuple[str, Control]]:
-    return {place for row in rows for place in row.places}
-
-
-def row(pages: str | tuple[str, ...], walk: Walk, *controls: tuple[str, str]) -> Row:
-    """Some controls, on each of some pages."""
-    on = (pages,) if isinstance(pages, str) else pages
-    return Row(frozenset((page, Control(*c)) for page in on for c in controls), walk)
-
-
-def question(pages: tuple[str, ...], route: str, opener: str, label: str, walk: Walk) -> Row:
-    """A button that asks first, and the answer."""
-    return row(pages, walk, ("", f"{opener}…"), ("", "Cancel"), (f"POST {route}", label))
-
 
 CONNECTION, LOAD = "connections/<str:team>/<str:name>/", walks_of_drafts.LOAD
 DS, SV, TASK = "datasources/<str:name>/", "supervisors/<str:supervisor_id>/", "tasks/<str:task_id>/"
@@ -106,9 +74,9 @@ SITE = [
     row(GUIDE, walks_of_site.look_at_the_guide, *(("", label) for label in ("Ask…", "Cancel", "Close this message"))),
     row(EVERYWHERE, walks.log_out, ("", "owner"), ("POST logout/", "Log out")),
     row("audit/", walks.filter_the_audit_trail, ("GET audit/", "Filter")),
-    row("teams/", walks.accept_an_invitation, (ANSWER, "Accept the invitation of beta")),
-    row("teams/", walks.decline_an_invitation, (ANSWER, "Decline the invitation of beta")),
-    row("teams/", walks.leave_a_team, (ANSWER, "Leave team alpha")),
+    row("teams/", walks_of_invitations.accept_an_invitation, (ANSWER, "Accept the invitation of beta")),
+    row("teams/", walks_of_invitations.decline_an_invitation, (ANSWER, "Decline the invitation of beta")),
+    row("teams/", walks_of_invitations.leave_a_team, (ANSWER, "Leave team alpha")),
     row("records/", walks.find_a_record, ("GET records/", "Find")),
     row(f"{DS}columns/", walks_of_data.find_a_column, (f"GET {DS}columns/", "Filter")),
     row(f"{DS}columns/", walks_of_data.mask_a_column, (f"POST {DS}columns/mask/", "Mask these columns")),
@@ -134,9 +102,9 @@ TEAMS = [
         f"{TEAM}<str:action>/",
         "Leave team",
         "Leave team",
-        walks.leave_on_the_teams_page,
+        walks_of_invitations.leave_on_the_teams_page,
     ),
-    row(f"{TEAM}leave/confirm/", walks.leave_on_a_page, (ANSWER, "Leave team"), ("", "Cancel")),
+    row(f"{TEAM}leave/confirm/", walks_of_invitations.leave_on_a_page, (ANSWER, "Leave team"), ("", "Cancel")),
     row(f"{DS}transfer/", walks_of_teams.transfer_a_datasource, (f"POST {DS}transfer/", "Transfer it")),
     row(
         f"{CONNECTION}transfer/",

@@ -15,7 +15,8 @@ from playwright.sync_api import Page
 from controlplane.tasks.models import Indexer
 from controlplane.teams.models import ApiToken
 from tests.browser.conftest import Quiet
-from tests.browser.control_table import GROUPS, places
+from tests.browser.control_rows import places
+from tests.browser.control_table import GROUPS
 from tests.browser.crawl import (
     EVERYWHERE,
     NARROW,
