@@ -39,14 +39,19 @@ def joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOper
             if error.args[0].name() == "GROUP_AUTHORIZATION_FAILED":
                 allowed = (AclOperation.DESCRIBE,)
                 break
-            if until.is_over:
+            if until.is_over or not _is_being_found(error):
                 advice = "See the broker's log."
                 raise Failed("other", f"Kafka says of group {group!r}: {error.args[0].str()}.", advice) from None
-            time.sleep(0.2)  # the group's coordinator is being found
+            time.sleep(0.2)
     if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
         advice = f"Have the operation READ on group {group} allowed to this login. Offset ranges need no group."
         raise Failed("authorisation", f"The login may not read with the group {group!r}.", advice)
     return allowed
+
+
+def _is_being_found(error: KafkaException) -> bool:
+    """Whether the broker that coordinates the group is not known yet: of a new one that takes a moment."""
+    return "COORDINATOR" in error.args[0].name()
 
 
 def told_of_group(allowed: Collection[AclOperation]) -> str:
