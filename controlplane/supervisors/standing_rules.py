@@ -348,7 +348,10 @@ def _holding(seen: Observed) -> Standing | None:
     lag = seen.lag
     if lag is None or min(lag.lag, lag.before or 0) <= max(LITTLE, SOON_S * (lag.records_per_s or 0)):
         return None  # or it has come within the last minutes
-    text = f"All is read. {count(lag.lag, 'offset')} are held by its indexers, and stored when they hand off."
+    text = (
+        f"{count(lag.lag, 'offset')} are not stored yet. Its indexers hold nearly all of them, and store them when "
+        "they hand off."
+    )
     return Standing(Kind.WORKING, Code.HOLDING, "read, not stored", text, None, lag.lag, trend_of(lag))
 
 

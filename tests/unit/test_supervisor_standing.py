@@ -79,7 +79,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": replace(CAUGHT_UP, lag=138_475, before=120_000)},
         Kind.WORKING,
         Code.HOLDING,
-        ["138,475 offsets are held by its indexers, and stored when they hand off"],
+        ["138,475 offsets are not stored yet", "store them when they hand off"],
     ),
     (
         "what comes in within a minute is held",
