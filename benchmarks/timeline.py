@@ -131,7 +131,7 @@ def _removals(opened: Site, length: timedelta, segments: int, intervals: int) ->
     ``longest``: transactions, as whoever waits for a row or cleans up sees them.
     """
     from controlplane.datasources.models import Datasource
-    from controlplane.retention import ruling
+    from controlplane.retention import rule_runner
     from controlplane.retention.rules import read_rules
     from controlplane.segments.models import Segment
     from controlplane.supervisors.deleting import delete_datasource, go_on
@@ -142,10 +142,10 @@ def _removals(opened: Site, length: timedelta, segments: int, intervals: int) ->
     datasource, user = Datasource.objects.get(name=DATASOURCE), User.objects.filter(is_superuser=True).first()
     assert user is not None
     dropped = read_rules([{"type": "dropBeforeByPeriod", "period": f"PT{_hours(length, intervals * 9 // 10)}H"}])
-    ruling.set_rules(user=user, datasource=datasource, rules=dropped)
+    rule_runner.set_rules(user=user, datasource=datasource, rules=dropped)
     results: Results = {}
     with ThreadPoolExecutor(1) as aside:
-        dropping = aside.submit(_timed, ruling.run)
+        dropping = aside.submit(_timed, rule_runner.run)
         during = _publishes(opened, length, 10.0, of_seed=3)
         results |= dict(zip(("drop_s", "drop_segments", "drop_longest_ms"), dropping.result(), strict=True))
     results["drop_publish_p99_ms"] = during["publish_p99_ms"]

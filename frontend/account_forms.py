@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 
-from controlplane.login.proving import fault_of
+from controlplane.login.reauthentication import fault_of
 from controlplane.teams.models import User
 
 _INPUT = {"class": "form-control"}

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
+from controlplane.alerts.alert_state import Stand, Verdict, stood
 from controlplane.alerts.facts import Facts, Subject
 from controlplane.alerts.kinds import KINDS, Kind
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Rule, Silence
-from controlplane.alerts.standing import Stand, Verdict, stood
 from controlplane.common.changes import Change, tell
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor

@@ -11,10 +11,10 @@ from typing import Any
 
 from controlplane.alerts.models import AboutKind
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors.of_late import newest_alarms, parse_errors_of, quarantined_of
+from controlplane.segments.selectors.recent_counts import newest_alarms, parse_errors_of, quarantined_of
 from controlplane.supervisors.completeness import completeness_of
+from controlplane.supervisors.health_queries import observed
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.standings import observed
 from controlplane.teams.models import User
 
 NOBODY = User(is_active=False)  # to whom a standing names no supervisor of others

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from controlplane.alerts.alert_state import Verdict
 from controlplane.alerts.facts import Params, Subject
 from controlplane.alerts.models import AboutKind
-from controlplane.alerts.standing import Verdict
 from controlplane.common.errors import FieldError
 from controlplane.common.text import in_one_line, storable
 from controlplane.segments.models import SourceEvent
-from controlplane.segments.selectors.of_late import ParseErrors, Quarantined
+from controlplane.segments.selectors.recent_counts import ParseErrors, Quarantined
 from controlplane.supervisors.behind import is_behind
 from controlplane.supervisors.completeness import Completeness
-from controlplane.supervisors.standing import Code
-from controlplane.supervisors.standing_rules import STALE, Observed, standing_of
-from controlplane.supervisors.standing_texts import count, length, moment, shortened
+from controlplane.supervisors.health import Code
+from controlplane.supervisors.health_messages import count, length, moment, shortened
+from controlplane.supervisors.health_rules import STALE, Observed, standing_of
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 
 DAY_S = 86_400

@@ -13,7 +13,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Th
 from rest_framework.request import Request
 
 from controlplane.api.passwords import CODE_HEADER, FailureThrottle, basic_pair, person_of
-from controlplane.login.demanding import must_set_up
+from controlplane.login.mfa_policy import must_set_up
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.service_accounts import note_use
 

@@ -14,7 +14,7 @@ from rest_framework.throttling import SimpleRateThrottle
 from controlplane.common.clients import client_address, counted_as
 from controlplane.common.text import storable
 from controlplane.login.codes import Verdict, has_second_factor, try_code
-from controlplane.login.demanding import must_set_up
+from controlplane.login.mfa_policy import must_set_up
 from controlplane.teams.models import User
 
 BASIC_CHALLENGE = 'Basic realm="headgate", charset="UTF-8"'

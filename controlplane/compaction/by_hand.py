@@ -27,11 +27,11 @@ from controlplane.compaction.models import OPEN, Job, State
 from controlplane.compaction.planning import Looked, Span, make_job, segments_of_each
 from controlplane.compaction.policy import LARGE, Choice, Limits, all_of
 from controlplane.segments.models import MERGES, IndexerFence, Interval, Segment
+from controlplane.tasks.change_notifications import tell_of_task
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
 from controlplane.tasks.segment_specs import segment_spec, span_of
-from controlplane.tasks.telling import tell_of_task
 from ingestion.specs.segment_tasks import CompactTaskSpec
 
 ATTEMPTS = 3  # failed jobs, after which it has failed

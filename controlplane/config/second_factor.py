@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
 from controlplane.config.bodies import REST
-from controlplane.login.demanding import must_set_up
+from controlplane.login.mfa_policy import must_set_up
 
 _SET_UP = "frontend:account-app"
 _OWN_DOORS = (*REST, "/status", "/login/", "/logout/", "/password/", "/healthz", "/readyz")

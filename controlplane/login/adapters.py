@@ -23,9 +23,9 @@ from requests import RequestException
 from controlplane.common.clients import current_address
 from controlplane.common.errors import NotAllowed
 from controlplane.connections.secrets import seal, unseal
-from controlplane.login.arrivals import newcomer
 from controlplane.login.groups import apply_groups
 from controlplane.login.oidc import PROVIDER_ID, app_of, chosen
+from controlplane.login.sso_login import newcomer
 from controlplane.login.trail import came_in
 from controlplane.teams.models import User
 

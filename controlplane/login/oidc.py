@@ -13,8 +13,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
-from controlplane.login.arrivals import claims_of
 from controlplane.login.provider import Provider
+from controlplane.login.sso_login import claims_of
 
 PROVIDER_ID = "oidc"
 # With a pair of keys: one that is shared would be our own secret. And never "none".

@@ -12,7 +12,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from controlplane.common import mail
-from controlplane.login.arrivals import users_of_address
+from controlplane.login.sso_login import users_of_address
 from controlplane.teams.models import User
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ Messages name these functions, so the names stay wherever they are.
 from celery import shared_task
 from celery.utils.log import get_task_logger
 
-from controlplane.retention import ruling
+from controlplane.retention import rule_runner
 from controlplane.segments import killing
 from controlplane.supervisors import deleting
 
@@ -25,7 +25,7 @@ def kill() -> str:
 @shared_task(name="controlplane.retention.tasks.apply_rules")
 def apply_rules() -> int:
     """Take out of use what the rules in force say."""
-    return ruling.run()
+    return rule_runner.run()
 
 
 @shared_task(name="controlplane.retention.tasks.clear")

@@ -15,7 +15,7 @@ from controlplane.segments import killing
 from controlplane.segments.killing import amount_of
 from controlplane.segments.marking import Amount, Chosen
 from controlplane.segments.models import Interval, Segment
-from controlplane.tasks.plausible import is_missing
+from controlplane.tasks.publish_checks import is_missing
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 

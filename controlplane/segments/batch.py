@@ -30,7 +30,7 @@ from controlplane.datasources.models import Datasource, append_version
 from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.marking import Chosen, mark_unused
 from controlplane.segments.models import IndexerFence, Interval, QuarantinedRecord, Segment
-from controlplane.segments.registering import Registration, keep_schemas
+from controlplane.segments.publish_sql import Registration, keep_schemas
 from controlplane.segments.superseding import supersede
 from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
 from ingestion.specs.causes import cause_of

@@ -19,7 +19,7 @@ from controlplane.segments.batch import NUMBER, check_times, fence_of_files, loc
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Publish
 from controlplane.segments.publish import retried
-from controlplane.segments.registering import keep_schemas
+from controlplane.segments.publish_sql import keep_schemas
 from controlplane.segments.replaying import Became
 from ingestion.specs.protocol import Refusal
 from ingestion.specs.publish_limits import MOST_COLUMNS

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, transaction
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.segments import claims, registering, replaying
+from controlplane.segments import claims, publish_sql, replaying
 from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
-from controlplane.segments.opening import opening
+from controlplane.segments.publish_context import opening
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
@@ -67,7 +67,7 @@ def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[
     try:
         return _publish_once(task_id, number, request, settling)
     except _NewSchemas:
-        registering.keep_schemas(task_id, number, request.segments)
+        publish_sql.keep_schemas(task_id, number, request.segments)
         return _publish_once(task_id, number, request, settling)
 
 
@@ -89,7 +89,7 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
     now = fence.at
-    batch = registering.Registration(task_id, number, request, fence, keys, now)
+    batch = publish_sql.Registration(task_id, number, request, fence, keys, now)
     claims.advance(fence, keys, request.progress)
     segment_ids = batch.register(spans(keys, settling))
     _keep_quarantined(fence, task_id, request, now)
@@ -117,7 +117,7 @@ def _publish_replay(
         raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=held.missing))
     now = fence.at
     held.conclude(task_id, request, now)
-    segment_ids = registering.Registration(task_id, number, request, fence, keys, now).register([])
+    segment_ids = publish_sql.Registration(task_id, number, request, fence, keys, now).register([])
     _keep_faulty(fence, task_id, request, now)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.segments.models import SourceEvent
+from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.standing_texts import count
 from controlplane.tasks.sources import sources_of
 from controlplane.tasks.topic_lag import left_to_read
 

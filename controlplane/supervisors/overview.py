@@ -22,12 +22,12 @@ from controlplane.segments.selectors import (
     together,
 )
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
+from controlplane.supervisors.health import Kind, Standing
+from controlplane.supervisors.health_queries import standings
+from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.problems import Problem, problems_of
 from controlplane.supervisors.selectors import list_supervisors
-from controlplane.supervisors.standing import Kind, Standing
-from controlplane.supervisors.standing_rules import STALE
-from controlplane.supervisors.standings import standings
 from controlplane.tasks.capacity import Pool
 from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.causes import described

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.segments.models import SourceEvent
-from controlplane.supervisors.standing import Code, Kind, Standing
-from controlplane.supervisors.standing_texts import count, shortened
+from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause
 from controlplane.tasks.sources import owner_named
 

@@ -15,8 +15,8 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from controlplane.segments.holes import Hole, extents, holes, leading_holes
 from controlplane.segments.models import Source
+from controlplane.segments.offset_gaps import Hole, extents, holes, leading_holes
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task

@@ -31,8 +31,8 @@ from controlplane.supervisors.decide import (
     unhealthy,
 )
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
-from controlplane.supervisors.seen import seen_of, tasks_of
 from controlplane.supervisors.streams import TopicAnswer
+from controlplane.supervisors.task_snapshot import seen_of, tasks_of
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task

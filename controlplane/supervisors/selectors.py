@@ -11,10 +11,10 @@ from controlplane.common.text import storable
 from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
+from controlplane.supervisors.health import Code
+from controlplane.supervisors.health_messages import Rest
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
-from controlplane.supervisors.pattern_standing import pattern_of, standing_of_pattern
-from controlplane.supervisors.standing import Code
-from controlplane.supervisors.standing_texts import Rest
+from controlplane.supervisors.pattern_health import pattern_of, standing_of_pattern
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.models import Goal, Status, Task

@@ -25,9 +25,9 @@ from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.group_config import held_against
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
 from controlplane.supervisors.topics import matching
-from controlplane.tasks.beginnings import begin_at, from_latest
 from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.sources import sources_of
+from controlplane.tasks.start_offsets import begin_at, from_latest
 from ingestion.specs import IOConfig, ShareGroupIOConfig
 from ingestion.specs.providers import Value
 

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from controlplane.segments.models import LagSample
-from controlplane.segments.selectors.births import births
 from controlplane.segments.selectors.per_second import per_second
+from controlplane.segments.selectors.source_starts import births
+from controlplane.supervisors.health_queries import sources_read_by
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.standings import sources_read_by
 
 MINUTES = 60
 _FRESH_MINUTES = 3  # what was seen longer ago is no "now"

@@ -14,9 +14,9 @@ from django.utils import timezone
 from controlplane.segments.fence import keep_unpublished
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.tasks import events, spark_master
+from controlplane.tasks.change_notifications import tell_of_indexers, tell_of_task
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
-from controlplane.tasks.telling import tell_of_indexers, tell_of_task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 ALARMING = 3  # failures in a row

@@ -22,11 +22,11 @@ from controlplane.segments import killing
 from controlplane.segments.killing import Killed
 from controlplane.segments.marking import Amount, Chosen, give_up, mark_unused
 from controlplane.segments.models import KilledSegment, Segment
+from controlplane.tasks.change_notifications import tell_of_task
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
 from controlplane.tasks.segment_specs import segment_spec, span_of
-from controlplane.tasks.telling import tell_of_task
 from ingestion.specs.segment_tasks import KillTaskSpec
 
 LONGEST = timedelta(seconds=200)  # then the rest is given up, and goes with later deletions

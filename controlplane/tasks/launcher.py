@@ -23,10 +23,10 @@ from django.utils import timezone
 from controlplane.common import applications
 from controlplane.common.processes import passed_on
 from controlplane.tasks import spark_conf
-from controlplane.tasks.beginnings import begin_by_hand
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Resident, Status, Task
+from controlplane.tasks.start_offsets import begin_by_hand
 
 # What runs as a plain process, without Spark: it reads little.
 PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}

@@ -15,8 +15,8 @@ from controlplane.common.database import cursor
 from controlplane.common.text import storable
 from controlplane.segments import replaying
 from controlplane.tasks import events
+from controlplane.tasks.change_notifications import tell_of_task
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.telling import tell_of_task
 
 ERROR_LENGTH = 4000
 

@@ -10,8 +10,8 @@ from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
 from controlplane.segments import lag_store
 from controlplane.segments.completeness import Mark, Marks
-from controlplane.segments.holes import Extent, Unsettled, extents, unsettled
 from controlplane.segments.models import ProgressKey, Source
+from controlplane.segments.offset_gaps import Extent, Unsettled, extents, unsettled
 from controlplane.segments.settled import keep_bounds
 from controlplane.tasks.sources import sources_of
 from ingestion.specs import IOConfig

@@ -30,12 +30,12 @@ from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.holes import Unsettled
 from controlplane.segments.models import IndexerFence
-from controlplane.tasks import capacity, events, hearing, launcher, lifecycle, quotas
+from controlplane.segments.offset_gaps import Unsettled
+from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quotas
+from controlplane.tasks.change_notifications import tell_of_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
-from controlplane.tasks.telling import tell_of_task
 from controlplane.tasks.topic_lag import TopicLag, keep_lag
 from controlplane.tasks.unlisted import REASON, unlisted
 from ingestion.specs import TaskSpec, parse_task_spec
@@ -52,7 +52,7 @@ def watch(hand_over: Callable[[Task], None]) -> None:
     with only_one(_WATCH_LOCK) as won:
         if not won:
             return
-        since = hearing.heard_since()
+        since = heartbeat_gaps.heard_since()
         if since is not None:
             for task_id in lifecycle.fail_lost(since):
                 _clear_away(task_id)

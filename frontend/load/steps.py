@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import HeadgateError, InvalidInput
 from controlplane.connections.browsing import Cluster
-from controlplane.loading import looking
+from controlplane.loading import step_previews
 from controlplane.loading.documents import put, value_at
 from controlplane.loading.models import Draft
 from controlplane.loading.odd_times import OddTimes, odd_times
@@ -47,7 +47,7 @@ class Step:
 
 def _connection(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Nothing; or what is wrong with servers of its own."""
-    looking.check_connects(draft)
+    step_previews.check_connects(draft)
     return {}
 
 
@@ -58,18 +58,18 @@ def _nothing(user: User, draft: Draft, query: Query) -> dict[str, Any]:
 def _records(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Kafka's own, without any spec."""
     if not value_at(draft.document, (*IO, "topic")):
-        return _topics(looking.cluster_of(user, draft), query)
+        return _topics(step_previews.cluster_of(user, draft), query)
     raw = put(put(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
     try:
-        spec, answer = looking.rows_of(user, draft, raw)
+        spec, answer = step_previews.rows_of(user, draft, raw)
     except HeadgateError as error:
         if not any(fault.pointer == "/spec/ioConfig/topic" for fault in error.errors):
             raise
         meant = str(value_at(draft.document, (*IO, "topic")))
-        return {"look_problem": error, **_topics(looking.cluster_of(user, draft), query, meant)}
-    sample = looking.records_of(user, draft)
+        return {"look_problem": error, **_topics(step_previews.cluster_of(user, draft), query, meant)}
+    sample = step_previews.records_of(user, draft)
     preview = with_headers(_shortened(preview_of(spec, answer), answer), sample.records)
-    return {"sample": sample, "size": looking.size_of_topic(user, draft), "preview": preview}
+    return {"sample": sample, "size": step_previews.size_of_topic(user, draft), "preview": preview}
 
 
 def _topics(cluster: Cluster | None, query: Query, meant: str = "") -> dict[str, Any]:
@@ -78,20 +78,20 @@ def _topics(cluster: Cluster | None, query: Query, meant: str = "") -> dict[str,
 
 
 def _formats(user: User, draft: Draft, query: Query) -> dict[str, Any]:
-    found: dict[str, Any] = {"formats": looking.formats_of(user, draft)}
+    found: dict[str, Any] = {"formats": step_previews.formats_of(user, draft)}
     look = _rows if value_at(draft.document, (*IO, "inputFormat")) else _records
     return found | look(user, draft, query)
 
 
 def _times(user: User, draft: Draft, query: Query) -> dict[str, Any]:
-    return {"times": looking.times_of(user, draft)} | _rows(user, draft, query)
+    return {"times": step_previews.times_of(user, draft)} | _rows(user, draft, query)
 
 
 def _rows(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Left as they came, right as they would be stored."""
-    spec, answer = looking.rows_of(user, draft)
+    spec, answer = step_previews.rows_of(user, draft)
     return {
-        "sample": looking.records_of(user, draft),
+        "sample": step_previews.records_of(user, draft),
         "preview": _shortened(preview_of(spec, answer), answer),
         "ratio": _ratio(answer),
         "odd": _odd(draft, answer),
@@ -113,10 +113,10 @@ def _choice(nested: NestedField) -> tuple[str, str]:
 
 
 def _review(user: User, draft: Draft, query: Query) -> dict[str, Any]:
-    spec, answer = looking.rows_of(user, draft)
-    found = _offered(answer) | {"outlook": looking.outlook_from(user, draft, spec, answer)}
+    spec, answer = step_previews.rows_of(user, draft)
+    found = _offered(answer) | {"outlook": step_previews.outlook_from(user, draft, spec, answer)}
     found["odd"] = _odd(draft, answer)
-    return found | ({"dry_run": looking.dry_run_of(user, draft)} if draft.supervisor is not None else {})
+    return found | ({"dry_run": step_previews.dry_run_of(user, draft)} if draft.supervisor is not None else {})
 
 
 def _ratio(answer: SampleAnswer) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.common.text import storable
 from controlplane.teams.models import User
-from frontend.palette.deeds import deeds
+from frontend.palette.actions import deeds
 from frontend.palette.hit import Hit
 from frontend.palette.pages import pages_for
 from frontend.palette.things import things

@@ -20,7 +20,7 @@ from controlplane.teams.people import list_people
 from controlplane.teams.selectors import list_teams
 from frontend.load.forms import SCHEMA
 from frontend.load.steps import step_of
-from frontend.palette.deeds import deeds_of_supervisor
+from frontend.palette.actions import deeds_of_supervisor
 from frontend.palette.hit import OF_A_KIND, Hit
 from frontend.reach import Reach
 from frontend.taskname import short_name

@@ -31,7 +31,7 @@ from controlplane.common.errors import HeadgateError
 from controlplane.datasources.models import Datasource
 from controlplane.login import addresses, second_factors, sessions
 from controlplane.login.codes import NewPasskeyForm, note_first_code
-from controlplane.login.demanding import must_set_up
+from controlplane.login.mfa_policy import must_set_up
 from controlplane.login.models import Session
 from controlplane.teams import selectors, services
 from controlplane.teams.models import User

@@ -22,10 +22,10 @@ from controlplane.segments.selectors import (
 )
 from controlplane.segments.selectors.bulk import bulk_of
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
+from controlplane.supervisors.health import Standing
+from controlplane.supervisors.health_queries import standings
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import list_supervisors
-from controlplane.supervisors.standing import Standing
-from controlplane.supervisors.standings import standings
 from controlplane.tasks.datasources import get_datasource, list_datasources
 from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may

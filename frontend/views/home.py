@@ -17,10 +17,10 @@ from controlplane.alerts.selectors import count_firing
 from controlplane.loading.demo import TOPIC, demo_topic
 from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors import DayPoint
-from controlplane.supervisors.hours import SupervisorRow, rows_of
+from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.overview import Overview, TeamShare, overview
+from controlplane.supervisors.overview_rows import SupervisorRow, rows_of
 from controlplane.supervisors.problems import GROUP_DRIFT, Problem
-from controlplane.supervisors.standing import Code, Kind
 from frontend.live.shared import shared
 from frontend.problems import ProblemRow
 from frontend.reach import reach_of

@@ -11,9 +11,9 @@ from django.utils import timezone
 from controlplane.segments.lag_store import RESOLUTIONS
 from controlplane.segments.selectors import LagSeries
 from controlplane.supervisors.lag import lag_now, lag_over_time
-from controlplane.supervisors.marks import marks
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
+from controlplane.supervisors.timeline_annotations import marks
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page

@@ -32,7 +32,7 @@ from controlplane.segments.selectors.quarantine import (
     ingestable,
     matching,
 )
-from controlplane.supervisors import mending, replays
+from controlplane.supervisors import replays, reprocess
 from controlplane.supervisors.replays import check_read, fit
 from controlplane.tasks.causes import described
 from controlplane.tasks.datasources import get_datasource
@@ -316,7 +316,7 @@ def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[st
     if form != "spec":
         return {}
     try:
-        read = mending.read_by_spec(user=request.user, record=record)
+        read = reprocess.read_by_spec(user=request.user, record=record)
     except HeadgateError as error:
         return {"no_tree": told(error)}
     shown = {"read": read, "row": None if read.row is None else tree_html(read.row)}

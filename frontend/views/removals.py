@@ -13,8 +13,8 @@ from django.urls import reverse
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.retention import services
-from controlplane.retention.asking import chosen
 from controlplane.retention.outlook import Step, outlook
+from controlplane.retention.segment_selection import chosen
 from controlplane.segments.marking import Amount, Chosen
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require

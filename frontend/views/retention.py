@@ -6,9 +6,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from controlplane.retention import ruling
-from controlplane.retention.holdings import list_removals, unused
+from controlplane.retention import rule_runner
 from controlplane.retention.rules import in_words
+from controlplane.retention.storage_summary import list_removals, unused
 from controlplane.segments import killing
 from controlplane.segments.killing import goes_at
 from controlplane.tasks.datasources import get_datasource
@@ -46,9 +46,9 @@ def retention(request: PageRequest, name: str) -> HttpResponse:
     context = {
         **shown,
         "table": table,
-        "rules": [(in_words(rule), rule.loads) for rule in ruling.rules_of(datasource)],
-        "site": [(in_words(rule), rule.loads) for rule in ruling.rules_of(None)],
-        "going": ruling.preview(datasource, ruling.rules_of(datasource)),
+        "rules": [(in_words(rule), rule.loads) for rule in rule_runner.rules_of(datasource)],
+        "site": [(in_words(rule), rule.loads) for rule in rule_runner.rules_of(None)],
+        "going": rule_runner.preview(datasource, rule_runner.rules_of(datasource)),
         "replaced": killing.amount_of(segments.filter(replaced_by__isnull=False)),
         "removed": killing.amount_of(segments.filter(replaced_by=None)),
         "due": killing.amount_of(segments.filter(killing.due(timezone.now()))),

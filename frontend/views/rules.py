@@ -14,9 +14,9 @@ from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.retention import ruling
+from controlplane.retention import rule_runner
+from controlplane.retention.rule_runner import Going
 from controlplane.retention.rules import Rule, in_words, read_rules
-from controlplane.retention.ruling import Going
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require, require_site_admin
 from frontend.rule_rows import KINDS, TAKES, changed, digest, rows_of, rules_in, sent_rows
@@ -62,7 +62,7 @@ def rules(request: PageRequest, name: str) -> HttpResponse:
     context = {
         "datasource": datasource,
         "crumbs": [*crumbs, ("Retention", back)],
-        "site": [(in_words(rule), rule.loads) for rule in ruling.rules_of(None)],
+        "site": [(in_words(rule), rule.loads) for rule in rule_runner.rules_of(None)],
         "rest": rest_address("api:rules", name),
     }
     done = f"The rules of {name} are saved; the next round, within a minute, carries them out."
@@ -70,7 +70,7 @@ def rules(request: PageRequest, name: str) -> HttpResponse:
 
 
 def _looked(datasource: Datasource) -> Callable[[list[Rule]], dict[str, Any]]:
-    return lambda found: {"going": ruling.preview(datasource, found)}
+    return lambda found: {"going": rule_runner.preview(datasource, found)}
 
 
 @page
@@ -81,7 +81,7 @@ def site_rules(request: PageRequest) -> HttpResponse:
     done = "The site's rules are saved; the next round, within a minute, carries them out."
 
     def look(found: list[Rule]) -> dict[str, Any]:
-        by_datasource = ruling.preview_site(request.user, found)
+        by_datasource = rule_runner.preview_site(request.user, found)
         return {
             "going": _sum([going for _, going in by_datasource]),
             "by_datasource": by_datasource[:DATASOURCES_SHOWN],
@@ -108,7 +108,7 @@ def _sum(found: list[Going]) -> Going:
 def _edit(request: PageRequest, edited: _Edited) -> HttpResponse:
     comment = CommentForm(request.POST or None)
     asked = request.POST.get("do", "") if request.method == "POST" else ""
-    rows = sent_rows(request.POST) if request.method == "POST" else rows_of(ruling.rules_of(edited.datasource))
+    rows = sent_rows(request.POST) if request.method == "POST" else rows_of(rule_runner.rules_of(edited.datasource))
     context = {
         **edited.context,
         "comment": comment,
@@ -127,7 +127,7 @@ def _edit(request: PageRequest, edited: _Edited) -> HttpResponse:
         return render(request, edited.template, {**context, "rows": rows}, status=400)
     seen = digest(found)
     if asked == "save" and request.POST.get("seen") == seen:
-        ruling.set_rules(
+        rule_runner.set_rules(
             user=request.user, datasource=edited.datasource, rules=found, comment=comment.cleaned_data["comment"]
         )
         messages.success(request, edited.done)
@@ -143,5 +143,5 @@ def _changes(datasource: Datasource | None) -> list[dict[str, Any]]:
     """The newest: who set what, and why."""
     return [
         {"change": change, "rules": [in_words(rule) for rule in read_rules(change.rules)]}
-        for change in ruling.list_changes(datasource)[:CHANGES_SHOWN]
+        for change in rule_runner.list_changes(datasource)[:CHANGES_SHOWN]
     ]

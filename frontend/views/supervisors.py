@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
+from controlplane.supervisors.health_queries import standing, standings
 from controlplane.supervisors.lag import lag_now
-from controlplane.supervisors.marks import runs
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
 from controlplane.supervisors.selectors import (
@@ -25,10 +25,10 @@ from controlplane.supervisors.selectors import (
     topics_of,
     why_nothing,
 )
-from controlplane.supervisors.standings import standing, standings
+from controlplane.supervisors.timeline_annotations import runs
 from controlplane.supervisors.trends import trends
-from controlplane.tasks.rooms import lacks_overlap
 from controlplane.tasks.selectors import list_tasks
+from controlplane.tasks.slot_waits import lacks_overlap
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
 from frontend.counters import sum_of

@@ -19,8 +19,8 @@ from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
-from controlplane.tasks.places import places_for
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
+from controlplane.tasks.slots import places_for
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingestion.batch.again import KeptReader, ReadAgain
+from ingestion.batch.reread import KeptReader, ReadAgain
 from ingestion.batch.writing import write
 from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane

@@ -18,8 +18,8 @@ from pyspark import TaskContext
 
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Kept, Room
-from ingestion.batch.lanes import Lanes
 from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.shuffle_partitions import Lanes
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
 from ingestion.client import Invalid

@@ -22,18 +22,18 @@ from ingestion.batch.bins import wanted_rows
 from ingestion.batch.errors import InputChanged
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Room, of_all
-from ingestion.batch.lanes import Lanes
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Place, Told, check_parse_exceptions
+from ingestion.batch.shuffle_partitions import Lanes
 from ingestion.batch.splits import Split, splits_of
 from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
 from ingestion.spark.batch_work import Failed, Order, Read, read, written
-from ingestion.spark.dealing import Shuffled, dealt_by_keys, samples_of
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
+from ingestion.spark.shuffle import Shuffled, dealt_by_keys, samples_of
 from ingestion.specs.batch_protocol import (
     MOST_COLUMNS,
     MOST_SEGMENTS,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from ingestion.batch.whole import write_anew
+from ingestion.batch.rewrite_interval import write_anew
 from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.compaction import Merged, Work, merge, run

@@ -21,6 +21,7 @@ from ingestion.sources.topic import Topic
 from ingestion.specs.counters import UNPUBLISHED
 from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
+from ingestion.task.buffering_publisher import Gatherer
 from ingestion.task.claims import Claims
 from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
@@ -28,13 +29,12 @@ from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.errors import Hopeless, Refused
 from ingestion.task.failpoints import Failpoints
-from ingestion.task.gatherer import Gatherer
+from ingestion.task.immediate_publisher import Settler
+from ingestion.task.indexer_context import Workbench
 from ingestion.task.log import Trouble, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher
-from ingestion.task.settler import Settler
-from ingestion.task.workbench import Workbench
 
 TAKE_S = 0.5
 PREDECESSOR_WAIT_S = 0.5

@@ -17,8 +17,8 @@ from controlplane.compaction.schemas import written_by
 from controlplane.segments import marking
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Interval, Removal, Segment, SegmentSchema, Source
+from controlplane.segments.publish_sql import keep_schemas
 from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.registering import keep_schemas
 from controlplane.segments.selectors import datasource_totals, list_segments, record_fate
 from controlplane.tasks import batches, capacity
 from controlplane.tasks.lifecycle import Goal, new_token, set_goal

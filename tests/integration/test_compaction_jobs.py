@@ -16,7 +16,7 @@ from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import written_by
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import Interval, Replacement, Segment, Source
-from controlplane.segments.registering import keep_schemas
+from controlplane.segments.publish_sql import keep_schemas
 from controlplane.segments.selectors import list_segments
 from controlplane.tasks.models import Resident, Task
 from controlplane.teams.audit import AuditEntry

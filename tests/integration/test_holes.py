@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.segments import folding, holes
+from controlplane.segments import folding, offset_gaps
 from controlplane.segments.models import SettledRange, Source
 from tests.support.publishes import make_source, request, send, settled_offsets, start
 
@@ -17,8 +17,8 @@ def source(db: None) -> Source:
     return make_source("flights")
 
 
-def holes_of(source: Source, most: int = 100) -> list[holes.Hole]:
-    return holes.holes(source, timezone.now() + timedelta(seconds=1), most)
+def holes_of(source: Source, most: int = 100) -> list[offset_gaps.Hole]:
+    return offset_gaps.holes(source, timezone.now() + timedelta(seconds=1), most)
 
 
 def test_a_fold_of_what_is_new_joins_it_with_what_is_old(source: Source) -> None:
@@ -42,10 +42,10 @@ def test_holes_are_as_many_as_asked_for_and_as_old(source: Source) -> None:
     now = timezone.now() + timedelta(seconds=1)
     assert [(h.partition, h.start, h.end) for h in holes_of(source)] == [(0, 20, 25), (0, 30, 35), (1, 6, 8)]
     assert [(h.partition, h.start, h.end) for h in holes_of(source, 2)] == [(0, 20, 25), (0, 30, 35)]
-    assert [(h.partition, h.start, h.end) for h in holes.leading_holes(source, now)] == [(0, 2, 10), (1, 2, 5)]
+    assert [(h.partition, h.start, h.end) for h in offset_gaps.leading_holes(source, now)] == [(0, 2, 10), (1, 2, 5)]
     old = now - timedelta(hours=1)
-    assert holes.holes(source, old, 100) == holes.leading_holes(source, old) == []
-    assert holes.extents(source) == {0: holes.Extent(10, 40), 1: holes.Extent(5, 9)}
+    assert offset_gaps.holes(source, old, 100) == offset_gaps.leading_holes(source, old) == []
+    assert offset_gaps.extents(source) == {0: offset_gaps.Extent(10, 40), 1: offset_gaps.Extent(5, 9)}
 
 
 WITHIN: dict[str, tuple[tuple[int, int], int, list[tuple[int, int]]]] = {
@@ -65,9 +65,9 @@ WITHIN: dict[str, tuple[tuple[int, int], int, list[tuple[int, int]]]] = {
 def test_what_is_unsettled_between_two_offsets(source: Source, name: str) -> None:
     send(request(start(source), {0: [(10, 20), (25, 30), (35, 40)]}))
     within, lag, ranges = WITHIN[name]
-    found = holes.unsettled(source, {0: within}, 100)
-    assert found == {0: holes.Unsettled(20, lag, ranges)}
-    few = holes.unsettled(source, {0: within}, 1)[0]
+    found = offset_gaps.unsettled(source, {0: within}, 100)
+    assert found == {0: offset_gaps.Unsettled(20, lag, ranges)}
+    few = offset_gaps.unsettled(source, {0: within}, 1)[0]
     assert (few.lag, few.ranges) == (lag, ranges[:1])
     source.keys.update(partition=7)
-    assert holes.unsettled(source, {0: (3, 9)}, 5) == {0: holes.Unsettled(0, 6, [(3, 9)])}
+    assert offset_gaps.unsettled(source, {0: (3, 9)}, 5) == {0: offset_gaps.Unsettled(0, 6, [(3, 9)])}

@@ -15,7 +15,7 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.datasources.models import Datasource
 from controlplane.retention import outlook, services
-from controlplane.retention.asking import chosen
+from controlplane.retention.segment_selection import chosen
 from controlplane.segments import days, marking
 from controlplane.segments.fence import PublishRefused
 from controlplane.segments.manifest import manifest, moment

@@ -15,10 +15,10 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import LagSample, QuarantinedRecord, Source, SourceEvent
 from controlplane.segments.selectors import days_of, lag_trends
 from controlplane.supervisors import services
+from controlplane.supervisors.health import Kind
+from controlplane.supervisors.health_queries import standing
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.supervisors.overview import overview
-from controlplane.supervisors.standing import Kind
-from controlplane.supervisors.standings import standing
 from controlplane.supervisors.trends import trends
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import User

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.retention import ruling
+from controlplane.retention import rule_runner
 from controlplane.retention.models import RuleChange, RuleSet
 from controlplane.retention.rules import read_rules, shown
 from controlplane.segments.models import Segment
@@ -65,7 +65,7 @@ def test_what_was_not_looked_at_is_not_saved(cast: Cast, owner: Client) -> None:
 
 def test_fields_that_the_form_does_not_show_are_kept(cast: Cast, owner: Client) -> None:
     before = read_rules([{"type": "loadForever", "tieredReplicants": {"hot": 3}, "useDefaultTierForNull": False}])
-    ruling.set_rules(user=cast.users["owner"], datasource=cast.datasource, rules=before)
+    rule_runner.set_rules(user=cast.users["owner"], datasource=cast.datasource, rules=before)
     page = parsed(owner.get(RULES))
     sent = rows(("loadForever", "")) | {"rest-0": page.one("input", name="rest-0").attributes["value"]}
     looked = owner.post(RULES, sent)

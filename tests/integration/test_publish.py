@@ -18,7 +18,6 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.segments import fence, folding
 from controlplane.segments.fence import PublishRefused
-from controlplane.segments.holes import holes
 from controlplane.segments.models import (
     OFFSET_BITS,
     IndexerFence,
@@ -32,6 +31,7 @@ from controlplane.segments.models import (
     Source,
     SourceEvent,
 )
+from controlplane.segments.offset_gaps import holes
 from controlplane.segments.publish import publish
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors import list_faulty

@@ -14,9 +14,9 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.supervisors import services as supervisors
+from controlplane.supervisors.health_queries import standing
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
-from controlplane.supervisors.standings import standing
 from controlplane.tasks import capacity, launcher, lifecycle, quotas, services
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.teams.models import AuditEntry, Quota

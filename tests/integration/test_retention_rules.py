@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.retention import celery_tasks, ruling
+from controlplane.retention import celery_tasks, rule_runner
 from controlplane.retention.models import RuleChange, RuleSet
 from controlplane.retention.rules import drops, read_rules, shown
 from controlplane.segments.marking import Amount
@@ -173,12 +173,12 @@ def test_rules_take_segments_out_of_use_and_say_so(source: Source) -> None:
     datasource = source.datasource
     oldest = Segment.objects.order_by("interval_start")[0]
     rules = read_rules(OLDER_THAN_A_WEEK)
-    seen = ruling.preview(datasource, rules)
+    seen = rule_runner.preview(datasource, rules)
     assert (seen.amount, seen.intervals) == (Amount(1, 5, 50), 1)
     assert (seen.oldest, seen.newest) == (oldest.interval_start, oldest.interval_end)
     assert celery_tasks.apply_rules() == 0  # nothing is set yet
     assert len(list_segments(datasource)) == 3
-    ruling.set_rules(user=ROOT, datasource=datasource, rules=rules, comment="a week")
+    rule_runner.set_rules(user=ROOT, datasource=datasource, rules=rules, comment="a week")
     assert celery_tasks.apply_rules() == 1
     assert celery_tasks.apply_rules() == 0
     assert oldest.pk not in {s.pk for s in list_segments(datasource)}
@@ -194,11 +194,13 @@ def test_rules_take_segments_out_of_use_and_say_so(source: Source) -> None:
 def test_the_sites_rules_are_asked_after_a_datasources_own(source: Source) -> None:
     others = make_source("others", group="other").datasource
     keeps = read_rules([{"type": "loadByPeriod", "period": "P10D"}])
-    ruling.set_rules(user=ROOT, datasource=source.datasource, rules=keeps)
-    ruling.set_rules(user=ROOT, datasource=None, rules=read_rules([{"type": "dropForever"}]))
-    ruling.set_rules(user=ROOT, datasource=None, rules=read_rules([{"type": "dropBeforeByPeriod", "period": "P30D"}]))
+    rule_runner.set_rules(user=ROOT, datasource=source.datasource, rules=keeps)
+    rule_runner.set_rules(user=ROOT, datasource=None, rules=read_rules([{"type": "dropForever"}]))
+    rule_runner.set_rules(
+        user=ROOT, datasource=None, rules=read_rules([{"type": "dropBeforeByPeriod", "period": "P30D"}])
+    )
     assert RuleSet.objects.filter(datasource=None).count() == 1
-    assert ruling.preview(others, []).intervals == 0
+    assert rule_runner.preview(others, []).intervals == 0
     assert celery_tasks.apply_rules() == 1
     assert len(list_segments(source.datasource)) == 2
 

@@ -13,10 +13,10 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, LagSample, Source
 from controlplane.supervisors import services
+from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health_queries import standing, standings
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import list_supervisors
-from controlplane.supervisors.standing import Code, Kind, Standing
-from controlplane.supervisors.standings import standing, standings
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import Team
 from ingestion.specs import parse_supervisor_spec

@@ -12,7 +12,7 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import IndexerFence, ProgressKey, Publish, Source, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
-from controlplane.supervisors.seen import seen_of
+from controlplane.supervisors.task_snapshot import seen_of
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.teams.models import AuditEntry

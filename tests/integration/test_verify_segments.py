@@ -15,8 +15,8 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.damage import FAILURES
 from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.segments.verification import FAILURES
 from controlplane.teams.models import Team
 from ingestion.segments import open_deep_storage
 from ingestion.specs.protocol import SegmentFile

@@ -17,8 +17,8 @@ from controlplane.api.fallback import fallback
 from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors import fate
 from controlplane.supervisors import decide, topics
+from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.models import State
-from controlplane.supervisors.standing import Code, Kind
 from controlplane.tasks.diagnosis import UNSTORED
 from controlplane.tasks.models import Goal, Status, task_kinds
 from controlplane.teams.models import Role

@@ -28,7 +28,7 @@ OF_DOCUMENTS = {
     "controlplane/api/druid/described.py",
     "controlplane/datasources/sampling.py",
     "controlplane/loading/documents.py",
-    "controlplane/loading/looking.py",
+    "controlplane/loading/step_previews.py",
     "controlplane/loading/services.py",
     "frontend/load/forms.py",
     "frontend/load/parse_form.py",
@@ -40,7 +40,7 @@ OF_DOCUMENTS = {
 }
 # Druid calls an input format and a time column ``kafka``, too; a page of records says where it found them.
 OF_OTHER_THINGS = {
-    "controlplane/loading/looking.py",
+    "controlplane/loading/step_previews.py",
     "controlplane/loading/services.py",  # what a draft begins as
     "frontend/load/parse_form.py",
     "frontend/load/steps.py",

@@ -12,9 +12,9 @@ import pandas as pd
 
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import MOST_BYTES, Room
-from ingestion.batch.lanes import Lanes
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.shuffle_partitions import Lanes
 from ingestion.batch.splits import dealt_out, splits_of
 from ingestion.batch.writing import write
 from ingestion.segments import LocalStorage, read_segment

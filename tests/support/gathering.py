@@ -13,18 +13,18 @@ from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import PublishAnswer, PublishRequest, StartRequest
 from ingestion.task.breaker import Breaker
+from ingestion.task.buffering_publisher import Gatherer
 from ingestion.task.claims import Claims
 from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.failpoints import Failpoints
-from ingestion.task.gatherer import Gatherer
+from ingestion.task.indexer_context import Workbench
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher
-from ingestion.task.workbench import Workbench
 from tests.support.indexer import TOPIC, FixedTopic, stored_offsets
 
 

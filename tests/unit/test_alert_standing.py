@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.alerts.alert_state import Stand, Verdict, stood
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.messages import signature
 from controlplane.alerts.posting import judged
-from controlplane.alerts.standing import Stand, Verdict, stood
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 VERDICTS = {"b": Verdict(True, "bad"), "g": Verdict(False, "good"), "?": Verdict(None, "not known")}

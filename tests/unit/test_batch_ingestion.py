@@ -15,9 +15,9 @@ import pytest
 from ingestion.batch import splits
 from ingestion.batch.bins import Bins, bins_of
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.lanes import Lanes
 from ingestion.batch.lines import begin_of, lines_of, opened
 from ingestion.batch.reading import Place
+from ingestion.batch.shuffle_partitions import Lanes
 from ingestion.batch.splits import Part, split_bytes
 from ingestion.segments import DamagedSegment
 from ingestion.segments.taken_times import TakenTimes

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from ingestion.batch import reading, replay
-from ingestion.batch.again import KeptReader
 from ingestion.batch.kept import MOST_BYTES, Room, of_all
 from ingestion.batch.replay import _Replay
+from ingestion.batch.reread import KeptReader
 from ingestion.batch.writing import write
 from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane

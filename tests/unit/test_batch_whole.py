@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ingestion.batch.errors import InputRefused
-from ingestion.batch.whole import write_anew
+from ingestion.batch.rewrite_interval import write_anew
 from ingestion.segments import LocalStorage, read_segment
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment

@@ -12,7 +12,7 @@ from ingestion.client import MemoryControlPlane, Unreachable
 from ingestion.sources import TopicChanged
 from ingestion.sources.memory_log import MemoryLog
 from ingestion.specs.protocol import Advance, PublishAnswer, PublishRequest, StartRequest
-from ingestion.task import gatherer
+from ingestion.task import buffering_publisher
 from ingestion.task.errors import Fenced
 from tests.support.gathering import Gathering, Plane
 from tests.support.indexer import TOPIC, assignment, record, stored, total
@@ -84,7 +84,7 @@ def test_rows_that_can_not_be_told_apart_go_together_and_are_read_again(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another replica has stored a part of partition 0: partition 1 is void here with it, but not lost."""
-    monkeypatch.setattr(gatherer, "HEAD_START_S", 0.0)
+    monkeypatch.setattr(buffering_publisher, "HEAD_START_S", 0.0)
     one = make({"replicas": 2})
     one.read()
     one.plane.stored[TOPIC.topic_id, 0] = 6
@@ -114,7 +114,7 @@ def test_what_is_given_up_is_read_again_from_the_stored_offsets(make: Make, tmp_
 @pytest.fixture
 def replicas(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Gathering, Gathering]:
     """Both have read the same. Who is behind looks often, and until the test is over."""
-    monkeypatch.setattr(gatherer, "LOOK_S", 0.01)
+    monkeypatch.setattr(buffering_publisher, "LOOK_S", 0.01)
     both = make({"replicas": 2}), make()
     for one in both:
         one.read()
@@ -137,7 +137,7 @@ def test_a_replica_drops_what_the_other_has_published(
 def test_a_replica_publishes_when_the_one_that_has_the_turn_does_not(
     replicas: tuple[Gathering, Gathering], log: MemoryLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gatherer, "HEAD_START_S", 0.05)
+    monkeypatch.setattr(buffering_publisher, "HEAD_START_S", 0.05)
     first, second = replicas
     first.gatherer.hand_off()
     second.gatherer.hand_off()
@@ -157,7 +157,7 @@ def test_a_replica_that_lost_lets_the_other_one_publish_first(
     replicas: tuple[Gathering, Gathering], log: MemoryLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     """However it lost: it uploads nothing in vain the next time."""
-    monkeypatch.setattr(gatherer, "HEAD_START_S", 600.0)
+    monkeypatch.setattr(buffering_publisher, "HEAD_START_S", 600.0)
     first, second = replicas
     if lost == "by looking":
         first.gatherer.hand_off()

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import QuarantineCause, SourceEvent
+from controlplane.supervisors.health import Code, Kind, Standing
 from controlplane.supervisors.problems import problems_of
-from controlplane.supervisors.standing import Code, Kind, Standing
 from controlplane.tasks.causes import DescribedCause
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)

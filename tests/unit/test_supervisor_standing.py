@@ -10,14 +10,14 @@ import pytest
 
 from controlplane.segments.selectors import LagTrend
 from controlplane.supervisors.behind import Trend
-from controlplane.supervisors.pattern_standing import SeenPattern, standing_of_pattern
-from controlplane.supervisors.standing import Code, Kind
-from controlplane.supervisors.standing_rules import Done, Observed, Trouble, standing_of
-from controlplane.supervisors.standing_texts import Rest
+from controlplane.supervisors.health import Code, Kind
+from controlplane.supervisors.health_messages import Rest
+from controlplane.supervisors.health_rules import Done, Observed, Trouble, standing_of
+from controlplane.supervisors.pattern_health import SeenPattern, standing_of_pattern
 from controlplane.tasks.capacity import TeamPlaces
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.quotas import Stopped
-from controlplane.tasks.rooms import Room
+from controlplane.tasks.slot_waits import Room
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=48)

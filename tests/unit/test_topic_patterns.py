@@ -9,9 +9,9 @@ import pytest
 
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT, child_id
-from controlplane.supervisors.pattern_standing import SeenPattern, standing_of_pattern
+from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.pattern_health import SeenPattern, standing_of_pattern
 from controlplane.supervisors.problems import problems_of
-from controlplane.supervisors.standing import Code, Kind, Standing
 from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching
 from controlplane.tasks.sources import owner_named
 

@@ -18,8 +18,8 @@ from controlplane.datasources.concealing import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import services
-from controlplane.retention.asking import chosen, within
-from controlplane.retention.holdings import (
+from controlplane.retention.segment_selection import chosen, within
+from controlplane.retention.storage_summary import (
     MOST_NAMED,
     MOST_TOLD,
     Holdings,

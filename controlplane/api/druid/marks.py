@@ -15,8 +15,8 @@ from controlplane.api.druid.described import FLAG, NUMBER, shape
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import services
-from controlplane.retention.asking import chosen
-from controlplane.retention.holdings import find_segment
+from controlplane.retention.segment_selection import chosen
+from controlplane.retention.storage_summary import find_segment
 from controlplane.segments.marking import Chosen
 
 TAG = ["Druid-shaped"]

@@ -17,8 +17,16 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.concealing import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.retention.asking import within
-from controlplane.retention.holdings import MOST_NAMED, MOST_TOLD, at_most, find_segment, has_segments, in_use, unused
+from controlplane.retention.segment_selection import within
+from controlplane.retention.storage_summary import (
+    MOST_NAMED,
+    MOST_TOLD,
+    at_most,
+    find_segment,
+    has_segments,
+    in_use,
+    unused,
+)
 
 _MOST_INTERVALS = 100
 _SEGMENTS = {"oneOf": [array(TEXT), array(shapes.SEGMENT)]}

@@ -17,7 +17,7 @@ from controlplane.api.druid.shapes import instant
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.retention import ruling
+from controlplane.retention import rule_runner
 from controlplane.retention.models import RuleChange
 from controlplane.retention.rules import read_rules, shown
 
@@ -36,17 +36,17 @@ _COUNT = OpenApiParameter("count", int)
 
 
 def _named(view: DruidView, name: str) -> Datasource | None:
-    return None if name == ruling.SITE else find_datasource(view.actor, name)
+    return None if name == rule_runner.SITE else find_datasource(view.actor, name)
 
 
 class RulesView(DruidView):
     @extend_schema(operation_id="druid_list_rules", tags=TAG, responses=answers(named(_RULES)))
     def get(self, request: Request) -> Response:
         """The rules that are set, by datasource; those of the site are called `_default`."""
-        told: dict[str, Any] = {ruling.SITE: shown(ruling.rules_of(None))}
+        told: dict[str, Any] = {rule_runner.SITE: shown(rule_runner.rules_of(None))}
         found = Datasource.objects.visible_to(self.actor).filter(rule_set__isnull=False).order_by("name")
         for datasource in found[:MOST_DATASOURCES]:
-            told[datasource.name] = shown(ruling.rules_of(datasource))
+            told[datasource.name] = shown(rule_runner.rules_of(datasource))
         return Response(told)
 
 
@@ -56,7 +56,9 @@ class RulesOfView(DruidView):
         """A datasource's own rules; with `full` the site's after them."""
         datasource = _named(self, name)
         whole = datasource is not None and self.flag("full")
-        return Response(shown(ruling.in_force(datasource) if whole and datasource else ruling.rules_of(datasource)))
+        return Response(
+            shown(rule_runner.in_force(datasource) if whole and datasource else rule_runner.rules_of(datasource))
+        )
 
     @extend_schema(
         operation_id="druid_set_rules",
@@ -68,7 +70,7 @@ class RulesOfView(DruidView):
         """Put these in place of its rules; `_default`: of the site's."""
         datasource = _named(self, name)
         comment = request.headers.get("X-Druid-Comment", "")
-        ruling.set_rules(user=self.actor, datasource=datasource, rules=read_rules(request.data), comment=comment)
+        rule_runner.set_rules(user=self.actor, datasource=datasource, rules=read_rules(request.data), comment=comment)
         return Response()
 
 
@@ -76,7 +78,7 @@ class RuleHistoryView(DruidView):
     @extend_schema(operation_id="druid_get_rule_history", tags=TAG, parameters=[_COUNT], responses=answers(_HISTORY))
     def get(self, request: Request, name: str) -> Response:
         """What was set of it, the newest first."""
-        changes = ruling.list_changes(_named(self, name))[: _count(request)]
+        changes = rule_runner.list_changes(_named(self, name))[: _count(request)]
         return Response([_change(name, change) for change in changes])
 
 

@@ -12,7 +12,7 @@ from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, TIME,
 from controlplane.api.druid.shapes import instant
 from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
-from controlplane.retention.holdings import Holdings
+from controlplane.retention.storage_summary import Holdings
 from controlplane.segments.models import Segment
 from ingestion.specs import DataSchema
 

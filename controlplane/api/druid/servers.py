@@ -15,7 +15,7 @@ from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, array
 from controlplane.api.druid.marks import TAG, answers
 from controlplane.api.druid.segment_shapes import TIER, interval
 from controlplane.common.errors import InvalidInput
-from controlplane.retention.holdings import MOST_NAMED, intervals_in_use
+from controlplane.retention.storage_summary import MOST_NAMED, intervals_in_use
 
 # Of Druid's settings those that say something here: nothing is moved, copied or put off.
 _NOTHING_MOVES: dict[str, Any] = {

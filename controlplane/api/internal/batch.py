@@ -9,7 +9,7 @@ from controlplane.common.errors import Conflict
 from controlplane.compaction import reindexing
 from controlplane.tasks import batches, file_replays
 from controlplane.tasks.models import Task
-from controlplane.tasks.plausible import check_files
+from controlplane.tasks.publish_checks import check_files
 from ingestion.specs.batch_protocol import BatchPublishRequest
 from ingestion.specs.replays import KeptPublishRequest
 

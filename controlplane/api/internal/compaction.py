@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from controlplane.api.internal.door import for_resident, message, read
 from controlplane.compaction import jobs
 from controlplane.segments import columns
-from controlplane.tasks import plausible, residents
+from controlplane.tasks import publish_checks, residents
 from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.compaction import (
     DepartureRequest,
@@ -36,7 +36,7 @@ def column_ids(request: HttpRequest, application: str, job_id: str) -> HttpRespo
 def replace(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
     """A job's outcome: 200, or 409 with a refusal."""
     asked = read(request, ReplaceRequest)
-    plausible.check_files(asked.segments)
+    publish_checks.check_files(asked.segments)
     return message(ReplaceAnswer(segment_ids=jobs.replace(application, job_id, asked)))
 
 

@@ -23,7 +23,7 @@ from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.settled import settled_among
 from controlplane.supervisors.services import run_soon
-from controlplane.tasks import heartbeats, plausible
+from controlplane.tasks import heartbeats, publish_checks
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
 from controlplane.tasks.sources import consumer_group, key_of, owner_of, properties_of
@@ -116,7 +116,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 def _adopted(task: Task, asked: StartRequest) -> Source:
     key, topic = key_of(task.io_config, owner_of(task)), task.io_config.topic
-    plausible.check_topic(task, asked, topic, key["group"])
+    publish_checks.check_topic(task, asked, topic, key["group"])
     return fence.adopt_source(
         datasource=task.datasource,
         **key,
@@ -177,7 +177,7 @@ def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Register a batch: 200, or 409 with a refusal that says what to do; or refused for good, as a problem: 400 for
     what it says, 413 for its size, 409 for what it contradicts."""
     asked = read(request, PublishRequest)
-    plausible.check_publish(task_id, number, asked)
+    publish_checks.check_publish(task_id, number, asked)
     return message(publishing.publish(task_id=task_id, number=number, request=asked))
 
 

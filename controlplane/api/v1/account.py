@@ -21,7 +21,7 @@ from controlplane.api.v1.serializers.account import (
 from controlplane.common import mail
 from controlplane.common.errors import NotAllowed
 from controlplane.login import addresses, second_factors, sessions
-from controlplane.login.proving import fault_of
+from controlplane.login.reauthentication import fault_of
 from controlplane.teams.permissions import require_person
 
 GONE = OpenApiResponse(description="Done.")

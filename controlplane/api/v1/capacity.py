@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
-from controlplane.tasks.places import places_for
+from controlplane.tasks.slots import places_for
 
 
 class CapacitySerializer(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import loading as shapes
-from controlplane.loading import looking, services
+from controlplane.loading import services, step_previews
 from controlplane.loading.models import Draft
 from controlplane.loading.profile import nested_fields, profiles
 from controlplane.loading.selectors import drafts_of, get_draft
@@ -84,14 +84,14 @@ class RecordsView(OneDraftView):
     @extend_schema(operation_id="read_draft_records", tags=TAGS, request=None, responses=shapes.ReadSerializer)
     def post(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Read the topic's newest records: 500 at most, 2 MiB, of all partitions alike. They are kept for an hour."""
-        return Response(shapes.ReadSerializer(looking.read_records(self.actor, self.draft(draft_id))).data)
+        return Response(shapes.ReadSerializer(step_previews.read_records(self.actor, self.draft(draft_id))).data)
 
 
 class FormatsView(OneDraftView):
     @extend_schema(operation_id="guess_formats", tags=TAGS, responses=shapes.GuessesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """How the records may be written, and how sure that is."""
-        formats = looking.formats_of(self.actor, self.draft(draft_id))
+        formats = step_previews.formats_of(self.actor, self.draft(draft_id))
         return Response(shapes.GuessesSerializer({"formats": formats}).data)
 
 
@@ -99,7 +99,7 @@ class TimesView(OneDraftView):
     @extend_schema(operation_id="guess_times", tags=TAGS, responses=shapes.TimesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Which fields may hold the records' time, ranked."""
-        times = looking.times_of(self.actor, self.draft(draft_id))
+        times = step_previews.times_of(self.actor, self.draft(draft_id))
         return Response(shapes.TimesSerializer({"times": times}).data)
 
 
@@ -107,7 +107,7 @@ class RowsView(OneDraftView):
     @extend_schema(operation_id="try_draft", tags=TAGS, responses=shapes.TriedSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the spec, as far as it is written, makes of the records, and what their fields are like."""
-        _, answer = looking.rows_of(self.actor, self.draft(draft_id))
+        _, answer = step_previews.rows_of(self.actor, self.draft(draft_id))
         fields = [record.fields for record in answer.records]
         told = dict(shapes.SampleSerializer(answer).data)
         more = shapes.FieldsSerializer({"profiles": profiles(answer.fields, fields), "nested": nested_fields(fields)})
@@ -118,14 +118,14 @@ class OutlookView(OneDraftView):
     @extend_schema(operation_id="get_outlook", tags=TAGS, responses=shapes.OutlookSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What a first minute would write, and how many indexers that takes, judged by the newest records."""
-        return Response(shapes.OutlookSerializer(looking.outlook_of(self.actor, self.draft(draft_id))).data)
+        return Response(shapes.OutlookSerializer(step_previews.outlook_of(self.actor, self.draft(draft_id))).data)
 
 
 class DryRunView(OneDraftView):
     @extend_schema(operation_id="dry_run", tags=TAGS, responses=shapes.DryRunSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the change of a supervisor's spec would do to the newest records."""
-        return Response(shapes.DryRunSerializer(looking.dry_run_of(self.actor, self.draft(draft_id))).data)
+        return Response(shapes.DryRunSerializer(step_previews.dry_run_of(self.actor, self.draft(draft_id))).data)
 
 
 class SubmitView(OneDraftView):

@@ -18,7 +18,7 @@ from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
 from controlplane.segments import quarantine, selectors
 from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
-from controlplane.supervisors import mending, replays
+from controlplane.supervisors import replays, reprocess
 from controlplane.tasks.models import Task
 
 NEWEST_FIRST = [Key("id", int, descending=True)]
@@ -89,7 +89,7 @@ class ReplayView(HeadgateView):
         user, datasource, choice = self.actor, find_datasource(self.actor, name), choice_of(body)
         if "spec" in body:
             spec = body["spec"]
-            started = mending.replay_changed(user=user, datasource=datasource, choice=choice, document=spec)
+            started = reprocess.replay_changed(user=user, datasource=datasource, choice=choice, document=spec)
         else:
             mode = Task.Replay(body["mode"])
             started = replays.replay(user=user, datasource=datasource, choice=choice, mode=mode)
@@ -111,8 +111,8 @@ class TryView(HeadgateView):
         """
         body = body_of(request, shapes.TryBody)
         user, datasource = self.actor, find_datasource(self.actor, name)
-        found = mending.mendable(user, datasource, body["cause"], body["task"])
-        tried = mending.try_spec(user=user, datasource=datasource, found=found, document=body["spec"])
+        found = reprocess.mendable(user, datasource, body["cause"], body["task"])
+        tried = reprocess.try_spec(user=user, datasource=datasource, found=found, document=body["spec"])
         return Response(shapes.TriedSpecSerializer(tried).data)
 
 

@@ -15,10 +15,10 @@ from controlplane.api.pagination import Key, PageQuery, page_of, page_response, 
 from controlplane.api.v1.serializers import retention as shapes
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.retention import ruling, services
-from controlplane.retention.asking import chosen
-from controlplane.retention.holdings import list_removals, unused
+from controlplane.retention import rule_runner, services
 from controlplane.retention.rules import read_rules, shown
+from controlplane.retention.segment_selection import chosen
+from controlplane.retention.storage_summary import list_removals, unused
 from controlplane.segments.marking import Chosen
 from controlplane.supervisors.deleting import delete_datasource
 
@@ -145,12 +145,12 @@ class RulesView(HeadgateView):
         """Put these in place of its rules; the next round, within a minute, carries them out."""
         datasource = find_datasource(self.actor, name)
         rules = read_rules(body_of(request, shapes.RulesRequest)["rules"], "rules")
-        ruling.set_rules(user=self.actor, datasource=datasource, rules=rules)
+        rule_runner.set_rules(user=self.actor, datasource=datasource, rules=rules)
         return Response(_rules(datasource))
 
 
 def _rules(datasource: Datasource) -> dict[str, Any]:
-    found = {"rules": shown(ruling.rules_of(datasource)), "site": shown(ruling.rules_of(None))}
+    found = {"rules": shown(rule_runner.rules_of(datasource)), "site": shown(rule_runner.rules_of(None))}
     return dict(shapes.RulesSerializer(found).data)
 
 
@@ -165,4 +165,4 @@ class RulesPreviewView(HeadgateView):
         """What these rules, and after them the site's, would take out of use now. Nothing is changed."""
         datasource = find_datasource(self.actor, name)
         rules = read_rules(body_of(request, shapes.RulesRequest)["rules"], "rules")
-        return Response(shapes.GoingSerializer(ruling.preview(datasource, rules)).data)
+        return Response(shapes.GoingSerializer(rule_runner.preview(datasource, rules)).data)

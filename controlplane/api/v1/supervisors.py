@@ -16,9 +16,9 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
+from controlplane.supervisors.health_queries import standing, standings
 from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.standings import standing, standings
 from controlplane.supervisors.status import task_stats
 from controlplane.teams.models import User
 from ingestion.specs import SupervisorSpec

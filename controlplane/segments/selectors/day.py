@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from controlplane.segments.lag_store import RESOLUTIONS, Resolution, begin_of
-from controlplane.segments.selectors.births import IS_FIRST
+from controlplane.segments.selectors.source_starts import IS_FIRST
 
 DAY = timedelta(hours=24)
 _MINUTE = timedelta(minutes=1)

@@ -14,8 +14,8 @@ from django.utils import timezone
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.segments.lag_store import RESOLUTIONS, Resolution, kept_for
 from controlplane.segments.models import LagSample, Source
-from controlplane.segments.selectors.births import births
 from controlplane.segments.selectors.per_second import per_second
+from controlplane.segments.selectors.source_starts import births
 
 MOST_POINTS = 3000
 USUAL_WINDOW = timedelta(hours=1)

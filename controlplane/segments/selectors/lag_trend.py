@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 
 from controlplane.segments.lag_store import LATELY, RESOLUTIONS
-from controlplane.segments.selectors.births import IS_FIRST
+from controlplane.segments.selectors.source_starts import IS_FIRST
 
 MINUTE = timedelta(minutes=1)
 QUARANTINE_OVER = timedelta(minutes=15)

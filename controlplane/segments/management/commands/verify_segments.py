@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.common.errors import Unavailable
 from controlplane.datasources.models import Datasource
-from controlplane.segments.damage import verify_segments
+from controlplane.segments.verification import verify_segments
 
 
 class Command(BaseCommand):

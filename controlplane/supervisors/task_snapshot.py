@@ -11,7 +11,7 @@ from django.db.models import Max, Min
 from django.utils import timezone
 
 from controlplane.segments.models import IndexerFence
-from controlplane.supervisors import turns
+from controlplane.supervisors import rollout_limit
 from controlplane.supervisors.decide import HEALTHY_AFTER, SeenTask
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks import capacity
@@ -49,7 +49,7 @@ def seen_of(supervisor: Supervisor, tasks: list[Task]) -> list[SeenTask]:
     """What ``decide`` is told of them. One that has read long enough is not expired while it waits for its turn."""
     found = _seen(tasks, supervisor.handoff_asked_at)
     due = {t.id for t in found if t.expired and not t.to_hand_off}
-    if not due or not turns.waits(supervisor, tasks):
+    if not due or not rollout_limit.waits(supervisor, tasks):
         return found
     return [replace(t, expired=False) if t.id in due else t for t in found]
 

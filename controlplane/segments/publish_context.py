@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from controlplane.common.database import pipeline
 from controlplane.segments.fence import LOCK, LockedFence, fence_of
-from controlplane.segments.registering import KNOWN_SCHEMAS, fingerprints
+from controlplane.segments.publish_sql import KNOWN_SCHEMAS, fingerprints
 from controlplane.segments.settled import OVERLAPS_OF_INDEXER, by_partition, columns
 from controlplane.segments.spans import Ranges, keys_of
 from ingestion.specs.protocol import PublishRequest

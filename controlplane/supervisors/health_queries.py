@@ -15,15 +15,15 @@ from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import LagTrend, Totals, how_far_by_task, lag_trends, last_within, totals_by_task
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
+from controlplane.supervisors.health import Standing
+from controlplane.supervisors.health_messages import Rest
+from controlplane.supervisors.health_rules import Done, Observed, Trouble, standing_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
-from controlplane.supervisors.pattern_standing import SeenPattern, pattern_of, standing_of_pattern
-from controlplane.supervisors.standing import Standing
-from controlplane.supervisors.standing_rules import Done, Observed, Trouble, standing_of
-from controlplane.supervisors.standing_texts import Rest
+from controlplane.supervisors.pattern_health import SeenPattern, pattern_of, standing_of_pattern
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.quotas import Stopped, stopped_datasources
-from controlplane.tasks.rooms import Room, rooms_of
+from controlplane.tasks.slot_waits import Room, rooms_of
 from controlplane.tasks.sources import key_of
 from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.standing import Code, Kind, Standing
-from controlplane.supervisors.standing_texts import count
 from controlplane.supervisors.topics import NONE_YET, TOO_MANY
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controlplane.tasks.rooms import Room
+from controlplane.tasks.slot_waits import Room
 
 _LONGEST = 300
 

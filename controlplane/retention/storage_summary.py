@@ -13,9 +13,9 @@ from django.db.models import Exists, Max, Min, OuterRef, QuerySet, Sum
 
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.datasources.models import Datasource
-from controlplane.retention.asking import found_ids
+from controlplane.retention.segment_selection import found_ids
 from controlplane.segments.models import DaySum, Interval, KilledSegment, Removal, Segment
-from controlplane.segments.selectors.one import killed_segment
+from controlplane.segments.selectors.segment_detail import killed_segment
 from controlplane.teams.models import User
 
 MOST_NAMED, MOST_TOLD = 100_000, 10_000

@@ -16,7 +16,7 @@ from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.specjson import spec_text
 from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter
-from controlplane.supervisors.mending import (
+from controlplane.supervisors.reprocess import (
     SHOWN,
     Mendable,
     Tried,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from controlplane.supervisors.standing import Code, Kind, Standing
+from controlplane.supervisors.health import Code, Kind, Standing
 
 register = template.Library()
 

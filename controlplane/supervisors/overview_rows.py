@@ -8,9 +8,9 @@ from datetime import datetime
 
 from django.db.models import F
 
+from controlplane.supervisors.health import Kind, Standing
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.overview import Overview
-from controlplane.supervisors.standing import Kind, Standing
 from controlplane.supervisors.trends import Trend, trends
 
 WORST_FIRST = (Kind.FAILED, Kind.NEEDS_YOU, Kind.WORKING, Kind.OK, Kind.WAITING)

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from controlplane.segments.selectors import LagTrend
 from controlplane.segments.selectors.lag_trend import QUARANTINE_OVER
 from controlplane.supervisors.behind import Trend, is_behind, trend_of
-from controlplane.supervisors.standing import Code, Kind, Standing
-from controlplane.supervisors.standing_texts import (
+from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health_messages import (
     Rest,
     after_so_many,
     count,
@@ -27,7 +27,7 @@ from controlplane.supervisors.standing_texts import (
 )
 from controlplane.tasks.diagnosis import Reason, strangers_told
 from controlplane.tasks.quotas import Stopped
-from controlplane.tasks.rooms import Room
+from controlplane.tasks.slot_waits import Room
 
 PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business
 STALE = timedelta(seconds=60)

@@ -19,11 +19,11 @@ from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
 from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
+from ingestion.task.indexer_context import Workbench
 from ingestion.task.indexes import Indexes
 from ingestion.task.pace import Held, Pace
 from ingestion.task.parts import Part, in_two
 from ingestion.task.publishing import LONGEST_S, check_segments
-from ingestion.task.workbench import Workbench
 
 KEPT_BYTES = 8 * 1024 * 1024  # of poison and faulty records that one publish carries, about
 HEAD_START_S = 5.0  # that the replica which published last has over the others, so that they upload nothing in vain

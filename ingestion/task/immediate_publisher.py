@@ -18,9 +18,9 @@ from ingestion.specs import offsets
 from ingestion.specs.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
+from ingestion.task.indexer_context import Workbench
 from ingestion.task.parts import Part, in_two
 from ingestion.task.publishing import LONGEST_S, check_segments
-from ingestion.task.workbench import Workbench
 
 GIVE_UP_AT = 0.8  # of what is left of the lock
 MOST_HULLS = 64  # that a heartbeat takes
