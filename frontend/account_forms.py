@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 
-from controlplane.login.reauthentication import fault_of
+from controlplane.login.reauthentication import failed_reauthentication
 from controlplane.teams.models import User
 
 _INPUT = {"class": "form-control"}
@@ -79,7 +79,7 @@ class AgainForm(forms.Form):
 
     def clean_secret(self) -> str:
         given = str(self.cleaned_data["secret"])
-        fault = fault_of(self._user, given)
+        fault = failed_reauthentication(self._user, given)
         if fault:
             raise forms.ValidationError(fault)
         return given

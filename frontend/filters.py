@@ -87,10 +87,10 @@ class SupervisorFilter(Filter):
     """Which supervisors to list."""
 
     state = forms.ChoiceField(required=False, choices=[("", "Any"), *State.choices], widget=choice_input())
-    standing = forms.ChoiceField(
+    health = forms.ChoiceField(
         required=False,
         label="Trouble",
-        choices=[("", "Any"), (Code.KAFKA_SILENT.value, "Kafka unreachable"), (Code.BEHIND.value, "Lagging")],
+        choices=[("", "Any"), (Code.KAFKA_UNREACHABLE.value, "Kafka unreachable"), (Code.BEHIND.value, "Lagging")],
         widget=choice_input(),
     )
     search = forms.CharField(required=False, max_length=200, label="Name contains", widget=text_input("Part of the id"))

@@ -94,7 +94,7 @@ class ChosenForm(forms.Form):
         return Choice(filter=wanted, upto=BIGGEST_KEY if upto is None else upto)
 
 
-class MendForm(SpecText):
+class ReprocessForm(SpecText):
     """A spec to be tried on quarantined records, and submitted for those with ids to ``upto``."""
 
     upto = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_KEY)

@@ -13,7 +13,7 @@ State = Literal["ok", "pending", "firing", "unknown"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Evaluation:
     """What a kind says of a subject now."""
 
     bad: bool | None  # None: it is not known
@@ -22,7 +22,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Stand:
+class AlertState:
     """How an alert stands."""
 
     state: State
@@ -31,9 +31,11 @@ class Stand:
     good_since: datetime | None = None  # of one that fires
 
 
-def stood(was: Stand | None, verdict: Verdict, now: datetime, *, hold: timedelta, clear: timedelta) -> Stand:
+def next_state(
+    was: AlertState | None, verdict: Evaluation, now: datetime, *, hold: timedelta, clear: timedelta
+) -> AlertState:
     """``hold``: how long it must be bad before it fires; ``clear``: and how long well before it ends."""
-    was = was or Stand("unknown", now)
+    was = was or AlertState("unknown", now)
     if verdict.bad is None:
         return replace(was, good_since=None) if was.state == "firing" else _in("unknown", was, now, was.bad_since)
     if verdict.bad:
@@ -41,19 +43,19 @@ def stood(was: Stand | None, verdict: Verdict, now: datetime, *, hold: timedelta
     return _good(was, now, clear)
 
 
-def _bad(was: Stand, now: datetime, hold: timedelta) -> Stand:
+def _bad(was: AlertState, now: datetime, hold: timedelta) -> AlertState:
     if was.state == "firing":
         return replace(was, good_since=None)
     since = was.bad_since or now
-    return Stand("firing", since, since) if now - since >= hold else _in("pending", was, now, since)
+    return AlertState("firing", since, since) if now - since >= hold else _in("pending", was, now, since)
 
 
-def _good(was: Stand, now: datetime, clear: timedelta) -> Stand:
+def _good(was: AlertState, now: datetime, clear: timedelta) -> AlertState:
     if was.state != "firing":
         return _in("ok", was, now, None)
     since = was.good_since or now
-    return Stand("ok", now) if now - since >= clear else replace(was, good_since=since)
+    return AlertState("ok", now) if now - since >= clear else replace(was, good_since=since)
 
 
-def _in(state: State, was: Stand, now: datetime, bad_since: datetime | None) -> Stand:
-    return Stand(state, was.since if was.state == state else now, bad_since)
+def _in(state: State, was: AlertState, now: datetime, bad_since: datetime | None) -> AlertState:
+    return AlertState(state, was.since if was.state == state else now, bad_since)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
-from controlplane.alerts.alert_state import Stand, Verdict, stood
+from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
 from controlplane.alerts.facts import Facts, Subject
 from controlplane.alerts.kinds import KINDS, Kind
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Rule, Silence
@@ -136,9 +136,11 @@ def _new(rule: Rule, subject: Subject, now: datetime) -> Alert:
     )
 
 
-def _stand(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict: Verdict) -> None:
-    was = Stand(alert.state, alert.since, alert.bad_since, alert.good_since) if alert.pk else None  # type: ignore[arg-type]
-    after = stood(was, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s))
+def _stand(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict: Evaluation) -> None:
+    was = AlertState(alert.state, alert.since, alert.bad_since, alert.good_since) if alert.pk else None  # type: ignore[arg-type]
+    after = next_state(
+        was, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s)
+    )
     fires, fired = after.state == "firing", alert.state == "firing"
     if not fires or verdict.bad:  # until it has ended, its cause stays
         alert.text, alert.value = verdict.text, verdict.value
@@ -183,7 +185,7 @@ def _tell_intervals(
     rule: Rule,
     subject: Subject,
     alert: Alert,
-    verdict: Verdict,
+    verdict: Evaluation,
     intervals: list[tuple[datetime, datetime]],
 ) -> None:
     state = "unknown" if verdict.bad is None else "ok"

@@ -1,6 +1,6 @@
 """What is known of what rules are about, asked once for all of them: a few statements however many rules there are.
 
-None of it is worked out here: standings, completeness and counts come from those who know them.
+None of it is worked out here: health_by_id, completeness and counts come from those who know them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from controlplane.supervisors.health_queries import observed
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import User
 
-NOBODY = User(is_active=False)  # to whom a standing names no supervisor of others
+NOBODY = User(is_active=False)  # to whom a health names no supervisor of others
 
 
 @dataclass(frozen=True)

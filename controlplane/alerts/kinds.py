@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from controlplane.alerts.alert_state import Verdict
+from controlplane.alerts.alert_state import Evaluation
 from controlplane.alerts.facts import Params, Subject
 from controlplane.alerts.models import AboutKind
 from controlplane.common.errors import FieldError
@@ -18,16 +18,16 @@ from controlplane.supervisors.behind import is_behind
 from controlplane.supervisors.completeness import Completeness
 from controlplane.supervisors.health import Code
 from controlplane.supervisors.health_messages import count, length, moment, shortened
-from controlplane.supervisors.health_rules import STALE, Observed, standing_of
+from controlplane.supervisors.health_rules import STALE, Observed, health_of
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 
 DAY_S = 86_400
 MOST_INTERVALS = 24  # that are told in one round: the rest follow in the next
 EVERY = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 # On its way to something, or not looked at: neither well nor bad.
-_UNDECIDED = {Code.STARTING, Code.NOT_OBSERVED, Code.RECOVERING, Code.KAFKA_SILENT, Code.STOPPING}
+_UNDECIDED = {Code.STARTING, Code.NOT_OBSERVED, Code.RECOVERING, Code.KAFKA_UNREACHABLE, Code.STOPPING}
 Interval = tuple[datetime, datetime]
-Decide = Callable[[Any, Subject, Params, datetime], Verdict]
+Decide = Callable[[Any, Subject, Params, datetime], Evaluation]
 
 
 @dataclass(frozen=True)
@@ -90,80 +90,80 @@ class Kind:
         return values, faults
 
 
-def _unhealthy(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _unhealthy(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None:
-        return Verdict(None, "It is not known how it stands.")
-    said = standing_of(seen)
+        return Evaluation(None, "It is not known how it stands.")
+    said = health_of(seen)
     if said.calls:
-        return Verdict(True, said.text)
-    return Verdict(None if said.code in _UNDECIDED else False, said.text)
+        return Evaluation(True, said.text)
+    return Evaluation(None if said.code in _UNDECIDED else False, said.text)
 
 
-def _behind(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _behind(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.lag is None:
-        return Verdict(None, "Its topic has not been looked at yet.")
+        return Evaluation(None, "Its topic has not been looked at yet.")
     if seen.suspended is not None:
-        return Verdict(False, "It is suspended.")
+        return Evaluation(False, "It is suspended.")
     if now - seen.lag.at > STALE:
-        return Verdict(None, f"Its topic has not been looked at since {moment(seen.lag.at)}.")
+        return Evaluation(None, f"Its topic has not been looked at since {moment(seen.lag.at)}.")
     if not is_behind(seen.lag):
-        return Verdict(False, "It keeps up with its topic.", seen.lag.lag)
-    said = standing_of(seen)
+        return Evaluation(False, "It keeps up with its topic.", seen.lag.lag)
+    said = health_of(seen)
     lasts = None if seen.behind_since is None else now - seen.behind_since
     bad = lasts is None or lasts >= timedelta(seconds=params["age_s"])
     text = said.text if said.code == Code.BEHIND else f"{count(seen.lag.lag, 'offset')} behind. {said.text}"
-    return Verdict(bad, text, seen.lag.lag)
+    return Evaluation(bad, text, seen.lag.lag)
 
 
-def _no_data(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _no_data(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     last = seen.last_publish_at if seen else None
     age = now - (last or subject.datasource.created_at)
     what = f"since {moment(last)}, for {length(age)}" if last else f"in the {length(age)} since it was made"
     text = f"Nothing was published into it {what}." if age.total_seconds() >= params["age_s"] else "Data comes in."
     why = f" {seen.reason}" if seen and seen.reason else ""
-    return Verdict(age.total_seconds() >= params["age_s"], f"{text}{why}", age.total_seconds())
+    return Evaluation(age.total_seconds() >= params["age_s"], f"{text}{why}", age.total_seconds())
 
 
-def _incomplete(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _incomplete(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.complete_until is None:
-        return Verdict(None, seen.reason if seen and seen.reason else "Until when it is complete is not known.")
+        return Evaluation(None, seen.reason if seen and seen.reason else "Until when it is complete is not known.")
     age = now - seen.complete_until
     text = f"It is complete until {moment(seen.complete_until)}, {length(age)} ago. {seen.reason}".rstrip()
-    return Verdict(age.total_seconds() >= params["age_s"], text, age.total_seconds())
+    return Evaluation(age.total_seconds() >= params["age_s"], text, age.total_seconds())
 
 
-def _parse_errors(seen: ParseErrors | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _parse_errors(seen: ParseErrors | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     seen = seen or ParseErrors(0, 0)
     share = 100 * seen.errors / seen.records if seen.records else 0.0
     within = length(timedelta(seconds=params["window_s"]))
     text = f"{seen.errors:,} of {count(seen.records, 'record')} ({share:.1f} %) of the last {within} could not be read"
     bad = seen.errors > params["most"] and share >= params["percent"]
-    return Verdict(bad, f"{text}, or only in part.", seen.errors)
+    return Evaluation(bad, f"{text}, or only in part.", seen.errors)
 
 
-def _quarantined(seen: Quarantined | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _quarantined(seen: Quarantined | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     within = length(timedelta(seconds=params["window_s"]))
     if seen is None:
-        return Verdict(False, f"No record was quarantined within {within}.", 0)
+        return Evaluation(False, f"No record was quarantined within {within}.", 0)
     bad = seen.records >= params["most"]
     more = " or more" if bad else ""
     were = "was" if seen.records == 1 and not bad else "were"
     # Without what is the record's own: not all who are told may see that.
     last = cause_of("", seen.error).title.rstrip(".")
     text = f"{count(seen.records, 'record')}{more} {were} quarantined within {within}. The last: {last}."
-    return Verdict(bad, text, seen.records)
+    return Evaluation(bad, text, seen.records)
 
 
-def _alarm(seen: SourceEvent | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _alarm(seen: SourceEvent | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or now - seen.created_at > timedelta(seconds=params["window_s"]):
-        return Verdict(False, "No alarm of late.")
-    return Verdict(True, f"{seen.get_kind_display()}: {shortened(seen.detail)}.")
+        return Evaluation(False, "No alarm of late.")
+    return Evaluation(True, f"{seen.get_kind_display()}: {shortened(seen.detail)}.")
 
 
-def _until(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Verdict:
+def _until(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.complete_until is None:
-        return Verdict(None, seen.reason if seen and seen.reason else "Until when it is complete is not known.")
-    return Verdict(False, f"It is complete until {moment(seen.complete_until)}.")
+        return Evaluation(None, seen.reason if seen and seen.reason else "Until when it is complete is not known.")
+    return Evaluation(False, f"It is complete until {moment(seen.complete_until)}.")
 
 
 def _intervals(seen: Completeness | None, params: Params, mark: datetime | None) -> list[Interval]:

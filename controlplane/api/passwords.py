@@ -13,7 +13,7 @@ from rest_framework.throttling import SimpleRateThrottle
 
 from controlplane.common.clients import client_address, counted_as
 from controlplane.common.text import storable
-from controlplane.login.codes import Verdict, has_second_factor, try_code
+from controlplane.login.codes import CodeResult, has_second_factor, try_code
 from controlplane.login.mfa_policy import must_set_up
 from controlplane.teams.models import User
 
@@ -78,6 +78,6 @@ def person_of(request: Request, username: str, password: str, code: str) -> User
     if not code:
         raise AuthenticationFailed("A code of the second factor is needed, too.", code="second_factor_required")
     verdict, _ = try_code(user, code)
-    if verdict is not Verdict.RIGHT:
+    if verdict is not CodeResult.RIGHT:
         raise AuthenticationFailed(verdict.value, code="second_factor_required")
     return user

@@ -27,7 +27,7 @@ from controlplane.compaction.models import OPEN, Job, State
 from controlplane.compaction.planning import Looked, Span, make_job, segments_of_each
 from controlplane.compaction.policy import LARGE, Choice, Limits, all_of
 from controlplane.segments.models import MERGES, IndexerFence, Interval, Segment
-from controlplane.tasks.change_notifications import tell_of_task
+from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
@@ -91,7 +91,7 @@ def _has_begun(task: Task) -> bool:
     if not waiting.update(status=Status.RUNNING, launched_at=task.launched_at, started_at=task.started_at):
         return False
     task.status = Status.RUNNING
-    tell_of_task(task, urgent=True)
+    notify_task_changed(task, urgent=True)
     return True
 
 
@@ -214,7 +214,7 @@ def _sum_up(task: Task, mine: QuerySet[Job]) -> None:
         parts_done=sums["n"], message=_summary(task, mine), last_activity_at=timezone.now()
     )
     note(task.pk, _summary(task, mine))
-    tell_of_task(task)
+    notify_task_changed(task)
 
 
 def _conclude(task: Task, mine: QuerySet[Job], spec: CompactTaskSpec, left: _Left) -> None:

@@ -35,7 +35,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CompactionStatus:
     """How far a datasource is merged."""
 
     on: bool  # it is done by itself
@@ -46,7 +46,7 @@ class Standing:
     partitioned: bool = False  # its intervals are written anew by partitions; those that are so are compacted
 
 
-_STANDING = """
+_STATUS = """
     WITH by_interval AS (
         SELECT interval_end > %(skipped_after)s AS skipped, count(*) AS n, sum(size_bytes) AS size,
                count(*) FILTER (WHERE rows < %(rows)s AND size_bytes < %(bytes)s) AS small,
@@ -68,7 +68,7 @@ _STANDING = """
 """
 
 
-def standing(datasource: Datasource, simulated: Policy | None = None) -> Standing:
+def status_of(datasource: Datasource, simulated: Policy | None = None) -> CompactionStatus:
     """One pass over its segments in use. Where it is off, by the default policy; or by one that is tried out."""
     found = policy_of(datasource)
     policy = simulated or found or Policy()
@@ -83,12 +83,14 @@ def standing(datasource: Datasource, simulated: Policy | None = None) -> Standin
         "skipped_after": _skipped_after(datasource, policy),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_STANDING, values)
+        cursor.execute(_STATUS, values)
         numbers = cursor.fetchone()
-    return Standing(found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:9]), numbers[9])
+    return CompactionStatus(
+        found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:9]), numbers[9]
+    )
 
 
-def _partitioned(datasource: Datasource, policy: Policy, partitioning: Partitioning, on: bool) -> Standing:
+def _partitioned(datasource: Datasource, policy: Policy, partitioning: Partitioning, on: bool) -> CompactionStatus:
     """By whole intervals."""
     there = Interval.objects.filter(datasource=datasource, segments__gt=0)
     after = _skipped_after(datasource, policy)
@@ -98,7 +100,7 @@ def _partitioned(datasource: Datasource, policy: Policy, partitioning: Partition
     amount, rows = _amount(awaiting), awaiting.aggregate(rows=Sum("rows"))["rows"] or 0
     each = partitioning.spec.partitions_of(rows / amount.intervals) if amount.intervals else 0
     done = _amount(rest.filter(partitioning.is_done))
-    return Standing(on, amount, done, _amount(skipped), amount.intervals * each, partitioned=True)
+    return CompactionStatus(on, amount, done, _amount(skipped), amount.intervals * each, partitioned=True)
 
 
 def _amount(intervals: QuerySet[Interval]) -> Amount:

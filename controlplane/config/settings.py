@@ -299,7 +299,7 @@ COMPACTION_PERCENT = env.number("HEADGATE_COMPACTION_PERCENT", 25, least=1)
 COMPACTION_JOB_BYTES = env.number("HEADGATE_COMPACTION_JOB_MEBIBYTES", 128, least=0) * 1024 * 1024
 # How long its application waits for more work before it ends.
 COMPACTION_IDLE = env.duration("HEADGATE_COMPACTION_IDLE", "PT60S")
-# How long a supervisor's next task waits for room before the one that still reads must make it.
+# How long a supervisor's next task waits for a slot before the one that still reads must make it.
 HANDOVER_PATIENCE = env.duration("HEADGATE_HANDOVER_PATIENCE", "PT20S")
 # A task whose heartbeat is older than this is lost.
 TASK_HEARTBEAT_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_HEARTBEAT_TIMEOUT", 30))

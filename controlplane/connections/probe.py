@@ -21,7 +21,7 @@ from django.conf import settings
 
 from controlplane.connections import reaching, rights, wire
 from controlplane.connections.resolving import PropertyProblem, client_properties
-from controlplane.connections.verdict import Clock, Failed, Step, Verdict
+from controlplane.connections.verdict import Clock, ConnectionReport, Failed, Step
 from ingestion.specs.addresses import AddressProblem, servers_of
 from ingestion.specs.kafka_properties import admitted
 from ingestion.specs.msk_login import CALLBACK, with_token
@@ -55,12 +55,12 @@ class Steps:
         self.taken.append(Step(name, True, detail(result)))
         return result
 
-    def verdict(self, do: Callable[[Steps], str]) -> Verdict:
+    def verdict(self, do: Callable[[Steps], str]) -> ConnectionReport:
         """``do`` takes the steps, and may leave a remark."""
         try:
-            return Verdict(True, "", do(self), "", self.taken)
+            return ConnectionReport(True, "", do(self), "", self.taken)
         except Failed as failed:
-            return Verdict(False, failed.cause, failed.message, failed.advice, self.taken)
+            return ConnectionReport(False, failed.cause, failed.message, failed.advice, self.taken)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Wanted:
 ALONE = Wanted()  # the connection
 
 
-def try_kafka(properties: Mapping[str, Value], wanted: Wanted = ALONE) -> Verdict:
+def try_kafka(properties: Mapping[str, Value], wanted: Wanted = ALONE) -> ConnectionReport:
     """Of a cluster by properties with their secrets, not yet resolved."""
     return Steps().verdict(lambda steps: _cluster(steps, properties, wanted))
 

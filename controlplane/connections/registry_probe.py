@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from controlplane.connections import reaching
 from controlplane.connections.probe import Steps
 from controlplane.connections.resolving import PropertyProblem, registry_resolved
-from controlplane.connections.verdict import Clock, Failed, Verdict
+from controlplane.connections.verdict import Clock, ConnectionReport, Failed
 
 MOST_BYTES = 1024 * 1024
 
 
-def try_registry(properties: Mapping[str, Any]) -> Verdict:
+def try_registry(properties: Mapping[str, Any]) -> ConnectionReport:
     """Of a registry by its properties with their secrets, not yet resolved: of the first address that answers."""
     return Steps().verdict(lambda steps: _registry(steps, properties))
 

@@ -12,7 +12,7 @@ from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.resolving import kafka_values
 from controlplane.connections.secrets import unseal
 from controlplane.connections.services import checked_draft
-from controlplane.connections.verdict import Verdict
+from controlplane.connections.verdict import ConnectionReport
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs.connection import Document, Kind, with_secrets
@@ -24,7 +24,7 @@ LONGEST_NAME = 249  # of a topic, or of a group that is asked for
 places = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
 
 
-def try_connection(*, user: User, connection: Connection, wanted: Wanted = ALONE) -> Verdict:
+def try_connection(*, user: User, connection: Connection, wanted: Wanted = ALONE) -> ConnectionReport:
     """Test a stored one, and what its login is to be allowed. Needs the role operator.
 
     Raises ``NotAllowed``, ``SecretsLost``, ``InvalidInput``, ``Unavailable`` (too many at once).
@@ -36,7 +36,7 @@ def try_connection(*, user: User, connection: Connection, wanted: Wanted = ALONE
 
 def try_draft(
     *, user: User, team: Team, kind: Kind, properties: Any, like: Connection | None = None, wanted: Wanted = ALONE
-) -> Verdict:
+) -> ConnectionReport:
     """Test one that is not stored yet. ``like``: the stored one whose secrets may be left out. Needs the role admin.
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Unavailable``.
@@ -46,7 +46,7 @@ def try_draft(
     return _tried(user, kind, with_secrets(kind, draft.properties, draft.secrets), wanted)
 
 
-def _tried(user: User, kind: Kind, properties: Document, wanted: Wanted) -> Verdict:
+def _tried(user: User, kind: Kind, properties: Document, wanted: Wanted) -> ConnectionReport:
     for what, name in (("topic", wanted.topic), ("group", wanted.group)):
         if len(name) > LONGEST_NAME:
             raise InvalidInput(f"A {what}'s name has at most {LONGEST_NAME} characters here.")

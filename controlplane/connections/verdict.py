@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConnectionReport:
     """What came of it. ``cause``, ``message`` and ``advice`` are empty when all is well, but for a remark."""
 
     ok: bool

@@ -21,7 +21,7 @@ INDEXER_ROWS_PER_S = 50_000
 
 
 @dataclass(frozen=True)
-class Outlook:
+class IngestionPreview:
     """None where the sample does not tell."""
 
     arrived: Arrived | None
@@ -42,7 +42,9 @@ class Outlook:
         return self.segments > A_MINUTES_INTERVALS * self.task_count and self.rows_per_minute < FEW_ROWS * self.segments
 
 
-def outlook(arrived: Arrived | None, answer: SampleAnswer, task_count: int, granularity: AnyGranularity) -> Outlook:
+def outlook(
+    arrived: Arrived | None, answer: SampleAnswer, task_count: int, granularity: AnyGranularity
+) -> IngestionPreview:
     """``granularity``: of segments."""
     rate = None if arrived is None else arrived.per_s
     stored = sum(record.outcome in STORED for record in answer.records)
@@ -52,7 +54,7 @@ def outlook(arrived: Arrived | None, answer: SampleAnswer, task_count: int, gran
     per_minute = None
     if rate is not None and share is not None and stored:
         per_minute = round(rate * A_MINUTE_S * share * rows / stored)
-    return Outlook(
+    return IngestionPreview(
         arrived=arrived,
         records_per_s=rate,
         stored_share=share,

@@ -14,7 +14,7 @@ from controlplane.loading import samples
 from controlplane.loading.documents import Document, nested, put, value_at
 from controlplane.loading.dry_run import DryRun, compared
 from controlplane.loading.models import Draft
-from controlplane.loading.outlook import Outlook, outlook
+from controlplane.loading.outlook import IngestionPreview, outlook
 from controlplane.loading.samples import MOST_BYTES, MOST_RECORDS, Sample
 from controlplane.loading.services import submitted
 from controlplane.teams.models import User
@@ -97,12 +97,12 @@ def rows_of(user: User, draft: Draft, document: Document | None = None) -> tuple
     return _looked(user, draft, "rows", {"dataSchema": schema}, document)
 
 
-def outlook_of(user: User, draft: Draft) -> Outlook:
+def outlook_of(user: User, draft: Draft) -> IngestionPreview:
     """What a first minute would write, and what that takes."""
     return outlook_from(user, draft, *rows_of(user, draft))
 
 
-def outlook_from(user: User, draft: Draft, spec: SamplerSpec, answer: SampleAnswer) -> Outlook:
+def outlook_from(user: User, draft: Draft, spec: SamplerSpec, answer: SampleAnswer) -> IngestionPreview:
     """Of what ``rows_of`` has answered."""
     io_config = spec.order.io_config
     granularity = spec.order.data_schema.granularitySpec.segmentGranularity

@@ -25,7 +25,7 @@ from controlplane.common.errors import NotAllowed
 from controlplane.connections.secrets import seal, unseal
 from controlplane.login.groups import apply_groups
 from controlplane.login.oidc import PROVIDER_ID, app_of, chosen
-from controlplane.login.sso_login import newcomer
+from controlplane.login.sso_login import create_user
 from controlplane.login.trail import came_in
 from controlplane.teams.models import User
 
@@ -107,7 +107,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
             raise ImmediateHttpResponse(failed(request, "its answer belongs to another login (nonce)."))
         try:
             if not sociallogin.is_existing:
-                sociallogin.user = newcomer(provider=chosen(), claims=sociallogin.claims, account=sociallogin.account)
+                sociallogin.user = create_user(
+                    provider=chosen(), claims=sociallogin.claims, account=sociallogin.account
+                )
         except NotAllowed as error:
             raise ImmediateHttpResponse(refused(request, error.detail)) from error
         if sociallogin.user.is_active:

@@ -33,7 +33,7 @@ LONGEST_NAME = 60
 UNREADABLE = "The passkey's answer can't be read, or is not for this login."
 
 
-class Verdict(Enum):
+class CodeResult(Enum):
     """What a code is worth."""
 
     RIGHT = "right"
@@ -41,25 +41,25 @@ class Verdict(Enum):
     WAIT = f"Too many wrong codes. Wait {WINDOW_S // 60} minutes, then try again."
 
 
-def try_code(user: User, code: str) -> tuple[Verdict, Authenticator | None]:
+def try_code(user: User, code: str) -> tuple[CodeResult, Authenticator | None]:
     """Take a code of the user's app or of the recovery codes, and the factor that it is of."""
     with transaction.atomic():
         # One try at a time: two at once must not both be taken, nor both be counted as one.
         factors = list(Authenticator.objects.select_for_update().filter(user=user).order_by("pk"))
         counted = next((f for f in factors if f.type == Authenticator.Type.TOTP), None) or next(iter(factors), None)
         if counted is None:
-            return Verdict.WRONG, None
+            return CodeResult.WRONG, None
         wrong = [at for at in counted.data.get("wrong_at", ()) if at > time.time() - WINDOW_S]
         if len(wrong) >= MOST_WRONG:
-            return Verdict.WAIT, None  # the trail has the wrong ones before it
+            return CodeResult.WAIT, None  # the trail has the wrong ones before it
         given = "".join(code.split()).replace("-", "")
         found = next((f for f in factors if storable(given) and _fits(f, given)), None)
         if found is None:
             counted.data["wrong_at"] = [*wrong, time.time()]
             counted.save(update_fields=["data"])
             gave_a_wrong_code(user)
-            return Verdict.WRONG, None
-        return Verdict.RIGHT, found
+            return CodeResult.WRONG, None
+        return CodeResult.RIGHT, found
 
 
 def note_first_code(factor: Authenticator, code: str) -> None:
@@ -101,7 +101,7 @@ class CodeForm(AuthenticateForm):
         """Raises ``ValidationError`` with what is wrong."""
         code = str(self.cleaned_data["code"])
         verdict, self.authenticator = try_code(self.user, code)
-        if verdict is not Verdict.RIGHT:
+        if verdict is not CodeResult.RIGHT:
             raise ValidationError(verdict.value)
         return code
 

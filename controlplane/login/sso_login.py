@@ -65,7 +65,7 @@ def _is_address(email: str) -> bool:
 
 
 @transaction.atomic
-def newcomer(*, provider: Provider, claims: Claims, account: SocialAccount) -> User:
+def create_user(*, provider: Provider, claims: Claims, account: SocialAccount) -> User:
     """The user of an account that was not seen before: one with the same address, or a new one.
 
     Raises ``NotAllowed``, with what to do.

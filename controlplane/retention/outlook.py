@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class RetentionPreview:
     """What would change."""
 
     amount: Amount = field(default_factory=Amount)
@@ -51,7 +51,7 @@ class Outlook:
     passed_over: dict[str, int] = field(default_factory=dict)  # reason → segments that would stay as they are
 
 
-def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -> Outlook:
+def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -> RetentionPreview:
     """Needs the role admin, as the step does."""
     require(user, Action.ADMINISTER, datasource.team)
     if step != Step.KILL:
@@ -74,14 +74,14 @@ def check_bound(datasource: Datasource, chosen: Chosen, *, used: bool) -> None:
         )
 
 
-def _of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> Outlook:
+def _of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> RetentionPreview:
     by_interval = segments.order_by().values("interval_start", "interval_end")
     first = by_interval.annotate(n=Count("pk"), held=Sum("rows"), size=Sum("size_bytes"))
     places = tuple(
         Place(one["interval_start"], one["interval_end"], Amount(one["n"], int(one["held"]), int(one["size"])))
         for one in first.order_by("interval_start", "interval_end")[:PLACES_SHOWN]
     )
-    return Outlook(amount_of(segments), by_interval.distinct().count(), places, passed_over)
+    return RetentionPreview(amount_of(segments), by_interval.distinct().count(), places, passed_over)
 
 
 def hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:

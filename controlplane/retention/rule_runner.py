@@ -32,7 +32,7 @@ _UNSET: list[dict[str, Any]] = [{"type": "loadForever"}]
 
 
 @dataclass(frozen=True)
-class Going:
+class RulePreview:
     """What rules would take out of use now."""
 
     amount: Amount = field(default_factory=Amount)
@@ -90,12 +90,12 @@ def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule
     )
 
 
-def preview(datasource: Datasource, rules: Sequence[Rule], now: datetime | None = None) -> Going:
+def preview(datasource: Datasource, rules: Sequence[Rule], now: datetime | None = None) -> RulePreview:
     """What these rules, and after them the site's, would take out of use now."""
     return _summed(_going(datasource, [*rules, *rules_of(None)], now or timezone.now()))
 
 
-def preview_site(user: User, rules: Sequence[Rule]) -> list[tuple[Datasource, Going]]:
+def preview_site(user: User, rules: Sequence[Rule]) -> list[tuple[Datasource, RulePreview]]:
     """What these rules, in place of the site's, would take out of use now, by datasource; those that lose nothing left
     out. Needs an administrator of the site.
     """
@@ -108,7 +108,7 @@ def preview_site(user: User, rules: Sequence[Rule]) -> list[tuple[Datasource, Go
     return found
 
 
-def _summed(going: Iterator[tuple[Interval, Rule]]) -> Going:
+def _summed(going: Iterator[tuple[Interval, Rule]]) -> RulePreview:
     amount, count, places, newest = Amount(), 0, [], None
     for interval, rule in going:
         held = Amount(interval.segments, interval.rows, interval.size_bytes)
@@ -116,7 +116,7 @@ def _summed(going: Iterator[tuple[Interval, Rule]]) -> Going:
         newest = interval.end if newest is None else max(newest, interval.end)
         if count <= PLACES_SHOWN:
             places.append(Place(interval.start, interval.end, held, in_words(rule)))
-    return Going(amount, count, places[0].start, newest, tuple(places)) if places else Going()
+    return RulePreview(amount, count, places[0].start, newest, tuple(places)) if places else RulePreview()
 
 
 def _going(datasource: Datasource, rules: Sequence[Rule], now: datetime) -> Iterator[tuple[Interval, Rule]]:

@@ -22,7 +22,7 @@ MOST_NAMED, MOST_TOLD = 100_000, 10_000
 
 
 @dataclass(frozen=True)
-class Holdings:
+class StorageSummary:
     """Of a datasource's segments in use: how many, how large, and from when to when their intervals reach."""
 
     segments: int = 0
@@ -31,11 +31,13 @@ class Holdings:
     end: datetime | None = None
 
 
-def holdings(datasources: Iterable[Datasource]) -> dict[int, Holdings]:
+def storage_summary(datasources: Iterable[Datasource]) -> dict[int, StorageSummary]:
     """By datasource, of those that hold something."""
     sums = DaySum.objects.filter(datasource__in=[d.pk for d in datasources]).values("datasource_id")
     found = sums.annotate(n=Sum("segments"), size=Sum("size_bytes"), low=Min("start"), high=Max("end")).order_by()
-    return {row["datasource_id"]: Holdings(int(row["n"]), int(row["size"]), row["low"], row["high"]) for row in found}
+    return {
+        row["datasource_id"]: StorageSummary(int(row["n"]), int(row["size"]), row["low"], row["high"]) for row in found
+    }
 
 
 def intervals_in_use(datasource: Datasource, start: datetime | None, end: datetime | None) -> QuerySet[Interval]:

@@ -16,7 +16,7 @@ from ingestion.specs import offsets
 
 
 @dataclass(frozen=True)
-class Hole:
+class OffsetGap:
     """Unsettled offsets."""
 
     partition: int
@@ -88,18 +88,18 @@ _GAPS = f"""
 """
 
 
-def holes(source: Source, before: datetime, most: int) -> list[Hole]:
+def offset_gaps(source: Source, before: datetime, most: int) -> list[OffsetGap]:
     """Gaps between two settled ranges of a partition that have been holes since ``before``; ``most`` of them."""
     with cursor() as c:
         rows = c.execute(_HOLES, (source.pk, before, most, most)).fetchall()
-    return [Hole(*row) for row in rows]
+    return [OffsetGap(*row) for row in rows]
 
 
-def leading_holes(source: Source, before: datetime) -> list[Hole]:
+def leading_gaps(source: Source, before: datetime) -> list[OffsetGap]:
     """What is left between where a partition's reader began, as far as it was seen, and its first settled range."""
     with cursor() as c:
         rows = c.execute(_LEADING, (source.pk, source.pk, before)).fetchall()
-    return [Hole(*row) for row in rows]
+    return [OffsetGap(*row) for row in rows]
 
 
 def extents(source: Source) -> dict[int, Extent]:
@@ -132,9 +132,9 @@ def _unsettled_ranges(source: Source, within: Mapping[int, offsets.Range], most:
         gaps = c.execute(_GAPS, (source.pk, *columns, most)).fetchall()
     ends = {partition: extent.end for partition, extent in extents(source).items()}
     after_all = [(p, max(start, ends.get(p, start)), end) for p, (start, end) in within.items()]
-    holes: dict[int, list[offsets.Range]] = {}
+    offset_gaps: dict[int, list[offsets.Range]] = {}
     for partition, low, high in (*gaps, *after_all):
         end = min(high, within[partition][1])
         if low < end:
-            holes.setdefault(partition, []).append((low, end))
-    return {partition: ranges[:most] for partition, ranges in holes.items()}
+            offset_gaps.setdefault(partition, []).append((low, end))
+    return {partition: ranges[:most] for partition, ranges in offset_gaps.items()}

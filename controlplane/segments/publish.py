@@ -18,7 +18,7 @@ from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.segments import claims, publish_sql, replaying
 from controlplane.segments.fence import LockedFence, PublishRefused
 from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
-from controlplane.segments.publish_context import opening
+from controlplane.segments.publish_context import publish_context
 from controlplane.segments.selectors.totals import parse_exceptions_of
 from controlplane.segments.spans import Ranges, spans
 from ingestion.specs import offsets, protocol
@@ -73,7 +73,7 @@ def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[
 
 @transaction.atomic
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
-    opened = opening(task_id, number, request, settling)
+    opened = publish_context(task_id, number, request, settling)
     fence, keys, duplicates = opened.fence, opened.keys, opened.duplicates
     if fence.topic_id != request.topic_id:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))

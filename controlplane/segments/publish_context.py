@@ -24,7 +24,7 @@ _KEYS = """
 
 
 @dataclass(frozen=True)
-class Opening:
+class PublishContext:
     """What a publish knows of the store when it begins."""
 
     fence: LockedFence
@@ -34,7 +34,7 @@ class Opening:
     schemas: bool  # whether those of all its files are stored
 
 
-def opening(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> Opening:
+def publish_context(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishContext:
     """In the caller's transaction. Raises ``PublishRefused`` (fenced) for an old epoch."""
     partitions = sorted({*settling, *request.outcomes})
     wanted = fingerprints(request.segments)
@@ -49,7 +49,7 @@ def opening(task_id: str, number: int, request: PublishRequest, settling: dict[i
     fence = fence_of(locked.fetchone(), number, request.epoch)
     answer = seen.fetchone()
     found = dict(keys.fetchall())
-    return Opening(
+    return PublishContext(
         fence=fence,
         seen=None if answer is None else (answer[0], json.loads(answer[1])),
         keys=found if len(found) == len(partitions) else keys_of(fence.source, partitions),

@@ -34,7 +34,7 @@ _LOCK = 0x434C4541
 
 
 @dataclass(frozen=True)
-class Outlook:
+class DeletionPreview:
     """What deleting it would mean."""
 
     amount: Amount  # of its segments, in use or not
@@ -43,10 +43,10 @@ class Outlook:
     readers: list[tuple[str, str]] = field(default_factory=list)
 
 
-def outlook(user: User, datasource: Datasource) -> Outlook:
+def outlook(user: User, datasource: Datasource) -> DeletionPreview:
     """Raises ``NotAllowed``: it is for the team's admins."""
     require(user, Action.ADMINISTER, datasource.team)
-    return Outlook(
+    return DeletionPreview(
         amount=killing.amount_of(Segment.objects.filter(datasource=datasource)),
         quarantined=QuarantinedRecord.objects.filter(datasource=datasource, state=QuarantinedRecord.State.KEPT).count(),
         readers=_readers(datasource),

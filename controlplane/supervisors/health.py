@@ -15,7 +15,7 @@ class Kind(StrEnum):
     OK = "ok"  # as it should be
     WORKING = "working"  # on its way there, by itself
     WAITING = "waiting"  # at rest, until something comes or somebody resumes it
-    NEEDS_YOU = "needs_you"  # it goes on only, or well only, when a person does something
+    NEEDS_ATTENTION = "needs_attention"  # it goes on only, or well only, when a person does something
     FAILED = "failed"  # it tries, and does not succeed
 
 
@@ -33,10 +33,10 @@ class Code(StrEnum):
     TOO_MANY_TOPICS = "too_many_topics"
     TOPICS_UNWELL = "topics_unwell"
     TOPIC_MISSING = "topic_missing"
-    WAITING_FOR_ROOM = "waiting_for_room"
+    WAITING_FOR_SLOT = "waiting_for_slot"
     QUOTA_USED_UP = "quota_used_up"
     FAILING = "failing"
-    KAFKA_SILENT = "kafka_silent"
+    KAFKA_UNREACHABLE = "kafka_unreachable"
     UNHEALTHY = "unhealthy"
     RECOVERING = "recovering"
     KAFKA_REFUSES = "kafka_refuses"
@@ -50,7 +50,7 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class Health:
     """What is said of a supervisor."""
 
     kind: Kind
@@ -64,4 +64,4 @@ class Standing:
     @property
     def calls(self) -> bool:
         """Whether a person should look at it."""
-        return self.kind in (Kind.NEEDS_YOU, Kind.FAILED)
+        return self.kind in (Kind.NEEDS_ATTENTION, Kind.FAILED)

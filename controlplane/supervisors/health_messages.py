@@ -1,11 +1,11 @@
-"""How a supervisor's standing writes numbers and times."""
+"""How a supervisor's health writes numbers and times."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controlplane.tasks.slot_waits import Room
+from controlplane.tasks.slot_waits import SlotWait
 
 _LONGEST = 300
 
@@ -35,7 +35,7 @@ def of_indexers(number: int) -> str:
     return count(number, "indexer")
 
 
-def after_so_many(times: int) -> str:
+def after_attempts(times: int) -> str:
     """``Once``, ``3 times in a row``."""
     return "Once" if times == 1 else f"{times:,} times in a row"
 
@@ -69,7 +69,7 @@ def shortened(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def enough_room_never(room: Room) -> str:
+def never_enough_slots(room: SlotWait) -> str:
     """What to do about a task that no pool of this size can hold."""
     return (
         f"It asks for {of_indexers(room.asked)}, more than the {room.size or 0:,} that this installation ever runs. "

@@ -1,4 +1,4 @@
-"""What is observed of many supervisors at once, for their standing: as many statements for one as for five hundred."""
+"""What is observed of many supervisors at once, for their health: as many statements for one as for five hundred."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from controlplane.segments.models import IndexerFence, Source
 from controlplane.segments.selectors import LagTrend, Totals, how_far_by_task, lag_trends, last_within, totals_by_task
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
-from controlplane.supervisors.health import Standing
+from controlplane.supervisors.health import Health
 from controlplane.supervisors.health_messages import Rest
-from controlplane.supervisors.health_rules import Done, Observed, Trouble, standing_of
+from controlplane.supervisors.health_rules import Done, Observed, Trouble, health_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
-from controlplane.supervisors.pattern_health import SeenPattern, pattern_of, standing_of_pattern
+from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern, pattern_of
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.quotas import Stopped, stopped_datasources
-from controlplane.tasks.slot_waits import Room, rooms_of
+from controlplane.tasks.slot_waits import SlotWait, slot_waits_of
 from controlplane.tasks.sources import key_of
 from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User
@@ -48,20 +48,20 @@ _TROUBLED = ("paused", "restarting")
 _UNHEALTHY = (State.UNHEALTHY_SUPERVISOR, State.UNHEALTHY_TASKS)
 
 
-def standings(
+def health_by_supervisor(
     user: User, supervisors: Iterable[Supervisor], lags: Mapping[int, LagTrend] | None = None
-) -> dict[str, Standing]:
+) -> dict[str, Health]:
     """By supervisor. ``user`` is who reads it: the names of others' supervisors are not in it.
 
     ``lags``: by source, of all that they may read, where they are known already.
     """
-    return {pk: standing_of(seen) for pk, seen in observed(user, supervisors, lags).items()}
+    return {pk: health_of(seen) for pk, seen in observed(user, supervisors, lags).items()}
 
 
 def observed(
     user: User, supervisors: Iterable[Supervisor], lags: Mapping[int, LagTrend] | None = None
 ) -> dict[str, Observed]:
-    """By supervisor, what its standing is made of."""
+    """By supervisor, what its health is made of."""
     some = list(supervisors)
     if not some:
         return {}
@@ -69,9 +69,9 @@ def observed(
     return {s.pk: _observed(s, around) for s in some}
 
 
-def standing(user: User, supervisor: Supervisor) -> Standing:
+def health_of_supervisor(user: User, supervisor: Supervisor) -> Health:
     """That of one."""
-    return standings(user, [supervisor])[supervisor.pk]
+    return health_by_supervisor(user, [supervisor])[supervisor.pk]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class _Around:
     totals: Mapping[str, Totals]  # by task: of supervisors none of whose tasks has published
     specs: Mapping[str, dict[str, Any]]  # by task: of supervisors' newest, where none of theirs has published
     earlier: Mapping[str, Task]  # by supervisor: its last ended task, where those that run have read nothing yet
-    rooms: Mapping[str, Room]  # by task
+    rooms: Mapping[str, SlotWait]  # by task
     older: Mapping[tuple[str, int], SpecVersion]  # versions that tasks still read by
     sources: Mapping[str, Source]  # by supervisor
     # By source.
@@ -174,10 +174,10 @@ def _earlier(supervisor_ids: Sequence[str]) -> dict[str, Task]:
     return {t.supervisor_id: t for t in ended.order_by("supervisor_id", "-created_at", "-id").distinct("supervisor_id")}
 
 
-def _rooms(user: User, tasks: Sequence[Task]) -> dict[str, Room]:
+def _rooms(user: User, tasks: Sequence[Task]) -> dict[str, SlotWait]:
     if not any(t.status == Status.PENDING or t.without_slot_since for t in tasks):
         return {}
-    return rooms_of(tasks, set(Supervisor.objects.visible_to(user).values_list("pk", flat=True)))
+    return slot_waits_of(tasks, set(Supervisor.objects.visible_to(user).values_list("pk", flat=True)))
 
 
 def _older(supervisors: Sequence[Supervisor], tasks: Mapping[str, list[Task]]) -> dict[tuple[str, int], SpecVersion]:
@@ -238,7 +238,7 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
     return Observed(
         now=around.now,
         topic=io_config.reads,
-        topics=standing_of_pattern(pattern) if pattern else None,
+        topics=health_of_pattern(pattern) if pattern else None,
         detailed_state=supervisor.detailed_state,
         # What is the matter with the topics of its pattern is not told as its own.
         unhealthy=supervisor.state in _UNHEALTHY and (pattern is None or supervisor.failed_runs > 0),

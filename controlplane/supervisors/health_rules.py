@@ -13,21 +13,21 @@ from datetime import datetime, timedelta
 from controlplane.segments.selectors import LagTrend
 from controlplane.segments.selectors.lag_trend import QUARANTINE_OVER
 from controlplane.supervisors.behind import Trend, is_behind, trend_of
-from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import (
     Rest,
-    after_so_many,
+    after_attempts,
     count,
-    enough_room_never,
     length,
     meanwhile,
     moment,
+    never_enough_slots,
     of_indexers,
     shortened,
 )
 from controlplane.tasks.diagnosis import Reason, strangers_told
 from controlplane.tasks.quotas import Stopped
-from controlplane.tasks.slot_waits import Room
+from controlplane.tasks.slot_waits import SlotWait
 
 PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business
 STALE = timedelta(seconds=60)
@@ -62,7 +62,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Observed:
-    """What is known of a supervisor; ``standing_of`` looks at nothing else."""
+    """What is known of a supervisor; ``health_of`` looks at nothing else."""
 
     now: datetime
     topic: str
@@ -85,11 +85,11 @@ class Observed:
     strangers: tuple[str, ...] = ()  # others' members of its consumer group
     topic_exists: bool | None = None  # None: not looked at yet
     reason: Reason | None = None  # why it has published nothing
-    room: Room | None = None  # that it waits for
+    room: SlotWait | None = None  # that it waits for
     quota: Stopped | None = None  # of its team, that is used up
     versions: tuple[int, int] | None = None  # the one that is still read by, and the one that is to follow
     # Of the topic that it reads.
-    topics: Standing | None = None  # how those of its pattern stand, if it has one
+    topics: Health | None = None  # how those of its pattern stand, if it has one
     topic_seen_at: datetime | None = None
     stored: int = 0  # rows, before the topic was gone
     lag: LagTrend | None = None
@@ -98,39 +98,39 @@ class Observed:
     scales_itself: bool = False
 
 
-def standing_of(seen: Observed) -> Standing:
+def health_of(seen: Observed) -> Health:
     """The first that applies."""
     said = next(filter(None, (rule(seen) for rule in _RULES)))
     return said if said.behind is not None or seen.lag is None else replace(said, behind=seen.lag.lag)
 
 
-def _terminated(seen: Observed) -> Standing | None:
+def _terminated(seen: Observed) -> Health | None:
     if seen.terminated is None:
         return None
     text = f"Terminated{seen.terminated.told}. Its segments stay; submit its spec again to bring it back."
-    return Standing(Kind.WAITING, Code.TERMINATED, "terminated", text, seen.terminated.at)
+    return Health(Kind.WAITING, Code.TERMINATED, "terminated", text, seen.terminated.at)
 
 
-def _suspended(seen: Observed) -> Standing | None:
+def _suspended(seen: Observed) -> Health | None:
     if seen.suspended is None:
         return None
     if seen.tasks:
         text = f"Suspended{seen.suspended.told}. Its task publishes what it holds, and ends."
-        return Standing(Kind.WORKING, Code.STOPPING, "stopping", text, seen.suspended.at)
+        return Health(Kind.WORKING, Code.STOPPING, "stopping", text, seen.suspended.at)
     waits = f" {count(seen.lag.lag, 'offset')} wait." if seen.lag and seen.lag.lag else ""
     text = f"Suspended{seen.suspended.told}.{waits} Resume it to read on."
-    return Standing(Kind.WAITING, Code.SUSPENDED, "suspended", text, seen.suspended.at)
+    return Health(Kind.WAITING, Code.SUSPENDED, "suspended", text, seen.suspended.at)
 
 
-def _quota(seen: Observed) -> Standing | None:
+def _quota(seen: Observed) -> Health | None:
     if seen.quota is None:
         return None
     finishing = " Its task publishes what it holds, and ends." if seen.tasks else ""
     text = f"{seen.quota.text}{finishing}"
-    return Standing(Kind.NEEDS_YOU, Code.QUOTA_USED_UP, "quota used up", text, seen.quota.since)
+    return Health(Kind.NEEDS_ATTENTION, Code.QUOTA_USED_UP, "quota used up", text, seen.quota.since)
 
 
-def _topic(seen: Observed) -> Standing | None:
+def _topic(seen: Observed) -> Health | None:
     missing = seen.iterations is not None and seen.iterations.kind == "TopicMissing" and not _seen_again(seen)
     if not missing and seen.topic_exists is not False:
         return None
@@ -141,13 +141,13 @@ def _topic(seen: Observed) -> Standing | None:
             f"Topic {seen.topic!r} is gone since {moment(seen.topic_seen_at)}: it was deleted, or this login may no "
             f"longer see it.{stored} Make it again, or change the spec.{goes_on}"
         )
-        return Standing(Kind.FAILED, Code.TOPIC_MISSING, "topic gone", text, seen.topic_seen_at)
+        return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic gone", text, seen.topic_seen_at)
     since = seen.iterations.since if seen.iterations else None
     text = f"There is no topic {seen.topic!r}, or this login may not see it."
     if seen.unhealthy:
         text += f" Check its name in the spec, or make it; it is looked for again every period.{goes_on}"
-        return Standing(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, since)
-    return Standing(
+        return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, since)
+    return Health(
         Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topic", f"{text} It is read once it is there.{goes_on}", since
     )
 
@@ -158,22 +158,22 @@ def _seen_again(seen: Observed) -> bool:
     return seen.topic_exists is not False and asked is not None and looked is not None and looked > asked
 
 
-def _iterations(seen: Observed) -> Standing | None:
+def _iterations(seen: Observed) -> Health | None:
     trouble = seen.iterations
     if trouble is None:
         if seen.unhealthy and seen.detailed_state in _OF_ITERATIONS:
             text = "It is well again, and called so after some more good iterations."
-            return Standing(Kind.WORKING, Code.RECOVERING, "recovering", text)
+            return Health(Kind.WORKING, Code.RECOVERING, "recovering", text)
         return None
     if trouble.kind == "TopicMissing":
-        return Standing(Kind.WORKING, Code.RECOVERING, "recovering", "Its topic is there again, and is read.")
+        return Health(Kind.WORKING, Code.RECOVERING, "recovering", "Its topic is there again, and is read.")
     if not trouble.of_stream:
-        text = f"{after_so_many(trouble.times)} it could not do its work: {shortened(trouble.message)}"
-        return Standing(Kind.FAILED, Code.UNHEALTHY, "cannot work", text, trouble.since)
+        text = f"{after_attempts(trouble.times)} it could not do its work: {shortened(trouble.message)}"
+        return Health(Kind.FAILED, Code.UNHEALTHY, "cannot work", text, trouble.since)
     kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
     if trouble.kind == "KafkaRefuses":
         text = f"{shortened(trouble.message)}. It is tried again every period.{meanwhile(seen.versions)}"
-        return Standing(kind, Code.KAFKA_REFUSES, "Kafka refuses", text, trouble.since)
+        return Health(kind, Code.KAFKA_REFUSES, "Kafka refuses", text, trouble.since)
     since = f" It last did at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
     next_step = "Check bootstrap.servers, the login and the network."
     if seen.versions is not None:
@@ -181,48 +181,50 @@ def _iterations(seen: Observed) -> Standing | None:
     elif seen.tasks:
         next_step = "Running tasks go on by themselves when it is back."
     text = f"Kafka does not answer: {shortened(trouble.message)}.{since} {next_step}"
-    return Standing(kind, Code.KAFKA_SILENT, "Kafka silent", text, trouble.since)
+    return Health(kind, Code.KAFKA_UNREACHABLE, "Kafka unreachable", text, trouble.since)
 
 
-def _refused(seen: Observed) -> Standing | None:
+def _refused(seen: Observed) -> Health | None:
     """Before all that supposes that it reads."""
     if not seen.refusal:
         return None
     refused = sum(state == "refused" for state in seen.indexer_states)
     part = "" if refused == len(seen.indexer_states) else f"{refused} of {len(seen.indexer_states)} indexers: "
     text = f"{part}{shortened(seen.refusal)}. It is tried again every few seconds.{meanwhile(seen.versions)}"
-    return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
+    return Health(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
 
 
-def _strangers(seen: Observed) -> Standing | None:
+def _strangers(seen: Observed) -> Health | None:
     """Before all that supposes that every partition is read here."""
     if not seen.strangers:
         return None
     text = strangers_told(seen.strangers)
-    return Standing(Kind.NEEDS_YOU, Code.STRANGERS_IN_GROUP, "shares its group", text)
+    return Health(Kind.NEEDS_ATTENTION, Code.STRANGERS_IN_GROUP, "shares its group", text)
 
 
-def _room(seen: Observed) -> Standing | None:
+def _room(seen: Observed) -> Health | None:
     room = seen.room
     if room is None:
         return None
     asks = f"It asks for {of_indexers(room.asked)}"
     if room.team is not None:
-        kind, label = (Kind.NEEDS_YOU, "never any room") if room.never else (Kind.WAITING, "waits for room")
-        return Standing(kind, Code.WAITING_FOR_ROOM, label, room.team.told(room.asked), room.since)
+        kind, label = (Kind.NEEDS_ATTENTION, "never enough slots") if room.never else (Kind.WAITING, "waits for a slot")
+        return Health(kind, Code.WAITING_FOR_SLOT, label, room.team.told(room.asked), room.since)
     if room.never:
-        return Standing(Kind.NEEDS_YOU, Code.WAITING_FOR_ROOM, "never any room", enough_room_never(room), room.since)
+        return Health(
+            Kind.NEEDS_ATTENTION, Code.WAITING_FOR_SLOT, "never enough slots", never_enough_slots(room), room.since
+        )
     size = f" of {room.size:,}" if room.size is not None else ""
     text = f"{asks}; {room.free or 0:,}{size} are free{room.told}. It starts by itself when there is room."
-    return Standing(Kind.WAITING, Code.WAITING_FOR_ROOM, "waits for room", text, room.since)
+    return Health(Kind.WAITING, Code.WAITING_FOR_SLOT, "waits for a slot", text, room.since)
 
 
-def _failing(seen: Observed) -> Standing | None:
+def _failing(seen: Observed) -> Health | None:
     trouble = seen.failures
     if trouble is None or not trouble.times:
         if seen.unhealthy and seen.detailed_state == "UNHEALTHY_TASKS":
             text = "Its task reads again; it is called well when that has gone on for a minute."
-            return Standing(Kind.WORKING, Code.RECOVERING, "recovering", text)
+            return Health(Kind.WORKING, Code.RECOVERING, "recovering", text)
         return None
     if seen.tasks and not seen.unhealthy:
         return None  # one failure, and another task is at work
@@ -233,18 +235,18 @@ def _failing(seen: Observed) -> Standing | None:
     since = f" since {moment(trouble.since)}" if trouble.since else ""
     text = f"{times}{since}; {then}. The last error: {error.strip() or 'its log has it.'}"
     if seen.unhealthy:
-        return Standing(Kind.FAILED, Code.FAILING, "failing", text + meanwhile(seen.versions), trouble.since)
-    return Standing(Kind.WORKING, Code.FAILING, "starts again", text, trouble.since)
+        return Health(Kind.FAILED, Code.FAILING, "failing", text + meanwhile(seen.versions), trouble.since)
+    return Health(Kind.WORKING, Code.FAILING, "starts again", text, trouble.since)
 
 
-def _idle(seen: Observed) -> Standing | None:
+def _idle(seen: Observed) -> Health | None:
     if seen.rests is None:
         return None
     finishing = " Its task publishes what it holds, and ends." if seen.tasks else ""
-    return Standing(Kind.WAITING, Code.IDLE, "idle", f"{seen.rests.told}{finishing}", seen.rests.since)
+    return Health(Kind.WAITING, Code.IDLE, "idle", f"{seen.rests.told}{finishing}", seen.rests.since)
 
 
-def _starting(seen: Observed) -> Standing | None:
+def _starting(seen: Observed) -> Health | None:
     if seen.tasks:
         return None
     if seen.detailed_state == "CONNECTING_TO_STREAM":
@@ -253,67 +255,67 @@ def _starting(seen: Observed) -> Standing | None:
         text = f"Its first task starts at {moment(seen.next_start_at)}."
     else:
         text = "Its first task is about to start."
-    return Standing(Kind.WORKING, Code.STARTING, "starting", text)
+    return Health(Kind.WORKING, Code.STARTING, "starting", text)
 
 
-def _indexers(seen: Observed) -> Standing | None:
+def _indexers(seen: Observed) -> Health | None:
     states = set(seen.indexer_states)
     if seen.kafka_error and seen.kafka_refuses:
         text = f"{shortened(seen.kafka_error)}. How far it is behind is not known."
-        return Standing(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
+        return Health(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
     if seen.kafka_error:
         text = f"Kafka does not answer: {shortened(seen.kafka_error)}. Its task goes on by itself when it is back."
-        return Standing(Kind.WAITING, Code.KAFKA_SILENT, "Kafka silent", text)
+        return Health(Kind.WAITING, Code.KAFKA_UNREACHABLE, "Kafka unreachable", text)
     if states == {"paused"}:
         text = f"Reading pauses: {shortened(seen.indexer_message) or 'a store refuses'}. It goes on by itself then."
-        return Standing(Kind.FAILED, Code.STORAGE_REFUSES, "paused", text)
+        return Health(Kind.FAILED, Code.STORAGE_REFUSES, "paused", text)
     if states == {"restarting"}:
         text = f"All its indexers fail, and are started again: {shortened(seen.indexer_message)}"
-        return Standing(Kind.FAILED, Code.FAILING, "failing", text)
+        return Health(Kind.FAILED, Code.FAILING, "failing", text)
     return None
 
 
-def _changing(seen: Observed) -> Standing | None:
+def _changing(seen: Observed) -> Health | None:
     if seen.versions is None:
         return None
     before, after = seen.versions
     text = f"Its task still reads by version {before} of the spec; one of version {after} takes over when it is up."
-    return Standing(Kind.WORKING, Code.CHANGING_SPEC, "changing spec", text)
+    return Health(Kind.WORKING, Code.CHANGING_SPEC, "changing spec", text)
 
 
-def _nothing_stored(seen: Observed) -> Standing | None:
+def _nothing_stored(seen: Observed) -> Health | None:
     """What its task says of itself, as long as it has published nothing."""
     reason = seen.reason
     if reason is None:
         return None
     if reason.code in _NEED_SOMEBODY:
-        return Standing(Kind.NEEDS_YOU, Code.NOTHING_STORED, "nothing stored", reason.text)
+        return Health(Kind.NEEDS_ATTENTION, Code.NOTHING_STORED, "nothing stored", reason.text)
     if reason.code in ("topic_empty", "topic_expired", "starts_at_latest"):
-        return Standing(Kind.WAITING, Code.IDLE, "idle", reason.text)
+        return Health(Kind.WAITING, Code.IDLE, "idle", reason.text)
     if reason.code in ("starting", "not_observed", "predecessor"):
-        return Standing(Kind.WORKING, Code.STARTING, "starting", reason.text)
+        return Health(Kind.WORKING, Code.STARTING, "starting", reason.text)
     return None
 
 
-def _behind(seen: Observed) -> Standing | None:
+def _behind(seen: Observed) -> Health | None:
     lag = seen.lag
     if lag is None:
         text = "Its task runs; the topic has not been looked at yet, which takes a few seconds."
-        return Standing(Kind.WORKING, Code.STARTING, "starting", text)
+        return Health(Kind.WORKING, Code.STARTING, "starting", text)
     if seen.now - lag.at > STALE:
         text = f"How far it is behind is not known since {moment(lag.at)}. Do the worker and beat run?"
-        return Standing(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", text, lag.at)
+        return Health(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", text, lag.at)
     if not is_behind(lag):
         return None
     trend = trend_of(lag)
     lasts = "" if seen.behind_since is None else f" for {length(seen.now - seen.behind_since)}"
     long = lag.is_whole if seen.behind_since is None else seen.now - seen.behind_since >= PATIENCE
-    kind = Kind.NEEDS_YOU if long and (trend == Trend.GROWING or not lag.records_per_s) else Kind.WORKING
+    kind = Kind.NEEDS_ATTENTION if long and (trend == Trend.GROWING or not lag.records_per_s) else Kind.WORKING
     text = f"{count(lag.lag, 'offset')} behind{lasts}, {_pace(seen, lag, trend)}"
-    return Standing(kind, Code.BEHIND, _LABELS[trend], text, seen.behind_since, lag.lag, trend)
+    return Health(kind, Code.BEHIND, _LABELS[trend], text, seen.behind_since, lag.lag, trend)
 
 
-def _quarantines(seen: Observed) -> Standing | None:
+def _quarantines(seen: Observed) -> Health | None:
     """Before all that is said of one that keeps up: what is not stored is no row."""
     lag = seen.lag
     if lag is None or seen.now - lag.at > STALE or lag.quarantined < MANY:
@@ -326,7 +328,7 @@ def _quarantines(seen: Observed) -> Standing | None:
         f"{length(QUARANTINE_OVER)}, could not be read: they wait in quarantine. Mend the spec there, and ingest them "
         "again."
     )
-    return Standing(Kind.NEEDS_YOU, Code.QUARANTINING, "into quarantine", text)
+    return Health(Kind.NEEDS_ATTENTION, Code.QUARANTINING, "into quarantine", text)
 
 
 def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
@@ -343,7 +345,7 @@ def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
     return f"{how}: its {of_indexers(seen.indexers)} store {rows}; {more}."
 
 
-def _holding(seen: Observed) -> Standing | None:
+def _holding(seen: Observed) -> Health | None:
     """All is read, and much of it is no row yet."""
     lag = seen.lag
     if lag is None or min(lag.lag, lag.before or 0) <= max(LITTLE, SOON_S * (lag.records_per_s or 0)):
@@ -352,17 +354,17 @@ def _holding(seen: Observed) -> Standing | None:
         f"{count(lag.lag, 'offset')} are not stored yet. Its indexers hold nearly all of them, and store them when "
         "they hand off."
     )
-    return Standing(Kind.WORKING, Code.HOLDING, "read, not stored", text, None, lag.lag, trend_of(lag))
+    return Health(Kind.WORKING, Code.HOLDING, "read, not stored", text, None, lag.lag, trend_of(lag))
 
 
-def _well(seen: Observed) -> Standing:
+def _well(seen: Observed) -> Health:
     lag = seen.lag
     if lag is not None and not lag.lag and not lag.records_per_s and lag.before is not None:
         # It is looked at over some minutes: nothing may have come in for days.
         late = "" if lag.is_young else f" over the last {max(1, round(lag.over.total_seconds() / 60))} min"
         text = f"All of topic {seen.topic!r} is settled, and nothing has come in{late}."
-        return Standing(Kind.WAITING, Code.IDLE, "idle", text)
-    return Standing(Kind.OK, Code.UP_TO_DATE, "up to date", f"It keeps up with its topic{_of_the_last_minute(lag)}.")
+        return Health(Kind.WAITING, Code.IDLE, "idle", text)
+    return Health(Kind.OK, Code.UP_TO_DATE, "up to date", f"It keeps up with its topic{_of_the_last_minute(lag)}.")
 
 
 def _of_the_last_minute(lag: LagTrend | None) -> str:
@@ -375,7 +377,7 @@ def _of_the_last_minute(lag: LagTrend | None) -> str:
 _OF_ITERATIONS = {"UNABLE_TO_CONNECT_TO_STREAM", "LOST_CONTACT_WITH_STREAM", "UNHEALTHY_SUPERVISOR"}
 _NEED_SOMEBODY = {"share_groups_off", "all_unparseable", "all_filter_drops", "all_outside_window", "all_tombstones"}
 _LABELS = {Trend.GROWING: "falling behind", Trend.STEADY: "behind", Trend.SHRINKING: "catching up"}
-_RULES: tuple[Callable[[Observed], Standing | None], ...] = (
+_RULES: tuple[Callable[[Observed], Health | None], ...] = (
     _terminated,
     _suspended,
     _quota,

@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ImportResult:
     """What one becomes, or became."""
 
     id: str
@@ -67,7 +67,7 @@ class Verdict:
     connections: list[str] = field(default_factory=list)  # of the team, that lead to the same servers
 
 
-def import_supervisors(*, user: User, listed: Any, wanted: Wanted) -> Iterator[Verdict]:
+def import_supervisors(*, user: User, listed: Any, wanted: Wanted) -> Iterator[ImportResult]:
     """One verdict for each of ``listed``, in its order; with ``wanted.dry_run`` nothing is changed.
 
     One that is refused holds up no other. Raises ``NotAllowed``, ``InvalidInput`` for what is no such list.
@@ -77,15 +77,15 @@ def import_supervisors(*, user: User, listed: Any, wanted: Wanted) -> Iterator[V
     return _verdicts(user, entries, wanted)
 
 
-def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iterator[Verdict]:
+def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iterator[ImportResult]:
     until, seen = time.monotonic() + WITHIN_S, set[str]()
     for number, entry in enumerate(entries):
         identifier = entry["id"]
         if identifier in seen:
             fault = FieldError(f"/{number}/id", "stands in the list twice", f"[{number}].id")
-            yield Verdict(identifier, REFUSED, detail="Another one of the list has this id.", errors=[fault])
+            yield ImportResult(identifier, REFUSED, detail="Another one of the list has this id.", errors=[fault])
         elif time.monotonic() > until:
-            yield Verdict(
+            yield ImportResult(
                 identifier, LEFT, detail=f"There was no time left for it within {WITHIN_S:g} s: send it again."
             )
         else:
@@ -138,7 +138,7 @@ def _connected(io_config: dict[str, Any], connection: str) -> dict[str, Any]:
 
 def _verdict(
     user: User, number: int, identifier: str, document: dict[str, Any], leftovers: list[str], wanted: Wanted
-) -> Verdict:
+) -> ImportResult:
     known = Supervisor.objects.visible_to(user).filter(pk=identifier, terminated_at=None).first()
     # One that is there stays as it is: nobody resumes or suspends it by importing it again.
     suspended = {} if known else {"suspended": True if wanted.suspended else document.get("suspended") is True}
@@ -146,19 +146,19 @@ def _verdict(
     try:
         spec = _read(document)
     except InvalidInput as fault:
-        return _refused(number, Verdict(identifier, REFUSED, without_effect=leftovers), fault)
+        return _refused(number, ImportResult(identifier, REFUSED, without_effect=leftovers), fault)
     about = _about(user, identifier, spec, wanted, known)
     about["without_effect"] = [*leftovers, *about["without_effect"]]
     if known is not None and not services.modifies(known, spec):
-        return Verdict(verdict=SAME, suspended=known.suspended, **about)
+        return ImportResult(verdict=SAME, suspended=known.suspended, **about)
     diff = [] if known is None else would_change(known, spec)
     try:
         made = services.submit_supervisor(
             user=user, document=document, team_name=wanted.team_name, dry_run=wanted.dry_run
         )
     except HeadgateError as fault:
-        return _refused(number, Verdict(verdict=REFUSED, diff=diff, **about), fault)
-    return Verdict(
+        return _refused(number, ImportResult(verdict=REFUSED, diff=diff, **about), fault)
+    return ImportResult(
         verdict=CREATE if known is None else CHANGE,
         applied=not wanted.dry_run,
         suspended=made.suspended,
@@ -174,9 +174,9 @@ def _read(document: dict[str, Any]) -> SupervisorSpec:
         raise invalid_spec(error) from None
 
 
-def _refused(number: int, verdict: Verdict, fault: HeadgateError) -> Verdict:
+def _refused(number: int, verdict: ImportResult, fault: HeadgateError) -> ImportResult:
     errors = [FieldError(f"/{number}/spec{e.pointer}", e.message, e.path) for e in fault.errors]
-    return Verdict(**{**vars(verdict), "detail": fault.detail, "errors": errors})
+    return ImportResult(**{**vars(verdict), "detail": fault.detail, "errors": errors})
 
 
 def _about(

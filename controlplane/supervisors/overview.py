@@ -22,8 +22,8 @@ from controlplane.segments.selectors import (
     together,
 )
 from controlplane.segments.selectors.causes import CauseFilter, list_causes
-from controlplane.supervisors.health import Kind, Standing
-from controlplane.supervisors.health_queries import standings
+from controlplane.supervisors.health import Health, Kind
+from controlplane.supervisors.health_queries import health_by_supervisor
 from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.problems import Problem, problems_of
@@ -60,7 +60,7 @@ class Overview:
     team: str  # empty for all
     problems: list[Problem]
     supervisors: list[Supervisor]
-    standings: Mapping[str, Standing]  # by supervisor
+    health_by_id: Mapping[str, Health]  # by supervisor
     pool: Pool
     records_per_s: float  # stored in the last minute
     day: list[DayPoint]
@@ -72,24 +72,24 @@ class Overview:
     @property
     def kinds(self) -> dict[Kind, int]:
         """How many supervisors stand how."""
-        return kinds_of(self.standings.values())
+        return kinds_of(self.health_by_id.values())
 
     @property
     def behind(self) -> int:
         """Offsets of all supervisors that are not settled."""
-        return behind_of(self.supervisors, self.standings)
+        return behind_of(self.supervisors, self.health_by_id)
 
 
-def kinds_of(standings: Iterable[Standing]) -> dict[Kind, int]:
+def kinds_of(health_by_id: Iterable[Health]) -> dict[Kind, int]:
     """How many stand how."""
-    counted = Counter(s.kind for s in standings)
+    counted = Counter(s.kind for s in health_by_id)
     return {kind: counted.get(kind, 0) for kind in Kind}
 
 
-def behind_of(supervisors: Iterable[Supervisor], standings: Mapping[str, Standing]) -> int:
+def behind_of(supervisors: Iterable[Supervisor], health_by_id: Mapping[str, Health]) -> int:
     """Offsets that are not settled; those of a pattern are its topics'."""
     reading = [s.pk for s in supervisors if s.io_config.topicPattern is None]
-    return sum(standings[pk].behind or 0 for pk in reading)
+    return sum(health_by_id[pk].behind or 0 for pk in reading)
 
 
 def overview(user: User, team_name: str = "") -> Overview:
@@ -106,7 +106,7 @@ def overview(user: User, team_name: str = "") -> Overview:
     )
     by_source = dict(read.values_list("pk", "datasource_id"))
     lags = lag_trends(list(by_source))
-    found = standings(user, some, lags)
+    found = health_by_supervisor(user, some, lags)
     new = CauseFilter(team=team_name, since=now - AGES_OUT_AFTER, waiting=True)
     causes = described(user, list(list_causes(user, new)[:CAUSES]), now)
     alarms = new_alarms(user, ids, now - AGES_OUT_AFTER)
@@ -120,7 +120,7 @@ def overview(user: User, team_name: str = "") -> Overview:
         team=team_name,
         problems=problems_of(found, causes, alarms, at_work=active if alarms else (), drifts=drifts),
         supervisors=some,
-        standings=found,
+        health_by_id=found,
         pool=shown_of(team_name),
         records_per_s=sum(rates.values()),
         day=together(days.values()),
@@ -134,7 +134,7 @@ def overview(user: User, team_name: str = "") -> Overview:
 def _teams(
     team_of: Mapping[int, str],
     supervisors: Iterable[Supervisor],
-    standings: Mapping[str, Standing],
+    health_by_id: Mapping[str, Health],
     rates: Iterable[tuple[str, float]],
     days: Mapping[str, list[DayPoint]],
 ) -> list[TeamShare]:
@@ -149,8 +149,8 @@ def _teams(
         TeamShare(
             name,
             rate[name],
-            behind_of(some, standings),
-            kinds_of(standings[s.pk] for s in some),
+            behind_of(some, health_by_id),
+            kinds_of(health_by_id[s.pk] for s in some),
             days.get(name, []),
         )
         for name, some in sorted(of_team.items())

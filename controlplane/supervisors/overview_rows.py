@@ -8,12 +8,12 @@ from datetime import datetime
 
 from django.db.models import F
 
-from controlplane.supervisors.health import Kind, Standing
+from controlplane.supervisors.health import Health, Kind
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.overview import Overview
 from controlplane.supervisors.trends import Trend, trends
 
-WORST_FIRST = (Kind.FAILED, Kind.NEEDS_YOU, Kind.WORKING, Kind.OK, Kind.WAITING)
+WORST_FIRST = (Kind.FAILED, Kind.NEEDS_ATTENTION, Kind.WORKING, Kind.OK, Kind.WAITING)
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SupervisorRow:
     """One of the table."""
 
     supervisor: Supervisor
-    standing: Standing
+    health: Health
     trend: Trend | None  # of the last hour; None: it has read nothing
     changed_by: str
     changed_at: datetime | None
@@ -33,9 +33,9 @@ class SupervisorRow:
         return f"{io_config.reads} · {io_config.traits.label}"
 
 
-def rows_of(overview: Overview, most: int) -> list[SupervisorRow]:
+def overview_rows(overview: Overview, most: int) -> list[SupervisorRow]:
     """The worst first, no more than so many."""
-    stands = overview.standings
+    stands = overview.health_by_id
     order = {kind: at for at, kind in enumerate(WORST_FIRST)}
     chosen = sorted(overview.supervisors, key=lambda s: (order[stands[s.pk].kind], s.pk))[:most]
     hours, changes = trends(chosen), _changes(chosen)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.topics import NONE_YET, TOO_MANY
@@ -38,7 +38,7 @@ def pattern_of(supervisor: Supervisor, read: int = 0, unwell: int = 0, behind: i
     )
 
 
-def standing_of_pattern(seen: SeenPattern) -> Standing:
+def health_of_pattern(seen: SeenPattern) -> Health:
     """What is wrong with one of its topics is said by that one, and calls for somebody there alone."""
     topics = count(seen.read, "topic")
     if seen.detailed_state == TOO_MANY:
@@ -47,15 +47,15 @@ def standing_of_pattern(seen: SeenPattern) -> Standing:
             f"{seen.matched or 0:,} topics match {seen.pattern!r}, and one supervisor reads {seen.most:,} at most: it "
             f"begins none. Narrow the pattern, or raise HEADGATE_TOPICS_PER_SUPERVISOR.{reads}"
         )
-        return Standing(Kind.NEEDS_YOU, Code.TOO_MANY_TOPICS, "too many topics", text, behind=seen.behind)
+        return Health(Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "too many topics", text, behind=seen.behind)
     if not seen.read and seen.detailed_state == NONE_YET:
         text = f"No topic matches {seen.pattern!r}, or this login may not see it. Each is read once it is there."
-        return Standing(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topics", text)
+        return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topics", text)
     if not seen.read:
         text = f"Kafka is being asked for topics that match {seen.pattern!r}; each gets a supervisor of its own."
-        return Standing(Kind.WORKING, Code.STARTING, "starting", text)
+        return Health(Kind.WORKING, Code.STARTING, "starting", text)
     if seen.unwell:
         text = f"{seen.unwell:,} of {topics} can't be read as they should; their supervisors say why."
-        return Standing(Kind.WORKING, Code.TOPICS_UNWELL, "topics unwell", text, behind=seen.behind)
+        return Health(Kind.WORKING, Code.TOPICS_UNWELL, "topics unwell", text, behind=seen.behind)
     text = f"It reads {topics} that match {seen.pattern!r}, by a supervisor for each."
-    return Standing(Kind.OK, Code.UP_TO_DATE, f"reads {topics}", text, behind=seen.behind)
+    return Health(Kind.OK, Code.UP_TO_DATE, f"reads {topics}", text, behind=seen.behind)

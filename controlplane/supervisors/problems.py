@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.segments.models import SourceEvent
-from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause
 from controlplane.tasks.sources import owner_named
@@ -22,7 +22,7 @@ class Problem:
     """One sentence, what it is about, and since when."""
 
     kind: Kind
-    code: str  # a standing's, ``quarantined``, ``capacity_full``, ``group_drift``, or an event's kind
+    code: str  # a health's, ``quarantined``, ``capacity_full``, ``group_drift``, or an event's kind
     subject: str  # supervisor, datasource, or pool
     name: str  # of the subject; empty for the pool
     text: str
@@ -34,7 +34,7 @@ class Problem:
 
 
 def problems_of(
-    standings: Mapping[str, Standing],
+    health_by_id: Mapping[str, Health],
     causes: Sequence[DescribedCause] = (),
     alarms: Sequence[SourceEvent] = (),
     *,
@@ -47,8 +47,8 @@ def problems_of(
     in what its share group's configuration differs from its spec.
     """
     found = [
-        *(_of_supervisor(name, s) for name, s in standings.items() if s.calls and not _told(name, s, standings)),
-        *_full(standings),
+        *(_of_supervisor(name, s) for name, s in health_by_id.items() if s.calls and not _told(name, s, health_by_id)),
+        *_full(health_by_id),
         *_of_causes(causes),
         *_of_alarms(alarms, set(at_work)),
         *(_of_drift(name, differs) for name, differs in (drifts or {}).items()),
@@ -58,36 +58,41 @@ def problems_of(
 
 def _worst_first(problem: Problem) -> tuple[int, int, float, str]:
     latest = problem.last_at or problem.since
-    order = [Kind.FAILED, Kind.NEEDS_YOU].index(problem.kind)
+    order = [Kind.FAILED, Kind.NEEDS_ATTENTION].index(problem.kind)
     about = 2 if problem.code == QUARANTINED else 1 if problem.subject == "datasource" else 0
     return order, about, -latest.timestamp() if latest else 0.0, problem.name
 
 
-def _of_supervisor(name: str, standing: Standing) -> Problem:
-    return Problem(standing.kind, standing.code, "supervisor", name, standing.text, standing.since)
+def _of_supervisor(name: str, health: Health) -> Problem:
+    return Problem(health.kind, health.code, "supervisor", name, health.text, health.since)
 
 
-def _told(name: str, standing: Standing, standings: Mapping[str, Standing]) -> bool:
+def _told(name: str, health: Health, health_by_id: Mapping[str, Health]) -> bool:
     """Whether the supervisor for which it reads its topic says so already: that Kafka is silent, a quota used up."""
     owner = owner_named(name)
-    return owner != name and owner in standings and standings[owner].calls and standings[owner].code == standing.code
+    return (
+        owner != name
+        and owner in health_by_id
+        and health_by_id[owner].calls
+        and health_by_id[owner].code == health.code
+    )
 
 
 def _of_drift(name: str, differs: Sequence[str]) -> Problem:
     text = f"Its share group is configured otherwise than its spec says: {'; '.join(differs)}."
-    return Problem(Kind.NEEDS_YOU, GROUP_DRIFT, "supervisor", name, text)
+    return Problem(Kind.NEEDS_ATTENTION, GROUP_DRIFT, "supervisor", name, text)
 
 
-def _full(standings: Mapping[str, Standing]) -> list[Problem]:
+def _full(health_by_id: Mapping[str, Health]) -> list[Problem]:
     """All that wait for room, as one."""
-    waiting = {n: s for n, s in standings.items() if s.code == Code.WAITING_FOR_ROOM and not s.calls}
+    waiting = {n: s for n, s in health_by_id.items() if s.code == Code.WAITING_FOR_SLOT and not s.calls}
     if not waiting:
         return []
     names = sorted(waiting)
     shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
     longest = min(waiting.values(), key=lambda s: s.since.timestamp() if s.since else float("inf"))
     text = f"{count(len(names), 'supervisor')} wait{'s' if len(names) == 1 else ''} for room: {shown}. {longest.text}"
-    return [Problem(Kind.NEEDS_YOU, "capacity_full", "pool", "", text, longest.since)]
+    return [Problem(Kind.NEEDS_ATTENTION, "capacity_full", "pool", "", text, longest.since)]
 
 
 def _of_causes(causes: Sequence[DescribedCause]) -> list[Problem]:
@@ -106,7 +111,7 @@ def _quarantined(datasource: str, causes: Sequence[DescribedCause]) -> Problem:
     waits = f"{count(kept, 'record')} {'waits' if kept == 1 else 'wait'} in quarantine{for_causes}{by}"
     what = ". Most of them" if len(causes) > 1 else ""
     return Problem(
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         QUARANTINED,
         "datasource",
         datasource,
@@ -131,7 +136,7 @@ def _of_alarm(datasource: str, events: Sequence[SourceEvent]) -> Problem:
     newest, times = events[0], f" ({len(events):,} times of late)" if len(events) > 1 else ""
     text = f"{newest.get_kind_display()}{times}: {shortened(newest.detail)}."
     return Problem(
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         newest.kind,
         "datasource",
         datasource,

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.segments.models import Source
-from controlplane.segments.offset_gaps import Hole, extents, holes, leading_holes
+from controlplane.segments.offset_gaps import OffsetGap, extents, leading_gaps, offset_gaps
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task
@@ -61,12 +61,12 @@ def patience(task: Task) -> timedelta:
     return group.deliveryCountLimit * timedelta(milliseconds=group.recordLockDurationMs) + settings.REPAIR_MARGIN
 
 
-def _below_settled(source: Source, task: Task, before: datetime) -> list[Hole]:
+def _below_settled(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
     from_start = task.io_config.useEarliestOffset
-    return [*(leading_holes(source, before) if from_start else []), *holes(source, before, HOLES_A_TASK)]
+    return [*(leading_gaps(source, before) if from_start else []), *offset_gaps(source, before, HOLES_A_TASK)]
 
 
-def never_delivered(source: Source, task: Task) -> list[Hole]:
+def never_delivered(source: Source, task: Task) -> list[OffsetGap]:
     """What lies above the highest settled offset of a caught-up reader: since it is idle, it will not be delivered.
 
     Only while every indexer reads and holds nothing; its age is counted from the last record that was in flight.
@@ -83,21 +83,21 @@ def never_delivered(source: Source, task: Task) -> list[Hole]:
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
     settled = extents(source)
     return [
-        Hole(int(partition), start, end, since)
+        OffsetGap(int(partition), start, end, since)
         for partition, ranges in seen.get("unsettled", {}).items()
         for start, end in ranges
         if int(partition) not in settled or start >= settled[int(partition)].end
     ]
 
 
-def taken_by_retention(source: Source, task: Task, before: datetime) -> list[Hole]:
+def taken_by_retention(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
     """What the log has lost since ``before``, while others are busy: nobody is given it any more."""
     seen = task.observation
     if seen.get("topic_id") != source.topic_id:
         return []
     lost = {p: (offset, datetime.fromisoformat(at)) for p, (offset, at) in seen.get("taken", {}).items()}
     return [
-        Hole(int(partition), start, min(end, offset), since)
+        OffsetGap(int(partition), start, min(end, offset), since)
         for partition, (offset, since) in lost.items()
         if since < before
         for start, end in seen.get("unsettled", {}).get(partition, [])
@@ -105,13 +105,13 @@ def taken_by_retention(source: Source, task: Task, before: datetime) -> list[Hol
     ]
 
 
-def _apart(holes: list[Hole]) -> list[Hole]:
+def _apart(gaps: list[OffsetGap]) -> list[OffsetGap]:
     """Each offset once, by partition."""
     ranges: dict[int, list[offsets.Range]] = {}
-    for hole in holes:
-        ranges.setdefault(hole.partition, []).append((hole.start, hole.end))
-    since = min((h.since for h in holes), default=timezone.now())
-    return [Hole(p, *r, since) for p, some in sorted(ranges.items()) for r in offsets.merged(some)]
+    for gap in gaps:
+        ranges.setdefault(gap.partition, []).append((gap.start, gap.end))
+    since = min((gap.since for gap in gaps), default=timezone.now())
+    return [OffsetGap(p, *r, since) for p, some in sorted(ranges.items()) for r in offsets.merged(some)]
 
 
 def _newest_task(source: Source) -> Task | None:

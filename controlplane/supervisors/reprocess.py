@@ -55,7 +55,7 @@ PASSES = ("stored", "processed_with_error")
 
 
 @dataclass(frozen=True)
-class Mendable:
+class ReprocessTarget:
     """The records of a cause that wait, and the spec that reads their topic now, or by which files were read last."""
 
     cause: str
@@ -109,13 +109,13 @@ class Tried:
         return list(zip(self.records, self.answer.records, strict=False))[:SHOWN]
 
 
-def mendable(user: User, datasource: Datasource, cause: str, task: str = "") -> Mendable:
+def reprocess_target(user: User, datasource: Datasource, cause: str, task: str = "") -> ReprocessTarget:
     """Of records of topics; with a task of those of files that it has read last, or one with its spec.
 
     Trusts the caller to have got the datasource from a selector. Raises ``NotFound``, ``Conflict``.
     """
     if task:
-        return _mendable_of_files(user, datasource, cause, task)
+        return _target_of_files(user, datasource, cause, task)
     waiting = _waiting(datasource, cause).filter(source__isnull=False)
     found = _found(waiting, cause)
     records = _newest(user, waiting)
@@ -123,17 +123,17 @@ def mendable(user: User, datasource: Datasource, cause: str, task: str = "") -> 
     supervisor = Supervisor.objects.filter(pk=reader.get("supervisor_id", "")).first()
     spec = supervisor.current.spec if supervisor else reader["spec"]
     shown = {name: value for name, value in spec.items() if name != "suspended"}
-    return Mendable(cause, found.records, found.upto, records, shown, bool(reader["sealed"]), supervisor)
+    return ReprocessTarget(cause, found.records, found.upto, records, shown, bool(reader["sealed"]), supervisor)
 
 
-def _mendable_of_files(user: User, datasource: Datasource, cause: str, task: str) -> Mendable:
+def _target_of_files(user: User, datasource: Datasource, cause: str, task: str) -> ReprocessTarget:
     waiting = _waiting(datasource, cause).filter(cut=False)
     readers = file_readers(waiting)
     reader = _reader_among(readers, cause, task)
     mine = waiting.filter(**reader.records)
     found, others = _found(mine, cause), tuple(r for r in readers if r is not reader)
     spec, hides = reader.spec, bool(reader.task.secrets)
-    return Mendable(cause, found.records, found.upto, _newest(user, mine), spec, hides, None, reader, others)
+    return ReprocessTarget(cause, found.records, found.upto, _newest(user, mine), spec, hides, None, reader, others)
 
 
 def _reader_among(readers: list[FileReader], cause: str, task: str) -> FileReader:
@@ -170,7 +170,7 @@ def _newest(user: User, waiting: Any) -> list[QuarantinedRecord]:
     return list(QuarantinedRecord.objects.filter(pk__in=ids).shown_to(user).select_related("source").order_by("-id"))
 
 
-def try_spec(*, user: User, datasource: Datasource, found: Mendable, document: Any) -> Tried:
+def try_spec(*, user: User, datasource: Datasource, found: ReprocessTarget, document: Any) -> Tried:
     """What the spec makes of the newest records of the cause, and of the topic's newest; nothing is stored.
 
     Needs the role operator. Raises ``NotAllowed``, ``NotFound``, ``InvalidInput`` with every fault, ``Unavailable``.

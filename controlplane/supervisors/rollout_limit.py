@@ -14,7 +14,7 @@ from controlplane.tasks.models import Task
 _LOCK = 0x5455524E
 
 
-def waits(supervisor: Supervisor, tasks: list[Task]) -> bool:
+def must_wait(supervisor: Supervisor, tasks: list[Task]) -> bool:
     """Whether one whose task has read long enough is to read on, because others of its pattern change theirs.
 
     The supervisor's row is locked. Nobody is waited for: who finds another one deciding waits for the next.

@@ -32,7 +32,7 @@ from controlplane.supervisors.decide import (
 )
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.streams import TopicAnswer
-from controlplane.supervisors.task_snapshot import seen_of, tasks_of
+from controlplane.supervisors.task_snapshot import snapshots_of, tasks_of
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
@@ -163,7 +163,7 @@ def observe(supervisor: Supervisor) -> Observed:
     io_config = version.io_config
     tasks = tasks_of(supervisor)
     _keep_partitions(supervisor, tasks)
-    seen = seen_of(supervisor, tasks)
+    seen = snapshots_of(supervisor, tasks)
     in_force = _in_force(supervisor, seen)
     return Observed(
         now=timezone.now(),

@@ -14,7 +14,7 @@ from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.health import Code
 from controlplane.supervisors.health_messages import Rest
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
-from controlplane.supervisors.pattern_health import pattern_of, standing_of_pattern
+from controlplane.supervisors.pattern_health import health_of_pattern, pattern_of
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.models import Goal, Status, Task
@@ -168,7 +168,7 @@ def _topics(supervisor: Supervisor) -> list[Reason]:
     """Of a pattern's topics, those that are read say why nothing of them comes."""
     if supervisor.failed_runs:
         return []
-    stands = standing_of_pattern(pattern_of(supervisor))
+    stands = health_of_pattern(pattern_of(supervisor))
     if stands.code == Code.WAITING_FOR_TOPIC:
         return [Reason("topic_missing", stands.text)]
     return [Reason("too_many_topics", stands.text)] if stands.code == Code.TOO_MANY_TOPICS else []

@@ -27,7 +27,7 @@ from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySe
 from controlplane.supervisors.topics import matching
 from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.sources import sources_of
-from controlplane.tasks.start_offsets import begin_at, from_latest
+from controlplane.tasks.start_offsets import from_latest, start_offsets
 from ingestion.specs import IOConfig, ShareGroupIOConfig
 from ingestion.specs.providers import Value
 
@@ -201,7 +201,7 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     supervisor.good_runs += 1
     if answer.topic is not None and answer.begins:
         missed = supervisor.topic_missed == supervisor.io_config.topic
-        begin_at(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, missed)
+        start_offsets(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, missed)
         supervisor.topic_missed = ""
     keep_partitions(supervisor, answer.partitions, fewer=True)
     if answer.topic is not None:

@@ -45,11 +45,11 @@ def tasks_of(supervisor: Supervisor) -> list[Task]:
     return sorted([*active, *ended], key=lambda t: (t.created_at, t.pk), reverse=True)
 
 
-def seen_of(supervisor: Supervisor, tasks: list[Task]) -> list[SeenTask]:
+def snapshots_of(supervisor: Supervisor, tasks: list[Task]) -> list[SeenTask]:
     """What ``decide`` is told of them. One that has read long enough is not expired while it waits for its turn."""
     found = _seen(tasks, supervisor.handoff_asked_at)
     due = {t.id for t in found if t.expired and not t.to_hand_off}
-    if not due or not rollout_limit.waits(supervisor, tasks):
+    if not due or not rollout_limit.must_wait(supervisor, tasks):
         return found
     return [replace(t, expired=False) if t.id in due else t for t in found]
 

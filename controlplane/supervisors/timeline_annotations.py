@@ -17,7 +17,7 @@ Kind = Literal["spec", "restart", "failure", "scale"]
 
 
 @dataclass(frozen=True)
-class Mark:
+class Annotation:
     """One thing that happened."""
 
     at: datetime
@@ -26,10 +26,10 @@ class Mark:
     target: str = ""  # the version of a spec, or a task's id; empty for a scale action
 
 
-def marks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Mark]:
+def list_annotations(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     """In the order of time; of each kind the newest."""
     found = [*_specs(supervisor, start, end), *_tasks(supervisor, start, end), *_actions(supervisor, start, end)]
-    return sorted(found, key=lambda mark: mark.at)
+    return sorted(found, key=lambda one: one.at)
 
 
 def runs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Task]:
@@ -39,26 +39,26 @@ def runs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Task]:
     return list(within.order_by("-created_at", "-id").defer("spec")[:MOST_RUNS])
 
 
-def _specs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Mark]:
+def _specs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     made = supervisor.versions.filter(created_at__gte=start, created_at__lt=end).select_related("created_by")
     newest = made.defer("spec", "secrets").order_by("-version")[:MOST_OF_A_KIND]
-    return [Mark(v.created_at, "spec", _version_text(v.version, v.created_by), str(v.version)) for v in newest]
+    return [Annotation(v.created_at, "spec", _version_text(v.version, v.created_by), str(v.version)) for v in newest]
 
 
 def _version_text(version: int, by: object) -> str:
     return f"Spec version {version}" + (f" by {by}" if by else "")
 
 
-def _tasks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Mark]:
+def _tasks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     mine = Task.objects.reading().filter(supervisor_id=supervisor.pk).only("id", "started_at", "ended_at", "status")
     started = mine.filter(started_at__gte=start, started_at__lt=end).order_by("-started_at")[:MOST_OF_A_KIND]
     failed = mine.filter(status=Status.FAILED, ended_at__gte=start, ended_at__lt=end).order_by("-ended_at")
     return [
-        *(Mark(t.started_at, "restart", "A task started", t.pk) for t in started if t.started_at),
-        *(Mark(t.ended_at, "failure", "A task failed", t.pk) for t in failed[:MOST_OF_A_KIND] if t.ended_at),
+        *(Annotation(t.started_at, "restart", "A task started", t.pk) for t in started if t.started_at),
+        *(Annotation(t.ended_at, "failure", "A task failed", t.pk) for t in failed[:MOST_OF_A_KIND] if t.ended_at),
     ]
 
 
-def _actions(supervisor: Supervisor, start: datetime, end: datetime) -> list[Mark]:
+def _actions(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     done = supervisor.scale_actions.filter(at__gte=start, at__lt=end)[:MOST_OF_A_KIND]
-    return [Mark(a.at, "scale", f"The autoscaler went from {a.before} to {a.after} indexers") for a in done]
+    return [Annotation(a.at, "scale", f"The autoscaler went from {a.before} to {a.after} indexers") for a in done]

@@ -44,7 +44,7 @@ def followed_by(follower: Follower) -> Follower:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class TransferPreview:
     """What a transfer would mean."""
 
     supervisors: list[str]
@@ -53,10 +53,10 @@ class Outlook:
     losing: int  # members of its team
 
 
-def outlook(user: User, datasource: Datasource) -> Outlook:
+def outlook(user: User, datasource: Datasource) -> TransferPreview:
     """Raises ``NotAllowed``: it is for the team's admins."""
     require(user, Action.ADMINISTER, datasource.team)
-    return Outlook(
+    return TransferPreview(
         supervisors=[s.pk for s in _supervisors(datasource)],
         tasks=Task.objects.active().filter(datasource=datasource).count(),
         connections=_connections(datasource),

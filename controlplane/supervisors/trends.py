@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.segments.models import LagSample
 from controlplane.segments.selectors.per_second import per_second
-from controlplane.segments.selectors.source_starts import births
+from controlplane.segments.selectors.source_starts import source_starts
 from controlplane.supervisors.health_queries import sources_read_by
 from controlplane.supervisors.models import Supervisor
 
@@ -48,7 +48,7 @@ def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
     )
     for sample in found.order_by("at").only("source_id", "at", "observed_at", "lag", "processed"):
         samples.setdefault(sample.source_id, []).append(sample)
-    began = births(source.pk for source in sources.values())
+    began = source_starts(source.pk for source in sources.values())
     return {pk: _trend(samples.get(source.pk, []), since, began.get(source.pk)) for pk, source in sources.items()}
 
 

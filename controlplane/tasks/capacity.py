@@ -37,7 +37,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class TeamPlaces:
+class TeamSlots:
     """A team's own limit."""
 
     name: str
@@ -68,7 +68,7 @@ class Pool:
     size: int | None  # None for no limit
     used: int  # places of tasks that were launched
     waiting: Sequence[Asking] = ()  # oldest first
-    teams: Mapping[str, TeamPlaces] = field(default_factory=dict)  # those that have a limit
+    teams: Mapping[str, TeamSlots] = field(default_factory=dict)  # those that have a limit
     of_spark: bool = False  # its places are slots of Spark, and those that wait for one have been launched
 
     @property
@@ -172,16 +172,16 @@ def pool() -> Pool:
     launched = list(running())
     return Pool(
         size=settings.WORKER_CAPACITY or None,
-        used=sum(places_of(t) for t in launched) + _places_of_residents(),
+        used=sum(slots_of(t) for t in launched) + _places_of_residents(),
         waiting=_all_asking(list(_waiting()), launched),
         teams=_teams(launched),
     )
 
 
-def _teams(launched: Sequence[Task]) -> dict[str, TeamPlaces]:
+def _teams(launched: Sequence[Task]) -> dict[str, TeamSlots]:
     limits = limits_of_teams()
     used = _by_team(launched) if limits else {}
-    return {name: TeamPlaces(name, size, used.get(name, 0), none) for name, (size, none) in limits.items()}
+    return {name: TeamSlots(name, size, used.get(name, 0), none) for name, (size, none) in limits.items()}
 
 
 def places_by_team() -> dict[str, int]:
@@ -192,7 +192,7 @@ def places_by_team() -> dict[str, int]:
 def _by_team(launched: Sequence[Task]) -> dict[str, int]:
     places: dict[str, int] = {}
     for task in launched:
-        places[_team(task)] = places.get(_team(task), 0) + places_of(task)
+        places[_team(task)] = places.get(_team(task), 0) + slots_of(task)
     return places
 
 
@@ -201,7 +201,7 @@ def _team(task: Task) -> str:
     return name
 
 
-def kept_by_team(task: Task, now: Pool) -> TeamPlaces | None:
+def kept_by_team(task: Task, now: Pool) -> TeamSlots | None:
     """The limit of its team, if that is what keeps the task waiting."""
     asking = next((a for a in now.waiting if a.id == task.pk), None)
     team = now.teams.get(asking.team) if asking else None
@@ -221,16 +221,16 @@ def has_room_for(places: int) -> bool:
     return not now.waiting and (now.free is None or now.free >= places)
 
 
-def places_of_supervisors() -> dict[str, int]:
+def slots_of_supervisors() -> dict[str, int]:
     """How many places the tasks of each supervisor have; under the empty name those that were submitted by hand."""
     places: dict[str, int] = {}
     for task in running().filter(without_slot_since=None):
-        places[task.supervisor_id] = places.get(task.supervisor_id, 0) + places_of(task)
+        places[task.supervisor_id] = places.get(task.supervisor_id, 0) + slots_of(task)
     return places
 
 
 def running() -> QuerySet[Task]:
-    """Tasks that were launched and have places; ``places_of`` says how many."""
+    """Tasks that were launched and have places; ``slots_of`` says how many."""
     alive = Count("indexers", filter=~Q(indexers__state="stopped"))
     launched = Task.objects.active().in_pool().exclude(launched_at=None)
     return launched.annotate(alive=alive, of_team=F("datasource__team__name")).only(*_PLACED)
@@ -241,7 +241,7 @@ def _waiting() -> QuerySet[Task]:
     return waiting.annotate(of_team=F("datasource__team__name")).only(*_PLACED).order_by("created_at", "id")
 
 
-def places_of(task: Task) -> int:
+def slots_of(task: Task) -> int:
     """Indexers that are to end hold theirs until they have."""
     alive: int = task.alive  # type: ignore[attr-defined]  # annotated
     return max(task.indexers_wanted, alive)
@@ -260,7 +260,7 @@ def _asking(task: Task, before: list[Task], ended_at: datetime | None) -> Asking
         indexers=task.indexers_wanted,
         asked_at=task.created_at,
         follows=bool(before) or (ended_at is not None and ended_at >= task.created_at),
-        held=sum(places_of(t) for t in before),
+        held=sum(slots_of(t) for t in before),
         team=_team(task),
     )
 
@@ -335,7 +335,7 @@ def _one_at_a_time() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
-def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
+def slots_awaited(tasks: Iterable[Task]) -> dict[str, str]:
     """By task, of those that have to wait: ``waiting_for_slot`` or ``waiting_for_capacity``, as their reasons say."""
     some = list(tasks)
     now = pool() if any(_waits_for_place(t) for t in some) else None

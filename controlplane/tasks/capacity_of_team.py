@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.tasks.capacity import Pool, places_of, running, shown
+from controlplane.tasks.capacity import Pool, running, shown, slots_of
 from controlplane.tasks.team_limits import limits_of_teams
 
 
@@ -16,4 +16,4 @@ def shown_of(team: str) -> Pool:
     # On a cluster of Spark those that wait for a core are launched, and have none.
     mine = running().filter(datasource__team__name=team)
     mine = mine.filter(without_slot_since=None) if whole.of_spark else mine
-    return Pool(size=size, used=sum(map(places_of, mine)), waiting=waiting, of_spark=whole.of_spark)
+    return Pool(size=size, used=sum(map(slots_of, mine)), waiting=waiting, of_spark=whole.of_spark)

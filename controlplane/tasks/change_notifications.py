@@ -13,13 +13,13 @@ _KNOWN = 10_000
 _told: OrderedDict[str, tuple[object, object]] = OrderedDict()  # by task: what was told of its indexers last
 
 
-def tell_of_task(task: Task, *, urgent: bool = False) -> None:
+def notify_task_changed(task: Task, *, urgent: bool = False) -> None:
     """Something of it has changed, and so of its supervisor and datasource."""
     of = task.datasource
     tell(Change(team=of.team_id, datasource=of.name, supervisor=task.supervisor_id, task=task.pk, urgent=urgent))
 
 
-def tell_of_indexers(task: Task, indexers: Sequence[IndexerStatus]) -> None:
+def notify_indexers_changed(task: Task, indexers: Sequence[IndexerStatus]) -> None:
     """Only if they are not as they were: they report each second, and most have nothing new to say."""
     states = tuple((i.number, i.state, i.restarts, i.message) for i in indexers)
     now = states, tuple(i.in_flight for i in indexers)
@@ -30,4 +30,4 @@ def tell_of_indexers(task: Task, indexers: Sequence[IndexerStatus]) -> None:
     _told.move_to_end(task.pk)
     while len(_told) > _KNOWN:
         _told.popitem(last=False)
-    tell_of_task(task, urgent=before is None or before[0] != states)
+    notify_task_changed(task, urgent=before is None or before[0] != states)

@@ -14,7 +14,7 @@ BREAK = timedelta(seconds=15)  # rounds further apart than this are not one stre
 ASK_TIMEOUT_S = 5.0
 
 
-def heard_since() -> datetime | None:
+def heartbeats_accepted_since() -> datetime | None:
     """Since when the web process has answered at every look; None while it does not."""
     now = timezone.now()
     if not _web_answers():

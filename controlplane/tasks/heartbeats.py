@@ -14,7 +14,7 @@ from django.utils import timezone
 from controlplane.segments.fence import keep_unpublished
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.tasks import events, spark_master
-from controlplane.tasks.change_notifications import tell_of_indexers, tell_of_task
+from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
 from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
@@ -62,9 +62,9 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
         Task.objects.active().filter(pk=task.pk).update(**changes)
         _keep_indexers(task, request.indexers)
         _report_failing(task, request.indexers)
-    tell_of_indexers(task, request.indexers)
+    notify_indexers_changed(task, request.indexers)
     if task.is_batch and request.message != task.message:
-        tell_of_task(task)
+        notify_task_changed(task)
     task.refresh_from_db(fields=["goal", "indexers_wanted"])
     return HeartbeatAnswer(directive=cast("Directive", task.goal), indexers=task.indexers_wanted)
 

@@ -22,7 +22,7 @@ from controlplane.segments import killing
 from controlplane.segments.killing import Killed
 from controlplane.segments.marking import Amount, Chosen, give_up, mark_unused
 from controlplane.segments.models import KilledSegment, Segment
-from controlplane.tasks.change_notifications import tell_of_task
+from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
@@ -90,7 +90,7 @@ class _Run:
 
         def go_on(killed: Killed) -> bool:
             Task.objects.filter(pk=self._task.pk).update(parts_done=killed.segments)
-            tell_of_task(self._task)
+            notify_task_changed(self._task)
             goes_on = self._goes_on()
             if self._stopped:
                 return False

@@ -26,7 +26,7 @@ from controlplane.tasks import spark_conf
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Resident, Status, Task
-from controlplane.tasks.start_offsets import begin_by_hand
+from controlplane.tasks.start_offsets import set_manual_start
 
 # What runs as a plain process, without Spark: it reads little.
 PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
@@ -46,7 +46,7 @@ def launch(task_id: str) -> bool:
     try:
         if waiting.kind not in PLAIN:
             if waiting.reads:
-                begin_by_hand(waiting)
+                set_manual_start(waiting)
             spark_conf.prepare()  # it may take two minutes, which is none of the application's time to start
         task = _claimed(task_id)
         if task is None:

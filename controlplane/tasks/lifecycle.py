@@ -15,7 +15,7 @@ from controlplane.common.database import cursor
 from controlplane.common.text import storable
 from controlplane.segments import replaying
 from controlplane.tasks import events
-from controlplane.tasks.change_notifications import tell_of_task
+from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 
 ERROR_LENGTH = 4000
@@ -32,7 +32,7 @@ def set_goal(task: Task, goal: Goal) -> bool:
                 if task.kind == Task.Kind.REPLAY:
                     replaying.give_back(task.pk)
                 return True
-    tell_of_task(task, urgent=True)
+    notify_task_changed(task, urgent=True)
     return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
 
 
@@ -70,7 +70,7 @@ def end_task(task: Task, *, error: str = "") -> bool:
             _say_where_it_failed(task)
             events.report_failure(task, error)
         if won:
-            tell_of_task(task, urgent=True)
+            notify_task_changed(task, urgent=True)
     return bool(won)
 
 

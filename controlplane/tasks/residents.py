@@ -122,7 +122,7 @@ def _what_is_wrong(resident: Resident, now: datetime) -> str:
         return (
             "" if launcher.was_stopped(resident.pk) and end(resident.pk) else "Its process is gone. Its log says why."
         )
-    since = heartbeat_gaps.heard_since()
+    since = heartbeat_gaps.heartbeats_accepted_since()
     patience = settings.TASK_HEARTBEAT_TIMEOUT if resident.last_heartbeat_at else settings.TASK_START_TIMEOUT
     if since is not None and now - max(heard, since) > patience:
         return f"It was lost: no word of it for {(now - heard).total_seconds():.0f} s."

@@ -19,7 +19,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.segments.models import Source
-from controlplane.segments.offset_gaps import Hole
+from controlplane.segments.offset_gaps import OffsetGap
 from controlplane.tasks.batches import submit_batch
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
@@ -162,7 +162,7 @@ def create_task(
     return task
 
 
-def create_repair(*, like: Task, holes: list[Hole], topic_id: str) -> Task:
+def create_repair(*, like: Task, holes: list[OffsetGap], topic_id: str) -> Task:
     """A task that reads holes of a source with an ordinary reader; spec and secrets are those of ``like``."""
     now = timezone.now()
     task = Task.objects.create(

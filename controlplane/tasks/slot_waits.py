@@ -15,7 +15,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True)
-class Room:
+class SlotWait:
     """What one task waits for."""
 
     asked: int  # indexers
@@ -25,7 +25,7 @@ class Room:
     # Who has the most places, of those whose names the reader may know, and how many all others have.
     users: tuple[tuple[str, int], ...] = ()
     others: int = 0
-    team: capacity.TeamPlaces | None = None  # its own team's limit, if that is what it waits for
+    team: capacity.TeamSlots | None = None  # its own team's limit, if that is what it waits for
 
     @property
     def never(self) -> bool:
@@ -42,16 +42,16 @@ class Room:
         return f" ({', '.join(named)})" if named else ""
 
 
-def rooms_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, Room]:
+def slot_waits_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, SlotWait]:
     """By task, of those that have to wait. ``names``: the supervisors that may be named."""
     some = list(tasks)
-    awaited = capacity.rooms_awaited(some)
+    awaited = capacity.slots_awaited(some)
     if not awaited:
         return {}
     pool, own = capacity.shown(), capacity.pool()
-    users, others = _users(capacity.places_of_supervisors(), names)
+    users, others = _users(capacity.slots_of_supervisors(), names)
     return {
-        t.pk: Room(
+        t.pk: SlotWait(
             asked=t.indexers_wanted,
             since=t.without_slot_since or t.created_at,
             size=pool.size,

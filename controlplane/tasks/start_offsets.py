@@ -26,7 +26,9 @@ def from_latest(io_config: IOConfig) -> bool:
     return io_config.traits.keeps_offsets and not io_config.useEarliestOffset
 
 
-def begin_at(datasource: Datasource, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets, missed: bool) -> None:
+def start_offsets(
+    datasource: Datasource, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets, missed: bool
+) -> None:
     """Store where to begin with a topic that was never read. ``missed``: it was not there when reading was to begin."""
     try:
         source = adopt_source(
@@ -41,7 +43,7 @@ def begin_at(datasource: Datasource, io_config: IOConfig, owner: str, topic: kaf
     claims.begin_at(source, topic.starts if missed else topic.ends)
 
 
-def begin_by_hand(task: Task) -> None:
+def set_manual_start(task: Task) -> None:
     """Ask Kafka for a task that was submitted by hand, before it is launched. Without an answer its indexer will."""
     io_config = task.io_config
     if task.supervisor_id or not from_latest(io_config) or _has_begun(task):
@@ -54,7 +56,7 @@ def begin_by_hand(task: Task) -> None:
     if topic is None:
         Task.objects.filter(pk=task.pk).update(topic_missed=True)
         return
-    begin_at(task.datasource, io_config, owner_of(task), topic.read_by(io_config.isolation), task.topic_missed)
+    start_offsets(task.datasource, io_config, owner_of(task), topic.read_by(io_config.isolation), task.topic_missed)
 
 
 def _has_begun(task: Task) -> bool:

@@ -33,7 +33,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.offset_gaps import Unsettled
 from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quotas
-from controlplane.tasks.change_notifications import tell_of_task
+from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
 from controlplane.tasks.topic_lag import TopicLag, keep_lag
@@ -52,7 +52,7 @@ def watch(hand_over: Callable[[Task], None]) -> None:
     with only_one(_WATCH_LOCK) as won:
         if not won:
             return
-        since = heartbeat_gaps.heard_since()
+        since = heartbeat_gaps.heartbeats_accepted_since()
         if since is not None:
             for task_id in lifecycle.fail_lost(since):
                 _clear_away(task_id)
@@ -153,7 +153,7 @@ def keep_observation(observed: ObservedTopic) -> None:
         task.observation = {**told, **seen, **_seen_topic(observed.topic, lag, before)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
     if (lag is not None and lag.moves) or any(task.observation.get(name) != before.get(name) for name in _SHOWN):
-        tell_of_task(task)
+        notify_task_changed(task)
 
 
 def _strangers(members: Iterable[tuple[str, str]]) -> list[str]:

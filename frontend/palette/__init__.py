@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.common.text import storable
 from controlplane.teams.models import User
-from frontend.palette.actions import deeds
+from frontend.palette.actions import actions
 from frontend.palette.hit import Hit
 from frontend.palette.pages import pages_for
 from frontend.palette.things import things
@@ -20,4 +20,4 @@ def hits_of(user: User, reach: Reach, text: str) -> list[Hit]:
     pages = [hit for hit in pages_for(reach) if wanted.lower() in hit.name.lower()]
     if not wanted or not storable(wanted):
         return pages[:MOST]
-    return [*deeds(user, reach, wanted), *pages, *things(user, reach, wanted)][:MOST]
+    return [*actions(user, reach, wanted), *pages, *things(user, reach, wanted)][:MOST]

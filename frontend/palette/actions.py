@@ -28,7 +28,7 @@ from frontend.taskname import short_name
 
 
 @dataclass(frozen=True)
-class Deed:
+class PaletteAction:
     """Something that may be done to one thing."""
 
     verb: str  # as it is typed and written, before the thing's name
@@ -46,22 +46,22 @@ class _Kind:
 
     verbs: tuple[str, ...]
     named: Callable[[User, Reach, str], Iterable[Any]]  # those with a text in their names
-    deeds: Callable[[User, Any], Iterable[Deed]]  # what the user may do to one of them now
+    actions: Callable[[User, Any], Iterable[PaletteAction]]  # what the user may do to one of them now
 
 
-def deeds(user: User, reach: Reach, text: str) -> list[Hit]:
+def actions(user: User, reach: Reach, text: str) -> list[Hit]:
     """Of a text that begins with a verb, whole or by its first letters."""
     found = []
     for kind in _KINDS:
         for verb, name in _verbs(kind.verbs, text):
             for thing in kind.named(user, reach, name):
-                found += [deed.hit for deed in kind.deeds(user, thing) if deed.verb.lower() == verb]
+                found += [action.hit for action in kind.actions(user, thing) if action.verb.lower() == verb]
     return found
 
 
-def deeds_of_supervisor(user: User, supervisor: Supervisor) -> list[Hit]:
+def actions_of_supervisor(user: User, supervisor: Supervisor) -> list[Hit]:
     """All that may be done to it."""
-    return [deed.hit for deed in _to_supervisor(user, supervisor)]
+    return [action.hit for action in _to_supervisor(user, supervisor)]
 
 
 def _verbs(verbs: Sequence[str], text: str) -> list[tuple[str, str]]:
@@ -76,22 +76,22 @@ def _verbs(verbs: Sequence[str], text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _to_supervisor(user: User, one: Supervisor) -> list[Deed]:
-    found = [Deed(a.label, one.id, a.confirm_url) for a in SupervisorActions.for_user(user, one).values()]
+def _to_supervisor(user: User, one: Supervisor) -> list[PaletteAction]:
+    found = [PaletteAction(a.label, one.id, a.confirm_url) for a in SupervisorActions.for_user(user, one).values()]
     if one.parent_id is None and may(user, Action.ADMINISTER, one.datasource.team):
-        found.append(Deed("Change", one.id, f"{reverse('frontend:load')}?{urlencode({'supervisor': one.id})}"))
+        found.append(PaletteAction("Change", one.id, f"{reverse('frontend:load')}?{urlencode({'supervisor': one.id})}"))
     return found
 
 
-def _to_task(user: User, one: Task) -> list[Deed]:
-    return [Deed(a.label, short_name(one.id), a.confirm_url) for a in TaskActions.for_user(user, one).values()]
+def _to_task(user: User, one: Task) -> list[PaletteAction]:
+    return [PaletteAction(a.label, short_name(one.id), a.confirm_url) for a in TaskActions.for_user(user, one).values()]
 
 
-def _to_datasource(user: User, one: Datasource) -> list[Deed]:
+def _to_datasource(user: User, one: Datasource) -> list[PaletteAction]:
     found = []
     if may(user, Action.OPERATE, one.team):
         silence = f"{reverse('frontend:new-alert-silence')}?{urlencode({'datasource': one.name})}"
-        found.append(Deed("Silence", one.name, silence))
+        found.append(PaletteAction("Silence", one.name, silence))
     if may(user, Action.ADMINISTER, one.team):
         for verb, view in (
             ("Delete", "datasource-delete"),
@@ -100,30 +100,30 @@ def _to_datasource(user: User, one: Datasource) -> list[Deed]:
             ("Set rules of", "datasource-rules"),
             ("Mask columns of", "datasource-columns"),
         ):
-            found.append(Deed(verb, one.name, reverse(f"frontend:{view}", args=[one.name])))
+            found.append(PaletteAction(verb, one.name, reverse(f"frontend:{view}", args=[one.name])))
     return found
 
 
-def _to_connection(user: User, one: Connection) -> list[Deed]:
+def _to_connection(user: User, one: Connection) -> list[PaletteAction]:
     def asked(view: str, *of: str) -> str:
         return reverse(f"frontend:{view}", args=[one.team.name, one.name, *of])
 
     found = []
     if may(user, Action.OPERATE, one.team):
-        found += [Deed("Test", one.name, asked("connection"))]
-        found += [Deed("Restart who uses", one.name, asked("connection-confirm", "restart"))]
+        found += [PaletteAction("Test", one.name, asked("connection"))]
+        found += [PaletteAction("Restart who uses", one.name, asked("connection-confirm", "restart"))]
     if may(user, Action.ADMINISTER, one.team):
-        found += [Deed("Change", one.name, asked("connection-change"))]
-        found += [Deed("Transfer", one.name, asked("connection-transfer"))]
-        unused = [] if uses_of(one) else [Deed("Delete", one.name, asked("connection-confirm", "delete"))]
+        found += [PaletteAction("Change", one.name, asked("connection-change"))]
+        found += [PaletteAction("Transfer", one.name, asked("connection-transfer"))]
+        unused = [] if uses_of(one) else [PaletteAction("Delete", one.name, asked("connection-confirm", "delete"))]
         found += unused
     return found
 
 
-def _to_team(user: User, one: Team) -> list[Deed]:
+def _to_team(user: User, one: Team) -> list[PaletteAction]:
     if not may(user, Action.ADMINISTER, one):
         return []
-    return [Deed("Invite into", one.name, reverse("frontend:team", args=[one.name]))]
+    return [PaletteAction("Invite into", one.name, reverse("frontend:team", args=[one.name]))]
 
 
 _KINDS = (

@@ -20,7 +20,7 @@ from controlplane.teams.people import list_people
 from controlplane.teams.selectors import list_teams
 from frontend.load.forms import SCHEMA
 from frontend.load.steps import step_of
-from frontend.palette.actions import deeds_of_supervisor
+from frontend.palette.actions import actions_of_supervisor
 from frontend.palette.hit import OF_A_KIND, Hit
 from frontend.reach import Reach
 from frontend.taskname import short_name
@@ -38,7 +38,7 @@ def things(user: User, reach: Reach, text: str) -> list[Hit]:
     found += [*_connections(user, reach, text), *_drafts(user, text), *_alerting(user, reach, text)]
     found += [*_teams(user, text), *_people(user, reach, text)]
     found += [_task(one) for one in tasks_named(user, text, team=reach.team, most=OF_A_KIND)]
-    return [*found, *deeds_of_supervisor(user, supervisors[0])] if len(supervisors) == 1 else found
+    return [*found, *actions_of_supervisor(user, supervisors[0])] if len(supervisors) == 1 else found
 
 
 def _supervisor(one: Supervisor) -> Hit:

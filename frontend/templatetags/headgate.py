@@ -37,7 +37,7 @@ _STATES = {
     "waiting": "wait",
     "finishing": "wait",
     "processed_with_error": "wait",
-    "needs you": "need",
+    "needs attention": "need",
     "FAILED": "bad",
     "UNHEALTHY_SUPERVISOR": "bad",
     "UNHEALTHY_TASKS": "bad",
@@ -178,7 +178,7 @@ def cover(value: str) -> str:
 @register.filter
 def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
     """See ``tasks.capacity``."""
-    return capacity.rooms_awaited(tasks)
+    return capacity.slots_awaited(tasks)
 
 
 @register.filter

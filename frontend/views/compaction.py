@@ -84,7 +84,7 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
     policy = configs.policy_of(datasource) or configs.Policy()
     context = {
         **frame(request, datasource, "compaction"),
-        "standing": selectors.standing(datasource),
+        "status": selectors.status_of(datasource),
         "target_rows": policy.limits.target_rows,
         "partitions": policy.partitioning and policy.partitioning.document,
         "application": running(),
@@ -115,7 +115,7 @@ def _simulated(datasource: Datasource, form: PolicyForm) -> dict[str, Any]:
         form.add_error("skip", error.detail)
         return {}
     return {
-        "simulated": selectors.standing(datasource, policy),
+        "simulated": selectors.status_of(datasource, policy),
         "would": selectors.fragmented(datasource, simulated=policy),
     }
 

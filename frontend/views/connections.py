@@ -15,7 +15,7 @@ from controlplane.connections import services, trying
 from controlplane.connections.models import Connection
 from controlplane.connections.probe import Wanted
 from controlplane.connections.selectors import get_connection, list_connections
-from controlplane.connections.verdict import Verdict
+from controlplane.connections.verdict import ConnectionReport
 from controlplane.supervisors.connections import delete_connection, restart_users, use_counts, uses_of
 from controlplane.teams.permissions import Action, may, require, require_somewhere
 from controlplane.teams.selectors import get_team
@@ -211,7 +211,7 @@ def _again(request: PageRequest, context: dict[str, Any], status: int = 400) -> 
 
 def _tested(request: PageRequest, form: ConnectionForm, context: dict[str, Any]) -> HttpResponse:
     team = form.stored.team if form.stored else get_team(request.user, form.cleaned_data["team"])
-    verdict: Verdict = trying.try_draft(
+    verdict: ConnectionReport = trying.try_draft(
         user=request.user, team=team, kind=form.KIND, properties=form.properties, like=form.stored
     )
     part = {**context, "verdict": verdict}

@@ -22,8 +22,8 @@ from controlplane.segments.selectors import (
 )
 from controlplane.segments.selectors.bulk import bulk_of
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
-from controlplane.supervisors.health import Standing
-from controlplane.supervisors.health_queries import standings
+from controlplane.supervisors.health import Health
+from controlplane.supervisors.health_queries import health_by_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import list_supervisors
 from controlplane.tasks.datasources import get_datasource, list_datasources
@@ -178,9 +178,9 @@ def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
     }
 
 
-def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervisor, Standing]]:
+def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervisor, Health]]:
     found = list(list_supervisors(request.user).filter(datasource=datasource))
-    stand = standings(request.user, found)
+    stand = health_by_supervisor(request.user, found)
     return [(one, stand[one.pk]) for one in found]
 
 

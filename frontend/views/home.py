@@ -19,7 +19,7 @@ from controlplane.segments.models import SourceEvent
 from controlplane.segments.selectors import DayPoint
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.overview import Overview, TeamShare, overview
-from controlplane.supervisors.overview_rows import SupervisorRow, rows_of
+from controlplane.supervisors.overview_rows import SupervisorRow, overview_rows
 from controlplane.supervisors.problems import GROUP_DRIFT, Problem
 from frontend.live.shared import shared
 from frontend.problems import ProblemRow
@@ -40,7 +40,7 @@ def index(request: PageRequest) -> HttpResponse:
     shown = overview(request.user, team)
     if shown.is_empty:
         return render(request, "home/first_steps.html", _first_steps(request))
-    rows = rows_of(shown, SUPERVISORS_SHOWN)
+    rows = overview_rows(shown, SUPERVISORS_SHOWN)
     operated = _operated(request, shown)
     context = {
         "firing": count_firing(request.user, team),
@@ -199,4 +199,4 @@ def _kinds(kinds: Mapping[Kind, int]) -> list[tuple[str, str, int]]:
 
 
 def _most_behind(rows: list[SupervisorRow]) -> SupervisorRow | None:
-    return max((r for r in rows if r.standing.behind), key=lambda r: r.standing.behind or 0, default=None)
+    return max((r for r in rows if r.health.behind), key=lambda r: r.health.behind or 0, default=None)

@@ -13,7 +13,7 @@ from controlplane.segments.selectors import LagSeries
 from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
-from controlplane.supervisors.timeline_annotations import marks
+from controlplane.supervisors.timeline_annotations import list_annotations
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
@@ -58,7 +58,7 @@ def data(request: PageRequest, supervisor_id: str) -> HttpResponse:
     series = _series(supervisor, chosen, _partition(request.GET.get("partition", "")))
     seconds = next(r.seconds for r in RESOLUTIONS if r.name == series.resolution)
     points = [[_ms(p.at), p.lag, p.in_flight, p.processed_per_s, p.redelivered_per_s] for p in series.points]
-    happened = [[_ms(mark.at), mark.kind] for mark in marks(supervisor, series.start, series.end)]
+    happened = [[_ms(mark.at), mark.kind] for mark in list_annotations(supervisor, series.start, series.end)]
     return JsonResponse(
         {
             "start": _ms(series.start),
@@ -85,7 +85,7 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
         "page": numbered_page(table.arranged(now.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE),
         "windows": WINDOWS,
         "chosen": chosen,
-        "marks": marks(supervisor, timezone.now() - chosen.length, timezone.now())[::-1],
+        "marks": list_annotations(supervisor, timezone.now() - chosen.length, timezone.now())[::-1],
         "points": points[:POINTS_SHOWN],
         "total": len(points),
         "more": len(points) > POINTS_SHOWN,

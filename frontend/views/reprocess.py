@@ -18,10 +18,10 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter
 from controlplane.supervisors.reprocess import (
     SHOWN,
-    Mendable,
+    ReprocessTarget,
     Tried,
-    mendable,
     replay_changed,
+    reprocess_target,
     submit_and_replay,
     try_spec,
 )
@@ -29,7 +29,7 @@ from controlplane.tasks.causes import get_cause
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, may, require
 from frontend.payload import payload_of
-from frontend.quarantine_forms import MendForm
+from frontend.quarantine_forms import ReprocessForm
 from frontend.views.common import PageRequest, page, refused
 from frontend.views.datasources import frame
 
@@ -41,7 +41,9 @@ def fix(request: PageRequest, name: str) -> HttpResponse:
     """The spec beside records; tried, or with the question whether to submit it."""
     datasource = get_datasource(request.user, name)
     found = _asked_for(request, datasource)
-    form = MendForm(request.POST or None, initial={"document": spec_text(found.spec)}, nonce=str(request.csp_nonce))
+    form = ReprocessForm(
+        request.POST or None, initial={"document": spec_text(found.spec)}, nonce=str(request.csp_nonce)
+    )
     context = _shown(request, datasource, found, form)
     if request.method != "POST":
         return render(request, TEMPLATE, context)
@@ -58,11 +60,11 @@ def fix(request: PageRequest, name: str) -> HttpResponse:
     return render(request, TEMPLATE, {**context, "tried": tried, "lines": _lines(tried)})
 
 
-def _asked_for(request: PageRequest, datasource: Datasource) -> Mendable:
-    return mendable(request.user, datasource, request.GET.get("cause", ""), request.GET.get("task", ""))
+def _asked_for(request: PageRequest, datasource: Datasource) -> ReprocessTarget:
+    return reprocess_target(request.user, datasource, request.GET.get("cause", ""), request.GET.get("task", ""))
 
 
-def _needs(found: Mendable) -> Action:
+def _needs(found: ReprocessTarget) -> Action:
     """To submit the spec: a supervisor is changed by it, unless the records are of files."""
     return Action.OPERATE if found.reader else Action.ADMINISTER
 
@@ -75,7 +77,7 @@ def _refused(request: PageRequest, context: dict[str, Any], error: HeadgateError
     return refused(request, TEMPLATE, {**context, "faults": faults}, error)
 
 
-def _shown(request: PageRequest, datasource: Datasource, found: Mendable, form: MendForm) -> dict[str, Any]:
+def _shown(request: PageRequest, datasource: Datasource, found: ReprocessTarget, form: ReprocessForm) -> dict[str, Any]:
     return {
         **frame(request, datasource, "quarantine"),
         "found": found,
@@ -110,7 +112,7 @@ def submit(request: PageRequest, name: str) -> HttpResponse:
     datasource = get_datasource(request.user, name)
     found = _asked_for(request, datasource)
     require(request.user, _needs(found), datasource.team)
-    form = MendForm(request.POST, nonce=str(request.csp_nonce))
+    form = ReprocessForm(request.POST, nonce=str(request.csp_nonce))
     context = _shown(request, datasource, found, form)
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)

@@ -15,7 +15,7 @@ from django.urls import reverse
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.retention import rule_runner
-from controlplane.retention.rule_runner import Going
+from controlplane.retention.rule_runner import RulePreview
 from controlplane.retention.rules import Rule, in_words, read_rules
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require, require_site_admin
@@ -91,13 +91,13 @@ def site_rules(request: PageRequest) -> HttpResponse:
     return _edit(request, _Edited(None, "site/rules.html", here, done, {"rest": RULES_OF_SITE}, look))
 
 
-def _sum(found: list[Going]) -> Going:
+def _sum(found: list[RulePreview]) -> RulePreview:
     if not found:
-        return Going()
+        return RulePreview()
     amount, intervals = found[0].amount, found[0].intervals
     for going in found[1:]:
         amount, intervals = amount + going.amount, intervals + going.intervals
-    return Going(
+    return RulePreview(
         amount,
         intervals,
         min(g.oldest for g in found if g.oldest is not None),

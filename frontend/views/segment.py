@@ -15,7 +15,7 @@ from controlplane.retention.storage_summary import segment_or_killed
 from controlplane.segments.killing import goes_at
 from controlplane.segments.models import Segment
 from controlplane.segments.newest import segment_file
-from controlplane.segments.selectors.segment_detail import story
+from controlplane.segments.selectors.segment_detail import segment_detail
 from controlplane.tasks.datasources import get_datasource
 from frontend.views.common import PageRequest, page, rest_address
 from frontend.views.datasources import frame
@@ -62,7 +62,7 @@ def _page(request: PageRequest, name: str, segment_id: str, *, read: bool) -> Ht
         "killed": known if segment is None else None,
         "known": known,
         "goes": None if segment is None else goes_at(segment),
-        "story": story(known),
+        "story": segment_detail(known),
         "read": read,
         "file_url": reverse("frontend:datasource-segment-file", args=[name, str(known.pk)]),
     }

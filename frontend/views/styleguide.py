@@ -35,7 +35,7 @@ GUIDE = Shape(
     default="name",
     last=("name",),
 )
-STATES = ("SUCCESS", "RUNNING", "PENDING", "needs you", "FAILED", "idle")
+STATES = ("SUCCESS", "RUNNING", "PENDING", "needs attention", "FAILED", "idle")
 
 
 @page

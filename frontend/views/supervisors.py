@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
-from controlplane.supervisors.health_queries import standing, standings
+from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor
 from controlplane.supervisors.lag import lag_now
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
@@ -85,10 +85,12 @@ def index(request: PageRequest) -> HttpResponse:
     filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
     chosen, team = {name: filters.chosen(name) for name in ("search", "state")}, reach_of(request).team
     supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
-    trouble = filters.chosen("standing")
+    trouble = filters.chosen("health")
     if trouble:  # it is judged from many things: no column has it
-        judged = standings(request.user, supervisors).items()
-        supervisors = supervisors.filter(pk__in=[pk for pk, standing in judged if standing.code == trouble])
+        judged = health_by_supervisor(request.user, supervisors).items()
+        supervisors = supervisors.filter(
+            pk__in=[pk for pk, health_of_supervisor in judged if health_of_supervisor.code == trouble]
+        )
     rows = numbered_page(supervisors, request.GET.get("page"))
     context = {
         "filters": filters,
@@ -96,7 +98,7 @@ def index(request: PageRequest) -> HttpResponse:
         "filtered": any(chosen.values()) or bool(trouble),
         "table": table,
         "trends": trends(list(rows)),
-        "standings": standings(request.user, rows.object_list),
+        "health_by_id": health_by_supervisor(request.user, rows.object_list),
         "clear": reverse("frontend:supervisors"),
         "rest": rest_address("api:supervisors", **chosen, team=team),
     }
@@ -235,7 +237,7 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
         "partition_choices": range(min(supervisor.partitions or 0, PARTITIONS_OFFERED)),
         "in_share_group": supervisor.io_config.traits.in_share_group and supervisor.io_config.topicPattern is None,
         "actions": list(actions.values()),
-        "standing": standing(request.user, supervisor),
+        "health": health_of_supervisor(request.user, supervisor),
         "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
         "hears": _hears(supervisor),
@@ -264,7 +266,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     return {
         "task": task,
         "topics": topics,
-        "topic_standings": standings(request.user, topics),
+        "topic_health": health_by_supervisor(request.user, topics),
         "current": tasks_now,
         "table": TASKS.still,
         "runs": _runs(supervisor),

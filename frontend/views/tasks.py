@@ -20,7 +20,7 @@ from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
-from controlplane.tasks.slots import places_for
+from controlplane.tasks.slots import slots_for
 from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
@@ -78,7 +78,7 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def capacity(request: PageRequest) -> HttpResponse:
     """Who has the places of the pool, and who waits for some."""
-    places = places_for(request.user)
+    places = slots_for(request.user)
     context = {"places": places, "pool": places.pool, "rest": rest_address("api:capacity")}
     return render(request, "tasks/capacity.html", context)
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingestion.batch.reread import KeptReader, ReadAgain
+from ingestion.batch.reread import KeptReader, RereadFiles
 from ingestion.batch.writing import write
 from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane
@@ -81,7 +81,7 @@ class _Replay:
             self.ingest(records[:middle])
             self.ingest(records[middle:])
 
-    def _written(self, read: ReadAgain) -> KeptPublishRequest:
+    def _written(self, read: RereadFiles) -> KeptPublishRequest:
         told = self._assignment
         return read.outcome(write(read.chunks(), told.spec, told.version, self._storage, self._scratch, self._ids))
 
@@ -90,7 +90,7 @@ class _Replay:
         until_answered(lambda: self._client.publish_kept(request), LONGEST_S)
         self._failpoints.reach("published")
 
-    def _keep(self, read: ReadAgain, reason: str) -> None:
+    def _keep(self, read: RereadFiles, reason: str) -> None:
         """One record, with the refusal."""
         self._refused_in_a_row += 1
         if self._refused_in_a_row > MOST_IN_A_ROW:

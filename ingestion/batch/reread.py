@@ -45,12 +45,12 @@ class KeptReader:
     ) -> None:
         self._reader.close()
 
-    def read(self, records: Sequence[KeptRecord]) -> ReadAgain:
+    def read(self, records: Sequence[KeptRecord]) -> RereadFiles:
         """Some that are published together."""
-        return ReadAgain(self._reader, self._written, records, self._epoch)
+        return RereadFiles(self._reader, self._written, records, self._epoch)
 
 
-class ReadAgain:
+class RereadFiles:
     """What becomes of some records; ``outcome`` knows it when all ``chunks`` were taken."""
 
     def __init__(self, reader: Reader, written: BatchIOConfig, records: Sequence[KeptRecord], epoch: int) -> None:

@@ -26,7 +26,7 @@ from ingestion.specs.protocol import SegmentFile
 _ALL, _NOTHING = 0, Room(0, 0)
 
 
-def write_anew(
+def rewrite_interval(
     spec: BatchSpec,
     segments: Sequence[InputSegment],
     version: str,
@@ -39,7 +39,7 @@ def write_anew(
     Raises ``InputRefused`` for rows that it does not take, and what ``Reader.chunks`` and ``write`` do.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    with Shelf(scratch / "read") as found, Shelf(scratch / "dealt") as dealt:
+    with ScratchStorage(scratch / "read") as found, ScratchStorage(scratch / "dealt") as dealt:
         _read(spec, segments, storage, found)
         division = _division(spec, found)
         for chunk in found.chunks(_ALL):
@@ -50,14 +50,14 @@ def write_anew(
     return [file for done in written for file in done.files]
 
 
-class Shelf:
+class ScratchStorage:
     """Chunks by a key, each key's in the order in which they came: their rows on disk, the rest in memory."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w+b")
         self.keys: dict[int, list[tuple[Chunk, int, int]]] = {}
 
-    def __enter__(self) -> Shelf:
+    def __enter__(self) -> ScratchStorage:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,7 +80,7 @@ class Shelf:
         return (chunk for chunk, *_ in self.keys[key])
 
 
-def _read(spec: BatchSpec, segments: Sequence[InputSegment], storage: DeepStorage, found: Shelf) -> None:
+def _read(spec: BatchSpec, segments: Sequence[InputSegment], storage: DeepStorage, found: ScratchStorage) -> None:
     parts, told = tuple(Part(None, segment=segment) for segment in segments), Told(_ALL)
     reader = Reader(spec, Inputs(Reachable()), storage, _NOTHING, careful=False)
     try:
@@ -94,7 +94,7 @@ def _read(spec: BatchSpec, segments: Sequence[InputSegment], storage: DeepStorag
         raise InputRefused(f"Of {rows} rows {rows - told.processed} can't be written anew.{first}")
 
 
-def _division(spec: BatchSpec, found: Shelf) -> Division:
+def _division(spec: BatchSpec, found: ScratchStorage) -> Division:
     rows: Counter[Place] = Counter()
     for chunk in found.told(_ALL):
         rows[chunk.place] += chunk.rows

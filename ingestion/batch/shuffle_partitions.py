@@ -19,13 +19,13 @@ _SLICES_A_WRITER = 4
 
 
 @dataclass(frozen=True)
-class Lanes:
+class ShufflePartitions:
     """Numbered from 0 on. The last one is for what is told of what was read."""
 
     slices: int  # lanes of an interval, which follow each other: among so many writers it can be divided at most
 
     @classmethod
-    def of(cls, writers: int) -> Lanes:
+    def of(cls, writers: int) -> ShufflePartitions:
         """``writers``: how many write side by side."""
         return cls(min(_MOST_SLICES, max(_LEAST_SLICES, _SLICES_A_WRITER * writers)))
 

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Kept, Room
 from ingestion.batch.reading import Chunk, Place, Reader, Told
-from ingestion.batch.shuffle_partitions import Lanes
+from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
 from ingestion.client import Invalid
@@ -65,7 +65,7 @@ class Read:
 Numbered = tuple[int, tuple[int, Chunk] | Read | Failed]  # by lane; a chunk with its split's number
 
 
-def read(assignment: str, room: Room, lanes: Lanes) -> Callable[[Iterable[Split]], Iterator[Numbered]]:
+def read(assignment: str, room: Room, lanes: ShufflePartitions) -> Callable[[Iterable[Split]], Iterator[Numbered]]:
     """For ``mapPartitions``: chunks by lane, and after those of a split what it holds.
 
     ``assignment``: JSON of ``BatchAssignment``; ``room``: for what of a split goes into quarantine.
@@ -87,7 +87,7 @@ def read(assignment: str, room: Room, lanes: Lanes) -> Callable[[Iterable[Split]
     return of_splits
 
 
-def _read(reader: Reader, split: Split, lanes: Lanes, failpoints: Failpoints) -> Iterator[Numbered]:
+def _read(reader: Reader, split: Split, lanes: ShufflePartitions, failpoints: Failpoints) -> Iterator[Numbered]:
     told = Told(split.number)
     rows: Counter[Place] = Counter()
     held: dict[pa.Schema, None] = {}

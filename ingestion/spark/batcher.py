@@ -24,7 +24,7 @@ from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import Room, of_all
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Place, Told, check_parse_exceptions
-from ingestion.batch.shuffle_partitions import Lanes
+from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Split, splits_of
 from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.batch import BatchControlPlane
@@ -33,7 +33,7 @@ from ingestion.errors import IngestionError
 from ingestion.spark.batch_work import Failed, Order, Read, read, written
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
-from ingestion.spark.shuffle import Shuffled, dealt_by_keys, samples_of
+from ingestion.spark.shuffle import Shuffled, samples_of, shuffle_by_keys
 from ingestion.specs.batch_protocol import (
     MOST_COLUMNS,
     MOST_SEGMENTS,
@@ -139,7 +139,7 @@ class Batcher:
         slots = self._assignment.slots
         splits = splits_of(spec, Inputs(self._assignment.reachable), slots, self._assignment.inputs)
         self._begin("Reading", len(splits), "splits")
-        room, lanes = Room.of_split(self._assignment.most_quarantined, len(splits)), Lanes.of(slots)
+        room, lanes = Room.of_split(self._assignment.most_quarantined, len(splits)), ShufflePartitions.of(slots)
         work = self._spark.parallelize(splits, len(splits)).mapPartitions(read(plain, room, lanes))
         found = Shuffled(work, lanes.count)
         rows, held, told = self._read(found.shares([[lanes.told]]), splits)
@@ -157,7 +157,7 @@ class Batcher:
         return files, _counters(told, sum(f.rows for f in files), len(self._quarantined))
 
     def _dealt(
-        self, found: Shuffled, lanes: Lanes, rows: Counter[Place], held: Collection[pa.Schema]
+        self, found: Shuffled, lanes: ShufflePartitions, rows: Counter[Place], held: Collection[pa.Schema]
     ) -> tuple[RDD[Any], int]:
         """What each writer gets, a Spark partition each, and how many these are."""
         spec, slots = self._assignment.spec, self._assignment.slots
@@ -176,7 +176,7 @@ class Batcher:
                 f"partitionsSpec makes {division.bins.count:,} segments, and a task may publish {MOST_SEGMENTS:,}: "
                 "choose a longer segmentGranularity, or fewer partitions."
             )
-        return dealt_by_keys(chunks, division), division.bins.count
+        return shuffle_by_keys(chunks, division), division.bins.count
 
     def _read(self, of: RDD[Any], splits: Sequence[Split]) -> tuple[Counter[Place], dict[pa.Schema, None], list[Told]]:
         """How many rows each interval has, which dimensions chunks have, and what became of the records."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from ingestion.batch.rewrite_interval import write_anew
+from ingestion.batch.rewrite_interval import rewrite_interval
 from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.compaction import Merged, Work, merge, run
@@ -186,7 +186,7 @@ def _anew(spec: BatchSpec) -> Work:
     """Instead of a merge: rows are dealt out as a batch task deals them out, in one process."""
 
     def anew(job: CompactionJob, storage: DeepStorage, scratch: Path, ids: ColumnIds) -> Merged:
-        files = write_anew(spec, job.segments, job.version, storage, scratch, ids)
+        files = rewrite_interval(spec, job.segments, job.version, storage, scratch, ids)
         return Merged(files, {s.id: s.rows for s in job.segments}, {})
 
     return anew

@@ -58,7 +58,7 @@ class Shuffled:
         return RDD(items, self._context, CPickleSerializer())
 
 
-def dealt_by_keys(found: Chunks, division: Division) -> RDD[tuple[int, Chunk]]:
+def shuffle_by_keys(found: Chunks, division: Division) -> RDD[tuple[int, Chunk]]:
     """Their rows by bin: each Spark partition has one."""
     return Shuffled(found.flatMap(_pieces(division)), division.bins.count).all
 

@@ -20,7 +20,7 @@ from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Assignment, Directive, UnreadRecord
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
-from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.log import configure, logger_for
 from ingestion.task.scratch import scratch_folder
 
@@ -110,9 +110,11 @@ def _run(orders: Orders) -> Ended:
         client.close()
 
 
-def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path) -> Surroundings:
+def _surroundings(
+    assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path
+) -> IndexerDependencies:
     watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy)
-    return Surroundings(
+    return IndexerDependencies(
         client=client,
         topic=watch,
         make_source=source_maker(assignment, control.status.number, watch),

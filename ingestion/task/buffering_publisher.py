@@ -19,7 +19,7 @@ from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
 from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
-from ingestion.task.indexer_context import Workbench
+from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.indexes import Indexes
 from ingestion.task.pace import Held, Pace
 from ingestion.task.parts import Part, in_two
@@ -51,10 +51,10 @@ class Caution:
                 self.until.pop(partition, None)
 
 
-class Gatherer:
+class BufferingPublisher:
     """Nobody waits for these records: what is given up is read again from the stored offset, by whoever reads then."""
 
-    def __init__(self, bench: Workbench, source: StoredOffsetSource) -> None:
+    def __init__(self, bench: IndexerContext, source: StoredOffsetSource) -> None:
         self._bench = bench
         self._source = source
         self._gathered = Gathered()

@@ -18,7 +18,7 @@ from ingestion.specs import offsets
 from ingestion.specs.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
-from ingestion.task.indexer_context import Workbench
+from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.parts import Part, in_two
 from ingestion.task.publishing import LONGEST_S, check_segments
 
@@ -26,12 +26,12 @@ GIVE_UP_AT = 0.8  # of what is left of the lock
 MOST_HULLS = 64  # that a heartbeat takes
 
 
-class Settler:
+class ImmediatePublisher:
     """For sources whose records are held only for so long: each batch is registered and acknowledged at once."""
 
     due = False
 
-    def __init__(self, bench: Workbench, source: LeasedSource) -> None:
+    def __init__(self, bench: IndexerContext, source: LeasedSource) -> None:
         self._bench = bench
         self._source = source
 

@@ -21,7 +21,7 @@ from ingestion.sources.topic import Topic
 from ingestion.specs.counters import UNPUBLISHED
 from ingestion.specs.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
-from ingestion.task.buffering_publisher import Gatherer
+from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
 from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
@@ -29,8 +29,8 @@ from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.errors import Hopeless, Refused
 from ingestion.task.failpoints import Failpoints
-from ingestion.task.immediate_publisher import Settler
-from ingestion.task.indexer_context import Workbench
+from ingestion.task.immediate_publisher import ImmediatePublisher
+from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import Trouble, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
@@ -42,7 +42,7 @@ TOPIC_WAIT_S = 2.0
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class IndexerDependencies:
     """What an indexer works with."""
 
     client: ControlPlane
@@ -56,7 +56,7 @@ class Surroundings:
 class Indexer:
     """One indexer's life under one assignment. ``run`` returns when it was told to end or its source is exhausted."""
 
-    def __init__(self, assignment: Assignment, control: Control, surroundings: Surroundings) -> None:
+    def __init__(self, assignment: Assignment, control: Control, surroundings: IndexerDependencies) -> None:
         self._assignment = assignment
         self._control = control
         self._with = surroundings
@@ -113,9 +113,9 @@ class Indexer:
             work.close()
             self._control.show(in_flight=0)
 
-    def _bench(self, source: Source, epoch: Epoch, guard: TopicGuard, decoders: Decoders) -> Workbench:
+    def _bench(self, source: Source, epoch: Epoch, guard: TopicGuard, decoders: Decoders) -> IndexerContext:
         breaker = Breaker(self._control, source, self._log)
-        return Workbench(
+        return IndexerContext(
             assignment=self._assignment,
             decoding=Decoding(self._assignment, decoders, breaker),
             publisher=Publisher(self._with.client, epoch, breaker, self._control, self._parse_exceptions),
@@ -185,14 +185,14 @@ class Indexer:
                 return Epoch(self._number, started.epoch, identity.topic_id)
         return None
 
-    def _loop(self, source: Source, work: Settler | Gatherer, guard: TopicGuard) -> None:
+    def _loop(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         try:
             self._read(source, work, guard)
         except (Hopeless, Refused):
             work.give_up()
             raise
 
-    def _read(self, source: Source, work: Settler | Gatherer, guard: TopicGuard) -> None:
+    def _read(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
             self._tell_problem(source.problem, heard=batch is not None)
@@ -225,5 +225,11 @@ class Indexer:
             self._kafka_away.over()
 
 
-def _work_on(source: LeasedSource | StoredOffsetSource, bench: Workbench) -> Settler | Gatherer:
-    return Gatherer(bench, source) if isinstance(source, StoredOffsetSource) else Settler(bench, source)
+def _work_on(
+    source: LeasedSource | StoredOffsetSource, bench: IndexerContext
+) -> ImmediatePublisher | BufferingPublisher:
+    return (
+        BufferingPublisher(bench, source)
+        if isinstance(source, StoredOffsetSource)
+        else ImmediatePublisher(bench, source)
+    )

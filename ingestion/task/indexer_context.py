@@ -20,8 +20,8 @@ from ingestion.task.publishing import Publisher
 
 
 @dataclass(frozen=True)
-class Workbench:
-    """Handed to ``Settler`` or ``Gatherer``, the two ways of work, for one epoch.
+class IndexerContext:
+    """Handed to ``ImmediatePublisher`` or ``BufferingPublisher``, the two ways of work, for one epoch.
 
     ``decoding``, ``publisher``, ``topic`` and ``breaker`` are of the epoch; the rest is the indexer's.
     """

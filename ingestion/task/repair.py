@@ -12,7 +12,7 @@ from ingestion.sources.topic import SameTopic, Topic, TopicWatch, admissible
 from ingestion.specs.protocol import RepairRange
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
-from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
 from ingestion.task.scratch import scratch_folder
 
@@ -29,7 +29,7 @@ def _repair(client: HttpControlPlane, control: Control) -> None:
     properties, policy = assignment.consumer_properties, assignment.address_policy
     watch = _same_topic(TopicWatch(properties, topic, policy), topic, assignment.ranges)
     with scratch_folder() as scratch:
-        surroundings = Surroundings(
+        surroundings = IndexerDependencies(
             client=client,
             topic=watch,
             make_source=lambda _: RepairSource(

@@ -16,7 +16,7 @@ from ingestion.specs.protocol import Assignment
 from ingestion.specs.replays import KeptRecord, ProducedRequest
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
-from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
 from ingestion.task.scratch import scratch_folder
 
@@ -41,7 +41,7 @@ def _replay(client: HttpControlPlane, control: Control) -> None:
 def _ingest(assignment: Assignment, cluster_id: str, topic_id: str, client: HttpControlPlane, control: Control) -> None:
     """The one loop, on what is kept. Kafka is not asked for anything."""
     with scratch_folder() as scratch:
-        surroundings = Surroundings(
+        surroundings = IndexerDependencies(
             client=client,
             topic=KnownTopic(TopicIdentity(cluster_id, topic_id)),
             make_source=lambda _: KeptSource(lambda after: next_page(client, control, after)),

@@ -58,7 +58,7 @@ def _others_are_named(house: House, supervisor: str) -> None:
         if poll:
             stranger.poll(0.2)
         seen = house.api("GET", f"/api/v1/supervisors/{supervisor}/")
-        return seen["detailed_state"], seen["healthy"], seen["standing"]["text"]
+        return seen["detailed_state"], seen["healthy"], seen["health"]["text"]
 
     try:
         stranger.subscribe([supervisor])

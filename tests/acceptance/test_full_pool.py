@@ -48,7 +48,7 @@ def test_the_next_task_has_more_indexers_and_the_last_one_makes_room(house: Hous
         def waits() -> bool:
             return (first, 1, "RUNNING") in tasks() and any(wanted == 3 for _, wanted, _ in tasks())
 
-        wait_for("a task of three indexers waits for room", waits, 90, lambda: (tasks(), house.logs(topic)))
+        wait_for("a task of three indexers waits for a slot", waits, 90, lambda: (tasks(), house.logs(topic)))
 
         def reading() -> int:
             rows = house.sql(

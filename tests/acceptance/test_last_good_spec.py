@@ -42,7 +42,7 @@ def said(house: House, supervisor: str) -> str:
 
 @pytest.mark.timeout(900)
 def test_the_last_good_spec_is_started_again(house: House) -> None:
-    """Row 35 of the failure matrix, for both kinds of progress: the next topic is missing, the next Kafka silent.
+    """Row 35 of the failure matrix, for both kinds of progress: the next topic is missing, the next Kafka unreachable.
 
     Under Spark, since applications come and go by what the supervisor decides.
     """

@@ -38,16 +38,16 @@ def test_what_is_missing_is_named_and_it_reads_on_once_it_is_there(house: House,
 
     def told(topic: str) -> dict[str, Any]:
         shown = house.api("GET", f"/api/v1/supervisors/{topic}/")
-        return {n: shown[n] for n in ("detailed_state", "healthy", "why_nothing", "standing")}
+        return {n: shown[n] for n in ("detailed_state", "healthy", "why_nothing", "health")}
 
     def refused(topic: str) -> bool:
         seen, what = told(topic), f"lacks the right READ on topic '{topic}'"
         first = seen["why_nothing"][0] if seen["why_nothing"] else {"code": "", "text": ""}
         return (
             (seen["detailed_state"], seen["healthy"], first["code"]) == ("KAFKA_REFUSES", False, "kafka_refuses")
-            and seen["standing"]["code"] == "kafka_refuses"
+            and seen["health"]["code"] == "kafka_refuses"
             and what in first["text"]
-            and what in seen["standing"]["text"]
+            and what in seen["health"]["text"]
         )
 
     def well(topic: str) -> bool:
@@ -56,7 +56,7 @@ def test_what_is_missing_is_named_and_it_reads_on_once_it_is_there(house: House,
 
     for topic in specs:
         no_describe = f"lacks the right DESCRIBE on topic '{topic}'"
-        wait_for(no_describe, lambda t=topic, said=no_describe: said in told(t)["standing"]["text"], 60)
+        wait_for(no_describe, lambda t=topic, said=no_describe: said in told(t)["health"]["text"], 60)
         assert [r["code"] for r in told(topic)["why_nothing"]] == ["kafka_refuses"]
         guarded.give("TOPIC", topic, "DESCRIBE")
     for records in (200, 400):

@@ -16,7 +16,7 @@ from controlplane.connections.secrets import unseal
 from controlplane.segments.models import LagSample, Source, SourceEvent
 from controlplane.supervisors.models import State, Supervisor
 from tests.browser.site import Visit
-from tests.integration.test_standings import sample
+from tests.integration.test_health_of_supervisors import sample
 from tests.support.alerting import Alerting, alerting
 from tests.support.hooks import hook_server
 

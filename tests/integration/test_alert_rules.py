@@ -11,8 +11,8 @@ from controlplane.alerts.models import Alert, Rule
 from controlplane.segments.models import IndexerFence, Publish, QuarantinedRecord, Source, SourceEvent
 from controlplane.supervisors.models import State, Supervisor
 from ingestion.specs.protocol import Outcomes
+from tests.integration.test_health_of_supervisors import COARSE_S, sample
 from tests.integration.test_overview import quarantine
-from tests.integration.test_standings import COARSE_S, sample
 from tests.support.alert_rounds import hook, ill, look_and_send, receiver_of, rule_of
 from tests.support.django_cast import Cast
 from tests.support.hooks import Hook

@@ -251,12 +251,12 @@ def test_a_config_is_read_strictly_and_says_what_is_merged(source: Source) -> No
     late = {"dataSource": "flights", "skipOffsetFromLatest": "P1D", "tuningConfig": {"type": "index_parallel"}}
     configs.set_config(user=root, datasource=datasource, config=configs.read_config(late), comment="why")
     assert planning.plan() == 0
-    assert selectors.standing(datasource).skipped.segments == 20
+    assert selectors.status_of(datasource).skipped.segments == 20
     [looked] = selectors.fragmented(datasource)
     assert "skipOffsetFromLatest" in looked.choice.reason
     few = {"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "dynamic", "maxRowsPerSegment": 40}}}
     configs.set_config(user=root, datasource=datasource, config=configs.read_config(few))
-    assert selectors.standing(datasource).awaiting == selectors.Amount(1000, 20, 1)
+    assert selectors.status_of(datasource).awaiting == selectors.Amount(1000, 20, 1)
     planning.plan()
     [job] = asked(an_application())
     assert (len(job.segments), job.max_rows_per_segment) == (8, 40)

@@ -16,7 +16,7 @@ from django.test import Client
 from controlplane.connections.kafka import KafkaProblem, topic_names
 from controlplane.connections.probe import Wanted, try_kafka
 from controlplane.connections.registry_probe import try_registry
-from controlplane.connections.verdict import Verdict
+from controlplane.connections.verdict import ConnectionReport
 from ingestion.specs.addresses import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.certificates import Identity, authority
@@ -27,7 +27,7 @@ __all__ = ["secured"]  # a fixture
 CANARY = "canary-4711"
 
 
-def tried(properties: dict[str, Any], topic: str = "") -> Verdict:
+def tried(properties: dict[str, Any], topic: str = "") -> ConnectionReport:
     verdict = try_kafka(read(properties), Wanted(topic))
     assert PASSWORD not in repr(verdict) and CANARY not in repr(verdict)
     assert verdict.ok or (verdict.message and verdict.advice and not verdict.steps[-1].ok)

@@ -17,8 +17,8 @@ def source(db: None) -> Source:
     return make_source("flights")
 
 
-def holes_of(source: Source, most: int = 100) -> list[offset_gaps.Hole]:
-    return offset_gaps.holes(source, timezone.now() + timedelta(seconds=1), most)
+def holes_of(source: Source, most: int = 100) -> list[offset_gaps.OffsetGap]:
+    return offset_gaps.offset_gaps(source, timezone.now() + timedelta(seconds=1), most)
 
 
 def test_a_fold_of_what_is_new_joins_it_with_what_is_old(source: Source) -> None:
@@ -42,9 +42,9 @@ def test_holes_are_as_many_as_asked_for_and_as_old(source: Source) -> None:
     now = timezone.now() + timedelta(seconds=1)
     assert [(h.partition, h.start, h.end) for h in holes_of(source)] == [(0, 20, 25), (0, 30, 35), (1, 6, 8)]
     assert [(h.partition, h.start, h.end) for h in holes_of(source, 2)] == [(0, 20, 25), (0, 30, 35)]
-    assert [(h.partition, h.start, h.end) for h in offset_gaps.leading_holes(source, now)] == [(0, 2, 10), (1, 2, 5)]
+    assert [(h.partition, h.start, h.end) for h in offset_gaps.leading_gaps(source, now)] == [(0, 2, 10), (1, 2, 5)]
     old = now - timedelta(hours=1)
-    assert offset_gaps.holes(source, old, 100) == offset_gaps.leading_holes(source, old) == []
+    assert offset_gaps.offset_gaps(source, old, 100) == offset_gaps.leading_gaps(source, old) == []
     assert offset_gaps.extents(source) == {0: offset_gaps.Extent(10, 40), 1: offset_gaps.Extent(5, 9)}
 
 

@@ -105,7 +105,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     assert sleeper.looks() == AT_REST, "and stays so"
     assert [reason.code for reason in why_nothing(supervisor)] == ["idle"]
     asleep = viewer.get(f"/api/v1/supervisors/{supervisor.pk}/").json()
-    assert (asleep["state"], asleep["standing"]["code"], asleep["standing"]["kind"]) == ("IDLE", "idle", "waiting")
+    assert (asleep["state"], asleep["health"]["code"], asleep["health"]["kind"]) == ("IDLE", "idle", "waiting")
     [listed] = viewer.get("/api/v1/supervisors/?state=IDLE").json()["results"]
     assert listed["id"] == supervisor.pk
     assert viewer.get(f"{DRUID}/{supervisor.pk}/health").json() == {"healthy": True}
@@ -113,7 +113,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     assert (status["state"], status["activeTasks"], status["publishingTasks"]) == ("IDLE", [], [])
     page = parsed(browsing_as(cast, "viewer").get(f"/supervisors/{supervisor.pk}/"))
     assert page.one("dd", data_state="IDLE").text == "IDLE"
-    assert "the first new record starts one" in page.one("p", data_standing_text="").text
+    assert "the first new record starts one" in page.one("p", data_health_text="").text
     broker.produce(sleeper.topic, [b"{}"] * 2, partition=0)
     assert sleeper.looks() == WELL
     assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]

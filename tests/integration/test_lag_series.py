@@ -99,7 +99,7 @@ def _make_room(source: Source) -> None:
 def test_what_is_told_of_a_reader_may_change_until_minutes_after_its_last_record(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its standing is told by its samples: with the last record it catches up, then it keeps up, then it is idle."""
+    """Its health is told by its samples: with the last record it catches up, then it keeps up, then it is idle."""
     now = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: now)
     IndexerFence.objects.create(task_id="t", number=0, datasource=source.datasource, source=source, published=100)

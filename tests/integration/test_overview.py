@@ -16,14 +16,14 @@ from controlplane.segments.models import LagSample, QuarantinedRecord, Source, S
 from controlplane.segments.selectors import days_of, lag_trends
 from controlplane.supervisors import services
 from controlplane.supervisors.health import Kind
-from controlplane.supervisors.health_queries import standing
+from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.supervisors.overview import overview
 from controlplane.supervisors.trends import trends
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import User
 from ingestion.specs.causes import cause_of
-from tests.integration.test_standings import one_of_everything
+from tests.integration.test_health_of_supervisors import one_of_everything
 from tests.support.django_cast import Cast, speaking_as
 
 
@@ -85,7 +85,7 @@ def test_an_alarm_of_failures_is_over_with_its_task(cast: Cast, viewer: User) ->
 def test_a_supervisor_is_said_to_be_as_its_page_says(cast: Cast, viewer: User) -> None:
     Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
     problem = next(p for p in overview(viewer).problems if p.subject == "supervisor")
-    said = standing(viewer, Supervisor.objects.get())
+    said = health_of_supervisor(viewer, Supervisor.objects.get())
     assert (problem.kind, problem.code, problem.text) == (Kind.FAILED, said.code, said.text)
 
 

@@ -21,8 +21,8 @@ from controlplane.segments.models import SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.tasks.models import Task
+from tests.integration.test_health_of_supervisors import COARSE_S, one_of_everything, sample
 from tests.integration.test_overview import quarantine
-from tests.integration.test_standings import COARSE_S, one_of_everything, sample
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import Element, parsed
@@ -59,8 +59,8 @@ def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
     page = parsed(owner.get("/"))
     assert problems(page) == {}
     assert "Nothing needs a person now" in page.one("p", data_no_problems="").text
-    [state] = [e for e in page.one("main").all("span") if "data-standing" in e.attributes]
-    assert (state.attributes["data-standing"], state.text) == ("idle", "idle")
+    [state] = [e for e in page.one("main").all("span") if "data-health" in e.attributes]
+    assert (state.attributes["data-health"], state.text) == ("idle", "idle")
 
 
 def test_several_teams_stand_side_by_side_and_a_chosen_one_alone(cast: Cast) -> None:

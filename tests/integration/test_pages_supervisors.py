@@ -13,7 +13,7 @@ from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import AuditEntry
-from tests.integration.test_standings import sample
+from tests.integration.test_health_of_supervisors import sample
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import counters, parsed
 
@@ -259,14 +259,14 @@ def test_the_list_is_filtered_by_trouble(owner: Client, cast: Cast) -> None:
     """What the list says of a supervisor and what it is filtered by are one thing."""
 
     def found(trouble: str) -> int:
-        return len(parsed(owner.get("/supervisors/", {"standing": trouble})).all("tbody"))
+        return len(parsed(owner.get("/supervisors/", {"health": trouble})).all("tbody"))
 
-    choices = [o.text for o in parsed(owner.get("/supervisors/")).one("select", name="standing").all("option")]
+    choices = [o.text for o in parsed(owner.get("/supervisors/")).one("select", name="health").all("option")]
     assert choices == ["Any", "Kafka unreachable", "Lagging"]
-    assert (found("kafka_silent"), found("behind"), found("")) == (0, 0, 1)
+    assert (found("kafka_unreachable"), found("behind"), found("")) == (0, 0, 1)
     for minutes in (2, 0):
         sample(cast.source, timedelta(minutes=minutes), 50_000)
-    assert (found("kafka_silent"), found("behind"), found("nonsense")) == (0, 1, 1)
+    assert (found("kafka_unreachable"), found("behind"), found("nonsense")) == (0, 1, 1)
     silent = {"at": "2025-06-01T12:00:00Z", "message": "no broker answers", "class": "KafkaSilent", "stream": True}
     Supervisor.objects.filter(pk="flights").update(failed_runs=3, run_errors=[silent])
-    assert (found("kafka_silent"), found("behind")) == (1, 0)
+    assert (found("kafka_unreachable"), found("behind")) == (1, 0)

@@ -89,7 +89,7 @@ def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source
     post(root, source, config(taskPriority=7))
     assert planned() == []  # something was added a moment ago
     assert why(source) == ["It is partitioned when nothing has been added for 10 minutes."] * 2
-    assert selectors.standing(source.datasource).awaiting == Amount(200, 2, 2)
+    assert selectors.status_of(source.datasource).awaiting == Amount(200, 2, 2)
     quiet()
     [first, second] = planned()
     assert planned() == [first, second]
@@ -105,12 +105,12 @@ def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source
     done(by_day["2025-06-02"], day=1)
     quiet()
     assert planned() == [] and why(source) == []
-    standing = selectors.standing(source.datasource)
-    assert (standing.awaiting, standing.compacted, standing.becoming) == (Amount(), Amount(200, 4, 2), 0)
+    status = selectors.status_of(source.datasource)
+    assert (status.awaiting, status.compacted, status.becoming) == (Amount(), Amount(200, 4, 2), 0)
 
     streamed(source, at=500)  # late
     assert planned() == []
-    assert selectors.standing(source.datasource).awaiting == Amount(200, 3, 1)
+    assert selectors.status_of(source.datasource).awaiting == Amount(200, 3, 1)
     quiet()
     [again] = planned()
     done(again)
@@ -257,7 +257,7 @@ def test_what_segments_do_not_allow_is_said_without_a_task(source: Source, root:
     assert planned() == [] and why(source) == ["It is larger than inputSegmentSizeInBytes."]
     post(root, source, config(skipOffsetFromLatest="P1D"))
     assert planned() == [] and "skipOffsetFromLatest" in why(source)[0]
-    assert selectors.standing(source.datasource).skipped == Amount(200, 2, 1)
+    assert selectors.status_of(source.datasource).skipped == Amount(200, 2, 1)
     assert not Rewrite.objects.exists()
 
 

@@ -31,7 +31,7 @@ from controlplane.segments.models import (
     Source,
     SourceEvent,
 )
-from controlplane.segments.offset_gaps import holes
+from controlplane.segments.offset_gaps import offset_gaps
 from controlplane.segments.publish import publish
 from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.segments.selectors import list_faulty
@@ -252,13 +252,13 @@ def test_folding_joins_neighbours_and_keeps_holes(source: Source) -> None:
     assert SettledRange.objects.count() == 99
     assert folding.fold() == 97
     assert settled_offsets(source) == {0: [(0, 150), (153, 300)]}
-    assert [(h.partition, h.start, h.end) for h in holes(source, timezone.now() + timedelta(seconds=1), 9)] == [
+    assert [(h.partition, h.start, h.end) for h in offset_gaps(source, timezone.now() + timedelta(seconds=1), 9)] == [
         (0, 150, 153)
     ]
     with pytest.raises(PublishRefused):
         send(request(epoch, {0: [(149, 152)]}))
     send(request(epoch, {0: [(150, 153)]}))
-    assert holes(source, timezone.now() + timedelta(seconds=1), 9) == []
+    assert offset_gaps(source, timezone.now() + timedelta(seconds=1), 9) == []
 
 
 def test_offsets_beyond_the_key_are_refused(source: Source) -> None:

@@ -14,7 +14,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, SourceEvent
 from controlplane.supervisors import services as supervisors
-from controlplane.supervisors.health_queries import standing
+from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, launcher, lifecycle, quotas, services
@@ -78,7 +78,7 @@ def test_a_task_waits_for_its_team_and_says_so_everywhere(cast: Cast, clients: d
     said = "team alpha runs 4 of 4 indexers"
     assert said in capacity.waits_for_room(task)
     Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - capacity.NOTICED)
-    assert said in standing(cast.users["viewer"], waiting).text
+    assert said in health_of_supervisor(cast.users["viewer"], waiting).text
     assert said in browsing_as(cast, "viewer").get(f"/tasks/{task.pk}/").content.decode()
     assert said in browsing_as(cast, "viewer").get(f"/supervisors/{waiting.pk}/").content.decode()
     problems = clients["viewer"].get("/api/v1/overview/").json()["problems"]
@@ -142,7 +142,7 @@ def test_a_spec_that_alone_asks_for_more_is_refused(cast: Cast, clients: dict[st
     task = Task.objects.get(supervisor_id=supervisor.pk)
     assert not launcher.launch(task.pk)
     assert "more than the 3 that team alpha may run" in capacity.waits_for_room(task)
-    assert standing(cast.users["owner"], supervisor).label == "never any room"
+    assert health_of_supervisor(cast.users["owner"], supervisor).label == "never enough slots"
 
 
 @pytest.mark.parametrize("used_up", ["rows_a_day", "stored_bytes"])
@@ -182,7 +182,7 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
     supervisor.refresh_from_db()
     assert not Task.objects.active().filter(supervisor_id=supervisor.pk).exists()
     assert supervisor.detailed_state == "QUOTA_USED_UP"
-    stands = standing(cast.users["viewer"], supervisor)
+    stands = health_of_supervisor(cast.users["viewer"], supervisor)
     assert (stands.code, stands.calls) == ("quota_used_up", True)
     assert "Team alpha has used up its quota" in stands.text
     assert ("UTC, or as soon as" in stands.text) == (used_up == "rows_a_day")

@@ -12,7 +12,7 @@ from controlplane.segments.fence import PublishRefused
 from controlplane.segments.models import IndexerFence, ProgressKey, Publish, Source, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
-from controlplane.supervisors.task_snapshot import seen_of
+from controlplane.supervisors.task_snapshot import snapshots_of
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.teams.models import AuditEntry
@@ -345,7 +345,7 @@ def test_an_unmodified_spec_is_no_new_version_and_its_tasks_hand_over(
     assert answers == [{"id": "metrics"}, 2, {"id": "metrics"}]
     supervisor = Supervisor.objects.get(pk="metrics")
     assert (supervisor.version, supervisor.versions.count(), supervisor.state) == (2, 2, "PENDING")
-    [seen] = seen_of(supervisor, [task])
+    [seen] = snapshots_of(supervisor, [task])
     assert seen.to_hand_off
     told = AuditEntry.objects.filter(target_id="metrics", action="update").order_by("-id").first()
     assert told is not None and told.detail == {"version": 2, "unmodified": True}

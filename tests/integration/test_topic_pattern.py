@@ -245,7 +245,7 @@ def test_no_topic_yet(cast: Cast, clients: dict[str, Client], broker: Broker, st
     rounds()
     assert states(supervisor) == ("RUNNING", "WAITING_FOR_TOPICS")
     shown = clients["viewer"].get(f"{V1}{stem}/").json()
-    assert (shown["standing"]["code"], shown["topics"]) == ("waiting_for_topic", [])
+    assert (shown["health"]["code"], shown["topics"]) == ("waiting_for_topic", [])
 
 
 def test_one_of_its_topics_is_not_changed_alone(

@@ -263,7 +263,7 @@ def test_reasons_are_all_there() -> None:
     assert {f"all_{end}" for end in ends} <= set(codes(text))
 
 
-def test_every_standing_is_described() -> None:
+def test_every_health_code_is_described() -> None:
     text = section("How a supervisor stands")
     assert described("How a supervisor stands") | {"stopping"} == {*Kind, *Code}
     assert "stopping" in codes(text)

@@ -14,7 +14,7 @@ from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.models import Delivery, Receiver, Rule
 from controlplane.alerts.sending import send_due
 from controlplane.supervisors.models import State, Supervisor
-from tests.integration.test_standings import sample
+from tests.integration.test_health_of_supervisors import sample
 from tests.support.django_cast import Cast
 from tests.support.hooks import Hook, hook_server
 

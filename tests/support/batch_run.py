@@ -14,7 +14,7 @@ from ingestion.batch.inputs import Inputs
 from ingestion.batch.kept import MOST_BYTES, Room
 from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Reader, Told
-from ingestion.batch.shuffle_partitions import Lanes
+from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import dealt_out, splits_of
 from ingestion.batch.writing import write
 from ingestion.segments import LocalStorage, read_segment
@@ -105,7 +105,7 @@ class Run:
         """What each bin gets."""
         found: dict[int, list[Chunk]] = {}
         if self.spec.tuningConfig.dividing is None:
-            lanes = Lanes.of(writers)
+            lanes = ShufflePartitions.of(writers)
             shares = lanes.shares(self.rows, self.spec.tuningConfig.rows_per_segment, writers)
             writer_of = {lane: number for number, share in enumerate(shares) for lane in share}
             for split, chunk in self.chunks:

@@ -1,4 +1,4 @@
-"""A ``Gatherer`` by itself on a log and a control plane from memory, with real decoding and real files."""
+"""A ``BufferingPublisher`` by itself on a log and a control plane from memory, with real decoding and real files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import PublishAnswer, PublishRequest, StartRequest
 from ingestion.task.breaker import Breaker
-from ingestion.task.buffering_publisher import Gatherer
+from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
 from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.failpoints import Failpoints
-from ingestion.task.indexer_context import Workbench
+from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
@@ -84,7 +84,7 @@ class Gathering:
         logger = logger_for()
         breaker = Breaker(self.control, self.source, logger)
         parse_exceptions = ParseExceptions(given.spec.tuningConfig, logger)
-        bench = Workbench(
+        bench = IndexerContext(
             assignment=given,
             decoding=Decoding(given, self._decoders, breaker),
             publisher=Publisher(plane, epoch, breaker, self.control, parse_exceptions),
@@ -99,7 +99,7 @@ class Gathering:
             refusals=Refusals(given.spec.dataSchema, logger),
             log=logger,
         )
-        self.gatherer = Gatherer(bench, self.source)
+        self.gatherer = BufferingPublisher(bench, self.source)
         self.source.open()
 
     def read(self) -> None:

@@ -20,7 +20,7 @@ from ingestion.specs import parse_task_spec
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Assignment, Directive
 from ingestion.task.control import Control
-from ingestion.task.indexer import Indexer, Surroundings
+from ingestion.task.indexer import Indexer, IndexerDependencies
 from tests.support.formats import HERE
 
 CREATED_AT = datetime(2025, 6, 1, tzinfo=UTC)
@@ -144,7 +144,7 @@ def run_indexer(tmp_path: Path) -> Callable[..., MemoryControlPlane]:
         plane = plane or MemoryControlPlane(given)
         control = control or Control(0, 1)
         control.tell("continue")
-        surroundings = Surroundings(
+        surroundings = IndexerDependencies(
             client=plane,
             topic=topic or FixedTopic(),
             make_source=(lambda _: source) if isinstance(source, LeasedSource) else source,

@@ -17,7 +17,7 @@ from ingestion.batch.bins import Bins, bins_of
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.lines import begin_of, lines_of, opened
 from ingestion.batch.reading import Place
-from ingestion.batch.shuffle_partitions import Lanes
+from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Part, split_bytes
 from ingestion.segments import DamagedSegment
 from ingestion.segments.taken_times import TakenTimes
@@ -178,7 +178,7 @@ def test_small_intervals_share_a_writer_and_each_partition_of_a_large_one_has_on
 def test_what_was_read_is_in_lanes_each_of_which_one_task_writes(
     rows: dict[Place, int], most: int, writers: int, shares: int
 ) -> None:
-    lanes = Lanes.of(writers)
+    lanes = ShufflePartitions.of(writers)
     found = lanes.shares(rows, most, writers)
     assert len(found) == shares
     each = [lane for share in found for lane in share]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ingestion.batch.errors import InputRefused
-from ingestion.batch.rewrite_interval import write_anew
+from ingestion.batch.rewrite_interval import rewrite_interval
 from ingestion.segments import LocalStorage, read_segment
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.compaction import InputSegment
@@ -84,7 +84,7 @@ def test_it_writes_what_a_batch_task_would(tmp_path: Path, rollup: bool, partiti
     files = written(tmp_path, rollup)
     spec = anew(files, rollup, partitions)
     storage = LocalStorage(tmp_path / "deep", fsync=False)
-    made = write_anew(spec, inputs(files), "v", storage, tmp_path / "scratch", some_ids())
+    made = rewrite_interval(spec, inputs(files), "v", storage, tmp_path / "scratch", some_ids())
     wanted = Run(spec, tmp_path, deep=tmp_path, segments=inputs(files)).written(tmp_path)
     assert told(tmp_path, made) == told(tmp_path, wanted)
     assert sorted(f.rows for f in made) == sorted(f.rows for f in wanted) and len(made) > 1
@@ -97,7 +97,7 @@ def test_ranges_of_its_files_do_not_overlap(tmp_path: Path) -> None:
     files = written(tmp_path, False)
     spec = anew(files, False, {"type": "range", "partitionDimensions": ["code"], "targetRowsPerSegment": 500})
     storage = LocalStorage(tmp_path / "deep", fsync=False)
-    made = write_anew(spec, inputs(files), "v", storage, tmp_path / "scratch", some_ids())
+    made = rewrite_interval(spec, inputs(files), "v", storage, tmp_path / "scratch", some_ids())
     ends = sorted((t["code"].min(), t["code"].max()) for t in (table(tmp_path, f) for f in made))
     assert len(ends) > 3 and all(one[1] < other[0] for one, other in pairwise(ends))
 
@@ -108,4 +108,4 @@ def test_rows_that_would_be_lost_are_refused(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path / "deep", fsync=False)
     wrong = [f.model_copy(update={"rows": f.rows + 1}) for f in inputs(files)]
     with pytest.raises(InputRefused, match=f"Of {ROWS + FILES} rows {FILES} can't be written anew"):
-        write_anew(spec, wrong, "v", storage, tmp_path / "scratch", some_ids())
+        rewrite_interval(spec, wrong, "v", storage, tmp_path / "scratch", some_ids())

@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import QuarantineCause, SourceEvent
-from controlplane.supervisors.health import Code, Kind, Standing
+from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.problems import problems_of
 from controlplane.tasks.causes import DescribedCause
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(hours=1)
-WELL = Standing(Kind.OK, Code.UP_TO_DATE, "up to date", "It keeps up.")
-GONE = Standing(Kind.NEEDS_YOU, Code.TOPIC_MISSING, "topic gone", "Topic 'o' is gone.", EARLIER)
-FAILS = Standing(Kind.FAILED, Code.FAILING, "failing", "Its last 3 tasks failed.", EARLIER)
-WAITS = Standing(Kind.WAITING, Code.WAITING_FOR_ROOM, "waits", "It asks for 4 indexers; 0 of 8 are free.", EARLIER)
+WELL = Health(Kind.OK, Code.UP_TO_DATE, "up to date", "It keeps up.")
+GONE = Health(Kind.NEEDS_ATTENTION, Code.TOPIC_MISSING, "topic gone", "Topic 'o' is gone.", EARLIER)
+FAILS = Health(Kind.FAILED, Code.FAILING, "failing", "Its last 3 tasks failed.", EARLIER)
+WAITS = Health(Kind.WAITING, Code.WAITING_FOR_SLOT, "waits", "It asks for 4 indexers; 0 of 8 are free.", EARLIER)
 CAUSE = DescribedCause(
     QuarantineCause(
         datasource=Datasource(name="invoices"),
@@ -48,8 +48,8 @@ def test_what_fails_comes_first() -> None:
     found = problems_of({"orders": GONE, "clicks": FAILS}, [CAUSE])
     assert [(p.kind, p.code, p.name) for p in found] == [
         (Kind.FAILED, "failing", "clicks"),
-        (Kind.NEEDS_YOU, "topic_missing", "orders"),
-        (Kind.NEEDS_YOU, "quarantined", "invoices"),
+        (Kind.NEEDS_ATTENTION, "topic_missing", "orders"),
+        (Kind.NEEDS_ATTENTION, "quarantined", "invoices"),
     ]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT, child_id
-from controlplane.supervisors.health import Code, Kind, Standing
-from controlplane.supervisors.pattern_health import SeenPattern, standing_of_pattern
+from controlplane.supervisors.health import Code, Health, Kind
+from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern
 from controlplane.supervisors.problems import problems_of
 from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching
 from controlplane.tasks.sources import owner_named
@@ -102,8 +102,8 @@ def test_patterns_mean_what_java_means(pattern: str, matched: list[str]) -> None
 
 
 def test_what_is_true_of_all_topics_is_a_problem_once() -> None:
-    silent = Standing(Kind.FAILED, Code.KAFKA_SILENT, "Kafka silent", "")
-    failing = Standing(Kind.FAILED, Code.FAILING, "failing", "")
+    silent = Health(Kind.FAILED, Code.KAFKA_UNREACHABLE, "Kafka unreachable", "")
+    failing = Health(Kind.FAILED, Code.FAILING, "failing", "")
     stands = {"orders": silent, "orders:a": silent, "orders:b": failing, "others:a": silent}
     assert sorted(p.name for p in problems_of(stands)) == ["orders", "orders:b", "others:a"]
 
@@ -124,12 +124,12 @@ def test_ids_name_the_owner_and_stay_apart() -> None:
     [
         (SeenPattern("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "is being asked"),
         (SeenPattern("a.*", "WAITING_FOR_TOPICS", 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
-        (SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_YOU, Code.TOO_MANY_TOPICS, "51 topics match"),
+        (SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "51 topics match"),
         (SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
         (SeenPattern("a.*", "RUNNING", 50, 1, 1), Kind.OK, Code.UP_TO_DATE, "It reads 1 topic that"),
     ],
 )
 def test_how_it_stands(pattern: SeenPattern, kind: Kind, code: Code, said: str) -> None:
-    stands = standing_of_pattern(pattern)
+    stands = health_of_pattern(pattern)
     assert (stands.kind, stands.code) == (kind, code)
     assert said in stands.text

@@ -198,11 +198,11 @@ def statuses(user: User) -> list[dict[str, Any]]:
 
 def status_of(datasource: Datasource) -> dict[str, Any]:
     """How much of it waits, is merged, and is skipped."""
-    standing = selectors.standing(datasource)
-    parts = {"AwaitingCompaction": standing.awaiting, "Compacted": standing.compacted, "Skipped": standing.skipped}
+    status = selectors.status_of(datasource)
+    parts = {"AwaitingCompaction": status.awaiting, "Compacted": status.compacted, "Skipped": status.skipped}
     return {
         "dataSource": datasource.name,
-        "scheduleStatus": "RUNNING" if standing.on else "NOT_ENABLED",
+        "scheduleStatus": "RUNNING" if status.on else "NOT_ENABLED",
         **{name: n for how, amount in parts.items() for name, n in _numbers(how, amount).items()},
     }
 
@@ -228,5 +228,5 @@ class ProgressView(DruidView):
         if not name:
             raise InvalidInput("dataSource is missing: name a datasource.")
         return Response(
-            {"remainingSegmentSize": selectors.standing(find_datasource(self.actor, name)).awaiting.size_bytes}
+            {"remainingSegmentSize": selectors.status_of(find_datasource(self.actor, name)).awaiting.size_bytes}
         )

@@ -22,12 +22,12 @@ from controlplane.retention.segment_selection import chosen, within
 from controlplane.retention.storage_summary import (
     MOST_NAMED,
     MOST_TOLD,
-    Holdings,
+    StorageSummary,
     at_most,
     find_segment,
-    holdings,
     in_use,
     intervals_in_use,
+    storage_summary,
 )
 
 MOST_DATASOURCES = 1000
@@ -40,7 +40,7 @@ _OF_INTERVALS = {"oneOf": [array(TEXT), named(shape(size=NUMBER, count=NUMBER)),
 def visible(view: DruidView) -> list[Datasource]:
     """Those of the caller's teams that have segments in use."""
     found = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MOST_DATASOURCES])
-    held = holdings(found)
+    held = storage_summary(found)
     return [d for d in found if d.pk in held]
 
 
@@ -59,7 +59,7 @@ class DatasourcesView(DruidView):
         if self.flag("full"):
             return Response([shapes.full(d, at_most(in_use(self.actor, d), MOST_TOLD)) for d in found])
         if self.flag("simple"):
-            held = holdings(found)
+            held = storage_summary(found)
             return Response([{"name": d.name, "properties": shapes.simple(held[d.pk])} for d in found])
         return Response([d.name for d in found])
 
@@ -76,7 +76,7 @@ class DatasourceView(MarkDatasourceView):
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
             return Response(shapes.full(datasource, at_most(in_use(self.actor, datasource), MOST_TOLD)))
-        return Response(shapes.simple(holdings([datasource]).get(datasource.pk, Holdings())))
+        return Response(shapes.simple(storage_summary([datasource]).get(datasource.pk, StorageSummary())))
 
 
 class IntervalsView(DruidView):
@@ -160,7 +160,7 @@ class TiersView(DruidView):
     @extend_schema(operation_id="druid_list_tiers", tags=TAG, responses=answers(array(TEXT)))
     def get(self, request: Request, name: str) -> Response:
         """There is one: deep storage."""
-        held = holdings([find_datasource(self.actor, name)])
+        held = storage_summary([find_datasource(self.actor, name)])
         return Response([shapes.TIER] if held else [])
 
 

@@ -12,7 +12,7 @@ from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, TIME,
 from controlplane.api.druid.shapes import instant
 from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
-from controlplane.retention.storage_summary import Holdings
+from controlplane.retention.storage_summary import StorageSummary
 from controlplane.segments.models import Segment
 from ingestion.specs import DataSchema
 
@@ -124,7 +124,7 @@ def by_interval(segments: Sequence[Segment]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def simple(held: Holdings) -> dict[str, Any]:
+def simple(held: StorageSummary) -> dict[str, Any]:
     """How much a datasource holds, and from when to when."""
     size = held.size_bytes
     return {

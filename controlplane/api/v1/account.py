@@ -21,7 +21,7 @@ from controlplane.api.v1.serializers.account import (
 from controlplane.common import mail
 from controlplane.common.errors import NotAllowed
 from controlplane.login import addresses, second_factors, sessions
-from controlplane.login.reauthentication import fault_of
+from controlplane.login.reauthentication import failed_reauthentication
 from controlplane.teams.permissions import require_person
 
 GONE = OpenApiResponse(description="Done.")
@@ -45,7 +45,7 @@ class EmailView(HeadgateView):
         """
         require_person(self.actor, "change an e-mail address")
         body = body_of(request, EmailBody)
-        fault = fault_of(self.actor, body["secret"])
+        fault = failed_reauthentication(self.actor, body["secret"])
         if fault:
             raise NotAllowed(fault)
         mailed = addresses.change_address(

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
-from controlplane.tasks.slots import places_for
+from controlplane.tasks.slots import slots_for
 
 
 class CapacitySerializer(serializers.Serializer[Any]):
@@ -51,7 +51,7 @@ class CapacityView(HeadgateView):
     @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=PlacesSerializer)
     def get(self, request: Request) -> Response:
         """How many indexers the whole installation may run, runs, and is asked for; who has them and who waits."""
-        found = places_for(self.actor)
+        found = slots_for(self.actor)
         lists = {
             "holders": HoldingSerializer(found.holders, many=True).data,
             "waiting": WaitingSerializer(found.waiting, many=True).data,

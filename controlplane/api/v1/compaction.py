@@ -32,7 +32,7 @@ class CompactionView(HeadgateView):
             rows, skip = query.get("max_rows_per_segment"), query.get("skip_offset_from_latest")
             tried = configs.Policy.of(configs.changed_config(datasource, max_rows=rows, skip_offset=skip))
         told = {
-            "standing": selectors.standing(datasource, tried),
+            "status": selectors.status_of(datasource, tried),
             "config": configs.config_of(datasource),
             "application": application.pk if application else None,
             "intervals": selectors.fragmented(datasource, simulated=tried),

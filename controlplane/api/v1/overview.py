@@ -21,8 +21,8 @@ class OverviewQuery(QuerySerializer):
 
 
 class NeedSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField([Kind.FAILED.value, Kind.NEEDS_YOU.value])
-    code = serializers.CharField(help_text="A standing's code, `quarantined`, `capacity_full`, or an event's kind.")
+    kind = serializers.ChoiceField([Kind.FAILED.value, Kind.NEEDS_ATTENTION.value])
+    code = serializers.CharField(help_text="A health code, `quarantined`, `capacity_full`, or an event's kind.")
     subject = serializers.ChoiceField(["supervisor", "datasource", "pool"])
     name = serializers.CharField(help_text="The subject's; empty for the pool.")
     text = serializers.CharField()
@@ -40,7 +40,7 @@ class DayPointSerializer(serializers.Serializer[Any]):
 class KindsSerializer(serializers.Serializer[Any]):
     """What an overview and a team's share of it both have."""
 
-    supervisors = serializers.SerializerMethodField(help_text="Kind of standing → how many.")
+    supervisors = serializers.SerializerMethodField(help_text="Kind of health → how many.")
     behind = serializers.IntegerField(help_text="Offsets that are not settled.")
 
     @extend_schema_field(OpenApiTypes.OBJECT)

@@ -111,7 +111,7 @@ class TryView(HeadgateView):
         """
         body = body_of(request, shapes.TryBody)
         user, datasource = self.actor, find_datasource(self.actor, name)
-        found = reprocess.mendable(user, datasource, body["cause"], body["task"])
+        found = reprocess.reprocess_target(user, datasource, body["cause"], body["task"])
         tried = reprocess.try_spec(user=user, datasource=datasource, found=found, document=body["spec"])
         return Response(shapes.TriedSpecSerializer(tried).data)
 

@@ -13,7 +13,7 @@ from controlplane.datasources.selectors import find_datasource
 from controlplane.retention.storage_summary import find_segment, segment_or_killed
 from controlplane.segments.models import Segment
 from controlplane.segments.newest import segment_file
-from controlplane.segments.selectors.segment_detail import story
+from controlplane.segments.selectors.segment_detail import segment_detail
 
 
 class SegmentView(HeadgateView):
@@ -22,7 +22,11 @@ class SegmentView(HeadgateView):
         """A segment by its id or Druid's identifier: its state, what it was made of, and which records are in it."""
         known = segment_or_killed(find_datasource(self.actor, name), segment_id)
         there = isinstance(known, Segment)
-        found = {"segment": known if there else None, "killed": None if there else known, "story": story(known)}
+        found = {
+            "segment": known if there else None,
+            "killed": None if there else known,
+            "story": segment_detail(known),
+        }
         conceal(self.actor, [known] if isinstance(known, Segment) else [])
         return Response(shapes.SegmentStorySerializer(found).data)
 

@@ -16,7 +16,7 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
-from controlplane.supervisors.health_queries import standing, standings
+from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor
 from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import task_stats
@@ -31,7 +31,7 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     supervisor.why_nothing = selectors.why_nothing(supervisor)
     supervisor.topics = selectors.topics_of(user, supervisor)
     supervisor.auto_scaler = scaling.auto_scaler(supervisor)
-    supervisor.standing = standing(user, supervisor)
+    supervisor.health = health_of_supervisor(user, supervisor)
     return dict(shapes.SupervisorDetailSerializer(supervisor).data)
 
 
@@ -48,9 +48,9 @@ class SupervisorsView(HeadgateView):
         wanted = {name: query.get(name, "") for name in ("search", "state", "team")}
         supervisors = selectors.list_supervisors(self.actor, **wanted, terminated=query.get("terminated", False))
         page = page_of(request, supervisors, [Key("id", str)], query)
-        found = standings(self.actor, page.rows)
+        found = health_by_supervisor(self.actor, page.rows)
         for row in page.rows:
-            row.standing = found[row.pk]
+            row.health = found[row.pk]
         return page_response(page, shapes.SupervisorSerializer)
 
     @extend_schema(

@@ -15,7 +15,7 @@ from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.segments.lag_store import RESOLUTIONS, Resolution, kept_for
 from controlplane.segments.models import LagSample, Source
 from controlplane.segments.selectors.per_second import per_second
-from controlplane.segments.selectors.source_starts import births
+from controlplane.segments.selectors.source_starts import source_starts
 
 MOST_POINTS = 3000
 USUAL_WINDOW = timedelta(hours=1)
@@ -125,7 +125,7 @@ def _count(window: timedelta, resolution: Resolution) -> float:
 def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]:
     """``rows``: by source, each source's in the order of time."""
     by_source = {source: list(some) for source, some in groupby(rows, key=lambda row: row.source_id)}
-    began = births(by_source)
+    began = source_starts(by_source)
     # A rate over a minute needs no more looks than its two.
     longest_gap = max(_LONGEST_GAP * resolution.length, _BEFORE)
     return [point for pk, some in by_source.items() for point in _points_of(some, longest_gap, began.get(pk))]

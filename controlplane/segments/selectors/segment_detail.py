@@ -25,7 +25,7 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Family:
+class Lineage:
     """A replacement, and its segments on the other side from the one that was asked about."""
 
     replacement: Replacement
@@ -50,16 +50,16 @@ class RecordRange:
 
 
 @dataclass(frozen=True)
-class SegmentStory:
+class SegmentDetail:
     """Where a segment's rows came from, and where they are."""
 
-    made_by: Family | None  # of which others it was made; None: a task wrote it from records
-    gone_to: Family | None  # what holds its rows since
+    made_by: Lineage | None  # of which others it was made; None: a task wrote it from records
+    gone_to: Lineage | None  # what holds its rows since
     ranges: list[RecordRange]  # RANGES_SHOWN at most; empty for one that was made of others, or of folded receipts
     more_ranges: bool
 
 
-def story(segment: Segment | KilledSegment) -> SegmentStory:
+def segment_detail(segment: Segment | KilledSegment) -> SegmentDetail:
     """The caller has made sure that the user may see its datasource."""
     # One transaction writes a replacement and what it made, with one time.
     made_by = Replacement.objects.filter(
@@ -67,7 +67,7 @@ def story(segment: Segment | KilledSegment) -> SegmentStory:
     ).first()
     gone_to = None if segment.replaced_by is None else Replacement.objects.filter(pk=segment.replaced_by).first()
     ranges = [] if made_by is not None else _ranges(segment)
-    return SegmentStory(
+    return SegmentDetail(
         made_by=None if made_by is None else _family(made_by, made_by.taken),
         gone_to=None if gone_to is None else _family(gone_to, gone_to.made),
         ranges=ranges[:RANGES_SHOWN],
@@ -86,10 +86,10 @@ def killed_segment(datasource: Datasource, named: str) -> KilledSegment:
     return found
 
 
-def _family(replacement: Replacement, ids: Sequence[uuid.UUID]) -> Family:
+def _family(replacement: Replacement, ids: Sequence[uuid.UUID]) -> Lineage:
     shown = ids[:RELATIVES_SHOWN]
     there = Segment.objects.filter(pk__in=shown).select_related("datasource").in_bulk()
-    return Family(replacement, [Relative(pk, there.get(pk)) for pk in shown], len(ids) - len(shown))
+    return Lineage(replacement, [Relative(pk, there.get(pk)) for pk in shown], len(ids) - len(shown))
 
 
 def _ranges(segment: Segment | KilledSegment) -> list[RecordRange]:

@@ -17,7 +17,7 @@ IS_FIRST = """
 _BIRTHS = f"SELECT id, created_at FROM segments_source AS source WHERE id = ANY(%s) AND {IS_FIRST}"
 
 
-def births(sources: Iterable[int]) -> dict[int, datetime]:
+def source_starts(sources: Iterable[int]) -> dict[int, datetime]:
     """By source; those that followed on another one of the same topic's name are left out."""
     with connection.cursor() as cursor:
         cursor.execute(_BIRTHS, [list(sources)])

@@ -39,14 +39,14 @@ class FragmentedSerializer(serializers.Serializer[Any]):
 
 
 class CompactionSerializer(serializers.Serializer[Any]):
-    on = serializers.BooleanField(source="standing.on")
+    on = serializers.BooleanField(source="status.on")
     config = serializers.DictField(allow_null=True, help_text="In Druid's form, defaults included; null: it is off.")
-    awaiting = AmountSerializer(source="standing.awaiting")
+    awaiting = AmountSerializer(source="status.awaiting")
     becoming = serializers.IntegerField(
-        source="standing.becoming", help_text="About how many segments those awaiting are merged into."
+        source="status.becoming", help_text="About how many segments those awaiting are merged into."
     )
-    compacted = AmountSerializer(source="standing.compacted")
-    skipped = AmountSerializer(source="standing.skipped")
+    compacted = AmountSerializer(source="status.compacted")
+    skipped = AmountSerializer(source="status.skipped")
     application = serializers.CharField(allow_null=True, help_text="The one that runs, for all datasources.")
     intervals = FragmentedSerializer(many=True, help_text="Those with the most segments, 25 at most.")
 

@@ -50,7 +50,7 @@ class RecentErrorSerializer(serializers.Serializer[Any]):
         return str(error.get("task", ""))
 
 
-class StandingSerializer(serializers.Serializer[Any]):
+class HealthSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField([k.value for k in Kind], help_text="What a person has to do with it.")
     code = serializers.ChoiceField([c.value for c in Code], help_text="For programs; it does not change.")
     label = serializers.CharField()  # type: ignore[assignment]  # the stubs know Field.label only
@@ -68,7 +68,7 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(State.choices)
     detailed_state = serializers.CharField()
     healthy = serializers.SerializerMethodField()
-    standing = StandingSerializer(help_text="How it stands, in one word and one sentence.")
+    health = HealthSerializer(help_text="How it stands, in one word and one sentence.")
     suspended = serializers.BooleanField()
     terminated_at = serializers.DateTimeField(allow_null=True)
     task_count = serializers.SerializerMethodField(help_text="Indexers that it wants: the autoscaler's, if it has one.")

@@ -12,12 +12,12 @@ from controlplane.segments.selectors import LagTrend
 from controlplane.supervisors.behind import Trend
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.health_messages import Rest
-from controlplane.supervisors.health_rules import Done, Observed, Trouble, standing_of
-from controlplane.supervisors.pattern_health import SeenPattern, standing_of_pattern
-from controlplane.tasks.capacity import TeamPlaces
+from controlplane.supervisors.health_rules import Done, Observed, Trouble, health_of
+from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern
+from controlplane.tasks.capacity import TeamSlots
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.quotas import Stopped
-from controlplane.tasks.slot_waits import Room
+from controlplane.tasks.slot_waits import SlotWait
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=48)
@@ -33,7 +33,7 @@ CALM = Observed(
 SILENT = Trouble(2, "Connection refused", EARLIER, "KafkaProblem", of_stream=True)
 NO_TOPIC = Trouble(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", of_stream=True)
 FAILED = Trouble(3, "Out of memory.", EARLIER)
-WAITS = Room(asked=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), others=2)
+WAITS = SlotWait(asked=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), others=2)
 RESTS = Rest(EARLIER, timedelta(seconds=30))
 BY_OPS = Done("ops", EARLIER)
 
@@ -42,21 +42,21 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     (
         "a quota is used up",
         {"quota": Stopped("web", "rows_a_day", 5000, EARLIER, NOW), "tasks": 1},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.QUOTA_USED_UP,
         ["Team web has used up its quota of 5,000 rows a day", "publishes what it holds"],
     ),
     (
         "its team runs as many indexers as it may",
-        {"room": replace(WAITS, team=TeamPlaces("web", 4, 4))},
+        {"room": replace(WAITS, team=TeamSlots("web", 4, 4))},
         Kind.WAITING,
-        Code.WAITING_FOR_ROOM,
+        Code.WAITING_FOR_SLOT,
         ["It asks for 4 indexers; team web runs 4 of 4 indexers"],
     ),
     (
         "a third of what comes is quarantined, and nothing waits",
         {"lag": replace(CAUGHT_UP, ended=12_000, quarantined=4_000)},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.QUARANTINING,
         ["4,000 of the last 12,000 records (33%), within 15 min, could not be read", "Mend the spec"],
     ),
@@ -110,11 +110,11 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.IDLE,
         ["the first new record starts one."],
     ),
-    ("idle, and Kafka is silent", {"rests": RESTS, "iterations": SILENT}, Kind.WAITING, Code.KAFKA_SILENT, []),
+    ("idle, and Kafka is silent", {"rests": RESTS, "iterations": SILENT}, Kind.WAITING, Code.KAFKA_UNREACHABLE, []),
     (
         "falls behind",
         {"lag": GROWING, "behind_since": EARLIER, "indexers": 2},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.BEHIND,
         ["90,000 offsets behind for 48 min", "growing", "its 2 indexers store 1,000 records a second", "scale it up"],
     ),
@@ -122,7 +122,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     (
         "scales itself",
         {"lag": GROWING, "behind_since": EARLIER, "scales_itself": True},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.BEHIND,
         ["its autoscaler may add indexers"],
     ),
@@ -147,11 +147,17 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.BEHIND,
         ["and catching up: done in about 20 s."],
     ),
-    ("behind for longer than is known", {"lag": GROWING}, Kind.NEEDS_YOU, Code.BEHIND, ["90,000 offsets behind, and"]),
+    (
+        "behind for longer than is known",
+        {"lag": GROWING},
+        Kind.NEEDS_ATTENTION,
+        Code.BEHIND,
+        ["90,000 offsets behind, and"],
+    ),
     (
         "stuck",
         {"lag": STUCK, "behind_since": EARLIER},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.BEHIND,
         ["nothing is being stored", "look at its tasks"],
     ),
@@ -189,14 +195,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "its pattern matches too many topics",
-        {"topics": standing_of_pattern(SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51))},
-        Kind.NEEDS_YOU,
+        {"topics": health_of_pattern(SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51))},
+        Kind.NEEDS_ATTENTION,
         Code.TOO_MANY_TOPICS,
         ["51 topics match 'a.*'", "Narrow the pattern"],
     ),
     (
         "something is wrong with topics of its pattern",
-        {"topics": standing_of_pattern(SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1))},
+        {"topics": health_of_pattern(SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1))},
         Kind.WORKING,
         Code.TOPICS_UNWELL,
         ["1 of 3 topics"],
@@ -226,21 +232,21 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         "Kafka was silent once",
         {"iterations": SILENT, "contacted_at": EARLIER},
         Kind.WAITING,
-        Code.KAFKA_SILENT,
+        Code.KAFKA_UNREACHABLE,
         ["Connection refused. It last did at 2025-06-01 11:12:00 UTC.", "go on by themselves"],
     ),
     (
         "Kafka is silent",
         {"iterations": SILENT, "unhealthy": True, "tasks": 0},
         Kind.FAILED,
-        Code.KAFKA_SILENT,
+        Code.KAFKA_UNREACHABLE,
         ["has not answered yet", "Check bootstrap.servers"],
     ),
     (
         "Kafka is silent for the next version alone",
         {"iterations": SILENT, "unhealthy": True, "versions": (1, 2)},
         Kind.FAILED,
-        Code.KAFKA_SILENT,
+        Code.KAFKA_UNREACHABLE,
         ["Check bootstrap.servers", "Its task reads on by version 1 of the spec, until one of version 2 is up."],
     ),
     (
@@ -250,7 +256,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.RECOVERING,
         ["is there again"],
     ),
-    ("a task sees it first", {"kafka_error": "timed out"}, Kind.WAITING, Code.KAFKA_SILENT, ["timed out"]),
+    ("a task sees it first", {"kafka_error": "timed out"}, Kind.WAITING, Code.KAFKA_UNREACHABLE, ["timed out"]),
     (
         "its own work fails",
         {"iterations": Trouble(4, "Its secrets can't be opened.", EARLIER, "SecretsLost"), "unhealthy": True},
@@ -269,7 +275,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         "no room",
         {"room": WAITS},
         Kind.WAITING,
-        Code.WAITING_FOR_ROOM,
+        Code.WAITING_FOR_SLOT,
         ["4 indexers; 1 of 8 are free (clicks has 5, others have 2)"],
     ),
     (
@@ -322,7 +328,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     (
         "others are in its consumer group",
         {"strangers": ("console at 10.0.0.7",)},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.STRANGERS_IN_GROUP,
         ["Another application is in the consumer group: console at 10.0.0.7."],
     ),
@@ -345,7 +351,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     (
         "the filter drops all",
         {"reason": Reason("all_filter_drops", "All 9 records were dropped by the filter.")},
-        Kind.NEEDS_YOU,
+        Kind.NEEDS_ATTENTION,
         Code.NOTHING_STORED,
         ["All 9 records"],
     ),
@@ -365,8 +371,8 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
 
 
 @pytest.mark.parametrize(("changes", "kind", "code", "says"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_standing(changes: dict[str, Any], kind: Kind, code: Code, says: list[str]) -> None:
-    said = standing_of(replace(CALM, **changes))
+def test_health(changes: dict[str, Any], kind: Kind, code: Code, says: list[str]) -> None:
+    said = health_of(replace(CALM, **changes))
     assert (said.kind, said.code) == (kind, code)
     for text in says:
         assert text in said.text
@@ -377,7 +383,7 @@ def test_every_code_is_in_the_table() -> None:
 
 
 def test_what_calls_somebody() -> None:
-    assert [kind for kind in Kind if replace(standing_of(CALM), kind=kind).calls] == [Kind.NEEDS_YOU, Kind.FAILED]
+    assert [kind for kind in Kind if replace(health_of(CALM), kind=kind).calls] == [Kind.NEEDS_ATTENTION, Kind.FAILED]
 
 
 @pytest.mark.parametrize(
@@ -386,18 +392,18 @@ def test_what_calls_somebody() -> None:
 )
 def test_trend_against_some_minutes_before(before: int | None, lag: int, trend: Trend) -> None:
     seen = replace(CALM, lag=replace(STUCK, before=before, lag=lag, unread=lag), behind_since=EARLIER)
-    assert standing_of(seen).trend == trend
+    assert health_of(seen).trend == trend
 
 
 def test_what_is_behind_is_known_whatever_else_is_said() -> None:
-    assert standing_of(replace(CALM, suspended=BY_OPS, lag=GROWING)).behind == GROWING.lag
-    assert standing_of(replace(CALM, lag=None)).behind is None
+    assert health_of(replace(CALM, suspended=BY_OPS, lag=GROWING)).behind == GROWING.lag
+    assert health_of(replace(CALM, lag=None)).behind is None
 
 
 def test_more_than_there_will_ever_be_needs_somebody(settings: Any) -> None:
     settings.WORKER_CAPACITY = 8
-    said = standing_of(replace(CALM, room=replace(WAITS, asked=9)))
-    assert said.kind == Kind.NEEDS_YOU
+    said = health_of(replace(CALM, room=replace(WAITS, asked=9)))
+    assert said.kind == Kind.NEEDS_ATTENTION
     assert "more than the 8" in said.text
 
 
@@ -407,9 +413,9 @@ def test_more_than_there_will_ever_be_needs_somebody(settings: Any) -> None:
 )
 def test_what_it_stores_is_of_the_last_minute(now: float, says: str) -> None:
     """Not of five, over which a burst that has long passed would still be told."""
-    assert standing_of(replace(CALM, lag=replace(CAUGHT_UP, records_per_s_now=now))).text.endswith(says)
+    assert health_of(replace(CALM, lag=replace(CAUGHT_UP, records_per_s_now=now))).text.endswith(says)
 
 
 def test_of_a_reader_that_is_seconds_old_nothing_is_said_of_a_minute() -> None:
     young = LagTrend(NOW, lag=500, unread=0, records_per_s=0.0, records_per_s_now=0.0)
-    assert standing_of(replace(CALM, lag=young)).text == "It keeps up with its topic and stores what comes in."
+    assert health_of(replace(CALM, lag=young)).text == "It keeps up with its topic and stores what comes in."

@@ -13,8 +13,8 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import IndexerFence, LagSample, Source
 from controlplane.supervisors import services
-from controlplane.supervisors.health import Code, Kind, Standing
-from controlplane.supervisors.health_queries import standing, standings
+from controlplane.supervisors.health import Code, Health, Kind
+from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import list_supervisors
 from controlplane.tasks.models import Status, Task
@@ -41,8 +41,8 @@ def sample(source: Source, ago: timedelta, lag: int, *, processed: int = 0, reso
     )
 
 
-def of_flights(cast: Cast, role: str = "viewer") -> Standing:
-    return standing(cast.users[role], Supervisor.objects.get(pk="flights"))
+def of_flights(cast: Cast, role: str = "viewer") -> Health:
+    return health_of_supervisor(cast.users[role], Supervisor.objects.get(pk="flights"))
 
 
 def test_one_that_falls_behind(cast: Cast) -> None:
@@ -51,7 +51,7 @@ def test_one_that_falls_behind(cast: Cast) -> None:
     sample(cast.source, timedelta(seconds=30), 49_000, processed=2_100)
     sample(cast.source, timedelta(), 50_000, processed=2_400)
     said = of_flights(cast)
-    assert (said.kind, said.code, said.behind, said.trend) == (Kind.NEEDS_YOU, Code.BEHIND, 50_000, "growing")
+    assert (said.kind, said.code, said.behind, said.trend) == (Kind.NEEDS_ATTENTION, Code.BEHIND, 50_000, "growing")
     assert "50,000 offsets behind for 30 min" in said.text
     assert "10 records a second" in said.text  # 2,400 in four minutes
 
@@ -66,7 +66,9 @@ def test_one_that_falls_behind_and_one_that_was_looked_at_once(cast: Cast) -> No
     )
     IndexerFence.objects.create(task_id=task.pk, number=0, datasource=cast.datasource, source=source, published=5)
     sample(source, timedelta(), 700)
-    said = standings(cast.users["viewer"], Supervisor.objects.filter(pk__in=["flights", "second"]).with_current())
+    said = health_by_supervisor(
+        cast.users["viewer"], Supervisor.objects.filter(pk__in=["flights", "second"]).with_current()
+    )
     assert {pk: (s.code, s.behind) for pk, s in said.items()} == {
         "flights": (Code.BEHIND, 50_000),
         "second": (Code.BEHIND, 700),
@@ -119,10 +121,10 @@ def test_who_has_the_room_is_named_only_to_those_who_may_know(cast: Cast, settin
     beta = Datasource.objects.create(name="betas", team=cast.beta)
     made = supervisor_of(beta, "betas")
     task_of(made, launched_at=None, started_at=None, status=Status.PENDING)
-    [said] = standings(cast.users["outsider"], [made]).values()
-    assert (said.kind, said.code) == (Kind.WAITING, Code.WAITING_FOR_ROOM)
+    [said] = health_by_supervisor(cast.users["outsider"], [made]).values()
+    assert (said.kind, said.code) == (Kind.WAITING, Code.WAITING_FOR_SLOT)
     assert "0 of 2 are free (others have 2)" in said.text
-    [said] = standings(cast.users["superuser"], [made]).values()
+    [said] = health_by_supervisor(cast.users["superuser"], [made]).values()
     assert "(flights has 2)" in said.text
 
 
@@ -139,9 +141,9 @@ def test_rest_says_it_of_one_and_of_all(cast: Cast) -> None:
     sample(cast.source, timedelta(minutes=1), 0)
     sample(cast.source, timedelta(), 0)
     client = speaking_as(cast, "viewer")
-    one = client.get("/api/v1/supervisors/flights/").json()["standing"]
+    one = client.get("/api/v1/supervisors/flights/").json()["health"]
     [listed] = client.get("/api/v1/supervisors/").json()["results"]
-    assert one["code"] == listed["standing"]["code"] == "idle"
+    assert one["code"] == listed["health"]["code"] == "idle"
     assert set(one) == {"kind", "code", "label", "text", "since", "behind", "trend"}
 
 
@@ -200,9 +202,9 @@ def test_many_cost_as_many_statements_as_a_few(cast: Cast, settings: Any, listed
         user = cast.users["owner"]
         found = list(list_supervisors(user)) if listed else Supervisor.objects.order_by("pk").with_current()
         with CaptureQueriesContext(connection) as captured:
-            said = standings(user, found)
+            said = health_by_supervisor(user, found)
         codes = {s.code for s in said.values()}
-        assert codes >= {Code.BEHIND, Code.WAITING_FOR_ROOM, Code.CHANGING_SPEC, Code.TOPIC_MISSING, Code.SUSPENDED}
+        assert codes >= {Code.BEHIND, Code.WAITING_FOR_SLOT, Code.CHANGING_SPEC, Code.TOPIC_MISSING, Code.SUSPENDED}
         return len(captured)
 
     one_of_everything(cast.alpha, 0)

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.alerts.alert_state import Stand, Verdict, stood
+from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.messages import signature
 from controlplane.alerts.posting import judged
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-VERDICTS = {"b": Verdict(True, "bad"), "g": Verdict(False, "good"), "?": Verdict(None, "not known")}
+VERDICTS = {"b": Evaluation(True, "bad"), "g": Evaluation(False, "good"), "?": Evaluation(None, "not known")}
 
 
 def states(seen: str, hold: int = 0, clear: int = 0) -> str:
@@ -22,7 +22,7 @@ def states(seen: str, hold: int = 0, clear: int = 0) -> str:
     found, stand = "", None
     for minute, letter in enumerate(seen):
         at = NOW + timedelta(minutes=minute)
-        stand = stood(stand, VERDICTS[letter], at, hold=timedelta(minutes=hold), clear=timedelta(minutes=clear))
+        stand = next_state(stand, VERDICTS[letter], at, hold=timedelta(minutes=hold), clear=timedelta(minutes=clear))
         found += stand.state[0]
     return found
 
@@ -46,8 +46,8 @@ def test_states(seen: str, hold: int, clear: int, expected: str) -> None:
 
 
 def test_it_fires_since_it_is_bad() -> None:
-    stand = stood(
-        Stand("pending", NOW, NOW), VERDICTS["b"], NOW + timedelta(minutes=5), hold=timedelta(), clear=timedelta()
+    stand = next_state(
+        AlertState("pending", NOW, NOW), VERDICTS["b"], NOW + timedelta(minutes=5), hold=timedelta(), clear=timedelta()
     )
     assert (stand.state, stand.since) == ("firing", NOW)
 
