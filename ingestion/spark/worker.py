@@ -13,7 +13,7 @@ from pathlib import Path
 from ingestion.client import HttpControlPlane
 from ingestion.errors import IngestionError
 from ingestion.segments import open_deep_storage
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import ReadableTopic, TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_maker
 from ingestion.specs.counters import Counters
@@ -111,10 +111,12 @@ def _run(orders: Orders) -> Ended:
 
 
 def _surroundings(assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path) -> Surroundings:
-    watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy)
+    io_config = assignment.spec.ioConfig
+    watch = TopicWatch(assignment.consumer_properties, io_config.topic, assignment.address_policy)
+    group = None if io_config.group is None else io_config.group or assignment.group
     return Surroundings(
         client=client,
-        topic=watch,
+        topic=ReadableTopic(watch, group),
         make_source=source_maker(assignment, control.status.number, watch),
         storage=open_deep_storage(assignment.deep_storage),
         scratch=scratch,
