@@ -185,6 +185,16 @@ def test_a_topic_that_may_not_be_described_is_refused_not_silent(guarded: Guarde
     assert partition_count(guarded.properties, topic) == 1
 
 
+def test_why_the_members_of_a_group_are_not_known(guarded: Guarded) -> None:
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    asked = topic_offsets(guarded.properties, topic, "not-seen")
+    assert asked is not None and asked.members_unknown == "This login lacks the right DESCRIBE on group 'not-seen'."
+    guarded.give("GROUP", "not-seen", "READ")
+    asked = topic_offsets(guarded.properties, topic, "not-seen")
+    assert asked is not None and (asked.members, asked.members_unknown) == ((), "")
+
+
 @pytest.mark.parametrize("group", [None, "of-nobody-yet"])
 def test_who_may_not_read_does_not_begin(guarded: Guarded, group: str | None) -> None:
     """Nor says that it reads, so that nobody who does is ended for it."""
