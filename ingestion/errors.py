@@ -2,6 +2,7 @@
 
 IngestionError
 ├── SourceProblem            Kafka is in the way; with ``permanent`` for good       ingestion.sources
+│   ├── ReadRefused          the login lacks a right: ask again
 │   ├── OffsetsUnavailable * what was to be read next is not in the log
 │   └── NoSuchTopic *        of a sample: the spec names no topic there is
 ├── TopicChanged             nothing of it may be published: start anew             ingestion.sources

@@ -63,6 +63,7 @@ class TopicOffsets:
     cluster_id: str = ""
     asked_at: datetime | None = None  # before Kafka was asked: all that it held then lies below ``written``
     members: tuple[tuple[str, str], ...] = ()  # of a consumer group, who reads it: client id and host
+    members_unknown: str = ""  # why Kafka does not say who they are
 
     @property
     def undecided(self) -> int:
@@ -109,18 +110,25 @@ def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") 
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise _problem(error, admin, causes, topic) from None
-        members = _members(admin, group, topic) if group else ()
-    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id, asked_at, members)
+        members, unknown = _members(admin, group, topic) if group else ((), "")
+    return TopicOffsets(str(described.topic_id), starts, ends, written, cluster_id, asked_at, members, unknown)
 
 
-def _members(admin: AdminClient, group: str, topic: str) -> tuple[tuple[str, str], ...]:
-    """Who reads the topic in the group. None where a login may not describe it: it may read all the same."""
+def _members(admin: AdminClient, group: str, topic: str) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Who reads the topic in the group; or why that is not known: a login that may not ask may read all the same."""
     try:
         found = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result().members
-    except KafkaException:
-        return ()
+    except KafkaException as error:
+        return (), _why_unknown(error.args[0], group)
     reading = (m for m in found if m.assignment and any(p.topic == topic for p in m.assignment.topic_partitions))
-    return tuple((m.client_id, m.host.lstrip("/")) for m in reading)
+    return tuple((m.client_id, m.host.lstrip("/")) for m in reading), ""
+
+
+def _why_unknown(error: KafkaError, group: str) -> str:
+    """Empty where the group is not there, or its coordinator is being found: nobody is in it yet."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return f"This login lacks the right DESCRIBE on group {group!r}."
+    return "" if "COORDINATOR" in error.name() or error.name() == "GROUP_ID_NOT_FOUND" else f"{in_words(error)}."
 
 
 def _listed(

@@ -237,17 +237,20 @@ def _kept(seen: Observed, current: list[SeenTask]) -> list[SeenTask]:
 
 
 def _bridge(seen: Observed, others: list[SeenTask]) -> list[SeenTask]:
-    """Who reads until the next task is up: the newest group that does; else the last good version's, on its way."""
+    """Who reads until the next task is up: the newest group that does; else the last good version's, on its way; else
+    one that Kafka refuses.
+    """
     good = None if seen.last_good is None else seen.last_good.version
-    group = next((_group(t) for t in others if t.reading or t.refused), None)
+    group = next((_group(t) for t in others if t.reading), None)
     group = group or next((_group(t) for t in others if t.spec_version == good), None)
+    group = group or next((_group(t) for t in others if t.refused), None)
     return [t for t in others if _group(t) == group]
 
 
 def _restarts(seen: Observed, mine: list[SeenTask], bridge: list[SeenTask]) -> tuple[int, str]:
     """How many tasks of the last good version to start, and the replica group that they join."""
     good = seen.last_good
-    does_not_start = seen.runs.failed or any(t.failed for t in mine)
+    does_not_start = seen.runs.failed or any(t.failed or t.refused for t in mine)
     if good is None or not does_not_start or any(t.spec_version != good.version for t in bridge):
         return 0, ""
     of_good = [t for t in seen.tasks if t.spec_version == good.version]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from django.db import transaction
 
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
+from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
@@ -19,6 +21,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.sources import OF_TOPIC, sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
+from ingestion.specs.providers import Value
 
 Position = Literal["earliest", "latest"]
 _NOTHING_STORED = "Nothing is stored for this supervisor yet; it has not read its topics."
@@ -51,28 +54,48 @@ def reset_to(*, user: User, supervisor: Supervisor, position: Position) -> Super
             mine = [child for child in topics_of(_locked(supervisor)) if _has_read(child)]
     if not mine:
         raise Conflict(_NOTHING_STORED)
-    offsets = [_offsets_at(each, position) for each in mine]  # before the transaction: Kafka may be slow
+    offsets = _offsets_at(mine, position)  # before the transaction: Kafka may be slow
     with transaction.atomic():
         for each, wanted in zip(mine, offsets, strict=True):
             _move(user, each, wanted)
     return supervisor
 
 
-def _offsets_at(supervisor: Supervisor, position: Position) -> dict[int, int]:
-    _movable(supervisor)
-    try:
-        log = _log(supervisor)
-    except kafka.KafkaProblem as problem:
-        raise Unavailable(f"Kafka does not say where the log is {position}: {problem}. Nothing was changed.") from None
-    if log is None:
+@dataclass(frozen=True)
+class _Asked:
+    """A question to Kafka, asked without the database."""
+
+    properties: Mapping[str, Value]
+    topic: str
+
+    def log(self) -> kafka.TopicOffsets | None:
+        """None where there is no such topic. Raises ``KafkaProblem``."""
+        return kafka.topic_offsets(self.properties, self.topic)
+
+
+def _offsets_at(supervisors: Sequence[Supervisor], position: Position) -> list[dict[int, int]]:
+    """Of each one's topic. Kafka is asked side by side; of several that fail the first is named."""
+    for each in supervisors:
+        _movable(each)
+    asked = [(number, _asked(each)) for number, each in enumerate(supervisors)]
+    said = {number: log for (number, _), log in answered(lambda question: question[1].log(), asked)}
+    return [_at(each, said[number], position) for number, each in enumerate(supervisors)]
+
+
+def _at(supervisor: Supervisor, said: kafka.TopicOffsets | Exception | None, position: Position) -> dict[int, int]:
+    if isinstance(said, kafka.KafkaProblem):
+        raise Unavailable(f"Kafka does not say where the log is {position}: {said}. Nothing was changed.")
+    if isinstance(said, Exception):
+        raise said
+    if said is None:
         raise Conflict(f"There is no topic {supervisor.io_config.topic!r}: it has no {position} offsets.")
-    return dict(log.starts if position == "earliest" else log.read_by(supervisor.io_config.isolation).ends)
+    return dict(said.starts if position == "earliest" else said.read_by(supervisor.io_config.isolation).ends)
 
 
-def _log(supervisor: Supervisor) -> kafka.TopicOffsets | None:
+def _asked(supervisor: Supervisor) -> _Asked:
     io_config = supervisor.io_config
     properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
-    return kafka.topic_offsets(properties, io_config.topic)
+    return _Asked(properties, io_config.topic)
 
 
 def reset_offsets(
@@ -110,7 +133,7 @@ def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list
         return []
     io_config = supervisor.io_config
     try:
-        log = _log(supervisor)
+        log = _asked(supervisor).log()
     except (kafka.KafkaProblem, SecretsLost, HeadgateError):
         log = None
     if log is not None:

@@ -31,6 +31,7 @@ PACKAGES = (
     "fastavro",
     "fsspec",
     "google-re2",
+    "googleapis-common-protos",
     "httpx2",
     "numpy",
     "protobuf",

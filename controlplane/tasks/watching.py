@@ -44,7 +44,8 @@ from ingestion.specs.protocol import SHARE_GROUPS_OFF
 logger = logging.getLogger(__name__)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
-_SHOWN = ("error", "topic_exists", "settled", "lag", "strangers")  # of what is observed, what pages show
+# Of what is observed, what pages show.
+_SHOWN = ("error", "topic_exists", "settled", "lag", "strangers", "members_unknown")
 
 
 def watch(hand_over: Callable[[Task], None]) -> None:
@@ -149,6 +150,7 @@ def keep_observation(observed: ObservedTopic) -> None:
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         seen["share_groups_supported"] = not refused
         seen["strangers"] = _strangers(observed.topic.members) if observed.topic else []
+        seen["members_unknown"] = observed.topic.members_unknown if observed.topic else ""
         lag = None if observed.topic is None else _keep_lag(task, observed.topic)
         task.observation = {**told, **seen, **_seen_topic(observed.topic, lag, before)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)

@@ -272,6 +272,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "runs": _runs(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
         "progress": seen,
+        "members_unknown": str(task.observation.get("members_unknown") or "") if task else "",
         "scaler": scaler,
         "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
         "wanted": wanted,

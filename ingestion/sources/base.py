@@ -24,6 +24,10 @@ class SourceProblem(IngestionError):
     """The source can't go on by itself; the message says why."""
 
 
+class ReadRefused(SourceProblem):
+    """Kafka says that this login may not read; the message says what is missing."""
+
+
 class TopicChanged(IngestionError):
     """The topic's id is another one now: what is held must not be published under the old id."""
 

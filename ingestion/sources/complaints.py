@@ -35,13 +35,18 @@ _BATCH = re.compile(r"of message at (?P<offset>\d+) of")
 REFUSALS = _NOT_JOINED | _NO_RIGHT | UNREADABLE
 
 
+def lacks_read(what: str) -> str:
+    """Of whom Kafka does not let read. ``what``: as "topic 'orders'"."""
+    return f"This login lacks the right READ on {what}"
+
+
 def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str:
     """The client's error in words; of a refusal, what is missing and where."""
     said, code = str(error.str()).rstrip(": "), error.code()
     if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return f"This login lacks the right READ on topic {topic!r} ({said})."
+        return f"{lacks_read(f'topic {topic!r}')} ({said})."
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return f"This login lacks the right READ on group {group!r} ({said})."
+        return f"{lacks_read(f'group {group!r}')} ({said})."
     if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
         return (
             f"Group {group!r} is a share group, or another application is in it with another assignor "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
+    AclOperation,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -16,7 +17,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from ingestion.sources.base import SourceProblem
+from ingestion.sources.base import ReadRefused, SourceProblem
+from ingestion.sources.complaints import lacks_read
 from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.io_config import Isolation
@@ -24,6 +26,7 @@ from ingestion.specs.kafka_properties import admitted, keen
 from ingestion.specs.kafka_words import in_words
 
 TIMEOUT_S = 10.0
+_GROUP_TIMEOUT_S = 3.0
 # So soon a group deals out new partitions, and a client that saw a broker go finds where its partitions are now.
 REFRESH_MS = 10_000
 
@@ -86,6 +89,27 @@ class SameTopic:
 
 
 @dataclass(frozen=True)
+class ReadableTopic:
+    """See ``Topic``: one that this login may read, in this group if it is to read in one.
+
+    So a version that Kafka refuses never begins: what reads is ended for one that has begun, or could.
+    """
+
+    asked: TopicWatch
+    group: str | None
+
+    def identity(self) -> TopicIdentity | None:
+        """Raises ``ReadRefused``, too."""
+        identity = self.asked.identity()
+        if identity is not None:
+            self.asked.require_read(self.group)
+        return identity
+
+    def topic_id(self) -> str | None:
+        return self.asked.topic_id()
+
+
+@dataclass(frozen=True)
 class LogBounds:
     """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed; to ``written`` of all."""
 
@@ -139,6 +163,32 @@ class TopicWatch:
                 return None
             raise SourceProblem(self._reason(error)) from None
 
+    def require_read(self, group: str | None) -> None:
+        """Nothing is said of brokers that do not say what a login may do, nor of a group that they can't find yet.
+
+        Raises ``ReadRefused`` where this login may not read the topic, or not in the group; ``SourceProblem``.
+        """
+        described = self._admin.describe_topics(
+            TopicCollection([self._topic]), include_authorized_operations=True, request_timeout=TIMEOUT_S
+        )
+        try:
+            _require_read(described[self._topic].result().authorized_operations, f"topic {self._topic!r}")
+        except KafkaException as error:
+            raise SourceProblem(self._reason(error)) from None
+        if group is not None:
+            _require_read(self._allowed_in(group), f"group {group!r}")
+
+    def _allowed_in(self, group: str) -> Collection[AclOperation]:
+        asked = self._admin.describe_consumer_groups(
+            [group], include_authorized_operations=True, request_timeout=_GROUP_TIMEOUT_S
+        )
+        try:
+            return asked[group].result().authorized_operations or ()
+        except KafkaException as error:
+            # Who may read in a group may describe it.
+            refused = error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+            return (AclOperation.DESCRIBE,) if refused else ()
+
     def partitions(self) -> list[int]:
         """The topic's partitions now; none when it does not exist. Raises ``SourceProblem``."""
         try:
@@ -177,6 +227,11 @@ class TopicWatch:
             self._kept.poll(0)  # the causes come in while it is asked
         text = f"Kafka does not answer: {in_words(error.args[0])}"
         return f"{text} ({self._errors[-1]})" if self._errors else text
+
+
+def _require_read(allowed: Collection[AclOperation] | None, what: str) -> None:
+    if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
+        raise ReadRefused(f"{lacks_read(what)}.")
 
 
 def admissible(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ingestion.client import HttpControlPlane
 from ingestion.errors import IngestionError
 from ingestion.segments import open_deep_storage
-from ingestion.sources.topic import TopicWatch
+from ingestion.sources.topic import ReadableTopic, TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_maker
 from ingestion.specs.counters import Counters
@@ -97,7 +97,7 @@ def _run(orders: Orders) -> Ended:
     log = logger_for(task=assignment.task_id, indexer=orders.number)
     try:
         with scratch_folder() as scratch:
-            Indexer(assignment, control, _surroundings(assignment, client, control, scratch)).run()
+            Indexer(assignment, control, _dependencies(assignment, client, control, scratch)).run()
         return Ended()
     except IngestionError as error:
         ended = Ended.of(error)
@@ -110,13 +110,15 @@ def _run(orders: Orders) -> Ended:
         client.close()
 
 
-def _surroundings(
+def _dependencies(
     assignment: Assignment, client: HttpControlPlane, control: Control, scratch: Path
 ) -> IndexerDependencies:
-    watch = TopicWatch(assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy)
+    io_config = assignment.spec.ioConfig
+    watch = TopicWatch(assignment.consumer_properties, io_config.topic, assignment.address_policy)
+    group = None if io_config.group is None else io_config.group or assignment.group
     return IndexerDependencies(
         client=client,
-        topic=watch,
+        topic=ReadableTopic(watch, group),
         make_source=source_maker(assignment, control.status.number, watch),
         storage=open_deep_storage(assignment.deep_storage),
         scratch=scratch,

@@ -12,10 +12,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ingestion.client import ControlPlane, PublishRefused, Unreachable
 from ingestion.segments import DeepStorage
-from ingestion.sources import LeasedSource, Source, SourceProblem, StoredOffsetSource, TopicChanged, TopicIdentity
+from ingestion.sources import (
+    LeasedSource,
+    ReadRefused,
+    Source,
+    SourceProblem,
+    StoredOffsetSource,
+    TopicChanged,
+    TopicIdentity,
+)
 from ingestion.sources.stored_offsets import Claim
 from ingestion.sources.topic import Topic
 from ingestion.specs.counters import UNPUBLISHED
@@ -140,19 +149,24 @@ class Indexer:
             self._log.warning("the source was left as it is", reason=self._stuck)
 
     def _await_topic(self) -> TopicIdentity | None:
+        """The topic, once it is there and may be read; None when told to end meanwhile."""
         while self._control.directive == "continue":
+            state: Literal["paused", "refused"] = "paused"
             try:
                 identity = self._with.topic.identity()
                 self._kafka_away.over()
                 if identity is not None:
                     return identity
                 message = f"Topic {self._assignment.spec.ioConfig.topic!r} does not exist (yet)."
+            except ReadRefused as refused:
+                state, message = "refused", str(refused)
+                self._complaints.met(message)
             except SourceProblem as problem:
                 if problem.permanent:
                     raise
                 message = str(problem)
                 self._kafka_away.met(message)
-            self._control.show(state="paused", message=message)
+            self._control.show(state=state, message=message)
             self._control.pause(TOPIC_WAIT_S)
         return None
 

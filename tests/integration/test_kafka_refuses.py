@@ -11,12 +11,12 @@ from confluent_kafka import Consumer, Producer, ShareConsumer
 from controlplane.connections.kafka import KafkaProblem, KafkaRefuses, holds_records, partition_count, topic_offsets
 from controlplane.connections.probe import Wanted, try_kafka
 from ingestion.sources import reader as reading
-from ingestion.sources.base import ACCEPT
+from ingestion.sources.base import ACCEPT, ReadRefused
 from ingestion.sources.reader import Reader
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Start
-from ingestion.sources.topic import configure_group
+from ingestion.sources.topic import ReadableTopic, TopicIdentity, TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, kafka_properties
 from ingestion.specs.protocol import RepairRange
 from tests.support.formats import HERE
@@ -185,6 +185,32 @@ def test_a_topic_that_may_not_be_described_is_refused_not_silent(guarded: Guarde
     assert partition_count(guarded.properties, topic) == 1
 
 
+def test_why_the_members_of_a_group_are_not_known(guarded: Guarded) -> None:
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    asked = topic_offsets(guarded.properties, topic, "not-seen")
+    assert asked is not None and asked.members_unknown == "This login lacks the right DESCRIBE on group 'not-seen'."
+    guarded.give("GROUP", "not-seen", "READ")
+    asked = topic_offsets(guarded.properties, topic, "not-seen")
+    assert asked is not None and (asked.members, asked.members_unknown) == ((), "")
+
+
+@pytest.mark.parametrize("group", [None, "of-nobody-yet"])
+def test_who_may_not_read_does_not_begin(guarded: Guarded, group: str | None) -> None:
+    """Nor says that it reads, so that nobody who does is ended for it."""
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    readable = ReadableTopic(TopicWatch(guarded.client, topic, HERE), group)
+    missing = [("TOPIC", topic), *([("GROUP", group)] if group else [])]
+    for kind, name in missing:
+        with pytest.raises(ReadRefused, match=f"^This login lacks the right READ on {kind.lower()} '{name}'.$"):
+            readable.identity()
+        guarded.give(kind, name, "READ")
+    assert readable.identity() == TopicWatch({"bootstrap.servers": guarded.bootstrap}, topic, HERE).identity()
+    unguarded = ReadableTopic(TopicWatch({"bootstrap.servers": guarded.bootstrap}, topic, HERE), group)
+    assert isinstance(unguarded.identity(), TopicIdentity)
+
+
 def test_a_share_group_without_rights(guarded: Guarded) -> None:
     """It does not flood the broker meanwhile: its consumer is closed, and made anew every few seconds."""
     topic = guarded.topic(partitions=2)
@@ -223,6 +249,11 @@ def test_a_share_group_without_rights(guarded: Guarded) -> None:
 
         wait_for("all are read", all_of_them, 60, lambda: (len(taken), source.problem))
         assert not source.refused and source.problem == ""
+        readable = ReadableTopic(TopicWatch(guarded.client, topic, HERE), "readers")
+        assert readable.identity(), "Kafka says of a group with members, too, what this login may do"
+        guarded.take("GROUP", "readers", "READ")
+        with pytest.raises(ReadRefused, match="lacks the right READ on group 'readers'"):
+            readable.identity()
     finally:
         source.close()
 

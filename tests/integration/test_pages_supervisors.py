@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.connections.kafka import TopicOffsets
 from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
+from controlplane.tasks.watching import ObservedTopic, keep_observation
 from controlplane.teams.models import AuditEntry
+from ingestion.specs import parse_task_spec
 from tests.integration.test_health_of_supervisors import sample
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import counters, parsed
@@ -54,6 +58,16 @@ def test_one_shows_its_state_and_totals_and_keeps_them_fresh(owner: Client, cast
     assert live.one("a", title=cast.task.pk)
     assert counters(page)["published"] == "1,500"
     assert counters(parsed(owner.get(f"{FLIGHTS}live/"))) == counters(page)
+
+
+def test_that_the_members_of_its_group_are_not_known_is_said_once(owner: Client, cast: Cast) -> None:
+    unknown = TopicOffsets("id", {0: 0}, {0: 0}, {0: 0}, members_unknown="This login lacks the right DESCRIBE.")
+    spec = parse_task_spec({name: value for name, value in cast.task.spec.items() if name != "suspended"})
+    for topic in (unknown, replace(unknown, members_unknown="")):
+        keep_observation(ObservedTopic(cast.task, spec, topic))
+        shown = owner.get(FLIGHTS).content.decode()
+        assert shown.count("This login lacks the right DESCRIBE.") == bool(topic.members_unknown)
+        assert ("does not see who else is in its consumer group" in shown) == bool(topic.members_unknown)
 
 
 def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:

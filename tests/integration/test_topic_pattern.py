@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.segments.models import Source
+from controlplane.connections import kafka
+from controlplane.segments.models import ProgressKey, Source
 from controlplane.supervisors import resetting, services
 from controlplane.supervisors.completeness import completeness
 from controlplane.supervisors.models import Supervisor
@@ -328,6 +330,28 @@ def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client
     resetting.reset(user=cast.users["owner"], supervisor=supervisor)
     found = completeness(supervisor.datasource)
     assert [r.topic for r in found.readers] == [f"{stem}-a", f"{stem}-b"]
+
+
+def test_a_reset_to_a_position_asks_for_all_topics_side_by_side(
+    cast: Cast, broker: Broker, stem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not answer holds up all others no longer than itself."""
+    for last in "ab":
+        broker.produce(broker.make_topic(f"{stem}-{last}", partitions=1), [b"{}"] * 4)
+    supervisor = submitted(cast, broker, stem, useEarliestOffset=False)
+    iterate()
+    iterate()
+    rounds()
+    both, ask = threading.Barrier(2), kafka.topic_offsets
+
+    def together(*asked: Any) -> kafka.TopicOffsets | None:
+        both.wait(20)
+        return ask(*asked)
+
+    monkeypatch.setattr(kafka, "topic_offsets", together)
+    resetting.reset_to(user=cast.users["owner"], supervisor=supervisor, position="earliest")
+    stored = ProgressKey.objects.filter(source__topic__startswith=stem).values_list("next_offset", flat=True)
+    assert list(stored) == [0, 0]
 
 
 def test_what_is_wrong_with_a_topic_is_told_once(cast: Cast, broker: Broker, stem: str) -> None:

@@ -76,7 +76,9 @@ def class_of(files: list[Any], name: str) -> Any:
 
 
 def message_of(files: list[Any], name: str, **values: Any) -> bytes:
-    return bytes(json_format.ParseDict(values, class_of(files, name)()).SerializeToString())
+    made = class_of(files, name)()
+    pool = made.DESCRIPTOR.file.pool
+    return bytes(json_format.ParseDict(values, made, descriptor_pool=pool).SerializeToString())
 
 
 def inline(files: list[Any], name: str | None = None, **more: Any) -> dict[str, Any]:
@@ -173,11 +175,37 @@ def test_message_types_by_short_and_full_name_or_the_first() -> None:
             JsonDecoder(schema_of(), input_format=format_of(inline([ALL], name)))
 
 
-def test_an_any_of_a_type_that_is_not_known() -> None:
+def test_an_any_has_the_fields_of_the_message_that_it_holds() -> None:
+    """Called and written as those of any other message."""
+    held = {"@type": "x/p.q.All", "big": 2**62, "byNumber": {"7": {"n": 1}}, "took": "1s", "kind": 7}
+    again = {"@type": "y/p.q.All", "any": {"@type": "x/p.q.Inner", "n": 3}, "inners": [{}]}
+    for given, expected in (
+        (held, {"@type": "x/p.q.All", "big": 2**62, "kind": 7, "by_number": {"7": {"n": 1}}, "took": "1s"}),
+        (again, {"@type": "y/p.q.All", "inners": [{}], "any": {"@type": "x/p.q.Inner", "n": 3}}),
+        ({}, {}),
+    ):
+        found = row(inline([ALL], "All"), message_of([ALL], "p.q.All", any=given))
+        assert json.loads(found["any"]) == expected
+
+
+@pytest.mark.parametrize("url", ["x/unknown.Type", "p.q.E_all_proto", ""])
+def test_an_any_of_a_type_that_is_not_known_keeps_its_bytes(url: str) -> None:
     made = class_of([ALL], "p.q.All")()
-    made.any.type_url, made.any.value = "x/unknown.Type", b"\xff"
+    made.any.type_url, made.any.value = url, b"\xff"
     found = row(inline([ALL], "All"), made.SerializeToString())
-    assert json.loads(found["any"]) == {"@type": "x/unknown.Type", "value": "/w=="}
+    assert json.loads(found["any"]) == {"@type": url, "value": "/w=="}
+
+
+def test_an_any_that_holds_something_else_than_it_says() -> None:
+    made = class_of([ALL], "p.q.All")()
+    made.any.type_url, made.any.value = "x/p.q.Inner", b"\xff"
+    expected = "what its google.protobuf.Any holds is not a Protobuf message of type p.q.Inner"
+    assert fault(inline([ALL], "All"), made.SerializeToString()) == expected
+    for _ in range(2_000):  # far deeper than anything that is read
+        outer = class_of([ALL], "p.q.All")()
+        outer.any.type_url, outer.any.value = "x/p.q.All", made.SerializeToString()
+        made = outer
+    assert fault(inline([ALL], "All"), made.SerializeToString())
 
 
 @pytest.mark.parametrize(

@@ -264,3 +264,53 @@ def test_protobuf_by_a_registry_that_only_has_the_text(registry: SchemaRegistry)
     spec = {"type": "protobuf", "protoBytesDecoder": {"type": "schema_registry", "url": registry.url}}
     found = decoded(spec, [framed(1, b"\0")], open_registry=ConfluentRegistry)
     assert "serialized descriptor" in found.unparseable[0]
+
+
+IMPORTED = [
+    ("prices", "repeated .google.type.Money"),
+    ("days", "map string .google.type.Date"),
+    ("exact", ".confluent.type.Decimal"),
+    ("card", "string"),
+    ("any", ".google.protobuf.Any"),
+]
+
+
+@pytest.mark.parametrize("decimal", ["type", "types"])  # where it is, and where Confluent's client had it before
+def test_protobuf_that_imports_what_confluents_client_knows(registry: SchemaRegistry, decimal: str) -> None:
+    """The registry gives no reference for these."""
+    file = file_of("order.proto", {"Order": IMPORTED})
+    file.dependency.extend(["google/type/money.proto", "google/type/date.proto", "google/protobuf/any.proto"])
+    file.dependency.extend(["confluent/meta.proto", f"confluent/{decimal}/decimal.proto"])
+    file.message_type[0].field[3].options.MergeFromString(b"\x82\x44\x05\x1a\x03PII")  # (confluent.field_meta).tags
+    registry.schemas[1] = {"schema": b64encode(file.SerializeToString()).decode(), "schemaType": "PROTOBUF"}
+    message = message_of(
+        [file],
+        "Order",
+        prices=[{"currencyCode": "EUR", "units": 2**60, "nanos": 5}, {"units": 1}],
+        days={"due": {"year": 2026, "month": 2, "day": 28}},
+        exact={"value": "AN4=", "precision": 3, "scale": 2},
+        card="4111",
+        any={"@type": "t/google.type.Money", "units": 7},
+    )
+    spec = {"type": "protobuf", "protoBytesDecoder": {"url": registry.url}}
+    assert rows(decoded(spec, [framed(1, b"\0" + message)], open_registry=ConfluentRegistry)) == [
+        {
+            "prices": f'[{{"currency_code":"EUR","units":{2**60},"nanos":5}},{{"units":1}}]',
+            "days": '{"due":{"year":2026,"month":2,"day":28}}',
+            "exact": '{"value":"AN4=","precision":3,"scale":2}',
+            "card": "4111",
+            "any": '{"@type":"t/google.type.Money","units":7}',
+        }
+    ]
+    assert len(registry.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["acme/unknown.proto", "google/type/unknown.proto", "google/type/../x.proto"])
+def test_protobuf_that_imports_what_nobody_has(registry: SchemaRegistry, name: str) -> None:
+    file = file_of("a.proto", {"A": [("a", "string")]})
+    file.dependency.append(name)
+    registry.schemas[1] = {"schema": b64encode(file.SerializeToString()).decode(), "schemaType": "PROTOBUF"}
+    spec = {"type": "protobuf", "protoBytesDecoder": {"url": registry.url}}
+    found = decoded(spec, [framed(1, b"\0")], open_registry=ConfluentRegistry)
+    assert found.unparseable[0].startswith("schema 1 can't be used: ")
+    assert f"Depends on file '{name}'" in found.unparseable[0]

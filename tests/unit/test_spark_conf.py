@@ -109,6 +109,7 @@ def test_what_the_data_plane_imports_is_shipped() -> None:
     assert {"duckdb", "pyarrow", "confluent_kafka"} <= imported
     for module in imported - {"ingestion", "pyspark", "py4j"}:  # PySpark is the worker's
         assert {name.lower() for name in of_modules[module]} & shipped, module
+    assert "googleapis-common-protos" in shipped  # a schema names its modules
 
 
 def _imports(file: Path) -> set[str]:

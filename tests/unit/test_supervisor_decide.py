@@ -358,6 +358,7 @@ REPLICAS: dict[str, tuple[Observed, Decision]] = {
 CHANGED = replace(CALM, version=2, in_force=1, last_good=LastGood(version=1, replicas=1))
 GOOD = replace(RUNNING, begun=True)
 DIED = replace(failed(1.5), begun=True, published=True)
+REFUSED = replace(STARTING, id="refused", spec_version=2, refused=True)
 
 
 def second_failed(seconds_ago: float) -> SeenTask:
@@ -422,6 +423,22 @@ LAST_GOOD: dict[str, tuple[Observed, Decision]] = {
     "Kafka was never reached for the next, and the last good one dies: it is started again": (
         replace(CHANGED, runs=UNREACHED, steady=False, tasks=[DIED]),
         Decision("RUNNING", "CONNECTING_TO_STREAM", restart=1, in_force=1),
+    ),
+    "Kafka refuses the next before it begins, and the last good one reads on": (
+        replace(CHANGED, tasks=[REFUSED, GOOD]),
+        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", in_force=1),
+    ),
+    "Kafka refuses the next before it begins, and the last good one dies: it is started again": (
+        replace(CHANGED, tasks=[REFUSED, DIED]),
+        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", restart=1, in_force=1),
+    ),
+    "Kafka refuses the next but one, too: the one between ends, and the last good one reads on": (
+        replace(CHANGED, version=3, tasks=[replace(REFUSED, id="third", spec_version=3), REFUSED, GOOD]),
+        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", finish=["refused"], in_force=1),
+    ),
+    "so it does while it is on its way": (
+        replace(CHANGED, version=3, tasks=[replace(REFUSED, id="third", spec_version=3), REFUSED, STARTING, DIED]),
+        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", finish=["refused"], in_force=1),
     ),
     "it pauses, and so reads nothing: it is not ended": (
         replace(CHANGED, tasks=[second_failed(0.5), replace(GOOD, reading=False, ready=False)]),

@@ -14,7 +14,8 @@ from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
-from ingestion.decode.formats.protobuf_values import WELL_KNOWN, MessageReader
+from ingestion.decode.formats.protobuf_imports import known_file
+from ingestion.decode.formats.protobuf_values import MessageReader
 from ingestion.decode.formats.registry import RegisteredSchema, RegistrySchemas, split_head
 from ingestion.specs.input_format import ProtobufFileDecoder, ProtobufInlineDecoder, ProtobufInputFormat
 
@@ -85,19 +86,21 @@ def _names_in(scope: str, messages: Iterable[Any]) -> Iterable[str]:
 
 
 def _pool(files: Iterable[Any]) -> Any:
-    """A pool of these files and of those well-known ones that they need and don't bring."""
+    """A pool of these files and of those known ones that they need and don't bring."""
     pool = descriptor_pool.DescriptorPool()
-    waiting = {**WELL_KNOWN, **{f.name: f for f in files}}
+    brought = {f.name: f for f in files}
+    added: set[str] = set()
 
     def add(name: str) -> None:
-        file = waiting.pop(name, None)
-        if file is not None:
+        file = brought.get(name) or known_file(name)
+        if file is not None and name not in added:
+            added.add(name)
             for needed in file.dependency:
                 add(needed)
             pool.Add(file)
 
-    for file in files:
-        add(file.name)
+    for name in brought:
+        add(name)
     return pool
 
 

@@ -1,8 +1,8 @@
 """A Protobuf message's values as JSON has them, roughly by Protobuf's own mapping, as in Druid.
 
-64-bit integers stay numbers, enums become their names, bytes base64, a Timestamp or Duration its text. A field that is
-not set is missing; in proto3 that is also one that holds 0, "" or false without being ``optional``: the message does
-not say.
+64-bit integers stay numbers, enums become their names, bytes base64, a Timestamp or Duration its text, an Any its
+message's fields beside ``@type``. A field that is not set is missing; in proto3 that is also one that holds 0, "" or
+false without being ``optional``: the message does not say.
 """
 
 from __future__ import annotations
@@ -10,35 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from google.protobuf import (  # type: ignore[import-untyped]
-    any_pb2,
-    descriptor_pb2,
-    duration_pb2,
-    empty_pb2,
-    field_mask_pb2,
-    json_format,
-    struct_pb2,
-    timestamp_pb2,
-    wrappers_pb2,
-)
+from google.protobuf import message_factory  # type: ignore[import-untyped]
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError as ProtobufError  # type: ignore[import-untyped]
 
+from ingestion.decode.formats.base import BadRecord
 from ingestion.decode.written_numbers import of_single
 
 Convert = Callable[[Any], Any]
-
-
-def _descriptors() -> dict[str, Any]:
-    files = {}
-    modules = (any_pb2, descriptor_pb2, duration_pb2, empty_pb2, field_mask_pb2, struct_pb2, timestamp_pb2)
-    for module in (*modules, wrappers_pb2):
-        file = descriptor_pb2.FileDescriptorProto()
-        module.DESCRIPTOR.CopyToProto(file)
-        files[file.name] = file
-    return files
-
-
-WELL_KNOWN = _descriptors()  # file name → FileDescriptorProto
 _WRAPPERS = {
     f"google.protobuf.{kind}Value"
     for kind in ("Bool", "Int32", "UInt32", "Int64", "UInt64", "String", "Bytes", "Float", "Double")
@@ -60,7 +39,7 @@ class MessageReader:
             "google.protobuf.Struct": lambda m: {k: self._value(v) for k, v in m.fields.items()},
             "google.protobuf.Value": self._value,
             "google.protobuf.ListValue": lambda m: [self._value(v) for v in m.values],
-            "google.protobuf.Any": _any,
+            "google.protobuf.Any": self._any,
             **dict.fromkeys(_WRAPPERS, lambda m: m.value),
             "google.protobuf.FloatValue": lambda m: of_single(m.value),
         }
@@ -106,6 +85,26 @@ class MessageReader:
             return {k: self._value(v) for k, v in value.fields.items()}
         return [self._value(v) for v in value.values] if kind == "list_value" else value
 
+    def _any(self, message: Any) -> dict[str, Any]:
+        """By Protobuf's own mapping: the packed message's fields beside ``@type``, or in ``value`` what is no object.
+
+        Of a type that is not in the schema the bytes stay, in ``value``, too. Raises ``BadRecord``.
+        """
+        url = message.type_url
+        if not url and not message.value:
+            return {}
+        name = url.rpartition("/")[2]
+        try:
+            found = message.DESCRIPTOR.file.pool.FindMessageTypeByName(name)
+        except KeyError:
+            return {"@type": url, "value": message.value}
+        try:
+            packed = message_factory.GetMessageClass(found).FromString(message.value)
+        except ProtobufError:
+            raise BadRecord(f"what its google.protobuf.Any holds is not a Protobuf message of type {name}") from None
+        special = self._special.get(name)
+        return {"@type": url, **({"value": special(packed)} if special else self.fields(packed))}
+
 
 def _same(value: Any) -> Any:
     return value
@@ -113,11 +112,3 @@ def _same(value: Any) -> Any:
 
 def _key(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
-
-
-def _any(message: Any) -> Any:
-    """An Any by its type, where that is known; else its bytes."""
-    try:
-        return json_format.MessageToDict(message, descriptor_pool=message.DESCRIPTOR.file.pool)
-    except (TypeError, json_format.Error):
-        return {"@type": message.type_url, "value": message.value}
