@@ -12,10 +12,11 @@ from collections.abc import Callable
 from functools import update_wrapper
 
 from django.http import HttpRequest, HttpResponse
-from django.views import defaults
+from django.views import csrf, defaults
 
 from controlplane.api import fallback
 from controlplane.common.database import borrowed_connection
+from controlplane.common.unproven import mark_unproven
 
 logger = logging.getLogger(__name__)
 
@@ -37,3 +38,9 @@ def _told(made: ErrorPage) -> ErrorPage:
 bad_request = _told(fallback.bad_request)
 not_allowed = _told(defaults.permission_denied)
 not_found = _told(defaults.page_not_found)
+
+
+def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without the CSRF token of this session, as of a page from before a login."""
+    mark_unproven(request)
+    return csrf.csrf_failure(request, reason)

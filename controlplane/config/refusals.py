@@ -1,4 +1,7 @@
-"""What a role or a scope did not allow stands in the site's audit trail."""
+"""What a role or a scope did not allow stands in the site's audit trail.
+
+A form that has expired, a wrong password and a login that is over do not: they say nothing of anybody's rights.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.utils.encoding import iri_to_uri
 
 from controlplane.common.once import is_first
+from controlplane.common.unproven import is_unproven
 from controlplane.teams import audit
 from controlplane.teams.models import AuditEntry, User
 
@@ -26,7 +30,8 @@ class RefusalsInTheTrail:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         answer = self._get_response(request)
         user = getattr(request, "user", None)  # a token's, once a view has looked at it
-        if answer.status_code == HTTPStatus.FORBIDDEN and isinstance(user, User):
+        of_rights = answer.status_code == HTTPStatus.FORBIDDEN and not is_unproven(request)
+        if of_rights and isinstance(user, User):
             asked = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
             route = request.resolver_match.route if request.resolver_match else ""
             # By the route: an address may hold anything, so whoever likes would write as many entries as they like.

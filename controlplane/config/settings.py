@@ -72,6 +72,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "controlplane.config.urls"
+CSRF_FAILURE_VIEW = "controlplane.config.error_pages.form_expired"
 ASGI_APPLICATION = "controlplane.config.asgi.application"
 TEMPLATES = [
     {

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from controlplane.tasks.slot_waits import SlotWait
 
 _LONGEST = 300
+FIRST_TASK = "Its first task is about to start: within seconds, while the worker and beat run."
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,12 @@ def meanwhile(versions: tuple[int, int] | None) -> str:
     if versions is None:
         return ""
     return f" Its task reads on by version {versions[0]} of the spec, until one of version {versions[1]} is up."
+
+
+def unattended(since: datetime, tasks: int) -> str:
+    """Of one that has no rounds any more; ``tasks``: how many of it have not ended."""
+    rest = "Its task reads on" if tasks else "No task is started"
+    return f"Nobody has looked after it since {moment(since)}: do the worker and beat run? {rest} meanwhile."
 
 
 def shortened(text: str) -> str:

@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from controlplane.datasources.concealing import mark
 from controlplane.segments.models import IndexerFence, Source
-from controlplane.segments.selectors import LagTrend, Totals, how_far_by_task, lag_trends, last_within, totals_by_task
+from controlplane.segments.selectors import (
+    BadSince,
+    LagTrend,
+    Totals,
+    bad_since,
+    how_far_by_task,
+    lag_trends,
+    last_within,
+    totals_by_task,
+)
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.health import Health
@@ -20,6 +29,7 @@ from controlplane.supervisors.health_messages import Rest
 from controlplane.supervisors.health_rules import Done, Observed, Trouble, health_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern, pattern_of
+from controlplane.supervisors.quarantining import MANY, MUCH, is_quarantining
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.quotas import Stopped, stopped_datasources
@@ -74,6 +84,12 @@ def health_of_supervisor(user: User, supervisor: Supervisor) -> Health:
     return health_by_supervisor(user, [supervisor])[supervisor.pk]
 
 
+def standing_so(user: User, supervisors: QuerySet[Supervisor], code: str) -> QuerySet[Supervisor]:
+    """Those of them that stand so now. All are judged, from many things: no column has it."""
+    judged = health_by_supervisor(user, supervisors)
+    return supervisors.filter(pk__in=[pk for pk, said in judged.items() if said.code == code])
+
+
 @dataclass(frozen=True)
 class _Around:
     """What there is of all of them, read once."""
@@ -91,6 +107,7 @@ class _Around:
     # By source.
     lags: Mapping[int, LagTrend]
     behind_since: Mapping[int, datetime | None]
+    quarantining_since: Mapping[int, BadSince]
     stored: Mapping[int, int]
     suspended: Mapping[str, Done]
     quotas: Mapping[int, Stopped]  # by datasource
@@ -122,6 +139,7 @@ class _Around:
             sources=sources,
             lags=lags,
             behind_since=last_within(behind) if behind else {},
+            quarantining_since=bad_since([s for s, lag in lags.items() if is_quarantining(lag)], much=MUCH, many=MANY),
             stored=_stored([s.pk for s in supervisors if _lacks_topic(s, tasks)], sources),
             suspended=_suspended([s for s in supervisors if s.suspended]),
             quotas=stopped_datasources({s.datasource_id for s in supervisors}),
@@ -246,6 +264,7 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         suspended=around.suspended.get(supervisor.pk, Done()) if supervisor.suspended else None,
         rests=Rest(supervisor.inactive_since, io_config.period) if supervisor.detailed_state == State.IDLE else None,
         tasks=pattern.read if pattern else len(tasks),
+        ran_at=_ran_at(supervisor),
         iterations=_iterations(supervisor),
         contacted_at=supervisor.contacted_at,
         failures=_failures(supervisor),
@@ -265,9 +284,16 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         stored=around.stored.get(source.pk, 0) if source else 0,
         lag=lag,
         behind_since=around.behind_since.get(source.pk) if source else None,
+        quarantining_since=around.quarantining_since.get(source.pk) if source else None,
         indexers=wanted_task_count(io_config, supervisor.decided_task_count),
         scales_itself=io_config.auto_scaler is not None,
     )
+
+
+def _ran_at(supervisor: Supervisor) -> datetime | None:
+    """None for one that begins, or begins again: its rounds come after the first answer from Kafka."""
+    begins = supervisor.contacted_at is None and not supervisor.failed_runs
+    return None if begins else supervisor.ran_at
 
 
 def _said(supervisor: Supervisor, indexers: Sequence[tuple[str, str]], *states: str) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from controlplane.segments.selectors import LagTrend
-from controlplane.segments.selectors.lag_trend import QUARANTINE_OVER
+from controlplane.segments.selectors import BadSince, LagTrend
 from controlplane.supervisors.behind import Trend, is_behind, trend_of
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import (
+    FIRST_TASK,
     Rest,
     after_attempts,
     count,
@@ -24,15 +24,15 @@ from controlplane.supervisors.health_messages import (
     never_enough_slots,
     of_indexers,
     shortened,
+    unattended,
 )
+from controlplane.supervisors.quarantining import is_quarantining, standing_of_quarantining
 from controlplane.tasks.diagnosis import Reason, strangers_told
 from controlplane.tasks.quotas import Stopped
 from controlplane.tasks.slot_waits import SlotWait
 
 PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business
 STALE = timedelta(seconds=60)
-MUCH = 0.05  # of the records of the last minutes: so large a part in quarantine is no single bad record
-MANY = 10  # fewer of them say nothing yet
 SOON_S, LITTLE = 60, 100  # what comes in within so many seconds, and so few offsets, may be held until it is stored
 
 
@@ -72,6 +72,7 @@ class Observed:
     suspended: Done | None = None
     rests: Rest | None = None  # it is idle, by Druid's state
     tasks: int = 1  # that have not ended
+    ran_at: datetime | None = None  # its last round; None: none since it began
     iterations: Trouble | None = None  # its own, which ask Kafka
     contacted_at: datetime | None = None  # when Kafka last answered one
     failures: Trouble | None = None  # of its tasks
@@ -94,6 +95,7 @@ class Observed:
     stored: int = 0  # rows, before the topic was gone
     lag: LagTrend | None = None
     behind_since: datetime | None = None  # None: for longer than there are samples
+    quarantining_since: BadSince | None = None  # of one of whose records a large part comes into quarantine
     indexers: int = 1
     scales_itself: bool = False
 
@@ -202,6 +204,13 @@ def _strangers(seen: Observed) -> Health | None:
     return Health(Kind.NEEDS_ATTENTION, Code.STRANGERS_IN_GROUP, "shares its group", text)
 
 
+def _unattended(seen: Observed) -> Health | None:
+    """Before all that promises that something happens by itself: it is rounds that do it."""
+    if seen.ran_at is None or seen.now - seen.ran_at <= STALE:
+        return None
+    return Health(Kind.WAITING, Code.NOT_OBSERVED, "no rounds", unattended(seen.ran_at, seen.tasks), seen.ran_at)
+
+
 def _room(seen: Observed) -> Health | None:
     room = seen.room
     if room is None:
@@ -254,7 +263,7 @@ def _starting(seen: Observed) -> Health | None:
     elif seen.next_start_at is not None and seen.next_start_at > seen.now:
         text = f"Its first task starts at {moment(seen.next_start_at)}."
     else:
-        text = "Its first task is about to start."
+        text = FIRST_TASK
     return Health(Kind.WORKING, Code.STARTING, "starting", text)
 
 
@@ -318,17 +327,9 @@ def _behind(seen: Observed) -> Health | None:
 def _quarantines(seen: Observed) -> Health | None:
     """Before all that is said of one that keeps up: what is not stored is no row."""
     lag = seen.lag
-    if lag is None or seen.now - lag.at > STALE or lag.quarantined < MANY:
+    if lag is None or seen.now - lag.at > STALE or not is_quarantining(lag):
         return None
-    of = max(lag.ended, lag.quarantined)
-    if lag.quarantined < MUCH * of:
-        return None
-    text = (
-        f"{lag.quarantined:,} of the last {of:,} records ({lag.quarantined / of:.0%}), within "
-        f"{length(QUARANTINE_OVER)}, could not be read: they wait in quarantine. Mend the spec there, and ingest them "
-        "again."
-    )
-    return Health(Kind.NEEDS_ATTENTION, Code.QUARANTINING, "into quarantine", text)
+    return standing_of_quarantining(lag, seen.quarantining_since, seen.now)
 
 
 def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
@@ -386,6 +387,7 @@ _RULES: tuple[Callable[[Observed], Health | None], ...] = (
     lambda seen: seen.topics,
     _refused,
     _strangers,
+    _unattended,
     _room,
     _failing,
     _idle,

@@ -49,6 +49,7 @@ def problems_of(
     found = [
         *(_of_supervisor(name, s) for name, s in health_by_id.items() if s.calls and not _told(name, s, health_by_id)),
         *_full(health_by_id),
+        *_unseen(health_by_id),
         *_of_causes(causes),
         *_of_alarms(alarms, set(at_work)),
         *(_of_drift(name, differs) for name, differs in (drifts or {}).items()),
@@ -93,6 +94,17 @@ def _full(health_by_id: Mapping[str, Health]) -> list[Problem]:
     longest = min(waiting.values(), key=lambda s: s.since.timestamp() if s.since else float("inf"))
     text = f"{count(len(names), 'supervisor')} wait{'s' if len(names) == 1 else ''} for room: {shown}. {longest.text}"
     return [Problem(Kind.NEEDS_ATTENTION, "capacity_full", "pool", "", text, longest.since)]
+
+
+def _unseen(health_by_id: Mapping[str, Health]) -> list[Problem]:
+    """All that nobody looks at, as one: what they wait for is one worker. How they stand is not known."""
+    unseen = {n: s for n, s in health_by_id.items() if s.code == Code.NOT_OBSERVED}
+    if not unseen:
+        return []
+    first, *others = sorted(unseen)
+    more = f" So it is with {count(len(others), 'more supervisor')}." if others else ""
+    text = f"{unseen[first].text}{more}"
+    return [Problem(Kind.NEEDS_ATTENTION, Code.NOT_OBSERVED, "supervisor", first, text, unseen[first].since)]
 
 
 def _of_causes(causes: Sequence[DescribedCause]) -> list[Problem]:

@@ -12,7 +12,7 @@ from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.health import Code
-from controlplane.supervisors.health_messages import Rest
+from controlplane.supervisors.health_messages import FIRST_TASK, Rest
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
 from controlplane.supervisors.pattern_health import health_of_pattern, pattern_of
 from controlplane.tasks import selectors as tasks
@@ -131,7 +131,7 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
     if not current and not own and supervisor.detailed_state == State.IDLE:
         return [Reason("idle", Rest(supervisor.inactive_since, supervisor.io_config.period).told)]
     if not current:
-        return own or [Reason("starting", "Its first task is about to start.")]
+        return own or [Reason("starting", FIRST_TASK)]
     of_tasks = [
         tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
     ]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
-from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor
+from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, standing_so
 from controlplane.supervisors.lag import lag_now
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
@@ -83,19 +83,15 @@ ACTIONS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
-    chosen, team = {name: filters.chosen(name) for name in ("search", "state")}, reach_of(request).team
+    chosen, team = {name: filters.chosen(name) for name in ("search", "state", "health")}, reach_of(request).team
     supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
-    trouble = filters.chosen("health")
-    if trouble:  # it is judged from many things: no column has it
-        judged = health_by_supervisor(request.user, supervisors).items()
-        supervisors = supervisors.filter(
-            pk__in=[pk for pk, health_of_supervisor in judged if health_of_supervisor.code == trouble]
-        )
+    if chosen["health"]:
+        supervisors = standing_so(request.user, supervisors, chosen["health"])
     rows = numbered_page(supervisors, request.GET.get("page"))
     context = {
         "filters": filters,
         "page": rows,
-        "filtered": any(chosen.values()) or bool(trouble),
+        "filtered": any(chosen.values()),
         "table": table,
         "trends": trends(list(rows)),
         "health_by_id": health_by_supervisor(request.user, rows.object_list),

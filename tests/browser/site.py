@@ -99,6 +99,7 @@ def make_site(url: str) -> Site:
     """All rows, in the caller's transaction."""
     cast = make_cast()
     _second_version(cast)
+    _long_column(cast)
     _stored_offsets(cast)
     _ended(cast)
     _more_quarantined(cast)
@@ -186,6 +187,13 @@ def _second_version(cast: Cast) -> None:
     SpecVersion.objects.create(supervisor=cast.supervisor, version=2, spec=spec, created_by=cast.users["owner"])
     Supervisor.objects.filter(pk="flights").update(version=2, partitions=2)
     Task.objects.filter(pk=cast.task.pk).update(spec_version=2)
+
+
+def _long_column(cast: Cast) -> None:
+    """One whose name is wider than a narrow screen, and has nowhere to break."""
+    for schema in SegmentSchema.objects.filter(datasource=cast.datasource):
+        schema.columns = [*schema.columns, {"name": "a_column_of_sixty_characters".ljust(60, "_"), "type": "string"}]
+        schema.save(update_fields=["columns"])
 
 
 def _stored_offsets(cast: Cast) -> None:

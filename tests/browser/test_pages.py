@@ -97,7 +97,7 @@ def test_one_interval_and_none(owner: Page, site: Cast, live_server: LiveServer)
     assert drawn(owner).status == "2013-01-01 – 2013-01-02 UTC: 1 interval, 5 rows, 1 segment, 500 B"
     Datasource.objects.create(name="none", team=site.alpha)
     owner.goto(f"{live_server.url}/datasources/none/")
-    expect(owner.get_by_text("bars appear here with the first publish")).to_be_visible()
+    expect(owner.get_by_text("bars appear here with the next publish")).to_be_visible()
 
 
 def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(

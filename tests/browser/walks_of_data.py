@@ -65,7 +65,7 @@ def find_a_column(visit: Visit) -> None:
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("carrier")
     visit.page.get_by_role("link", name="Clear").click()
-    expect(rows).to_have_count(2)
+    expect(rows).to_have_count(3)
 
 
 def mask_a_column(visit: Visit) -> None:

@@ -150,6 +150,24 @@ def test_a_refusal_stands_there_once_a_minute(cast: Cast, clients: dict[str, Cli
     assert found == [("viewer", "POST /supervisors/flights/suspend/"), ("viewer", f"POST {suspend}")]
 
 
+@pytest.mark.usefixtures("empty_cache")
+def test_what_does_not_prove_who_asks_is_no_refusal(cast: Cast, clients: dict[str, Client]) -> None:
+    stale = Client(enforce_csrf_checks=True)
+    stale.force_login(cast.users["owner"])
+    address = {"email": "new@headgate.test", "secret": "wrong"}
+    forbidden = [
+        stale.post("/supervisors/flights/suspend/"),
+        stale.post("/api/v1/supervisors/flights/suspend/", content_type="application/json"),
+        stale.post("/api/v1/supervisors/flights/suspend", content_type="application/json"),
+        clients["owner"].put("/api/v1/account/email/", address, content_type="application/json"),
+    ]
+    assert [answer.status_code for answer in forbidden] == [403] * 4
+    stale.logout()
+    assert stale.get("/supervisors/flights/").status_code == 302
+    assert Client().get("/supervisors/flights/").status_code == 302
+    assert site_entries(clients["superuser"], action="refuse") == []
+
+
 def test_no_secret_is_in_an_entry(cast: Cast, clients: dict[str, Client]) -> None:
     properties = {
         "bootstrap.servers": "kafka-broker:9092",

@@ -23,10 +23,12 @@ from ingestion.specs import parse_supervisor_spec
 from ingestion.specs.source_traits import SHARE_GROUP
 from tests.support.django_cast import Cast, speaking_as, spec_for
 
-FINE_S, COARSE_S = 5, 60
+FINE_S, COARSE_S, COARSEST_S = 5, 60, 3600
 
 
-def sample(source: Source, ago: timedelta, lag: int, *, processed: int = 0, resolution_s: int = FINE_S) -> None:
+def sample(
+    source: Source, ago: timedelta, lag: int, *, processed: int = 0, resolution_s: int = FINE_S, **sums: int
+) -> None:
     at = timezone.now() - ago
     LagSample.objects.create(
         source=source,
@@ -38,6 +40,7 @@ def sample(source: Source, ago: timedelta, lag: int, *, processed: int = 0, reso
         in_flight=0,
         processed=processed,
         redelivered=0,
+        **sums,
     )
 
 
@@ -80,6 +83,54 @@ def test_a_burst_that_was_read_within_the_minute_is_no_lag(cast: Cast) -> None:
     sample(cast.source, timedelta(seconds=30), 0)
     sample(cast.source, timedelta(), 50_000)
     assert of_flights(cast).code == Code.UP_TO_DATE
+
+
+def quarantining(source: Source, *parts: tuple[int, int], resolution_s: int = COARSE_S) -> list[datetime]:
+    """Samples one by one up to now, each with how many more records have ended by then, and been quarantined."""
+    ended, bad = 0, 0
+    for n, (more, of_these_bad) in enumerate(parts, start=1 - len(parts)):
+        ended, bad = ended + more, bad + of_these_bad
+        sample(source, timedelta(seconds=-n * resolution_s), 0, resolution_s=resolution_s, ended=ended, quarantined=bad)
+    if resolution_s == COARSE_S:  # and what is looked at as of now
+        sample(source, timedelta(minutes=14), 0, ended=ended - 200, quarantined=bad - 40)
+        for ago in (timedelta(minutes=1), timedelta()):
+            sample(source, ago, 0, ended=ended, quarantined=bad)
+    return list(LagSample.objects.filter(resolution_s=resolution_s).order_by("at").values_list("at", flat=True))
+
+
+FINE, BAD, QUIET, FEW_BAD = (100, 0), (100, 20), (0, 0), (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "first_bad"),
+    [
+        ([FINE, FINE, BAD, BAD, BAD], 2),
+        ([FINE, FEW_BAD, FEW_BAD, BAD], 1),  # ten come together only later
+        ([FINE, BAD, FINE, BAD, QUIET, BAD], 1),  # one minute among them ends nothing
+        ([FINE, BAD, *[FINE] * 20, BAD], 22),
+        ([FINE, BAD, *[QUIET] * 20, BAD], 22),
+    ],
+)
+def test_since_when_a_large_part_is_quarantined(cast: Cast, minutes: list[tuple[int, int]], first_bad: int) -> None:
+    times = quarantining(cast.source, FINE, *minutes)
+    said = of_flights(cast)
+    assert (said.code, said.since) == (Code.QUARANTINING, times[1 + first_bad])
+
+
+def test_a_large_part_is_quarantined_for_longer_than_samples_are_kept(cast: Cast) -> None:
+    Source.objects.update(created_at=timezone.now() - timedelta(days=90))
+    quarantining(cast.source, *[BAD] * 4)
+    said = of_flights(cast)
+    assert (said.code, said.since) == (Code.QUARANTINING, None)
+    assert "for 3 min at least" in said.text
+    hours = quarantining(cast.source, FINE, FINE, BAD, BAD, resolution_s=COARSEST_S)
+    assert of_flights(cast).since == hours[2]
+
+
+def test_a_reader_that_has_quarantined_from_its_first_record_on(cast: Cast) -> None:
+    assert of_flights(cast).code != Code.QUARANTINING
+    times = quarantining(cast.source, *[BAD] * 4)
+    assert of_flights(cast).since == times[0]
 
 
 def test_who_suspended_it_and_when(cast: Cast) -> None:
@@ -145,6 +196,18 @@ def test_rest_says_it_of_one_and_of_all(cast: Cast) -> None:
     [listed] = client.get("/api/v1/supervisors/").json()["results"]
     assert one["code"] == listed["health"]["code"] == "idle"
     assert set(one) == {"kind", "code", "label", "text", "since", "behind", "trend"}
+
+
+def test_the_list_over_rest_is_filtered_by_how_supervisors_stand(cast: Cast) -> None:
+    client = speaking_as(cast, "viewer")
+
+    def found(code: str) -> list[str]:
+        return [s["id"] for s in client.get("/api/v1/supervisors/", {"health": code}).json()["results"]]
+
+    code = of_flights(cast).code
+    assert (found(code), found("suspended")) == (["flights"], [])
+    refused = client.get("/api/v1/supervisors/", {"health": "lagging"})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "health")
 
 
 def supervisor_of(datasource: Datasource, name: str, **values: Any) -> Supervisor:

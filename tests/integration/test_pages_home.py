@@ -63,6 +63,16 @@ def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
     assert (state.attributes["data-health"], state.text) == ("idle", "idle")
 
 
+def test_a_site_that_nobody_looks_at_is_not_called_well(owner: Client, cast: Cast) -> None:
+    SourceEvent.objects.all().delete()
+    Supervisor.objects.update(ran_at=timezone.now() - timedelta(minutes=5))
+    assert "not_observed" not in problems(parsed(owner.get("/"))), "it begins again"
+    Supervisor.objects.update(contacted_at=timezone.now())
+    page = parsed(owner.get("/"))
+    assert "do the worker and beat run?" in problems(page)["not_observed"].text
+    assert page.all("p", data_no_problems="") == []
+
+
 def test_several_teams_stand_side_by_side_and_a_chosen_one_alone(cast: Cast) -> None:
     Datasource.objects.create(name="trains", team=cast.beta)
     admin = browsing_as(cast, "superuser")

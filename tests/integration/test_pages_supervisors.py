@@ -284,3 +284,5 @@ def test_the_list_is_filtered_by_trouble(owner: Client, cast: Cast) -> None:
     silent = {"at": "2025-06-01T12:00:00Z", "message": "no broker answers", "class": "KafkaSilent", "stream": True}
     Supervisor.objects.filter(pk="flights").update(failed_runs=3, run_errors=[silent])
     assert (found("kafka_unreachable"), found("behind")) == (1, 0)
+    rest = parsed(owner.get("/supervisors/", {"health": "kafka_unreachable"})).one(id="page-curl").text
+    assert "/api/v1/supervisors/?health=kafka_unreachable" in rest

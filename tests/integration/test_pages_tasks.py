@@ -331,6 +331,14 @@ def test_of_a_task_without_records_it_is_not_said_that_all_could_be_read(viewer:
     assert "could be read" not in page.text
 
 
+def test_of_records_that_could_not_be_read_and_are_kept_no_longer_it_is_not_said_that_all_could_be(
+    viewer: Client, cast: Cast
+) -> None:
+    QuarantinedRecord.objects.all().delete()
+    text = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").one("p").text
+    assert "that could not be read" in text and text.endswith("is kept.")
+
+
 def test_a_task_lasted_as_long_on_its_page_as_in_the_list(viewer: Client, cast: Cast) -> None:
     """From its start on: before, it has waited."""
     times = {"created_at": STARTED, "started_at": STARTED + timedelta(minutes=5)}

@@ -53,6 +53,13 @@ def test_what_fails_comes_first() -> None:
     ]
 
 
+def test_those_that_nobody_looks_at_are_one_problem() -> None:
+    unseen = Health(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", "Do the worker and beat run?", EARLIER)
+    [problem] = problems_of({"c": WELL, "b": unseen, "a": unseen})
+    assert (problem.kind, problem.code, problem.name) == (Kind.NEEDS_ATTENTION, "not_observed", "a")
+    assert problem.text == "Do the worker and beat run? So it is with 1 more supervisor."
+
+
 def test_those_that_wait_for_room_are_one_problem() -> None:
     names = ("e", "d", "c", "b", "a")
     [problem] = problems_of({n: replace(WAITS, since=NOW) for n in names} | {"b": WAITS})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.segments.selectors import LagTrend
+from controlplane.segments.selectors import BadSince, LagTrend
 from controlplane.supervisors.behind import Trend
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.health_messages import Rest
@@ -26,6 +26,7 @@ CAUGHT_UP = LagTrend(NOW, lag=40, unread=0, before=30, over=LATELY, records_per_
 QUIET = LagTrend(NOW, lag=0, unread=0, before=0, over=LATELY, records_per_s=0.0, records_per_s_now=0.0)
 GROWING = LagTrend(NOW, lag=90_000, unread=80_000, before=60_000, over=LATELY, records_per_s=1000.0)
 SHRINKING = replace(GROWING, lag=60_000, before=90_000)
+TOO_BAD = replace(CAUGHT_UP, ended=12_000, quarantined=4_000)
 STUCK = replace(GROWING, before=90_000, records_per_s=0.0)
 CALM = Observed(
     now=NOW, topic="clicks", topic_exists=True, topic_seen_at=NOW, indexer_states=("reading",), lag=CAUGHT_UP
@@ -55,10 +56,20 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "a third of what comes is quarantined, and nothing waits",
-        {"lag": replace(CAUGHT_UP, ended=12_000, quarantined=4_000)},
+        {"lag": TOO_BAD, "quarantining_since": BadSince(EARLIER)},
         Kind.NEEDS_ATTENTION,
         Code.QUARANTINING,
-        ["4,000 of the last 12,000 records (33%), within 15 min, could not be read", "Mend the spec"],
+        [
+            "4,000 of the last 12,000 records (33%), within 15 min, could not be read",
+            "A twentieth or more has come there since 2025-06-01 11:12:00 UTC. Mend the spec",
+        ],
+    ),
+    (
+        "a third of what comes has been quarantined for longer than is known",
+        {"lag": TOO_BAD, "quarantining_since": BadSince(EARLIER, at_least=True)},
+        Kind.NEEDS_ATTENTION,
+        Code.QUARANTINING,
+        ["A twentieth or more has come there for 48 min at least. Mend the spec"],
     ),
     (
         "one bad record in a hundred",
@@ -170,6 +181,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.NOT_OBSERVED,
         ["2025-06-01 11:12:00 UTC", "beat"],
     ),
+    (
+        "it has no rounds any more, and is to start a task",
+        {"ran_at": EARLIER, "tasks": 0, "rests": RESTS},
+        Kind.WAITING,
+        Code.NOT_OBSERVED,
+        ["Nobody has looked after it since 2025-06-01 11:12:00 UTC", "beat run? No task is started meanwhile."],
+    ),
+    ("it had a round just now", {"ran_at": NOW - LATELY / 6}, Kind.OK, Code.UP_TO_DATE, []),
     ("not looked at yet", {"lag": None, "topic_seen_at": None}, Kind.WORKING, Code.STARTING, []),
     ("a first task", {"tasks": 0, "lag": None}, Kind.WORKING, Code.STARTING, ["about to start"]),
     (

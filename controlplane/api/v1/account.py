@@ -20,6 +20,7 @@ from controlplane.api.v1.serializers.account import (
 )
 from controlplane.common import mail
 from controlplane.common.errors import NotAllowed
+from controlplane.common.unproven import mark_unproven
 from controlplane.login import addresses, second_factors, sessions
 from controlplane.login.reauthentication import failed_reauthentication
 from controlplane.teams.permissions import require_person
@@ -47,6 +48,7 @@ class EmailView(HeadgateView):
         body = body_of(request, EmailBody)
         fault = failed_reauthentication(self.actor, body["secret"])
         if fault:
+            mark_unproven(request._request)
             raise NotAllowed(fault)
         mailed = addresses.change_address(
             user=self.actor,

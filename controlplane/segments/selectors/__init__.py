@@ -4,6 +4,7 @@ Those that take a datasource or a source trust the caller to have got it from a 
 """
 
 from controlplane.segments.selectors.alarms import new_alarms
+from controlplane.segments.selectors.bad_since import BadSince, bad_since
 from controlplane.segments.selectors.columns import datasource_schema, widest
 from controlplane.segments.selectors.day import DayPoint, Freshness, days_of, freshness, together
 from controlplane.segments.selectors.fate import Fate, FateSegment, FateSource, record_fate
@@ -38,6 +39,7 @@ from controlplane.segments.selectors.totals import (
 
 __all__ = [
     "LAYERS",
+    "BadSince",
     "Bar",
     "BarState",
     "DayPoint",
@@ -57,6 +59,7 @@ __all__ = [
     "Rates",
     "Timeline",
     "Totals",
+    "bad_since",
     "count_segments",
     "datasource_schema",
     "datasource_totals",

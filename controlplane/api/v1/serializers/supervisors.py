@@ -22,6 +22,9 @@ from controlplane.tasks.selectors import shown_spec
 
 class SupervisorsQuery(SearchQuery):
     state = serializers.ChoiceField(State.choices, required=False)
+    health = serializers.ChoiceField(
+        [c.value for c in Code], required=False, help_text="Those whose `health` has this `code`."
+    )
     terminated = serializers.BooleanField(required=False, help_text="Those that were terminated instead.")
 
 

@@ -1,0 +1,38 @@
+"""Whether a large part of what a reader reads comes into quarantine, and what is said of it then."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from controlplane.segments.selectors import BadSince, LagTrend
+from controlplane.segments.selectors.lag_trend import QUARANTINE_OVER
+from controlplane.supervisors.health import Code, Health, Kind
+from controlplane.supervisors.health_messages import length, moment
+
+MUCH = 0.05  # of the records of the last minutes: so large a part in quarantine is no single bad record
+MANY = 10  # fewer of them say nothing yet
+
+
+def is_quarantining(lag: LagTrend) -> bool:
+    """Whether so many of the last minutes' records, and so large a part of them, came into quarantine."""
+    return lag.quarantined >= max(MANY, MUCH * lag.ended)
+
+
+def standing_of_quarantining(lag: LagTrend, since: BadSince | None, now: datetime) -> Health:
+    """``since``: when it began, as far as samples go back; None: there are none."""
+    of = max(lag.ended, lag.quarantined)
+    text = (
+        f"{lag.quarantined:,} of the last {of:,} records ({lag.quarantined / of:.0%}), within "
+        f"{length(QUARANTINE_OVER)}, could not be read: they wait in quarantine.{_lasts(since, now)} Mend the spec "
+        "there, and ingest them again."
+    )
+    began = None if since is None or since.at_least else since.at
+    return Health(Kind.NEEDS_ATTENTION, Code.QUARANTINING, "into quarantine", text, began)
+
+
+def _lasts(since: BadSince | None, now: datetime) -> str:
+    if since is None:
+        return ""
+    if since.at_least:
+        return f" A twentieth or more has come there for {length(now - since.at)} at least."
+    return f" A twentieth or more has come there since {moment(since.at)}."
