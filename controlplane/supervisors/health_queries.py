@@ -84,7 +84,7 @@ def health_of_supervisor(user: User, supervisor: Supervisor) -> Health:
     return health_by_supervisor(user, [supervisor])[supervisor.pk]
 
 
-def standing_so(user: User, supervisors: QuerySet[Supervisor], code: str) -> QuerySet[Supervisor]:
+def with_health(user: User, supervisors: QuerySet[Supervisor], code: str) -> QuerySet[Supervisor]:
     """Those of them that stand so now. All are judged, from many things: no column has it."""
     judged = health_by_supervisor(user, supervisors)
     return supervisors.filter(pk__in=[pk for pk, said in judged.items() if said.code == code])

@@ -26,7 +26,7 @@ from controlplane.supervisors.health_messages import (
     shortened,
     unattended,
 )
-from controlplane.supervisors.quarantining import is_quarantining, standing_of_quarantining
+from controlplane.supervisors.quarantining import health_of_quarantining, is_quarantining
 from controlplane.tasks.diagnosis import Reason, strangers_told
 from controlplane.tasks.quotas import Stopped
 from controlplane.tasks.slot_waits import SlotWait
@@ -329,7 +329,7 @@ def _quarantines(seen: Observed) -> Health | None:
     lag = seen.lag
     if lag is None or seen.now - lag.at > STALE or not is_quarantining(lag):
         return None
-    return standing_of_quarantining(lag, seen.quarantining_since, seen.now)
+    return health_of_quarantining(lag, seen.quarantining_since, seen.now)
 
 
 def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:

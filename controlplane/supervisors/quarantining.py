@@ -18,7 +18,7 @@ def is_quarantining(lag: LagTrend) -> bool:
     return lag.quarantined >= max(MANY, MUCH * lag.ended)
 
 
-def standing_of_quarantining(lag: LagTrend, since: BadSince | None, now: datetime) -> Health:
+def health_of_quarantining(lag: LagTrend, since: BadSince | None, now: datetime) -> Health:
     """``since``: when it began, as far as samples go back; None: there are none."""
     of = max(lag.ended, lag.quarantined)
     text = (

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import resetting, services
-from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, standing_so
+from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
 from controlplane.supervisors.lag import lag_now
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
@@ -86,7 +86,7 @@ def index(request: PageRequest) -> HttpResponse:
     chosen, team = {name: filters.chosen(name) for name in ("search", "state", "health")}, reach_of(request).team
     supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
     if chosen["health"]:
-        supervisors = standing_so(request.user, supervisors, chosen["health"])
+        supervisors = with_health(request.user, supervisors, chosen["health"])
     rows = numbered_page(supervisors, request.GET.get("page"))
     context = {
         "filters": filters,

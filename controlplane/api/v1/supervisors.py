@@ -16,7 +16,7 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
-from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, standing_so
+from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
 from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import task_stats
@@ -48,7 +48,7 @@ class SupervisorsView(HeadgateView):
         wanted = {name: query.get(name, "") for name in ("search", "state", "team")}
         supervisors = selectors.list_supervisors(self.actor, **wanted, terminated=query.get("terminated", False))
         if "health" in query:
-            supervisors = standing_so(self.actor, supervisors, query["health"])
+            supervisors = with_health(self.actor, supervisors, query["health"])
         page = page_of(request, supervisors, [Key("id", str)], query)
         found = health_by_supervisor(self.actor, page.rows)
         for row in page.rows:
