@@ -37,6 +37,7 @@ PACKAGES = (
     "protobuf",
     "pyarrow",
     "pydantic",
+    "pyorc",
     "python-dateutil",
     "sqlglot",
     "structlog",

@@ -62,11 +62,34 @@ def _orc(part: Part, name: str, stream: BinaryIO, needs: Needs) -> Iterator[tupl
     named = chosen and not any("." in column for column in chosen)  # which would be the way to a nested one
     for stripe in range(file.nstripes):
         if _is_of(part, stripe, file.nstripes):
-            whole, at = file.read_stripe(stripe, columns=chosen if named else None), 0
+            whole, at = _stripe(file, stream, stripe, chosen if named else None), 0
             while at < len(whole):
                 batch = _plain(whole.slice(at, _ROWS), needs, {}, dates_are_ms=False)
                 yield f"{name}, stripe {stripe}, row", at, batch
                 at += _ROWS
+
+
+def _stripe(file: orc.ORCFile, stream: BinaryIO, stripe: int, chosen: list[str] | None) -> pa.RecordBatch:
+    """``chosen``: of these columns; None: of all, which then have to be such as Arrow reads."""
+    try:
+        return file.read_stripe(stripe, columns=chosen)
+    except pa.ArrowInvalid:
+        if chosen is None:
+            raise
+        return pa.record_batch([_column(file, stream, stripe, name) for name in chosen], names=chosen)
+
+
+def _column(file: orc.ORCFile, stream: BinaryIO, stripe: int, name: str) -> pa.Array:
+    try:
+        return file.read_stripe(stripe, columns=[name]).column(0)
+    except pa.ArrowInvalid:
+        kind = file.schema.field(name).type
+        in_ms = _mapped(kind, lambda inner: _in_ms(inner, dates_are_ms=False))
+        if in_ms == kind:  # it is not for its times
+            raise
+        from ingestion.batch.orc_times import column_in_ms  # not at the top: pyorc takes long
+
+        return column_in_ms(stream, stripe, name, in_ms)
 
 
 def _is_of(part: Part, number: int, count: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from ingestion.batch.errors import InputRefused
 from tests.support.batch_run import START_MS, Run, below, spec_of
 
 FORMS = {"parquet": {"type": "parquet"}, "orc": {"type": "orc"}, "avro": {"type": "avro_ocf"}}
@@ -126,12 +126,35 @@ def test_columns_that_a_flatten_spec_looks_into_are_read(tmp_path: Path, form: s
     assert [value if isinstance(value, str) else next(iter(value)) for value in stored] == [GOOD, GOOD]
 
 
-def test_times_of_orc_that_pyarrow_does_not_read_stop_only_those_who_name_them(tmp_path: Path) -> None:
-    late = pa.array([datetime.datetime(9999, 12, 31)], pa.timestamp("us"))
-    orc.write_table(pa.table({"t": [START_MS], "n": [1], "late": late}), str(tmp_path / "x.orc"))
-    assert run_of(tmp_path, "orc").stored(tmp_path)["n"].tolist() == [1]
-    with pytest.raises(InputRefused, match=r"x\.orc can't be read: .* out of range for nanosecond resolution"):
-        run_of(tmp_path, "orc", "late")
+@pytest.mark.parametrize("tz", [None, "UTC"])
+def test_a_time_of_orc_of_any_year_is_milliseconds(tmp_path: Path, tz: str | None) -> None:
+    """One that nanoseconds do not hold, as a value or within one; the others of its stripe stay as they are."""
+    late_ms, early_ms = 253_402_300_799_999, -62_135_596_800_000
+    times = [datetime.datetime(2025, 1, 1, 0, 0, 0, 123456), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), None]
+    times += [datetime.datetime(1, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 58, 999500)]
+    expected = [START_MS + 123, late_ms, None, early_ms, -1_000]
+    kind = pa.timestamp("us", tz)
+    table = pa.table(
+        {
+            "t": [START_MS] * 5,
+            "n": range(5),
+            "at": pa.array(times, kind),
+            "l": pa.array([[time] for time in times], pa.list_(kind)),
+            "m": pa.array([[("k", time)] for time in times], pa.map_(pa.string(), kind)),
+            "s": pa.array([{"a": time, "b": "x"} for time in times], pa.struct([("a", kind), ("b", pa.string())])),
+            "never": pa.array([datetime.datetime(2025, 1, 1)] * 5, kind),
+        }
+    )
+    orc.write_table(table, str(tmp_path / "x.orc"))
+    nested = [{"name": name, "type": "json"} for name in ("l", "m", "s")]
+    run = run_of(tmp_path, "orc", {"name": "at", "type": "long"}, {"name": "never", "type": "long"}, *nested)
+    stored = run.stored(tmp_path).sort_values("n")
+    assert [None if value != value else int(value) for value in stored["at"]] == expected
+    assert stored["never"].tolist() == [START_MS] * 5
+    assert [json.loads(text) for text in stored["l"]] == [[ms] for ms in expected]
+    assert [json.loads(text)["k"] for text in stored["m"]] == expected
+    assert [json.loads(text) for text in stored["s"]] == [{"a": ms, "b": "x"} for ms in expected]
+    assert run.summed("unparseable") == 0
 
 
 @pytest.mark.parametrize(
