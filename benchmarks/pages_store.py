@@ -176,13 +176,13 @@ _ENDED = """
 """
 _FENCES = """
     INSERT INTO segments_indexerfence (
-        task_id, number, datasource_id, source_id, epoch, published, rolled_up, thrown_away, unparseable, duplicates,
-        redelivered, quarantined, filtered, outside_window, tombstones, processed_with_error, input_bytes, polled,
-        segments, size_bytes, publishes, replayed, replay, released_before, released_now, redundant_before,
+        task_id, number, datasource_id, source_id, epoch, published, rolled_up, further_rows, thrown_away, unparseable,
+        duplicates, redelivered, quarantined, filtered, outside_window, tombstones, processed_with_error, input_bytes,
+        polled, segments, size_bytes, publishes, replayed, replay, released_before, released_now, redundant_before,
         redundant_now, redelivered_before, redelivered_now, started_at, first_publish_at, last_publish_at
     )
-    SELECT t.id, i, t.datasource_id, s.id, 1, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100000, 1000, 1, 10000, 1, 0, false,
-           0, 0, 0, 0, 0, 0, t.started_at, t.started_at, coalesce(t.ended_at, now())
+    SELECT t.id, i, t.datasource_id, s.id, 1, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100000, 1000, 1, 10000, 1, 0,
+           false, 0, 0, 0, 0, 0, 0, t.started_at, t.started_at, coalesce(t.ended_at, now())
     FROM tasks_task t JOIN segments_source s ON s.datasource_id = t.datasource_id, generate_series(0, 1) i
 """
 _SEGMENTS = """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.segments.selectors import Totals
-from ingestion.specs.counters import Counter, Detail, Outcome, counters_of
+from ingestion.specs.counters import Counter, Detail, Outcome, Surplus, counters_of
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,18 @@ class ShownCounter:
 
 @dataclass(frozen=True)
 class Sum:
-    """Polled, its seven parts, and whether they are equal."""
+    """Polled, with the rows beyond one a record, its seven parts, and whether they are equal."""
 
     polled: int
+    surplus: list[ShownCounter]
     outcomes: list[ShownCounter]
     details: list[ShownCounter]
     adds_up: bool
     missing: int  # what the parts lack (or exceed, negative)
+
+    @property
+    def surplus_shown(self) -> list[ShownCounter]:
+        return [c for c in self.surplus if c.value]
 
     @property
     def shown(self) -> list[ShownCounter]:
@@ -56,8 +61,9 @@ def sum_of(totals: Totals, urls: Mapping[str, str], others: str = "") -> Sum:
     """
     counters = counters_of(Totals)
     outcomes = [_shown(totals, urls.get(c.name, others), c) for c in counters if isinstance(c, Outcome)]
+    surplus = [_shown(totals, urls.get(c.name, ""), c) for c in counters if isinstance(c, Surplus)]
     details = [_shown(totals, urls.get(c.name, "" if c.of else others), c) for c in counters if isinstance(c, Detail)]
-    return Sum(totals.polled, outcomes, details, totals.adds_up, totals.polled - sum(c.value for c in outcomes))
+    return Sum(totals.polled, surplus, outcomes, details, totals.adds_up, totals.polled - totals.ended)
 
 
 def _shown(totals: Totals, url: str, counter: Counter) -> ShownCounter:

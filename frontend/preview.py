@@ -19,6 +19,7 @@ from ingestion.specs.sampling import STORED, AbsentField, Bytes, KeptRecord, Rol
 SHOWN_BYTES = 1024
 MOST_COLUMNS = 60
 MOST_LETTERS = 1000  # of one value
+MOST_FURTHER = 9  # rows of one record, beside its first
 _STOPPED = {
     "time": "Kafka did not give more in time.",
     "bytes": "More records would be too many bytes for a preview.",
@@ -28,13 +29,22 @@ _STOPPED = {
 
 @dataclass(frozen=True)
 class Line:
-    """A record: ``cells`` are its row's columns with their values; empty if it has none."""
+    """A record: ``cells`` are its row's columns with their values; empty if it has none.
+
+    Of one that holds several rows they are the first one's; ``further`` are the others', as many as are shown.
+    """
 
     record: SampledRecord
     key: Payload
     payload: Payload
     cells: list[tuple[str, str]]
+    further: list[list[tuple[str, str]]]
     headers: list[tuple[str, Payload]] = field(default_factory=list)  # of a record that is kept for a draft
+
+    @property
+    def more_rows(self) -> int:
+        """How many rows it holds beside those that are shown."""
+        return self.record.held - 1 - len(self.further)
 
 
 @dataclass(frozen=True)
@@ -106,8 +116,9 @@ def preview_request(document: Any, form: PreviewForm) -> Any:
 
 
 def _line(record: SampledRecord, columns: list[Column]) -> Line:
-    cells = [] if record.row is None else _cells(record.row, columns)
-    return Line(record, _payload(record.key), _payload(record.payload), cells)
+    rows = record.by_row[: 1 + MOST_FURTHER]
+    cells, *further = ([] if one.row is None else _cells(one.row, columns) for one in rows)
+    return Line(record, _payload(record.key), _payload(record.payload), cells, further)
 
 
 def _merged(row: RolledUpRow, columns: list[Column]) -> Merged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from ingestion.specs.sampling import STORED, SampleAnswer, SampledRecord
@@ -27,7 +28,7 @@ class ChangedRecord:
 
     before: SampledRecord
     after: SampledRecord
-    cells: list[ChangedCell]
+    cells: list[ChangedCell]  # of the first of its rows that does
 
     @property
     def kind(self) -> str:
@@ -62,11 +63,12 @@ def compared(before: SampleAnswer, after: SampleAnswer) -> DryRun:
 def _rows(answer: SampleAnswer) -> int:
     if answer.rollup is not None:
         return len(answer.rollup)
-    return sum(record.outcome in STORED for record in answer.records)
+    return sum(max(1, len(record.stored_rows)) for record in answer.records if record.outcome in STORED)
 
 
 def _changed(before: SampledRecord, after: SampledRecord) -> ChangedRecord | None:
-    cells = list(_cells(before.row or {}, after.row or {}))
+    pairs = [(before.row, after.row), *zip_longest(before.stored_rows, after.stored_rows)]
+    cells = next((cells for had, has in pairs if (cells := [*_cells(had or {}, has or {})])), [])
     if before.outcome == after.outcome and not cells:
         return None
     if before.outcome not in STORED and after.outcome not in STORED and before.outcome == after.outcome:

@@ -28,7 +28,8 @@ class OddTimes:
 
 def odd_times(answer: SampleAnswer, form: str, now: datetime) -> OddTimes | None:
     """``form``: the timestampSpec's; ``auto`` takes numbers for milliseconds. None if all times are plausible."""
-    times = [int(r.row["__time"]) for r in answer.records if r.row and r.row.get("__time") is not None]
+    rows = (row for record in answer.records for row in record.stored_rows)
+    times = [int(row["__time"]) for row in rows if row.get("__time") is not None]
     now_ms = int(now.astimezone(UTC).timestamp() * 1000)
     far_ms = now_ms + int(AHEAD.total_seconds()) * 1000
     odd = sorted(t for t in times if t < _ALL_OF_1970_MS or t > far_ms)

@@ -49,7 +49,8 @@ def outlook(
     rate = None if arrived is None else arrived.per_s
     stored = sum(record.outcome in STORED for record in answer.records)
     share = stored / len(answer.records) if answer.records else None
-    rows = stored if answer.rollup is None else len(answer.rollup)
+    before = sum(max(1, len(record.stored_rows)) for record in answer.records if record.outcome in STORED)
+    rows = before if answer.rollup is None else len(answer.rollup)
     ratio = stored / rows if answer.rollup is not None and rows else None
     per_minute = None
     if rate is not None and share is not None and stored:
@@ -69,7 +70,8 @@ def outlook(
 
 def _segments(answer: SampleAnswer, granularity: AnyGranularity) -> int:
     """How many intervals a minute of such records falls into: those of the sample's times that are near its middle."""
-    times = sorted(int(r.row["__time"]) for r in answer.records if r.row and r.row.get("__time") is not None)
+    rows = (row for record in answer.records for row in record.stored_rows)
+    times = sorted(int(row["__time"]) for row in rows if row.get("__time") is not None)
     quarter = len(times) // 4
     near = times[quarter : len(times) - quarter]
     return len({granularity.bucket(_EPOCH + timedelta(milliseconds=t)) for t in near}) or 1

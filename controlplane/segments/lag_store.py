@@ -69,14 +69,15 @@ def begin_of(time: datetime, stretch: timedelta) -> datetime:
     return datetime.fromtimestamp(time.timestamp() // seconds * seconds, UTC)
 
 
-_INSERT = """
+_STORED = "published + rolled_up - further_rows"  # records
+_INSERT = f"""
     INSERT INTO segments_lagsample AS kept (
         source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered, quarantined, ended
     )
-    SELECT %s, %s, %s, %s, %s, %s::int8[], %s, coalesce(sum(published + rolled_up), 0),
+    SELECT %s, %s, %s, %s, %s, %s::int8[], %s, coalesce(sum({_STORED}), 0),
            coalesce(sum(redelivered + redelivered_before + redelivered_now), 0),
            coalesce(sum(quarantined) FILTER (WHERE NOT replay), 0),
-           coalesce(sum(published + rolled_up + thrown_away + unparseable) FILTER (WHERE NOT replay), 0)
+           coalesce(sum({_STORED} + thrown_away + unparseable) FILTER (WHERE NOT replay), 0)
     FROM segments_indexerfence WHERE source_id = %s
 """
 _KEEP_ONE = f"{_INSERT} ON CONFLICT DO NOTHING"

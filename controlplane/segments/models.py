@@ -211,6 +211,7 @@ class IndexerFence(models.Model):
     epoch = models.IntegerField(default=0)
     published = models.BigIntegerField(default=0)
     rolled_up = models.BigIntegerField(default=0)
+    further_rows = models.BigIntegerField(default=0)
     thrown_away = models.BigIntegerField(default=0)
     unparseable = models.BigIntegerField(default=0)
     duplicates = models.BigIntegerField(default=0)
@@ -271,7 +272,8 @@ class Receipt(models.Model):
     indexer = models.IntegerField()
     key = models.ForeignKey(ProgressKey, on_delete=models.CASCADE, related_name="+")
     hull = BigIntegerRangeField()
-    # ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``.
+    # ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``; as ``further``, in
+    # which other segments rows of the same records are: in ``stored`` each offset stands once.
     outcomes = models.JSONField()
     segment_ids = models.JSONField()
     replay = models.BooleanField(default=False)  # these offsets had ended as unparseable before

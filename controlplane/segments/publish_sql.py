@@ -262,12 +262,26 @@ def _receipt_outcomes(request: PublishRequest) -> dict[int, dict[str, list[list[
         for partition, ranges in segment.offsets.items():
             stored = out.setdefault(partition, {}).setdefault("stored", [])
             stored.extend([start, end, index] for start, end in ranges)
+    if request.counters.further_rows:
+        out = {partition: _once(ended["stored"]) for partition, ended in out.items()}
     for partition, outcomes in request.outcomes.items():
         for name in Outcomes.model_fields:
             ranges = getattr(outcomes, name)
             if ranges:
                 out.setdefault(partition, {})[name] = [list(r) for r in ranges]
     return out
+
+
+def _once(places: list[list[int]]) -> dict[str, list[list[int]]]:
+    """Of offsets with rows in several segments one is where they are ``stored``; the others are ``further``."""
+    stored, further, known = [], [], 0  # known: up to which offset all that come are
+    for start, end, index in sorted(places):
+        if start < known:
+            further.append([start, min(end, known), index])
+        if end > known:
+            stored.append([max(start, known), end, index])
+        known = max(known, end)
+    return {"stored": stored, "further": further} if further else {"stored": stored}
 
 
 def _hull(ended: dict[str, list[list[int]]]) -> tuple[int, int]:

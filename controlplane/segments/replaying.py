@@ -150,7 +150,7 @@ class Held:
 
     def conclude(self, task_id: str, request: PublishRequest, now: datetime) -> None:
         """Move every record to what it became, and out of the books of the indexer that had read it."""
-        stored = [n for s in request.segments for n in self._among(s.offsets)]
+        stored = sorted({n for s in request.segments for n in self._among(s.offsets)})
         thrown_away = self._among({p: o.thrown_away for p, o in request.outcomes.items()})
         again = {self.numbers.get((q.partition, q.offset), 0): q for q in request.quarantined}
         if sorted(again) != sorted(self._among({p: o.unparseable for p, o in request.outcomes.items()})):

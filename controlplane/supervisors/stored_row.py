@@ -22,10 +22,12 @@ from ingestion.specs.data_schema import DataSchema
 from ingestion.specs.lookup import FoundRecord
 from ingestion.specs.sampling import KeptRecord, SampledRecord
 
+MOST_ROWS = 5  # of one record
+
 
 @dataclass(frozen=True)
 class StoredRow:
-    """The rows of one datasource that hold a record."""
+    """The rows of one datasource that hold a record, or one of several rows of it."""
 
     datasource: str
     made: dict[str, Any]  # what the spec makes of the record, by column, without nulls; times are milliseconds
@@ -35,7 +37,9 @@ class StoredRow:
 
 
 def stored_rows(*, user: User, wanted: Wanted, group: str = "", kafka: LookedUp | None = None) -> list[StoredRow]:
-    """One for each reader that has stored the record. ``kafka``: what a search at this place has found already.
+    """One for each reader that has stored the record and each of its rows, the first ones of many.
+
+    ``kafka``: what a search at this place has found already.
 
     Needs the role operator. Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``, ``Conflict``, ``Unavailable``.
     """
@@ -49,27 +53,28 @@ def stored_rows(*, user: User, wanted: Wanted, group: str = "", kafka: LookedUp 
     found = kafka or look_up(user=user, wanted=wanted, group=group)
     if not found.answer.found:
         raise Conflict("Kafka has the record no more: what its row is can't be told.")
-    return [_of(user, fate, found) for fate in stored]
+    return [row for fate in stored for row in _of(user, fate, found)]
 
 
-def _of(user: User, fate: Fate, found: LookedUp) -> StoredRow:
+def _of(user: User, fate: Fate, found: LookedUp) -> list[StoredRow]:
     name, record = fate.source.datasource, found.answer.found[0]
     if found.answer.topic_id != fate.source.topic_id:
-        return StoredRow(name, {}, False, None, "It was read from a topic of this name that was deleted since.")
+        return [StoredRow(name, {}, False, None, "It was read from a topic of this name that was deleted since.")]
     task = Task.objects.select_related("datasource__team").filter(pk=fate.task_id).first()
     if task is None:
-        return StoredRow(name, {}, False, None, "The task that read it is gone, and with it the spec that says how.")
+        return [StoredRow(name, {}, False, None, "The task that read it is gone, and with it the spec that says how.")]
     try:
         schema, sampled = _decoded(user, task, record)
     except (Conflict, InvalidInput, NotAllowed, Unavailable) as error:
-        return StoredRow(name, {}, False, None, error.detail)
+        return [StoredRow(name, {}, False, None, error.detail)]
     rollup = schema.granularitySpec.rollup
     if all(segment.removed for segment in fate.segments):
-        return StoredRow(name, {}, rollup, None, f"Its row was removed {fate.segments[0].removed}.")
-    if sampled.row is None:
+        return [StoredRow(name, {}, rollup, None, f"Its row was removed {fate.segments[0].removed}.")]
+    rows = sampled.stored_rows[:MOST_ROWS]
+    if not rows:
         said = sampled.error or sampled.outcome.replace("_", " ")
-        return StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {said}")
-    return _looked_for(user, task.datasource, fate, schema, sampled.row)
+        return [StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {said}")]
+    return [_looked_for(user, task.datasource, fate, schema, row) for row in rows]
 
 
 def _looked_for(user: User, datasource: Datasource, fate: Fate, schema: DataSchema, row: dict[str, Any]) -> StoredRow:

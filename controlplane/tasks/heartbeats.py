@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.segments.fence import keep_unpublished
 from controlplane.segments.models import IndexerFence, SourceEvent
+from controlplane.segments.selectors import totals_of_one
 from controlplane.tasks import events, spark_master
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task
@@ -88,7 +89,10 @@ def end(task: Task, request: EndRequest) -> None:
 def _report_repair(task: Task) -> None:
     """Raise an alarm when the repair found records: the broker had archived what was never registered."""
     fence = IndexerFence.objects.filter(task_id=task.pk).first()
-    if fence is None or not fence.published + fence.unparseable + fence.thrown_away:
+    if fence is None:
+        return
+    stored = totals_of_one(fence).stored
+    if not stored + fence.unparseable + fence.thrown_away:
         return
     SourceEvent.objects.create(
         datasource=task.datasource,
@@ -99,7 +103,7 @@ def _report_repair(task: Task) -> None:
         detail=(
             f"{fence.polled} records were never registered, and Kafka no longer delivered them: their deliveries were "
             "used up, or another member of the group had taken them. They were read again: "
-            f"{fence.published} stored, {fence.unparseable} quarantined, {fence.thrown_away} thrown away, "
+            f"{stored} stored, {fence.unparseable} quarantined, {fence.thrown_away} thrown away, "
             f"{fence.duplicates} duplicates."
         ),
     )

@@ -101,10 +101,9 @@ def _rows(user: User, draft: Draft, query: Query) -> dict[str, Any]:
 
 def _offered(answer: SampleAnswer) -> dict[str, Any]:
     """What forms offer of the records: their fields, and what is nested in them."""
-    fields = [record.fields for record in answer.records]
     return {
-        "profiles": profiles(answer.fields, fields),
-        "nested": [_choice(nested) for nested in nested_fields(fields)],
+        "profiles": profiles(answer.fields, answer.read),
+        "nested": [_choice(nested) for nested in nested_fields(answer.read)],
     }
 
 

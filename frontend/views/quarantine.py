@@ -319,8 +319,10 @@ def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[st
         read = reprocess.read_by_spec(user=request.user, record=record)
     except HeadgateError as error:
         return {"no_tree": told(error)}
-    shown = {"read": read, "row": None if read.row is None else tree_html(read.row)}
-    return {**shown, "tree": tree_html(read.fields)} if read.fields is not None else {**shown, "no_tree": read.error}
+    rows, fields = read.stored_rows, [one.fields for one in read.by_row if one.fields is not None]
+    shown = {"read": read, "row": tree_html(rows[0] if len(rows) == 1 else rows) if rows else None}
+    tree = tree_html(fields[0] if read.held == 1 else fields) if fields else None
+    return {**shown, "no_tree": read.error} if tree is None else {**shown, "tree": tree}
 
 
 @page

@@ -33,6 +33,8 @@ from frontend.quarantine_forms import ReprocessForm
 from frontend.views.common import PageRequest, page, refused
 from frontend.views.datasources import frame
 
+MOST_ROWS = 9  # of one record, that are shown
+
 TEMPLATE, ASK = "quarantine/fix.html", "quarantine/fix_confirm.html"
 
 
@@ -99,7 +101,7 @@ def _lines(tried: Tried) -> list[dict[str, Any]]:
             "payload": payload_of(record.payload),
             "outcome": sampled.outcome,
             "error": sampled.error,
-            "row": "" if sampled.row is None else json.dumps(sampled.row, indent=1, ensure_ascii=False),
+            "row": "\n".join(json.dumps(row, indent=1, ensure_ascii=False) for row in sampled.stored_rows[:MOST_ROWS]),
         }
         for record, sampled in tried.shown
     ]

@@ -28,7 +28,7 @@ from ingestion.segments.taken_times import TakenTimes
 from ingestion.specs.batch import BatchSpec
 from ingestion.specs.extents import EXTENTS
 from ingestion.specs.file_format import CONTAINERS, LineFormat
-from ingestion.specs.input_format import JsonInputFormat
+from ingestion.specs.input_format import JsonInputFormat, of_one_row
 from ingestion.specs.input_source import DruidInputSource
 from ingestion.specs.intervals import interval_ms
 from ingestion.specs.protocol import MOST_UNREAD, UnreadRecord
@@ -182,12 +182,12 @@ class Reader:
     def _decoder_for(self, written: LineFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:
             self.close()
-            schema, memory = self._spec.dataSchema, self._spec.tuningConfig.decoding_bytes
+            schema, memory, lines = self._spec.dataSchema, self._spec.tuningConfig.decoding_bytes, of_one_row(written)
             made: JsonDecoder | IsolatedDecoder
             if self._careful:
-                made = IsolatedDecoder(schema, memory, input_format=written, with_digits=self._with_digits)
+                made = IsolatedDecoder(schema, memory, input_format=lines, with_digits=self._with_digits)
             else:
-                made = JsonDecoder(schema, memory, input_format=written, hang_s=_HANG_S, with_digits=self._with_digits)
+                made = JsonDecoder(schema, memory, input_format=lines, hang_s=_HANG_S, with_digits=self._with_digits)
             self._decoder = written, made
         return self._decoder[1]
 

@@ -21,6 +21,7 @@ from ingestion.decode.suspects import Suspects
 
 Mask = npt.NDArray[np.bool_]
 MOST_DISCOVERED = 1000  # of one record, and read at once
+MOST_IN_BATCH = 2000  # a table of each record's own would be as large as their square
 LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
 _WHAT_TO_DO = "name the dimensions, or exclude some"
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"

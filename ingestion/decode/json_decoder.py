@@ -2,9 +2,9 @@
 
 What is a record of JSON, and what is done with the odd ones:
 
-- A record is one JSON object in UTF-8. null, an empty payload, other JSON values, several values, and text that
-  DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload at all is a
-  tombstone, save in the format ``kafka``.
+- A record is one JSON object in UTF-8, or several (see ``several``). null, an empty payload, other JSON values, and
+  text that DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload
+  at all is a tombstone, save in the format ``kafka``.
 - A byte order mark is dropped. A record with a trailing comma is unparseable, unless the input format allows it.
 - A record with NaN or Infinity, which are not JSON, is unparseable, read or not, unless the input format allows them:
   then they become null in a column, as does what is beyond a double in a numeric one, and the record is processed with
@@ -43,7 +43,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, taken
 from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.expressions import BadExpression
-from ingestion.decode.fields import FieldReader, Fields, Mask, TooManyFields
+from ingestion.decode.fields import MOST_IN_BATCH, FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, Access, Tools, keeps_digits, reader_of
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.formats.flatten import in_place
@@ -51,6 +51,7 @@ from ingestion.decode.metric_expressions import MetricExpressions
 from ingestion.decode.named_fields import undiscovered_fields
 from ingestion.decode.payloads import Diagnosis, texts_of
 from ingestion.decode.rowmaker import RowFields, RowMaker
+from ingestion.decode.several import Several
 from ingestion.decode.times import TimeReader, truncated
 from ingestion.decode.transforms import TOO_LONG, UNDECIDED, Matching, Transformed, Transforms
 from ingestion.decode.watchdog import Watchdog
@@ -62,7 +63,6 @@ from ingestion.specs.input_format import JsonInputFormat
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 DEFAULT_BATCH_S = 5.0
-MOST_IN_BATCH = 2000  # fields to discover: a table of each record's own would be as large as their square
 _PORTIONS = 16  # rather than halves: what can't be interrupted costs its whole time at each level
 _BUDGET = 4.0  # times as long, to find the records that are too slow
 _LEAST_S = 0.1  # for a single record
@@ -98,6 +98,7 @@ class JsonDecoder:
         self._crash_marker = crash_marker
         kept = with_digits or keeps_digits(input_format)
         self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access, kept)
+        self._several = Several.of(input_format, memory_limit_bytes)
         self._batch_s = batch_s
         self._watchdog = Watchdog(_interrupting(self), hang_s)
         try:
@@ -120,8 +121,10 @@ class JsonDecoder:
         """
         if self._crash_marker is not None and any(p and self._crash_marker in p for p in payloads):
             os._exit(70)
-        self._give_up_at = time.thread_time() + self._batch_s * _BUDGET
-        return self._decode_or_split(payloads, window, envelope, self._batch_s)
+        found = self._decode_once(payloads, window, envelope)
+        if self._several is None or not found.unparseable:
+            return found
+        return self._several.read(found, payloads, envelope, lambda rows, of: self._decode_once(rows, window, of))
 
     def close(self) -> None:
         """Free DuckDB's memory. The decoder is of no use afterwards."""
@@ -134,6 +137,13 @@ class JsonDecoder:
             began = time.thread_time()
             self._parts.try_out()
         return max(_LEAST_S, (time.thread_time() - began) * _TIMES_AN_EMPTY_ONE)
+
+    def _decode_once(
+        self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
+    ) -> Decoded:
+        """Each payload as one row."""
+        self._give_up_at = time.thread_time() + self._batch_s * _BUDGET
+        return self._decode_or_split(payloads, window, envelope, self._batch_s)
 
     def _decode_or_split(
         self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None, seconds: float

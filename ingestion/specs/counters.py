@@ -39,6 +39,11 @@ class Detail(Counter):
 
 
 @dataclass(frozen=True)
+class Surplus(Counter):
+    """It counts rows that are no records of their own: the outcomes are the records' and these together."""
+
+
+@dataclass(frozen=True)
 class Size(Counter):
     """It counts their bytes."""
 
@@ -47,7 +52,10 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Counts(Message):
-    """How many records ended how. ``polled`` counts deliveries: a record that is released comes again."""
+    """How many records ended how. ``polled`` counts deliveries: a record that is released comes again.
+
+    Of a record that is stored the rows are counted, so that the outcomes are ``polled`` and ``further_rows`` together.
+    """
 
     polled: Count = 0
     published: Annotated[Count, Outcome("Published", "Rows in segments.", druid="processed")] = 0
@@ -68,6 +76,9 @@ class Counts(Message):
     redundant: Annotated[
         Count,
         Outcome("Redundant", "Read by a replica too late: another one had published them.", unpublished=True),
+    ] = 0
+    further_rows: Annotated[
+        Count, Surplus("Further rows", "Of records that hold several rows: those stored beyond the first of each.")
     ] = 0
     filtered: Annotated[
         Count, Detail("Filtered", "Of those thrown away: by the spec's filter.", of=("thrown_away",))
@@ -100,8 +111,14 @@ class Counts(Message):
 
     @property
     def ended(self) -> int:
-        """The sum over all outcomes: each polled record has exactly one."""
-        return sum(getattr(self, outcome.name) for outcome in OUTCOMES)
+        """How many of the polled records have an outcome: each has exactly one."""
+        rows: int = sum(getattr(self, outcome.name) for outcome in OUTCOMES)
+        return rows - self.further_rows
+
+    @property
+    def stored(self) -> int:
+        """How many records have rows in segments."""
+        return self.published + self.rolled_up - self.further_rows
 
     @property
     def adds_up(self) -> bool:

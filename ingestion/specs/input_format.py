@@ -7,10 +7,10 @@ reads a file or asks a registry: the decoder does, and refuses what it is not al
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from ingestion.specs.connection_name import ConnectionName
 from ingestion.specs.flatten_spec import FlattenSpec, FlattenSpecByPaths, FormatModel
@@ -32,14 +32,26 @@ MOST_REGISTRIES = 4
 CONTROL_A = "\x01"
 
 
-class JsonInputFormat(FormatModel):
-    """Records are JSON objects, one each."""
+def _one(value: Any) -> Any:
+    if value is not None and (isinstance(value, bool) or value != 1):
+        raise ValueError("must be 1 (a record with several rows is unparseable), or left out (all its rows are read)")
+    return value
+
+
+class _RowsFormat(FormatModel):
+    """A record holds one row or more. Headgate's own: ``rowsPerRecord`` 1 takes those of one row alone."""
+
+    rowsPerRecord: Annotated[Literal[1] | None, BeforeValidator(_one)] = None
+
+
+class JsonInputFormat(_RowsFormat):
+    """Records are JSON objects, one after the other."""
 
     type: Literal["json"]
     flattenSpec: FlattenSpec | None = None
     featureSpec: dict[str, bool] = Field(default_factory=dict)
     keepNullColumns: bool = False
-    # How Druid reads a record that holds several objects: here a record is one row, and such a one unparseable.
+    # Which rows Druid keeps of a record with several objects, one of them bad: here none, however it is read.
     assumeNewlineDelimited: bool = False
     useJsonNodeReader: bool = False
 
@@ -58,7 +70,7 @@ class JsonInputFormat(FormatModel):
         return self
 
 
-class _NamedColumns(FormatModel):
+class _NamedColumns(_RowsFormat):
     columns: list[ColumnName] | None = Field(default=None, min_length=1, max_length=MOST_FIELDS)
     listDelimiter: FieldName = CONTROL_A
 
@@ -96,7 +108,7 @@ class _ColumnsFormat(_NamedColumns):
 
 
 class CsvInputFormat(_ColumnsFormat):
-    """Records are lines of values with commas between them; a value in quotes may hold commas."""
+    """Records are lines of values, a row each, with commas between them; a value in quotes may hold commas."""
 
     type: Literal["csv"]
 
@@ -108,7 +120,7 @@ class CsvInputFormat(_ColumnsFormat):
 
 
 class DelimitedInputFormat(_ColumnsFormat):
-    """Records are lines of values with a delimiter between them; quotes mean nothing, as in Druid."""
+    """Records are lines of values, a row each, with a delimiter between them; quotes mean nothing, as in Druid."""
 
     type: Literal["tsv", "delimited"]
     delimiter: FieldName = "\t"
@@ -121,14 +133,14 @@ class DelimitedInputFormat(_ColumnsFormat):
 
 
 class RegexInputFormat(_NamedColumns):
-    """Records are texts that a regular expression of Java's matches as a whole; its groups are the values."""
+    """Records are lines, each matched as a whole by a regular expression of Java's; its groups are the values."""
 
     type: Literal["regex"]
     pattern: str = Field(min_length=1, max_length=1_000)
 
 
-class LinesInputFormat(FormatModel):
-    """Records are texts of one line, which becomes the field ``line``. Druid has it as of version 34."""
+class LinesInputFormat(_RowsFormat):
+    """Records are lines, each of which becomes the field ``line``. Druid has it as of version 34."""
 
     type: Literal["lines"]
 
@@ -328,6 +340,16 @@ InputFormat = Annotated[
     | KafkaInputFormat,
     Field(discriminator="type"),
 ]
+
+
+Written = TypeVar("Written", bound=FormatModel)
+
+
+def of_one_row(written: Written) -> Written:
+    """The format where a record is one row at most, as a line of a file is."""
+    if isinstance(written, KafkaInputFormat):
+        return written.model_copy(update={"valueFormat": of_one_row(written.valueFormat)})
+    return written.model_copy(update={"rowsPerRecord": 1}) if isinstance(written, _RowsFormat) else written
 
 
 def registries_of(written: InputFormat) -> Iterator[tuple[tuple[str, ...], RegistryDecoder]]:

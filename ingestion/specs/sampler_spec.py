@@ -19,7 +19,7 @@ from ingestion.specs.base import SpecModel
 from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.ingestion_spec import IngestionSpec, SupervisorSpec, parse_submitted
-from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
+from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat, of_one_row
 from ingestion.specs.io_config import KafkaIOConfig
 from ingestion.specs.sampling import MOST_ROWS, Place, SampleOrder
 from ingestion.specs.sources import all_traits, model_named
@@ -221,9 +221,11 @@ class _Completion:
         """What is to be done, once all was read."""
         schema, read = spec.dataSchema, spec.ioConfig.inputFormat
         header = read.header_lines if isinstance(read, CsvInputFormat | DelimitedInputFormat) else 0
+        in_files = self._kind in ("index", "index_parallel")
+        io_config = spec.ioConfig.model_copy(update={"inputFormat": of_one_row(read)}) if in_files else spec.ioConfig
         order = SampleOrder.model_construct(
             data_schema=schema,
-            io_config=spec.ioConfig,
+            io_config=io_config,
             formatted=self._formatted,
             timed=self._timed or any(t.name == "__time" for t in schema.transformSpec.transforms),
             records=None if self._inline is None else self._inline.records(config.numRows, header),

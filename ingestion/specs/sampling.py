@@ -77,8 +77,17 @@ class Bytes(Message):
     size: int
 
 
-class SampledRecord(Message):
-    """One record, and what becomes of it.
+class SampledRow(Message):
+    """What is read of a record, or of one of several rows that it holds."""
+
+    fields: Any = None  # what the input format reads, before the dataSchema has its say; None if it can't
+    # What would be stored, by column, without nulls; times are milliseconds. Of a record that is too large to be shown
+    # neither is there.
+    row: dict[str, Any] | None = None
+
+
+class SampledRecord(SampledRow):
+    """One record, and what becomes of it; of one that holds several rows what is read is that of the first.
 
     The first three are None for what was pasted.
     """
@@ -90,10 +99,18 @@ class SampledRecord(Message):
     payload: Bytes | None = None
     outcome: Outcome
     error: str = ""  # why it is unparseable, or what of it could not be stored
-    fields: Any = None  # what the input format reads of it, before the dataSchema has its say; None if it can't
-    # What would be stored, by column, without nulls; times are milliseconds. Of a record that is too large to be shown
-    # neither is there.
-    row: dict[str, Any] | None = None
+    further: list[SampledRow] = Field(default_factory=list)  # the others; none where it is too large to be shown
+    held: int = 1  # how many rows it holds
+
+    @property
+    def stored_rows(self) -> list[dict[str, Any]]:
+        """Those that are shown of what would be stored."""
+        return [one.row for one in self.by_row if one.row is not None]
+
+    @property
+    def by_row(self) -> list[SampledRow]:
+        """Each row that it holds, as far as they are shown."""
+        return [self, *self.further]
 
 
 class AbsentField(Message):
@@ -119,6 +136,8 @@ class RolledUpRow(Message):
 
     row: dict[str, Any]
     records: list[int]  # theirs, by place in the sample
+    # These, by place among the rows that all records of the sample hold.
+    rows: list[int] = Field(default_factory=list)
 
 
 class SampleFailure(Message):
@@ -169,3 +188,8 @@ class SampleAnswer(Message):
     absent: list[AbsentField] = Field(default_factory=list)  # in the order in which the spec reads them
     rollup: list[RolledUpRow] | None = None  # None when the spec does not ask for it
     stored_bytes: int = 0  # what the rows, after rollup, take in a segment, without its footer
+
+    @property
+    def read(self) -> list[Any]:
+        """What the input format reads of each row that is shown; None where it can't."""
+        return [one.fields for record in self.records for one in record.by_row]

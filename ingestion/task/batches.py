@@ -42,6 +42,7 @@ class Ledger:
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # index → (reason, error)
     extra: dict[int, Outcomes] = field(init=False)  # offsets that end without a record, by partition
     faults: dict[int, str] = field(default_factory=dict)  # index → what is wrong with a field of what is stored
+    further: dict[int, int] = field(default_factory=dict)  # index → how many rows it has beyond the first
     early: int = 0  # duplicates that were delivered for the first time
 
     def __post_init__(self) -> None:
@@ -55,6 +56,7 @@ class Ledger:
         part.outcome = self.outcome[here.start : here.stop]
         part.errors = {i - start: error for i, error in self.errors.items() if i in here}
         part.faults = {i - start: fault for i, fault in self.faults.items() if i in here}
+        part.further = {i - start: rows for i, rows in self.further.items() if i in here}
         part.early = 0 if start else self.early
         return part
 
@@ -75,6 +77,12 @@ class Ledger:
         """These could not be decoded."""
         self.mark(errors.keys(), UNPARSEABLE)
         self.errors.update({index: (reason, told(error)[:ERROR_LENGTH]) for index, error in errors.items()})
+
+    def note_rows(self, indexes: Ints) -> None:
+        """``indexes``: of the records, each as often as it has rows."""
+        records, counts = np.unique(indexes, return_counts=True)
+        several = counts > 1
+        self.further.update(zip(records[several].tolist(), (counts[several] - 1).tolist(), strict=True))
 
     def mark_duplicates(self, settled: dict[int, list[offsets.Range]]) -> int:
         """Records at settled offsets are duplicates from here on; returns how many of them were first deliveries.
@@ -129,6 +137,12 @@ class Ledger:
         """How many of the records that are stored have a field that was no good."""
         return sum(self.outcome[i] == STORED for i in self.faults) if self.faults else 0
 
+    def further_rows(self, mask: Mask | None = None) -> int:
+        """How many rows the stored ones of the records have beyond the first of each. ``mask``: of these alone."""
+        indexes, rows = (np.fromiter(some, np.int64) for some in (self.further.keys(), self.further.values()))
+        stored = self.outcome[indexes] == STORED
+        return int(rows[stored if mask is None else stored & mask[indexes]].sum())
+
     def processed_with_error_among(self, mask: Mask) -> int:
         """How many of these records are stored although a field was no good."""
         return sum(bool(mask[i]) and self.outcome[i] == STORED for i in self.faults)
@@ -136,10 +150,12 @@ class Ledger:
     def counters(self, rows: int) -> Counters:
         """``rows``: how many rows the segments hold."""
         count = np.bincount(self.outcome, minlength=OUTCOMES).tolist()
+        further = self.further_rows()
         return Counters(
             polled=len(self.batch),
             published=rows,
-            rolled_up=count[STORED] - rows,
+            rolled_up=count[STORED] + further - rows,
+            further_rows=further,
             thrown_away=sum(count[outcome] for outcome in THROWN_AWAY),
             unparseable=count[UNPARSEABLE],
             duplicates=count[DUPLICATE],

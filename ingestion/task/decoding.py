@@ -118,6 +118,8 @@ def _noted(ledger: Ledger, chosen: Ints, decoded: Decoded) -> pa.Table:
     ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.unparseable.items()}, "unparseable")
     ledger.mark_unparseable({int(chosen[i]): e for i, e in decoded.crashed.items()}, "decoder_crash")
     ledger.faults.update({int(chosen[i]): e for i, e in decoded.processed_with_error.items()})
+    if decoded.rows.num_rows > int((ledger.outcome[chosen] == STORED).sum()):
+        ledger.note_rows(chosen[row_indexes(decoded.rows)])
     if len(chosen) == len(ledger.batch):
         return decoded.rows
     return decoded.rows.set_column(0, "__row", pa.array(chosen[row_indexes(decoded.rows)], pa.int32()))

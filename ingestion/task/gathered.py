@@ -35,6 +35,7 @@ class _Part:
     outside_window: int = 0
     tombstones: int = 0
     processed_with_error: int = 0
+    further_rows: int = 0
     input_bytes: int = 0
     thrown_away: list[offsets.Range] = field(default_factory=list)
     unparseable: list[offsets.Range] = field(default_factory=list)
@@ -129,6 +130,8 @@ class Gathered:
             part.unparseable += _ranges(ledger, mask, UNPARSEABLE)
         if ledger.faults:
             part.processed_with_error += ledger.processed_with_error_among(mask)
+        if ledger.further:
+            part.further_rows += ledger.further_rows(mask)
 
     def drop(self, partitions: Iterable[int], stored: Mapping[int, int | None]) -> tuple[int, int]:
         """Forget what is of these. Returns how many records others have published, and how many are yet to be.
@@ -159,10 +162,12 @@ class Gathered:
         unparseable = sum(offsets.count(p.unparseable) for p in parts)
         polled = sum(p.records for p in parts)
         thrown_away = sum(offsets.count(p.thrown_away) for p in parts)
+        further = sum(p.further_rows for p in parts)
         return Counters(
             polled=polled,
             published=rows,
-            rolled_up=polled - unparseable - thrown_away - rows,
+            rolled_up=polled - unparseable - thrown_away + further - rows,
+            further_rows=further,
             thrown_away=thrown_away,
             unparseable=unparseable,
             quarantined=unparseable,

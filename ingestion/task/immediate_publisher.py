@@ -159,11 +159,13 @@ class ImmediatePublisher:
         return ledger.mark_duplicates(settled)
 
     def _upload(self, ledger: Ledger, rows: pa.Table | None, give_up: float) -> list[SegmentFile]:
-        stored = ledger.indexes(STORED)
-        if rows is None or not len(stored):
+        if rows is None:
             return []
-        if rows.num_rows != len(stored):  # some of them turned out to be duplicates
-            rows = rows.filter(pa.array(np.isin(row_indexes(rows), stored)))
+        stored = ledger.outcome[row_indexes(rows)] == STORED
+        if not stored.all():  # some of them turned out to be duplicates
+            rows = rows.filter(pa.array(stored))
+        if not rows.num_rows:
+            return []
         check_segments(intervals_among(rows, self._bench.assignment.spec.dataSchema))
         return self._bench.breaker.insist(lambda: self._write(ledger, rows), give_up)
 

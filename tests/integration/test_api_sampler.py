@@ -54,6 +54,7 @@ def test_our_own_answer(owner: Client) -> None:
         "error": found["records"][2]["error"],
         "fields": None,
         "row": None,
+        "further_rows": [],
     }
     assert found["records"][3]["fields"] == {"t": 5000, "d": "b", "v": 3, "x": [1]}
     assert found["records"][3]["row"] == {"__time": "1970-01-01T00:00:05.000Z", "d": "b", "sum": 3}

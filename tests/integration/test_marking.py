@@ -226,7 +226,7 @@ def test_a_records_fate_says_who_removed_it(source: Source) -> None:
     assert [bool(s.removed) for s in fate.segments] == [True]
     services.mark_used(user=ROOT, datasource=datasource, chosen=one_day())
     [fate] = record_fate(ROOT, topic="topic", partition=0, offset=3)
-    assert fate.explanation == "Its row is in the segments named here."
+    assert fate.explanation == "It is stored in the segments named here."
     assert [s.removed for s in fate.segments] == [""]
 
 

@@ -57,7 +57,7 @@ def ends(found: Decoded) -> list[int]:
     """All indexes in all outcomes, sorted."""
     return sorted(
         [
-            *row_indexes(found.rows).tolist(),
+            *{*row_indexes(found.rows).tolist()},  # a record may have several
             *found.unparseable,
             *found.filtered,
             *found.outside_window,

@@ -59,6 +59,13 @@ def test_polled_is_the_sum_of_the_outcomes() -> None:
             Counters(polled=2 ** len(OUTCOMES) - 1, **{**each, name: 0})
 
 
+def test_a_record_with_several_rows_is_one_record() -> None:
+    three = Counters(polled=2, published=2, rolled_up=1, further_rows=2, unparseable=1, quarantined=1)
+    assert (three.ended, three.stored, three.adds_up) == (2, 1, True)
+    shown = sum_of(Totals(**three.model_dump()), {})
+    assert (shown.missing, [c.value for c in shown.surplus_shown]) == (0, [2])
+
+
 def test_what_ends_without_a_publish_is_told_of() -> None:
     assert set(Unpublished.model_fields) == set(UNPUBLISHED)
 
@@ -90,7 +97,7 @@ def test_each_is_in_druids_answers() -> None:
 
 def test_each_is_on_the_pages() -> None:
     shown = sum_of(Totals(), {})
-    assert [counter.name for counter in (*shown.outcomes, *shown.details)] == [
+    assert [counter.name for counter in (*shown.outcomes, *shown.surplus, *shown.details)] == [
         counter.name for counter in counters_of(Totals) if not isinstance(counter, Size)
     ]
 

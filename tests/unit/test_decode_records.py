@@ -80,7 +80,7 @@ def test_the_seeds_five_records() -> None:
         (b'{"t":"\xed\xa0\x80"}', "not UTF-8"),
         (b"{", "not JSON"),
         (b'{"t":1}x', "not JSON: unexpected content after document at byte 7"),
-        (b'{"t":1}\n{"t":2}', "not JSON: unexpected content after document"),
+        (b'{"t":1}\n[2]', "not JSON: unexpected content after document"),
         (b'{"t":1,"a":"\\ud800"}', "not JSON: no low surrogate in string"),
         (b'{"t":1,"a":"\t"}', "not JSON: unexpected control character in string"),
         (b'{"t":1,"a":01}', "not JSON: number with leading zero is not allowed"),

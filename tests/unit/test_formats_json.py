@@ -185,10 +185,10 @@ def test_a_path_that_searches_an_endless_depth_finds_nothing() -> None:
 
 
 @pytest.mark.parametrize("reader", ["assumeNewlineDelimited", "useJsonNodeReader"])
-def test_a_record_is_one_row_whatever_reads_it(reader: str) -> None:
-    found = decoded({"type": "json", reader: True}, [b'{"a":1}', b'{"a":1}\n{"a":2}', b'{"a":3}\n'])
-    assert found.rows.column("a").to_pylist() == [1, 3]
-    assert list(found.unparseable) == [1]
+def test_a_records_rows_share_its_fate_whatever_reads_it(reader: str) -> None:
+    found = decoded({"type": "json", reader: True}, [b'{"a":1}', b'{"a":1}\n{"a":2}', b'{"a":3}\n{"a"'])
+    assert found.rows.column("a").to_pylist() == [1, 1, 2]
+    assert list(found.unparseable) == [2]
 
 
 NAMED_BESIDE = b'{"timestamp":"2024-01-01","a":"x","b":{"c":5},"n":2}'

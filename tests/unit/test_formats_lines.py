@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ingestion.decode import row_indexes
 from ingestion.specs import DataSchema
 from tests.support.formats import decoded
 
@@ -22,10 +23,16 @@ def test_a_record_is_one_line_and_kept_as_it_stands() -> None:
     assert found.rows.column("line").to_pylist() == ["a, b", ' {"c": 1} ', "end", "end", "é"]
 
 
-def test_what_is_not_one_line_is_unparseable() -> None:
-    found = decoded({"type": "lines"}, [b"a\nb", b"a\rb", b"\xff", b"c"], schema=SCHEMA)
-    assert set(found.unparseable) == {0, 1, 2}
-    assert found.unparseable[0] == "there are several lines, and not one"
+def test_each_line_of_a_record_is_a_row() -> None:
+    found = decoded({"type": "lines"}, [b"a\n\nb\r\n", b"a\n\xff", b"c"], schema=SCHEMA)
+    assert row_indexes(found.rows).tolist() == [0, 0, 0, 2]
+    assert found.rows.column("line").to_pylist() == ["a", "", "b", "c"]
+    assert list(found.unparseable) == [1]
+
+
+def test_where_a_record_is_one_row_several_lines_are_unparseable() -> None:
+    found = decoded({"type": "lines", "rowsPerRecord": 1}, [b"a\nb", b"a\rb", b"c"], schema=SCHEMA)
+    assert found.unparseable == dict.fromkeys([0, 1], "there are several lines, and not one")
     assert found.rows.column("line").to_pylist() == ["c"]
 
 

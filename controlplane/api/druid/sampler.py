@@ -46,7 +46,7 @@ def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     """Druid's response. As there, rows that rollup made one stand at their first record alone, and a record of which a
     field is no good is unparseable beside its row, and not counted as indexed.
     """
-    data = [_entry(record) for record in answer.records]
+    data = [entry for record in answer.records for entry in _entries(record)]
     if answer.rollup is not None:
         _roll_up(data, answer.rollup)
     for entry in data:
@@ -57,13 +57,24 @@ def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     named = {d.name: d.type for d in schema.dimensionsSpec.dimensions}
     discovered = "string" if schema.dimensionsSpec.discovers_strings else "auto"
     return {
-        "numRowsRead": len(answer.records),
-        "numRowsIndexed": sum(record.outcome == "stored" for record in answer.records),
+        "numRowsRead": len(data),
+        "numRowsIndexed": sum(
+            max(1, len(record.stored_rows)) for record in answer.records if record.outcome == "stored"
+        ),
         "logicalDimensions": [_dimension(c.name, _TYPES[c.type][0]) for c in dimensions],
         "physicalDimensions": [_dimension(c.name, named.get(c.name, discovered)) for c in dimensions],
         "logicalSegmentSchema": [{"name": c.name, "type": _TYPES[c.type][1]} for c in _with_time(answer.columns)],
         "data": [entry for entry in data if "parsed" in entry or "unparseable" in entry],
     }
+
+
+def _entries(record: SampledRecord) -> list[dict[str, Any]]:
+    """One for each row that the record holds."""
+    others = [_entry(record.model_copy(update={"fields": r.fields, "row": r.row, "error": ""})) for r in record.further]
+    if record.outcome == "unparseable":
+        others = [{} for _ in others]
+    nothing: list[dict[str, Any]] = [{} for _ in range(record.held - len(others) - 1)]
+    return [_entry(record), *others, *nothing]
 
 
 def _entry(record: SampledRecord) -> dict[str, Any]:
@@ -74,7 +85,7 @@ def _entry(record: SampledRecord) -> dict[str, Any]:
         return {**entry, "unparseable": True, "error": record.error}
     if record.row is not None:
         entry["parsed"] = {"__time": 0, **record.row}
-    if record.outcome == "processed_with_error":
+    if record.outcome == "processed_with_error" and record.error:
         return {**entry, "unparseable": True, "error": record.error}
     return {**entry, "error": record.error} if record.error else entry
 
@@ -85,10 +96,10 @@ def _raw(record: SampledRecord) -> str | None:
 
 def _roll_up(data: list[dict[str, Any]], rows: list[RolledUpRow]) -> None:
     for row in rows:
-        first, *others = row.records
+        first, *others = row.rows
         data[first]["parsed"] = {"__time": 0, **row.row}
-        for record in others:
-            data[record].pop("parsed", None)
+        for other in others:
+            data[other].pop("parsed", None)
 
 
 def _write_sketches(row: dict[str, Any], columns: list[Column]) -> None:

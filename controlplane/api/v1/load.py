@@ -108,9 +108,10 @@ class RowsView(OneDraftView):
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the spec, as far as it is written, makes of the records, and what their fields are like."""
         _, answer = step_previews.rows_of(self.actor, self.draft(draft_id))
-        fields = [record.fields for record in answer.records]
         told = dict(shapes.SampleSerializer(answer).data)
-        more = shapes.FieldsSerializer({"profiles": profiles(answer.fields, fields), "nested": nested_fields(fields)})
+        more = shapes.FieldsSerializer(
+            {"profiles": profiles(answer.fields, answer.read), "nested": nested_fields(answer.read)}
+        )
         return Response({**told, **more.data})
 
 

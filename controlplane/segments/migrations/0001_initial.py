@@ -84,6 +84,7 @@ class Migration(migrations.Migration):
                 ("epoch", models.IntegerField(default=0)),
                 ("published", models.BigIntegerField(default=0)),
                 ("rolled_up", models.BigIntegerField(default=0)),
+                ("further_rows", models.BigIntegerField(default=0)),
                 ("thrown_away", models.BigIntegerField(default=0)),
                 ("unparseable", models.BigIntegerField(default=0)),
                 ("duplicates", models.BigIntegerField(default=0)),

@@ -44,7 +44,7 @@ _RECEIPTS = """
     FROM newest, jsonb_each(newest.outcomes) o, jsonb_array_elements(o.value) x,
         LATERAL (SELECT greatest((x->>0)::int8, %(low)s) AS low, least((x->>1)::int8, %(high)s) AS high) r,
         LATERAL generate_series((r.low - %(low)s) / %(width)s, (r.high - 1 - %(low)s) / %(width)s) AS cell
-    WHERE r.low < r.high GROUP BY 1, 2, 3
+    WHERE r.low < r.high AND o.key <> 'further' GROUP BY 1, 2, 3
 """
 Cells = dict[str, list[int]]
 Hull = tuple[int, int, int]  # partition, start, end

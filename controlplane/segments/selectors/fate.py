@@ -33,7 +33,7 @@ _AT_LATEST = (
 )
 
 _EXPLANATION = {
-    "stored": "Its row is in the segments named here.",
+    "stored": "It is stored in the segments named here.",
     "thrown_away": "Thrown away: the filter dropped it, its time lay outside the window, or it has no value.",
     "unparseable": "It could not be read as a row; its payload is in quarantine.",
     "duplicate": "Delivered again after it had been settled; this delivery was dropped.",
@@ -59,7 +59,7 @@ class FateSource:
 
 @dataclass(frozen=True)
 class FateSegment:
-    """A segment that holds the record's row, or one of a few of which one does."""
+    """A segment that holds a row of the record, or one of a few of which one does."""
 
     id: uuid.UUID
     identifier: str
@@ -177,7 +177,7 @@ def _stored(lineage: Lineage) -> str:
     if not removals:
         return _EXPLANATION["stored"]
     if any(s.used for s in lineage.segments):
-        return "Its row is in one of the segments named here, or was in one that was removed since."
+        return "It is stored in segments named here, or was in one that was removed since."
     return f"Stored, then removed {removals[0].sentence}. It is not read again."
 
 
@@ -198,10 +198,12 @@ def _quarantined(poison: QuarantinedRecord | None) -> str:
 
 def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
     """The outcomes that this receipt gives the offset, with indexes into its segments."""
-    for outcome, ranges in receipt.outcomes.items():
-        hits = [r for r in ranges if r[0] <= offset < r[1]]
-        if hits:
-            yield outcome, sorted({r[2] for r in hits if len(r) > 2})
+    hits = {name: [r for r in ranges if r[0] <= offset < r[1]] for name, ranges in receipt.outcomes.items()}
+    further = hits.pop("further", [])
+    for outcome, mine in hits.items():
+        if mine:
+            among = [*mine, *further] if outcome == "stored" else mine
+            yield outcome, sorted({r[2] for r in among if len(r) > 2})
 
 
 def _segments(segments: list[Segment]) -> list[FateSegment]:

@@ -101,7 +101,7 @@ def _ranges(segment: Segment | KilledSegment) -> list[RecordRange]:
 
 def _of_receipt(receipt: Receipt, segment: uuid.UUID) -> Iterable[RecordRange]:
     place = receipt.segment_ids.index(str(segment))
-    stored: list[list[Any]] = receipt.outcomes.get("stored", [])
-    for start, end, index in stored:
+    stored: list[list[Any]] = [*receipt.outcomes.get("stored", []), *receipt.outcomes.get("further", [])]
+    for start, end, index in sorted(stored):
         if index == place:
             yield RecordRange(receipt.key.source.topic, receipt.key.partition, start, end, receipt.publish_id)

@@ -72,6 +72,14 @@ def decoded_text(payload: bytes) -> str:
         raise BadRecord(f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
+def one_line(text: str) -> str:
+    """The text without the end of its line. Raises ``BadRecord`` where there are several."""
+    line = text.removesuffix("\n").removesuffix("\r")
+    if "\n" in line or "\r" in line:
+        raise BadRecord("there are several lines, and not one")
+    return line
+
+
 def said(error: Exception) -> str:
     """An error in one short line."""
     text = (str(error).splitlines() or [""])[0][:_SHOWN]

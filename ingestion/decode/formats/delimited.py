@@ -1,12 +1,13 @@
 # ruff: noqa: S608 - the SQL is built of constants; names and the delimiter pass through engine.literal
-"""``csv`` and ``tsv``/``delimited``: one line of values a record, the columns named by the spec or the record's header.
+"""``csv`` and ``tsv``/``delimited``: lines of values, the columns named by the spec or the record's header.
 
 As in Druid: a value in a csv may stand in quotes (RFC 4180) and hold commas, line breaks and doubled quotes then, while
 a quote in a tsv is a character like others; nothing between two delimiters is null, and so is ``""`` no null but an
 empty text; a record with fewer values than columns has nulls, what is beyond the columns is left out; a value that
 holds the list delimiter is a list. Values are texts unless ``tryParseNumbers`` says otherwise.
 
-A record is one row: header rows are those of the record itself, since a stream has no other beginning.
+Header rows are those of the record itself, since a stream has no other beginning. Read here are records of one row;
+``ingestion.decode.several`` makes such of those with more.
 
 Where the columns are the spec's, the plain records of a batch, without quotes, lists or line breaks, are taken apart by
 DuckDB all at once, ten times as fast as here one by one; with the same results.
@@ -15,6 +16,7 @@ DuckDB all at once, ten times as fast as here one by one; with the same results.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,7 +32,8 @@ from ingestion.decode.payloads import texts_of
 from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
 
 _VALUE = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\n|\r|\Z)')
-_LINE_END = re.compile(r"\r\n|\n|\r")
+_VALUE_OF_BYTES = re.compile(_VALUE.pattern.encode())
+LINE_END = re.compile(r"\r\n|\n|\r")
 _LONG = re.compile(r"-?\d{1,400}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?[fFdD]?", re.ASCII)
 Values = list[str | None]
@@ -129,12 +132,12 @@ class _RowsOf:
         self._delimiter = delimiter
 
     def __call__(self, text: str) -> list[Values]:
-        return [[value or None for value in line.split(self._delimiter)] for line in _LINE_END.split(text)]
+        return [[value or None for value in line.split(self._delimiter)] for line in LINE_END.split(text)]
 
 
 def _csv_rows(text: str) -> list[Values]:
     if '"' not in text:
-        return [[value or None for value in line.split(",")] for line in _LINE_END.split(text)]
+        return [[value or None for value in line.split(",")] for line in LINE_END.split(text)]
     rows: list[Values] = [[]]
     place, end = 0, ","
     while place < len(text) or end == ",":
@@ -152,6 +155,20 @@ def _csv_rows(text: str) -> list[Values]:
     if not rows[-1]:
         rows[-1].append(None)
     return rows
+
+
+def csv_ends(payload: bytes) -> list[tuple[int, int]]:
+    """Where lines end that end outside of quotes, as half-open ranges of bytes; none in what is no CSV."""
+    ends = []
+    place = len(BOM_UTF8) if payload.startswith(BOM_UTF8) else 0
+    while place < len(payload):
+        match = _VALUE_OF_BYTES.match(payload, place)
+        if match is None:
+            return []
+        if match[3] not in (b",", b""):
+            ends.append(match.span(3))
+        place = match.end()
+    return ends
 
 
 def _number(value: str) -> Any:

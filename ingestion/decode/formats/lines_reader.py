@@ -1,15 +1,15 @@
-"""``lines``: a record is a text of one line, kept whole in the field ``line``."""
+"""``lines``: each line is a row, kept whole in the field ``line``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, texts_by
+from ingestion.decode.formats.base import Texts, decoded_text, json_encoder, one_line, texts_by
 
 
 class LinesReader:
-    """A line's end may stand behind it. A record of several lines would be several rows, and is unparseable."""
+    """Reads records of one line, with or without its end (of several: ``ingestion.decode.several``)."""
 
     def __init__(self) -> None:
         self._encode = json_encoder()
@@ -18,8 +18,4 @@ class LinesReader:
         return texts_by(payloads, self._text)
 
     def _text(self, payload: bytes) -> str:
-        line = decoded_text(payload)
-        line = line.removesuffix("\n").removesuffix("\r")
-        if "\n" in line or "\r" in line:
-            raise BadRecord("there are several lines, and not one")
-        return self._encode({"line": line})
+        return self._encode({"line": one_line(decoded_text(payload))})

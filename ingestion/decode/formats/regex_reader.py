@@ -1,8 +1,8 @@
-"""``regex``: a record is a text that a pattern matches as a whole; what its groups hold are the values, as texts.
+"""``regex``: a pattern matches each line as a whole; what its groups hold are the values, as texts.
 
 As in Druid: a group that took no part is null, one that matched nothing an empty text; a value that holds the list
 delimiter is a list. Without columns the values are ``column_1``, ``column_2`` and so on; of more groups than columns
-the last are left out.
+the last are left out. With ``rowsPerRecord`` 1 the pattern matches the whole record, the ends of its lines included.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
-from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, texts_by
+from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, one_line, texts_by
 from ingestion.specs.input_format import RegexInputFormat
 
 
 class RegexReader:
-    """Raises ``UnusableSchema`` for a pattern that can't be read, or means something else in Java."""
+    """Reads records of one row (of several: ``ingestion.decode.several``).
+
+    Raises ``UnusableSchema`` for a pattern that can't be read, or means something else in Java.
+    """
 
     def __init__(self, spec: RegexInputFormat, engine: Engine) -> None:
         try:
@@ -28,6 +31,7 @@ class RegexReader:
             raise UnusableSchema(str(error)) from None
         self._columns = spec.columns or [f"column_{n + 1}" for n in range(self._pattern.groups)]
         self._list_delimiter = spec.listDelimiter
+        self._whole = spec.rowsPerRecord == 1
         self._encode = json_encoder()
         self._engine = engine
 
@@ -36,8 +40,9 @@ class RegexReader:
 
     def _text(self, payload: bytes) -> str:
         self._engine.check_interrupted()
+        text = decoded_text(payload)
         try:
-            values = self._pattern.matched(decoded_text(payload))
+            values = self._pattern.matched(text if self._whole else one_line(text))
         except Fails:
             raise BadRecord("the pattern may mean something else in Java for a text such as this") from None
         if values is None:

@@ -22,6 +22,7 @@ from ingestion.specs.sampling import (
     RolledUpRow,
     SampleAnswer,
     SampledRecord,
+    SampledRow,
     SampleFailure,
     SampleOrder,
     Wanted,
@@ -75,7 +76,7 @@ def _formats(order: SampleOrder, records: Records) -> SampleAnswer:
 
 
 def _times(order: SampleOrder, records: Records) -> SampleAnswer:
-    return SampleAnswer.model_construct(times=time_guesses(fields_of(order, records), records.timestamps_ms))
+    return SampleAnswer.model_construct(times=time_guesses(*fields_of(order, records)))
 
 
 def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
@@ -96,21 +97,27 @@ def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
 
 
 def _sampled(records: Records, outcomes: Outcomes, index: int) -> SampledRecord:
+    first, *others = outcomes.held.get(index, [index])
     return SampledRecord.model_construct(
         **records.shown(index),
         outcome=outcomes.outcomes.get(index, "raw"),
         error=outcomes.errors.get(index, ""),
-        fields=outcomes.fields.get(index),
-        row=outcomes.rows.get(index),
+        fields=outcomes.fields.get(first),
+        row=outcomes.rows.get(first),
+        further=[
+            SampledRow.model_construct(fields=outcomes.fields.get(row), row=outcomes.rows.get(row)) for row in others
+        ],
+        held=1 + len(others),
     )
 
 
 def _bearable(record: SampledRecord) -> SampledRecord:
     """A record that takes much of the answer for itself is shown without what was read of it."""
-    if record.payload is None or record.payload.size < LARGE_BYTES or len(record.model_dump_json()) < LARGE_BYTES:
+    small = record.payload is None or (record.payload.size < LARGE_BYTES and not record.further)
+    if small or len(record.model_dump_json()) < LARGE_BYTES:
         return record
     error = "; ".join(filter(None, [record.error, "it is too large to be shown"]))
-    return record.model_copy(update={"fields": None, "row": None, "error": error})
+    return record.model_copy(update={"fields": None, "row": None, "further": [], "error": error})
 
 
 def _still_shown(rollup: list[RolledUpRow], count: int) -> Iterator[RolledUpRow]:

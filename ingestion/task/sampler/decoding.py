@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -14,8 +15,9 @@ from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema
 from ingestion.decode.engine import Engine
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
 from ingestion.decode.named_fields import flattened_by, named_fields
+from ingestion.decode.several import told_by_record
 from ingestion.errors import IngestionError
-from ingestion.rows import RECORD_TIME
+from ingestion.rows import RECORD_TIME, Indexes
 from ingestion.segments.rollup import rolled_up
 from ingestion.segments.shape import Shape, int64s
 from ingestion.segments.taken_times import TakenTimes
@@ -50,10 +52,11 @@ class Unusable(IngestionError):
 
 @dataclass
 class Outcomes:
-    """By record. Empty ``outcomes`` leave all records as they are."""
+    """By record; ``fields`` and ``rows`` by row. Empty ``outcomes`` leave all records as they are."""
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
+    held: dict[int, list[int]] = field(default_factory=dict)  # record → its rows
     fields: dict[int, Any] = field(default_factory=dict)
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
     field_columns: list[Column] = field(default_factory=list)
@@ -67,11 +70,12 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     """Decode the records. Raises ``Unusable``, ``RegistryUnreachable``, ``DecoderBroken``."""
     if not order.formatted:
         return Outcomes()
-    texts = _texts(order, records)
+    by_row, owners = records.by_row(order.io_config.inputFormat)
     outcomes = Outcomes()
-    _add_fields(outcomes, texts)
-    decoded = _decoded(order, records)
-    _add_outcomes(outcomes, decoded)
+    for row, record in enumerate(owners):
+        outcomes.held.setdefault(record, []).append(row)
+    _add_fields(outcomes, _texts(order, by_row))
+    decoded = _add_outcomes(outcomes, _decoded(order, by_row), np.array(owners, np.int64))
     outcomes.absent = _absent(order, outcomes.fields)
     rows = _told(decoded.rows, order)
     outcomes.columns = columns_of(rows.schema)
@@ -79,14 +83,19 @@ def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
     stored = rows
     if order.data_schema.granularitySpec.rollup:
         stored = _merged(decoded.rows, order)
-        outcomes.rollup = list(_rolled_up(stored, order)) if len(rows) else []
+        outcomes.rollup = list(_rolled_up(stored, order, owners)) if len(rows) else []
     outcomes.stored_bytes = _stored_bytes(stored)
     return outcomes
 
 
-def fields_of(order: SampleOrder, records: Records) -> list[Any]:
-    """What the input format reads of each record; None where it can't. Raises ``Unusable``, ``RegistryUnreachable``."""
-    return [None if text is None else json_value(text) for text in _texts(order, records).to_pylist()]
+def fields_of(order: SampleOrder, records: Records) -> tuple[list[Any], list[int | None]]:
+    """What the input format reads of each row, None where it can't; and the times of their records.
+
+    Raises ``Unusable``, ``RegistryUnreachable``.
+    """
+    rows, _ = records.by_row(order.io_config.inputFormat)
+    fields = [None if text is None else json_value(text) for text in _texts(order, rows).to_pylist()]
+    return fields, rows.timestamps_ms
 
 
 def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
@@ -192,16 +201,21 @@ def _by_headers(order: SampleOrder, records: Records) -> tuple[list[int], list[i
     return [i for i, taken in enumerate(takes) if taken], [i for i, taken in enumerate(takes) if not taken]
 
 
-def _add_outcomes(outcomes: Outcomes, decoded: Decoded) -> None:
-    outcomes.errors = {**decoded.unparseable, **decoded.processed_with_error}
+def _add_outcomes(outcomes: Outcomes, decoded: Decoded, owners: Indexes) -> Decoded:
+    """``decoded``: of each row; ``owners``: of which record it is. Returns it without rows of records that are bad."""
+    unparseable, faulty = (told_by_record(e, owners) for e in (decoded.unparseable, decoded.processed_with_error))
+    stored = owners[row_indexes(decoded.rows)]
+    outcomes.errors = faulty | unparseable
     outcomes.outcomes = {
-        **dict.fromkeys(row_indexes(decoded.rows).tolist(), "stored"),
-        **dict.fromkeys(decoded.processed_with_error, "processed_with_error"),
-        **dict.fromkeys(decoded.filtered, "filtered"),
-        **dict.fromkeys(decoded.outside_window, "outside_window"),
-        **dict.fromkeys(decoded.tombstones, "tombstone"),
-        **dict.fromkeys(decoded.unparseable, "unparseable"),
+        **dict.fromkeys(owners[decoded.tombstones].tolist(), "tombstone"),
+        **dict.fromkeys(owners[decoded.outside_window].tolist(), "outside_window"),
+        **dict.fromkeys(owners[decoded.filtered].tolist(), "filtered"),
+        **dict.fromkeys(stored.tolist(), "stored"),
+        **dict.fromkeys(faulty, "processed_with_error"),
+        **dict.fromkeys(unparseable, "unparseable"),
     }
+    good = ~np.isin(stored, list(unparseable))
+    return decoded if good.all() else replace(decoded, rows=decoded.rows.filter(pa.array(good)))
 
 
 def _told(rows: pa.Table, order: SampleOrder) -> pa.Table:
@@ -216,11 +230,12 @@ def _merged(rows: pa.Table, order: SampleOrder) -> pa.Table:
     return rolled_up(shape.taken_in(rows), shape) if len(rows) else rows
 
 
-def _rolled_up(merged: pa.Table, order: SampleOrder) -> Iterator[RolledUpRow]:
+def _rolled_up(merged: pa.Table, order: SampleOrder, owners: Sequence[int]) -> Iterator[RolledUpRow]:
     shape = Shape.of(order.data_schema)
     told = merged.select(range(shape.lead if order.timed else shape.lead + 1, merged.num_columns))
-    for row, records in zip(json_rows(told), merged.column(0).to_pylist(), strict=True):
-        yield RolledUpRow.model_construct(row=row, records=sorted(records))
+    for row, rows in zip(json_rows(told), merged.column(0).to_pylist(), strict=True):
+        records = sorted({owners[r] for r in rows})
+        yield RolledUpRow.model_construct(row=row, records=records, rows=sorted(rows))
 
 
 def _stored_bytes(rows: pa.Table) -> int:

@@ -22,7 +22,7 @@ _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical ba
 _REGISTRY = {"type": "schema_registry"}
 _NO_ADDRESS = "the address of the schema registry"
 _HEAD = 5  # bytes: a byte 0 and a schema's number
-_SEVERAL = "several JSON objects in one record"
+_SEVERAL = "several JSON objects"
 _GZIP = b"\x1f\x8b\x08"
 _UNZIPPED = 64 * 1024
 # What no format reads: how records of it are called, and what has to change.
@@ -34,7 +34,6 @@ _UNREADABLE = {
     "utf16": ("are text in UTF-16", "a producer that writes UTF-8"),
     "gzip": ("are compressed with gzip, each by itself",
              "records as they are: Kafka compresses batches of them by the producer's compression.type"),
-    _SEVERAL: (f"hold {_SEVERAL}", "one object in each record"),
 }  # fmt: skip
 
 
@@ -86,7 +85,7 @@ def _odd_kind(record: bytes) -> str | None:
         return "framed"
     if len(record) > 2 * _HEAD and record[:_HEAD] == bytes(_HEAD) and any(record[_HEAD : 2 * _HEAD - 1]):
         return "apicurio"  # no registry calls a schema 0
-    return _SEVERAL if _kind(record) == _SEVERAL else None
+    return None
 
 
 def _is_utf16(record: bytes) -> bool:
@@ -147,11 +146,14 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 def _json(records: list[bytes]) -> Iterator[FormatGuess]:
     kinds = Counter(_kind(r) for r in records)
-    objects = kinds["object"]
+    several = kinds.pop(_SEVERAL, 0)
+    objects = kinds.pop("object", 0) + several
     if not objects:
         return
-    others = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common() if kind != "object")
+    others = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     why = f"{_of(objects, len(records))} are JSON objects"
+    if several:
+        why = f"{why}, {_of(several, objects)} of them several in one record: each is a row"
     yield FormatGuess(
         input_format={"type": "json"},
         share=objects / len(records),
@@ -171,12 +173,16 @@ def _kind(record: bytes) -> str:
 
 
 def _broken(record: bytes) -> str:
-    text = record.decode(errors="replace").lstrip()
+    text, end = record.decode(errors="replace").strip(), 0
+    decoder = json.JSONDecoder()
     try:
-        first, end = json.JSONDecoder().raw_decode(text)
+        while text.startswith("{", end):
+            _, end = decoder.raw_decode(text, end)
+            while text[end : end + 1].isspace():
+                end += 1
     except (ValueError, RecursionError):
-        first, end = None, 0
-    if isinstance(first, dict) and text[end:].lstrip().startswith("{"):
+        end = 0
+    if text and end == len(text):
         return _SEVERAL
     return "broken JSON" if record.lstrip()[:1] in (b"{", b"[") else "not JSON"
 
@@ -200,8 +206,8 @@ def _delimited(records: list[bytes], total: int) -> Iterator[FormatGuess]:
 
 def _columns(texts: list[str], delimiter: str, count: int) -> tuple[dict[str, Any], str]:
     """Where the names of the columns come from."""
-    heads = Counter(text.splitlines()[0] for text in texts if len(text.splitlines()) == 2)
-    if heads.total() == len(texts) and len(heads) == 1:
+    heads = {text.splitlines()[0] if len(text.splitlines()) > 1 else "" for text in texts}
+    if len(heads) == 1 and all(_is_name(part.strip().strip('"')) for part in min(heads).split(delimiter)):
         return {"findColumnsFromHeader": True}, "each begins with the same line of names"
     for text in texts:
         names = [part.strip().strip('"') for part in text.split(delimiter)]

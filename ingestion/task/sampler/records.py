@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ingestion.decode import Envelope
+from ingestion.decode.several import taken_apart
 from ingestion.sources.peek import Limits, Place, peek
 from ingestion.sources.topic import admissible
+from ingestion.specs import InputFormat
 from ingestion.specs.sampling import SHOWN_BYTES, WINDOWS_S, Arrived, Bytes, KeptRecord, SampleOrder
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -34,6 +36,23 @@ class Records:
     @property
     def envelope(self) -> Envelope:
         return Envelope(self.topic, self.keys, self.timestamps_ms, self.headers)
+
+    def by_row(self, input_format: InputFormat) -> tuple[Records, list[int]]:
+        """Each row that they hold as a record of its own, and of which record it is."""
+        payloads, owners = taken_apart(input_format, self.payloads)
+
+        def taken(column: Sequence[Any]) -> list[Any]:
+            return [column[i] for i in owners]
+
+        rows = replace(
+            self,
+            payloads=payloads,
+            keys=taken(self.keys),
+            timestamps_ms=taken(self.timestamps_ms),
+            headers=taken(self.headers),
+            places=taken(self.places),
+        )
+        return rows, owners
 
     def to_keep(self) -> list[KeptRecord]:
         """All of those that come from a topic, whole."""

@@ -13,7 +13,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from ingestion.specs.sampler_spec import sampler_types
-from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord, SampledRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,6 +40,17 @@ class SampleColumnSerializer(serializers.Serializer[Any]):
     )
 
 
+class SampledRowSerializer(serializers.Serializer[Any]):
+    """A row of a record that holds several."""
+
+    fields = serializers.JSONField(help_text="What the input format reads; null if it can't.")  # type: ignore[assignment]
+    row = serializers.SerializerMethodField(help_text="What would be stored, without nulls.")
+
+    @extend_schema_field(OpenApiTypes.OBJECT)
+    def get_row(self, one: SampledRow) -> dict[str, Any] | None:
+        return None if one.row is None else with_time(one.row)
+
+
 class SampledRecordSerializer(serializers.Serializer[Any]):
     """Of a key or payload that is no text, or has been cut, the first 16 KiB."""
 
@@ -57,6 +68,9 @@ class SampledRecordSerializer(serializers.Serializer[Any]):
     error = serializers.CharField()
     fields = serializers.JSONField(help_text="What the input format reads; null if it can't.")  # type: ignore[assignment]
     row = serializers.SerializerMethodField(help_text="What would be stored, without nulls.")
+    further_rows = SampledRowSerializer(
+        source="further", many=True, help_text="Of a record that holds several rows the others, after the first."
+    )
 
     def get_timestamp(self, record: SampledRecord) -> datetime | None:
         try:

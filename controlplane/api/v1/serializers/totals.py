@@ -11,7 +11,7 @@ from ingestion.specs.counters import IN_DRUID, counters_of
 
 
 class TotalsSerializer(serializers.Serializer[Any]):
-    """``polled`` is the sum of its outcomes; whatever else counts records describes some of these."""
+    """``polled`` and ``further_rows`` are the sum of the outcomes; what else counts records describes some of these."""
 
     rows_per_s = serializers.FloatField(allow_null=True)
     adds_up = serializers.BooleanField()
