@@ -1,7 +1,6 @@
-"""How a supervisor stands, in one word and one sentence: a pure function of what was observed.
+"""The health of a supervisor: a pure function of what was observed. Lists, pages, REST and home all ask it.
 
-Lists, pages, REST and home all say it by this function, so that no two of them differ. Druid's own states stay what
-they are: ``Supervisor.state`` has them.
+Druid's own states stay what they are: ``Supervisor.state`` has them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controlplane.segments.selectors import BadSince, LagTrend
-from controlplane.supervisors.behind import Trend, is_behind, trend_of
+from controlplane.supervisors.behind import Trend, is_behind, time_left, trend_of
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import (
     FIRST_TASK,
@@ -327,15 +326,14 @@ def _behind(seen: Observed) -> Health | None:
 def _quarantines(seen: Observed) -> Health | None:
     """Before all that is said of one that keeps up: what is not stored is no row."""
     lag = seen.lag
-    if lag is None or seen.now - lag.at > STALE or not is_quarantining(lag):
-        return None
-    return health_of_quarantining(lag, seen.quarantining_since, seen.now)
+    known = lag is not None and seen.now - lag.at <= STALE and is_quarantining(lag)
+    return health_of_quarantining(lag, seen.quarantining_since, seen.now) if lag is not None and known else None
 
 
 def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
     rows = f"{lag.records_per_s or 0:,.0f} records a second"
-    if trend == Trend.SHRINKING and lag.before is not None:
-        left = lag.over * (lag.lag / (lag.before - lag.lag))
+    if trend == Trend.SHRINKING:
+        left = time_left(lag)
         return f"and catching up{'' if lag.is_young else f' at {rows}'}: done in about {length(left)}."
     if lag.is_young and seen.tasks:
         return "and its indexers have just begun to read."

@@ -59,6 +59,19 @@ def test_one_that_falls_behind(cast: Cast) -> None:
     assert "10 records a second" in said.text  # 2,400 in four minutes
 
 
+def test_a_burst_that_is_read_off(cast: Cast) -> None:
+    """It is behind since the burst, to the second, though a minute's largest lag was above that long before."""
+    sample(cast.source, timedelta(minutes=30), 0, resolution_s=COARSE_S)
+    sample(cast.source, timedelta(minutes=20), 9_000_000, resolution_s=COARSE_S)
+    sample(cast.source, timedelta(minutes=4), 0)
+    sample(cast.source, timedelta(seconds=70), 1_460_000)
+    sample(cast.source, timedelta(), 1_060_000, processed=400_000)
+    said = of_flights(cast)
+    assert (said.kind, said.code, said.behind, said.trend) == (Kind.WORKING, Code.BEHIND, 1_060_000, "shrinking")
+    assert "1,060,000 offsets behind for 4 min, and catching up" in said.text
+    assert "done in about 2 min 39 s" in said.text  # 400,000 in a minute
+
+
 def test_one_that_falls_behind_and_one_that_was_looked_at_once(cast: Cast) -> None:
     """How fast the second is read is not known: a whole number among fractions."""
     sample(cast.source, timedelta(minutes=4), 20_000)

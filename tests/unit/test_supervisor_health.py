@@ -129,6 +129,13 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.BEHIND,
         ["90,000 offsets behind for 48 min", "growing", "its 2 indexers store 1,000 records a second", "scale it up"],
     ),
+    (
+        "what came in a burst and is read off now does not grow, though more waits than five minutes ago",
+        {"lag": replace(GROWING, read_in_minute=40_000), "behind_since": EARLIER},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["catching up", "done in about 2 min"],
+    ),
     ("a burst is no reason to worry", {"lag": GROWING, "behind_since": NOW}, Kind.WORKING, Code.BEHIND, ["growing"]),
     (
         "scales itself",

@@ -33,6 +33,7 @@ class LagTrend:
     # Of the records that ended within the last ``QUARANTINE_OVER``: how many there are, and came into quarantine.
     ended: int = 0
     quarantined: int = 0
+    read_in_minute: int | None = None  # by how much what no indexer held became less within the last minute
 
     @property
     def is_young(self) -> bool:
@@ -55,10 +56,11 @@ _TRENDS = f"""
            CASE WHEN minute.observed_at IS NOT NULL THEN greatest(0, newest.processed - minute.processed)
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
-                / extract(epoch FROM newest.observed_at - born.at) END
+                / extract(epoch FROM newest.observed_at - born.at) END,
+           minute.unread - greatest(0, newest.lag - newest.in_flight)
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
-        SELECT at, observed_at, lag, processed, quarantined, ended FROM segments_lagsample
+        SELECT at, observed_at, lag, in_flight, processed, quarantined, ended FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
     ) AS newest,
     LATERAL (
@@ -71,7 +73,7 @@ _TRENDS = f"""
         ORDER BY at LIMIT 1
     ) AS earlier ON true
     LEFT JOIN LATERAL (
-        SELECT observed_at, processed FROM segments_lagsample
+        SELECT observed_at, processed, greatest(0, lag - in_flight) AS unread FROM segments_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
           AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
     ) AS minute ON true
@@ -115,18 +117,21 @@ def _trend(
     ended: int | None,
     quarantined: int | None,
     now: Decimal | None,
+    read: int | None,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
     if stored is None or not stored_over:
         return LagTrend(at, lag, unread)
     rate = stored / max(stored_over, MINUTE).total_seconds()
     of_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
-    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, ended or 0, quarantined or 0)
+    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, ended or 0, quarantined or 0, read)
 
 
-# Of the two coarser resolutions the finer one, as far as it has such a sample within a few hours.
+# The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.
 _LAST_WITHIN = """
     SELECT s.id, coalesce(
+        (SELECT max(observed_at) FROM segments_lagsample WHERE source_id = s.id AND resolution_s = %(finest)s
+         AND lag - in_flight <= s.most),
         (SELECT max(at) FROM segments_lagsample WHERE source_id = s.id AND resolution_s = %(fine)s
          AND at > now() - interval '3 hours' AND lag - in_flight <= s.most),
         (SELECT max(at) FROM segments_lagsample WHERE source_id = s.id AND resolution_s = %(coarse)s
@@ -137,14 +142,15 @@ _LAST_WITHIN = """
 
 
 def last_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
-    """When each source's lag was last no more than so much, exact to a minute, or to an hour where that is long ago.
+    """When each source's lag was last no more than so much: exact for two hours, then to a minute, then to an hour.
 
     None: never, as far back as samples go.
     """
-    fine, coarse = RESOLUTIONS[1:]
+    finest, fine, coarse = RESOLUTIONS
     asked: dict[str, Any] = {
         "sources": list(most),
         "most": [float(n) for n in most.values()],  # a list of fractions and whole numbers is none to the driver
+        "finest": finest.seconds,
         "fine": fine.seconds,
         "coarse": coarse.seconds,
     }
