@@ -25,10 +25,6 @@ _LIVE = """
     WHERE d.name = %s AND s.used
 """
 OPEN = ("waiting", "running")
-_INTERVALS = """
-    SELECT s.interval_start, count(*) FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id
-    WHERE d.name = %s AND s.used GROUP BY 1
-"""
 _APPLICATION = "SELECT id FROM tasks_resident WHERE ended_at IS NULL"
 
 
@@ -85,14 +81,4 @@ def test_a_running_share_groups_segments_become_few_whatever_is_killed(house: Ho
     [(live,)] = house.sql(_LIVE, topic)
     shown = house.api("GET", f"/api/v1/datasources/{topic}/")
     assert shown["segments"] == live and shown["rows"] == records
-    check_exactly_once(house, topic, range(records))
-
-    everything = {"type": "interval", "interval": "2000-01-01/2100-01-01"}
-    asked = {"type": "compact", "dataSource": topic, "ioConfig": {"type": "compact", "inputSpec": everything}}
-    task = house.api("POST", "/druid/indexer/v1/task", asked)["task"]
-    house.ended(task)
-    report = house.api("GET", f"/druid/indexer/v1/task/{task}/reports")["headgate"]["payload"]
-    assert report["adds_up"] and report["published"] == report["polled"] <= records, report
-    intervals = house.sql(_INTERVALS, topic)
-    assert {live for _, live in intervals} == {1}, intervals
     check_exactly_once(house, topic, range(records))

@@ -10,7 +10,7 @@ from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published
 from tests.support.waiting import wait_for
 
-RECORDS = 50_000
+RECORDS = 5_000
 _READING = "SELECT count(*) FROM tasks_indexer WHERE task_id = %s AND state = 'reading'"
 _HOLDING = "SELECT 1 FROM tasks_indexer WHERE task_id = %s AND in_flight > 0"
 

@@ -10,7 +10,7 @@ from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published, published_rows
 from tests.support.waiting import wait_for
 
-RECORDS = 50_000
+RECORDS = 5_000
 _HOLDING = "SELECT pid FROM tasks_indexer WHERE task_id = %s AND in_flight > 0"
 
 

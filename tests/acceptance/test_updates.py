@@ -85,26 +85,3 @@ def renewed(house: House, kind: str, topic: str) -> dict[str, Any]:
         "useSchemaDiscovery": True,
     }
     return spec
-
-
-def test_tasks_take_turns(house: House) -> None:
-    """taskDuration: the next task is up before the last one stops, and goes on where it ends.
-
-    Under Spark, since one application hands over to the next.
-    """
-    topic = house.topic()
-    house.supervise(spec_of(house, "offset_range", topic, taskDuration="PT8S"))
-    house.running_task(topic)
-    stream = Endless(house, topic)
-    wait_for(
-        "three tasks have published",
-        lambda: len(publishers(house, topic)) == 3,
-        150,
-        lambda: (tasks_of(house, topic), house.logs(topic)),
-    )
-    records = stream.finish()
-    published(house, topic, records)
-    check_exactly_once(house, topic, range(records))
-    ended = [t for t in tasks_of(house, topic) if t[2] is not None]
-    assert len(ended) >= 2
-    assert {t[3] for t in ended} == {"SUCCESS"}, ended

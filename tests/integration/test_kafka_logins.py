@@ -6,17 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services, streams
+from controlplane.supervisors.run import run
+from controlplane.tasks.models import Task
 from ingestion.sources import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.specs.addresses import AddressPolicy
 from tests.support.django_cast import Cast, spec_for
 from tests.support.formats import HERE
+from tests.support.in_process import client_of
+from tests.support.sampler import PATHS, sample
 from tests.support.secured_kafka import PLAIN, SCRAM, Secured, in_folder, login, mutual, read, secured
 from tests.support.secured_reading import check_reads, check_shares
 from tests.unit.test_specs import changed
@@ -26,7 +31,7 @@ __all__ = ["secured"]  # a fixture
 
 def spec_with(secured: Secured, properties: dict[str, Any]) -> dict[str, Any]:
     """A supervisor's, which reads the broker's topic with stored offsets."""
-    spec = spec_for(secured.topic, topic=secured.topic, consumerProperties=properties)
+    spec = spec_for(secured.topic, topic=secured.topic, consumerProperties=properties, startDelay="PT0S")
     return changed(("type", "kafka"), ("ioConfig/groupId", ...), of=spec)
 
 
@@ -71,11 +76,20 @@ def test_stores_in_the_operators_folder(secured: Secured, tmp_path: Path, settin
     check_reads(secured, read(mutual(secured, **in_folder(secured, tmp_path, kind))))
 
 
-def test_a_supervisor_whose_stores_are_javas_own(secured: Secured, tmp_path: Path, settings: Any, cast: Cast) -> None:
+def test_javas_own_stores_are_read_wherever_a_client_is_made(
+    secured: Secured, tmp_path: Path, settings: Any, cast: Cast, clients: dict[str, Client]
+) -> None:
     """Those of a spec of Druid: no type is named, since JKS is what Kafka takes a store for."""
     settings.KEY_FOLDER = str(tmp_path)
     stores = {n: v for n, v in in_folder(secured, tmp_path, "JKS").items() if not n.endswith(".type")}
-    spec = spec_with(secured, mutual(secured, **stores))
+    properties = mutual(secured, **stores)
+    draft = {"kind": "kafka", "properties": properties, "topic": secured.topic}
+    tried = clients["owner"].post("/api/v1/connections/-/test/", draft, content_type="application/json").json()
+    assert tried["ok"], tried
+    spec = changed(("ioConfig/inputFormat", {"type": "lines"}), of=spec_with(secured, properties))
+    spec["dataSchema"]["timestampSpec"] = {"column": "none", "missingValue": "2026-01-01T00:00:00Z"}
+    sampled = sample(clients["owner"], spec, PATHS[1])
+    assert [row["parsed"]["line"] for row in sampled["data"]] == [str(n) for n in range(10)]
     wrong = changed(("ioConfig/consumerProperties/ssl.keystore.password", "another pass"), of=spec)
     with pytest.raises(InvalidInput) as caught:
         services.submit_supervisor(user=cast.users["owner"], document=wrong, team_name="alpha")
@@ -85,6 +99,11 @@ def test_a_supervisor_whose_stores_are_javas_own(secured: Secured, tmp_path: Pat
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     [look] = streams.answers([streams.question(supervisor)])
     assert (look.problem, look.partitions) == (None, 1)
+    run(supervisor.pk, look)
+    given = client_of(Task.objects.get(supervisor_id=supervisor.pk)).assignment().consumer_properties
+    told = {name for name in given if name.startswith("ssl.")}
+    assert told == {"ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem"}, "it has neither files nor Java's program"
+    assert not {"pass one", "pass two", "pass key"} & set(given.values())
 
 
 def test_a_share_consumer_reads_too(secured: Secured) -> None:

@@ -1,4 +1,4 @@
-"""The three real sources keep the contracts of their kinds, on a real Kafka."""
+"""The three real sources keep the contracts of their kinds, on a real Kafka, and bring what Kafka says of a record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from ingestion.client import MemoryControlPlane
-from ingestion.sources import StoredOffsetSource
+from ingestion.sources import Batch, StoredOffsetSource
 from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
@@ -18,10 +18,31 @@ from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch, configure_group
 from ingestion.specs import ShareGroupIOConfig, parse_task_spec
 from ingestion.task.claims import Claims
-from tests.contracts.source_contracts import RECORDS, LeasedContract, Log, StoredOffsetContract, read
+from tests.contracts.source_contracts import RECORDS, LeasedContract, Log, StoredOffsetContract, end, read, until
 from tests.support.broker import Broker
 from tests.support.formats import HERE
 from tests.support.indexer import assignment
+
+SENT_MS = 1_748_790_000_000
+
+
+def produce_with_fields(broker: Broker, topic: str) -> None:
+    """Two records: one with a key and headers, one of which has no value, and one with neither."""
+    headers: list[tuple[str, bytes | None]] = [("origin", b"site"), ("empty", None)]
+    broker.producer.produce(topic, value=b"0", key=b"k", timestamp=SENT_MS, headers=headers, partition=0)
+    broker.producer.produce(topic, value=b"1", timestamp=SENT_MS + 1, partition=0)
+    assert broker.producer.flush(60) == 0
+
+
+def fields_of(batches: Sequence[Batch]) -> list[tuple[bytes | None, int | None, list[tuple[str, bytes | None]]]]:
+    return [
+        (key, at, list(headers))
+        for batch in batches
+        for key, at, headers in zip(batch.keys, batch.timestamps_ms, batch.headers, strict=True)
+    ]
+
+
+FIELDS = [(b"k", SENT_MS, [("origin", b"site"), ("empty", None)]), (None, SENT_MS + 1, [])]
 
 
 class TestShareGroup(LeasedContract):
@@ -37,7 +58,20 @@ class TestShareGroup(LeasedContract):
         properties = {"bootstrap.servers": self.broker.bootstrap}
         configure_group(properties, io_config, HERE)
         self.broker.produce(topic, records)
+        self.topic = topic
         return ShareGroupSource(properties, io_config, "client")
+
+    def test_a_records_key_time_and_headers_come_with_it(self) -> None:
+        batches: list[Batch] = []
+
+        def take(batch: Batch) -> None:
+            batches.append(batch)
+            end(source, batch)
+
+        with self.opened([]) as source:
+            produce_with_fields(self.broker, self.topic)
+            until("both records", source, lambda: sum(map(len, batches)) == 2, take)
+        assert fields_of(batches) == FIELDS
 
 
 class _OnKafka(Log):
@@ -86,6 +120,11 @@ class TestStored(StoredOffsetContract):
         source.close()
         moves = [(b.progress[0].start, b.progress[0].end) for b in batches]
         assert moves[0] == (0, 5) and moves[1][0] == 5
+
+    def test_a_records_key_time_and_headers_come_with_it(self, broker: Broker, log: _OnKafka) -> None:
+        source = log.opened()
+        produce_with_fields(broker, log.topic)
+        assert fields_of(read(source, 2)) == FIELDS
 
     @pytest.fixture(params=[False, True], ids=["by number", "in a group"])
     def log(self, broker: Broker, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:

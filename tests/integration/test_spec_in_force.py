@@ -12,10 +12,14 @@ from django.utils import timezone
 from controlplane.segments.models import IndexerFence
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.supervisors.run import run
+from controlplane.supervisors.run import iterate, run
+from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Indexer, Status, Task
+from tests.integration.test_supervisor_iterations import began_to_read, reads, submit, tasks_of
+from tests.support.broker import Broker
 from tests.support.django_cast import Cast, spec_for
+from tests.support.waiting import wait_for
 
 
 def second_version(cast: Cast) -> None:
@@ -151,3 +155,31 @@ def test_another_task_count_is_nothing_to_go_back_from(cast: Cast) -> None:
     died(of_version(1)[0])
     run("good")
     assert (len(of_version(1)), len(of_version(2))) == (1, 1)
+
+
+# On a real broker
+
+
+def test_a_version_whose_topic_is_missing_leaves_the_last_good_one_in_force(cast: Cast, broker: Broker) -> None:
+    """Row 35 of the failure matrix, of stored offsets: the last good one's task dies, and is started again."""
+    topic = broker.topic()
+    supervisor = submit(cast, broker, broker.bootstrap, topic)
+    iterate()
+    [first] = tasks_of(supervisor)
+    reads(first)
+    began_to_read(first, timezone.now())
+    iterate()
+    submit(cast, broker, broker.bootstrap, f"missing-{topic}", datasource=topic)
+    for _ in range(3):
+        iterate()
+    supervisor.refresh_from_db()
+    assert (supervisor.version, supervisor.in_force) == (2, 1)
+    assert "version_not_started" in [reason.code for reason in why_nothing(supervisor)]
+    end_task(first, error="killed for the test")
+
+    def started_again() -> Task | None:
+        iterate()
+        return next((task for task in tasks_of(supervisor) if task.pk != first.pk and task.spec_version == 1), None)
+
+    again = wait_for("it is started again", started_again, 30)
+    assert (again.status, again.spec["spec"]["ioConfig"]["topic"]) == (Status.PENDING, topic)

@@ -15,9 +15,10 @@ from pytest_django import Settings
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections import kafka
-from controlplane.segments.models import ProgressKey, Source
+from controlplane.segments.models import IndexerFence, ProgressKey, Source
 from controlplane.supervisors import resetting, services
 from controlplane.supervisors.completeness import completeness
+from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.overview import overview
 from controlplane.supervisors.run import iterate, run_all
@@ -304,7 +305,15 @@ def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client
     iterate()
     iterate()
     rounds()
+    for child, published in zip(topics_of(supervisor).values(), (3, 4), strict=True):
+        [task] = tasks_of(child)
+        IndexerFence.objects.create(
+            task_id=task.pk, number=0, datasource=child.datasource, polled=published, published=published
+        )
+    broker.produce(f"{stem}-b", [b"{}"] * 2, partition=1)
+    observe_waiting()
     shown = clients["viewer"].get(f"{V1}{stem}/").json()
+    assert (shown["totals"]["published"], shown["totals"]["polled"]) == (7, 7)
     assert (shown["topic"], shown["topic_pattern"], shown["reads_for"]) == ("", f"{stem}-.*", None)
     assert [(t["topic"], t["supervisor"]) for t in shown["topics"]] == [
         (f"{stem}-{last}", f"{stem}:{stem}-{last}") for last in "ab"
@@ -315,11 +324,9 @@ def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client
     assert lag["partitions"] == []
     payload = clients["viewer"].get(f"{DRUID}/{stem}/status").json()["payload"]
     assert (payload["stream"], payload["partitions"]) == (f"{stem}-.*", 3)
-    assert set(payload["minimumLag"]) | set(payload["latestOffsets"]) <= {
-        f"{stem}-a:0",
-        f"{stem}-b:0",
-        f"{stem}-b:1",
-    }
+    assert payload["minimumLag"] == {f"{stem}-a:0": 0, f"{stem}-b:0": 0, f"{stem}-b:1": 2}
+    assert payload["latestOffsets"] == {f"{stem}-a:0": 4, f"{stem}-b:0": 4, f"{stem}-b:1": 2}
+    assert payload["aggregateLag"] == 2
     offsets = [t["currentOffsets"] for t in payload["activeTasks"]]
     assert offsets == [{f"{stem}-a:0": 4}, {f"{stem}-b:0": 4, f"{stem}-b:1": 0}]
     spec = clients["viewer"].get(f"{DRUID}/{stem}").json()

@@ -93,11 +93,8 @@ class _Key:
         return [r for name, ranges in self.by_outcome.items() if name not in ("duplicate", "further") for r in ranges]
 
 
-def check_exactly_once(house: House, datasource: str, expected: Iterable[int], written_anew: int = 0) -> dict[str, Any]:
-    """All of them; ``expected`` are the numbers that must be stored, each once. Returns the totals.
-
-    ``written_anew``: so many rows were written by compact tasks that do so.
-    """
+def check_exactly_once(house: House, datasource: str, expected: Iterable[int]) -> dict[str, Any]:
+    """All of them; ``expected`` are the numbers that must be stored, each once. Returns the totals."""
     wanted = set(expected)
     _check_stored(house, datasource, wanted)
     keys = _keys(house, datasource)
@@ -109,7 +106,7 @@ def check_exactly_once(house: House, datasource: str, expected: Iterable[int], w
     _check_no_record_left(house, keys.values())
     _check_intervals(house, datasource)
     totals = house.totals(datasource)
-    assert totals["published"] == len(wanted) + written_anew
+    assert totals["published"] == len(wanted)
     check_adds_up(totals)
     return totals
 

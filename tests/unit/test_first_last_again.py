@@ -156,7 +156,10 @@ def test_rows_that_wait_on_disk_keep_their_order_beside_those_in_memory(tmp_path
 
 @pytest.mark.parametrize("merged", [False, True])
 def test_rows_written_anew_have_the_first_and_last_of_all_records(tmp_path: Path, merged: bool) -> None:
-    """The rows of segments are records again, as for a ``compact`` task with a queryGranularity."""
+    """The rows of segments are records again, as for a ``compact`` task with a queryGranularity.
+
+    What is dealt out comes in no order, as from Spark's shuffle.
+    """
     given = records(600)
     shelf = shelf_with(tmp_path, given, [100, 230, 410])
     files = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids).files if merged else shelf.files
@@ -165,7 +168,8 @@ def test_rows_written_anew_have_the_first_and_last_of_all_records(tmp_path: Path
     day = {"type": "compact", "dataSource": "d", "interval": "2025-06-01/P1D"}
     spec = parse_compact_task({**day, "granularitySpec": {"queryGranularity": "DAY"}}).batch_task(held).spec
     shelf.files = files
-    run = Run(spec, tmp_path, deep=tmp_path, segments=shelf.job().segments)
+    run = Run(spec, tmp_path, size=1, deep=tmp_path, segments=shelf.job().segments)
+    random.Random(1).shuffle(run.chunks)
     [anew] = run.written(tmp_path)
     assert anew.extents
     assert told(of_files(shelf, [anew])) == told(pandas_says(given, "D"))

@@ -14,6 +14,7 @@ from controlplane.supervisors.repair_pace import Ended, failures_in_a_row, not_b
 from ingestion.client import MemoryControlPlane
 from ingestion.errors import IngestionError
 from ingestion.segments import DeepStorageError
+from ingestion.spark import application as driver
 from ingestion.spark import worker
 from ingestion.spark.application import Application, Slot
 from ingestion.spark.restarts import Restarts
@@ -23,6 +24,11 @@ from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from tests.support.indexer import assignment
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _short_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "BEAT_S", 0.05)
 
 
 def test_each_failure_is_waited_for_twice_as_long_up_to_a_bound() -> None:
@@ -112,6 +118,34 @@ def test_a_task_fails_at_once_of_what_is_for_good(tmp_path: Path, error: Ingesti
     failing, plane = application(type("Ends", (Refused,), {"error": error}), tmp_path)
     failing.run()
     assert (failing.jobs, [end.error for end in plane.ended]) == (jobs, [said])
+
+
+class OneOfTwo(Refused):
+    """The first indexer ends so; the other one works on until it is told what to do."""
+
+    told = ""
+
+    def _job(self, slot: Slot) -> worker.Ended:
+        if slot.number == 0:
+            return super()._job(slot)
+        slot.changed.wait()
+        self.told = slot.directive
+        return worker.Ended()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(StorageRefused("access denied"), "stop"), (TooManyParseExceptions("there are 4"), "finish")],
+    ids=lambda value: type(value).__name__ if isinstance(value, IngestionError) else None,
+)
+def test_what_ends_a_task_for_good_ends_its_other_indexers(tmp_path: Path, error: IngestionError, told: str) -> None:
+    """Row 26 of the failure matrix: where deep storage refuses, what others hold is kept back too; else they publish
+    it first.
+    """
+    failing, plane = application(type("Ends", (OneOfTwo,), {"error": error}), tmp_path, indexers=2)
+    failing.run()
+    assert isinstance(failing, OneOfTwo)
+    assert (failing.told, [end.error for end in plane.ended]) == (told, [str(error)])
 
 
 @pytest.mark.parametrize(
