@@ -301,7 +301,7 @@ def test_the_page_and_rest_say_so_and_try_no_other_rows(cast: Cast, clients: dic
     assert refused.status_code == 400
     operator = browsing_as(cast, "operator")
     page = parsed(operator.get(path, {"skip": "PT0S"}))
-    assert "wait to be partitioned" in page.text and "numShards" in page.text
+    assert "Waiting for partitioning" in page.text and "numShards" in page.text
     assert not page.all("input", name="rows")
     assert operator.post(f"{path}apply/", {"skip": "PT0S"})["Location"] == path
     kept = Configured.objects.get().document

@@ -104,7 +104,7 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     listed = viewer.get(base)
     assert listed.status_code == 200
     page = parsed(listed)
-    assert PLACE in page.text and "What became of it" not in page.text and b"<b>.json" not in listed.content
+    assert PLACE in page.text and "View outcome" not in page.text and b"<b>.json" not in listed.content
     alone = viewer.get(f"{base}{record.pk}/")
     assert PLACE in parsed(alone).text and not parsed(alone).all("p", data_cut="1")
     assert "Written to Kafka" not in parsed(alone).text
@@ -112,7 +112,7 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     assert operators.all("button", value="ingest") and not operators.all("button", value="produce")
     assert "as the spec reads it" in operators.text and "as the spec reads it" not in parsed(alone).text
     of_cause = parsed(viewer.get(f"{base}?cause={record.cause}"))
-    assert "This cause" in of_cause.text and "Fix the spec beside these records" in of_cause.text
+    assert "This cause" in of_cause.text and "Fix the spec for these records" in of_cause.text
     assert viewer.get("/quarantine/").status_code == 200
 
     rest = f"/api/v1/datasources/{name}/quarantine/"
