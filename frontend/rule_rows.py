@@ -81,7 +81,7 @@ def sent_rows(sent: QueryDict) -> list[Row]:
     """What a form sent. Raises ``InvalidInput`` for what is no such form."""
     count = sent.get("rows", "")
     if not re.fullmatch(r"\d{1,3}", count, re.ASCII) or int(count) > MOST_RULES:
-        raise InvalidInput(f"At most {MOST_RULES} rules are possible.")
+        raise InvalidInput(f"Rules must be a list of at most {MOST_RULES}.")
     return [
         Row(
             sent.get(f"kind-{n}", ""),

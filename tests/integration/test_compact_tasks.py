@@ -228,7 +228,7 @@ def test_it_waits_for_jobs_of_others(source: Source, root: User, application: st
     merged(job, application)
     assert {after_a_round(t).status for t in (first, second)} == {"SUCCESS"}
     second.refresh_from_db()
-    assert second.message == "Nothing was merged: segments are as large as wanted, or alone."
+    assert second.message == "Nothing was merged: the segments are large enough, or alone."
     assert Job.objects.get().state == State.DONE
 
 

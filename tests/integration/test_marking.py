@@ -129,16 +129,16 @@ def test_by_whatever_they_are_named(source: Source, what: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({}, "Say which segments"),
-        ({"interval": "2025-06-01/P1D", "segment_ids": []}, "Say which segments"),
+        ({}, "Give an interval or segment ids"),
+        ({"interval": "2025-06-01/P1D", "segment_ids": []}, "Give an interval or segment ids"),
         ({"interval": "2025-06-01"}, "must be like 2025-06-01/2025-07-01"),
         ({"interval": "2025-06-01/2025-06-01"}, "is empty"),
         ({"interval": "9999-12-31/P9Y"}, "must be like"),
-        ({"segment_ids": ["others_2025-06-01T00:00:00.000Z_2025-06-02T00:00:00.000Z_v_1"]}, "no id of a segment"),
-        ({"segment_ids": ["flights_x_y_z"]}, "no id of a segment"),
-        ({"segment_ids": ["a\0"]}, "no id of a segment"),
+        ({"segment_ids": ["others_2025-06-01T00:00:00.000Z_2025-06-02T00:00:00.000Z_v_1"]}, "not the id of a segment"),
+        ({"segment_ids": ["flights_x_y_z"]}, "not the id of a segment"),
+        ({"segment_ids": ["a\0"]}, "not the id of a segment"),
         ({"segment_ids": ["x"] * 10_001}, "10,000 at most"),
-        ({"segment_ids": [], "versions": ["v"]}, "with an interval alone"),
+        ({"segment_ids": [], "versions": ["v"]}, "only with an interval"),
     ],
 )
 def test_what_is_not_clear_is_refused(source: Source, asked: dict[str, Any], message: str) -> None:

@@ -166,7 +166,7 @@ def test_rows_are_masked_by_column_and_files_addresses_are_kept_back(
             assert "the role admin in team alpha" in refused.json()["detail"]
     assert cells(clients["owner"].get(address).json(), "password") == [SECRET]
     page = told(browsing_as(everywhere, "operator").get("/datasources/rows-of-secrets/rows/table/"))
-    assert "hidden: admin sees it" in page
+    assert "hidden: needs role admin" in page
     assert SECRET not in page
 
 

@@ -82,14 +82,14 @@ def test_fields_that_the_form_does_not_show_are_kept(cast: Cast, owner: Client) 
         (rows(("loadForever", ""), ("dropByInterval", "2013")), "The interval must be like 2025-06-01/2025-07-01"),
         (rows(("dropByInterval", "2024-01-01/2024")), "The interval ends where it starts"),
         (rows(("foo", "")), "The rule must be one of loadForever"),
-        ({**rows(("loadForever", "")), "rest-0": '{"foo": 1}'}, "foo is no field of this rule."),
+        ({**rows(("loadForever", "")), "rest-0": '{"foo": 1}'}, "foo is not a field of this rule."),
         ({**rows(("loadForever", "")), "rest-0": '{"tieredReplicants": {"hot": "x"}}'}, "tieredReplicants.hot "),
         ({**rows(("loadForever", "")), "rest-0": "[NaN"}, "form is incomplete"),
         ({**rows(("loadForever", "")), "comment": "x" * 501}, "at most 500 characters"),
         ({**rows(("loadForever", "")), "comment": "a\0b"}, "Null characters"),
-        ({"do": "save"}, "of 100 at most"),
-        ({"do": "save", "rows": "101"}, "of 100 at most"),
-        ({"do": "save", "rows": "-1"}, "of 100 at most"),
+        ({"do": "save"}, "at most 100"),
+        ({"do": "save", "rows": "101"}, "at most 100"),
+        ({"do": "save", "rows": "-1"}, "at most 100"),
     ],
 )
 def test_what_is_no_rule_is_said_at_its_row(cast: Cast, owner: Client, sent: dict[str, str], said: str) -> None:
@@ -145,7 +145,7 @@ def test_segments_are_taken_out_of_use_and_put_back(cast: Cast, owner: Client, t
     [
         ({"step": "mark_unused", "scope": "interval"}, "must be like 2025-06-01/2025-07-01"),
         ({"step": "mark_unused", "scope": "interval", "interval": "2013\0"}, "Null characters"),
-        ({"step": "mark_unused", "scope": "ids", "ids": "nonsense"}, "is no id of a segment of flights"),
+        ({"step": "mark_unused", "scope": "ids", "ids": "nonsense"}, "is not the id of a segment of flights"),
         ({"step": "mark_unused", "scope": "both"}, "Select a valid choice"),
         ({"step": "burn", "scope": "everything", "sure": "1"}, "Select a valid choice"),
         ({"sure": "1"}, "This field is required"),

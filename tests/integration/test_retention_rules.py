@@ -121,12 +121,12 @@ def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"type": "dropForever"}, "Rules are a list"),
-        ([{"type": "dropForever"}] * 101, "of 100 at most"),
+        ({"type": "dropForever"}, "Rules must be a list"),
+        ([{"type": "dropForever"}] * 101, "at most 100"),
         ([{"type": "foo"}], "[0] type must be one of loadForever"),
         ([{"type": "broadcastForever"}], "type must be one of"),
         ([{}], "type must be one of"),
-        (["dropForever"], "is not of the kind"),
+        (["dropForever"], "has the wrong type"),
         ([{"type": "loadForever"}, {"type": "loadByPeriod", "period": "x"}], "[1].period must be an ISO 8601 period"),
         ([{"type": "loadByPeriod"}], "[0].period is missing"),
         ([{"type": "loadByPeriod", "period": "P999999Y"}], "must be an ISO 8601 period"),
@@ -135,15 +135,15 @@ def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) 
             [{"type": "loadForever"}, {"type": "dropByInterval", "interval": "2024-01-01/2024"}],
             "[1].interval ends where it starts",
         ),
-        ([{"type": "dropForever", "period": "P1D"}], "[0].period is no field of this rule"),
+        ([{"type": "dropForever", "period": "P1D"}], "[0].period is not a field of this rule"),
         (
             [{"type": "loadForever", "tieredReplicants": {"hot": 1, "cold": -1}}],
             "[0].tieredReplicants.cold must not be negative",
         ),
-        ([{"type": "loadByPeriod", "period": None}], "[0].period is not of the kind"),
+        ([{"type": "loadByPeriod", "period": None}], "[0].period has the wrong type"),
         (
             [{"type": "loadForever", "tieredReplicants": [], "useDefaultTierForNull": False}],
-            "[0].tieredReplicants is not of the kind",
+            "[0].tieredReplicants has the wrong type",
         ),
     ],
 )
