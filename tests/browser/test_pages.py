@@ -116,10 +116,10 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
     assert near.bars == near.intervals
     assert 1750 < near.intervals < 1900
     owner.get_by_role("link", name="As a table").click()
-    expect(owner.locator("main")).to_contain_text(f"{near.rows:,} rows. The same as the timeline draws.")
+    expect(owner.locator("main")).to_contain_text(f"{near.rows:,} rows. The timeline draws the same data.")
     owner.get_by_role("link", name="The whole", exact=True).click()
     expect(owner.locator("main")).to_contain_text(
-        "10,800 rows. There are so many intervals that neighbours are added up"
+        "10,800 rows. Neighbouring intervals are added up"
     )
 
 

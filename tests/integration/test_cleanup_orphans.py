@@ -203,7 +203,7 @@ def test_a_run_ends_when_its_time_is_up(cast: Cast, put: Put, root: Path) -> Non
 
 
 def test_an_empty_or_missing_deep_storage_is_no_error(cast: Cast, root: Path) -> None:
-    assert cleaned_up().startswith("0 files (0 bytes) deleted, of 0 looked at")
+    assert cleaned_up().startswith("0 files (0 bytes) deleted, of 0 checked")
 
 
 def test_a_folder_that_can_not_be_read_is_told(cast: Cast, root: Path) -> None:

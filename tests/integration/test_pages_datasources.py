@@ -294,7 +294,7 @@ def test_columns_progress_and_events(viewer: Client) -> None:
     ]
     partitions = rows_of(parsed(viewer.get(f"{FLIGHTS}progress/")))
     assert [(r[2], r[3], r[5], r[8]) for r in partitions] == [
-        ("0", "990", "10 in 1 hole", "10"),
+        ("0", "990", "10 in 1 gap", "10"),
         ("1", "600", "0", "400"),
     ]
     [event] = rows_of(parsed(viewer.get(f"{FLIGHTS}events/")))

@@ -176,7 +176,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     page = parsed(client.get(path))
     assert (
         page.all("button", value="ingest")
-        and "1 of them is kept with the beginning alone" in page.one("p", data_cut="1").text
+        and "1 of them is kept only in part" in page.one("p", data_cut="1").text
     )
     boxes = {box.attributes["value"] for box in page.all("input", name="record")}
     assert boxes == {str(of_topic.pk), str(of_file.pk)}
@@ -187,7 +187,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     for chosen in ({"scope": "matching"}, ticked):
         question = parsed(client.post(f"{path}confirm/", {"action": "ingest", **chosen}))
         assert "Ingest 2 records with the present spec?" in question.text
-        assert "1 more is kept with the beginning alone, and stays in quarantine." in question.text
+        assert "1 more is kept only in part, and stays in quarantine." in question.text
         assert question.one("p", data_readers="1").one("a").attributes["href"] == f"/tasks/{task.pk}/"
     sent = {"action": "ingest", "scope": "matching"}
     answer = client.post(f"{path}replay/", sent)

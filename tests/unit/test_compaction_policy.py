@@ -42,7 +42,7 @@ def seen(count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), k
         (seen(3, LARGE), [], "3 segments of a similar size"),
         (seen(50, FULL), [], "Its segments are large enough."),
         (seen(20) + seen(16, MIDDLE) + seen(4, LARGE), [5, 6, 7], ""),
-        (seen(3, age=QUIET), [], "merged from 16 on"),
+        (seen(3, age=QUIET), [], "merged when there are 16"),
         (seen(3, age=QUIET) + seen(1, MIDDLE, QUIET), [REST], ""),
         (seen(3, age=QUIET) + seen(1, MIDDLE, timedelta(minutes=9)), [], "nothing has been added for 10 minutes"),
         (seen(20, kind=None), [], "20 segments whose task's schema is no longer known are not merged."),
