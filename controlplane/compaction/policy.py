@@ -191,6 +191,8 @@ def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limi
     if len(kinds) > 1:
         parts.append("segments of different metrics or rollup are not merged with each other")
     if sum(map(len, tiers.by_kind.values())) > 1:
-        parts.append(f"small segments are merged when nothing was added for {QUIET.total_seconds() / 60:.0f} minutes")
+        parts.append(
+            f"small segments are merged when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes"
+        )
     sentence = "; ".join(dict.fromkeys(p for p in parts if p)) or "there are no other segments to merge"
     return f"{sentence[0].upper()}{sentence[1:]}."

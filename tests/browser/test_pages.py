@@ -117,10 +117,8 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
     assert 1750 < near.intervals < 1900
     owner.get_by_role("link", name="As a table").click()
     expect(owner.locator("main")).to_contain_text(f"{near.rows:,} rows. The timeline draws the same data.")
-    owner.get_by_role("link", name="The whole", exact=True).click()
-    expect(owner.locator("main")).to_contain_text(
-        "10,800 rows. Neighbouring intervals are added up"
-    )
+    owner.get_by_role("link", name="Show all intervals", exact=True).click()
+    expect(owner.locator("main")).to_contain_text("10,800 rows. Neighbouring intervals are added up")
 
 
 def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_server: LiveServer) -> None:

@@ -328,14 +328,14 @@ def test_one_request_marks_so_many_and_refuses_more_before_it_changes_anything(
     published(source, days=2, each=2)
     monkeypatch.setattr(outlook, "MOST_MARKED", 3)
     root, there = User.objects.create(username="root", is_superuser=True), source.datasource
-    with pytest.raises(InvalidInput, match=r"more than 3 segments.*name shorter intervals, or set a drop rule"):
+    with pytest.raises(InvalidInput, match=r"more than 3 segments.*Name shorter intervals, or set a drop rule"):
         services.mark_unused(user=root, datasource=there, chosen=Chosen())
     with pytest.raises(InvalidInput, match="more than 3 segments"):
         outlook.outlook(user=root, datasource=there, chosen=Chosen(), step=outlook.Step.MARK_UNUSED)
     assert count_segments(there) == 4 and not Removal.objects.exists()
     for day in range(2):
         assert services.mark_unused(user=root, datasource=there, chosen=one_day(day)).segments == 2
-    with pytest.raises(InvalidInput, match=r"name shorter intervals\."):
+    with pytest.raises(InvalidInput, match=r"Name shorter intervals\."):
         services.mark_used(user=root, datasource=there, chosen=Chosen())
     assert count_segments(there) == 0
     assert services.mark_used(user=root, datasource=there, chosen=one_day()).amount.segments == 2

@@ -174,10 +174,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     of_file, cut = QuarantinedRecord.objects.filter(source=None).order_by("pk")
     client, path = browsing_as(cast, "operator"), f"/datasources/{cast.datasource.name}/quarantine/"
     page = parsed(client.get(path))
-    assert (
-        page.all("button", value="ingest")
-        and "1 of them is kept only in part" in page.one("p", data_cut="1").text
-    )
+    assert page.all("button", value="ingest") and "1 of them is kept only in part" in page.one("p", data_cut="1").text
     boxes = {box.attributes["value"] for box in page.all("input", name="record")}
     assert boxes == {str(of_topic.pk), str(of_file.pk)}
     question = parsed(client.post(f"{path}confirm/", {"action": "produce", "scope": "matching"}))

@@ -33,7 +33,7 @@ def seen(count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), k
     [
         (seen(1), [], "It has one segment"),
         (seen(FILES - 1), [], f"15 segments of a similar size, merged when there are {FILES}"),
-        (seen(FILES, age=AGE - timedelta(seconds=10)), [], "merged in 10 s, or from 200 on"),
+        (seen(FILES, age=AGE - timedelta(seconds=10)), [], "merged in 10 s, or when there are 200"),
         (seen(FILES, age=AGE), [5], ""),
         (seen(AT_ONCE_FILES, rows=50, age=timedelta()), [4], ""),
         (seen(15, MIDDLE) + seen(15), [], "15 segments of a similar size"),
