@@ -70,7 +70,7 @@ def check_bound(datasource: Datasource, chosen: Chosen, *, used: bool) -> None:
     if chosen.of(datasource).filter(used=used)[: MOST_MARKED + 1].count() > MOST_MARKED:
         rule = ", or set a drop rule: rules have no limit" if used else ""
         raise InvalidInput(
-            f"These are more than {MOST_MARKED:,} segments, the most that a request marks. Name shorter intervals{rule}."
+            f"These are more than {MOST_MARKED:,} segments, the most of a request. Name shorter intervals{rule}."
         )
 
 
