@@ -1,4 +1,4 @@
-"""The quarantine's forms: which records and causes to list, what to do with records, the spec that reads them anew."""
+"""The quarantine's forms: which records and causes to list, what to do with records, the spec that reads them again."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frontend.tables import Column, Shape
 
-_MANY = "There may be too many records to be sorted by this: filter"
+_MANY = "Too many records to sort by this. Filter them first"
 
 
 def _records(name: str, since: str) -> Shape:

@@ -22,7 +22,7 @@ KINDS = (
     ("loadByInterval", "Keep the interval …"),
     ("dropForever", "Drop everything"),
     ("dropByPeriod", "Drop the last …"),
-    ("dropBeforeByPeriod", "Drop what is older than …"),
+    ("dropBeforeByPeriod", "Drop data older than …"),
     ("dropByInterval", "Drop the interval …"),
 )
 _PERIODS = ("loadByPeriod", "dropByPeriod", "dropBeforeByPeriod")
@@ -62,7 +62,7 @@ def _object(text: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise InvalidInput("The form was sent in part: open it again.")
+        raise InvalidInput("The form is incomplete. Open it again.")
     return {k: v for k, v in found.items() if k not in _SHOWN_APART}
 
 
@@ -81,7 +81,7 @@ def sent_rows(sent: QueryDict) -> list[Row]:
     """What a form sent. Raises ``InvalidInput`` for what is no such form."""
     count = sent.get("rows", "")
     if not re.fullmatch(r"\d{1,3}", count, re.ASCII) or int(count) > MOST_RULES:
-        raise InvalidInput(f"Rules are a list, of {MOST_RULES} at most.")
+        raise InvalidInput(f"Rules must be a list of at most {MOST_RULES}.")
     return [
         Row(
             sent.get(f"kind-{n}", ""),

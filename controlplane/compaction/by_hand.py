@@ -223,7 +223,7 @@ def _conclude(task: Task, mine: QuerySet[Job], spec: CompactTaskSpec, left: _Lef
         return
     said = _summary(task, mine)
     if left.unknown:
-        said += f" {left.unknown:,} were left, of tasks whose schema is not known any more."
+        said += f" {left.unknown:,} were left: the schema of their tasks is no longer known."
     Task.objects.filter(pk=task.pk).update(message=said)
     _end(task)
 
@@ -232,7 +232,7 @@ def _summary(task: Task, mine: QuerySet[Job]) -> str:
     """What was done, for a person."""
     done = list(mine.filter(state=State.DONE).only("inputs", "segments_after", "rows_before", "rows_after"))
     if not done:
-        return "Nothing was merged: segments are as large as wanted, or alone." if task.goal == Goal.RUN else ""
+        return "Nothing was merged: the segments are large enough, or alone." if task.goal == Goal.RUN else ""
     before, after = sum(len(j.inputs) for j in done), sum(j.segments_after or 0 for j in done)
     rows, left = sum(j.rows_before for j in done), sum(j.rows_after or 0 for j in done)
     became = f"{rows:,} rows" if rows == left else f"{rows:,} rows, which became {left:,}"

@@ -88,7 +88,9 @@ class CompactionConfig(_Strict):
     @model_validator(mode="after")
     def _sized_once(self) -> Self:
         if self.dividing is not None and self.maxRowsPerSegment is not None:
-            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {self.dividing.type}, which says it itself")
+            raise ValueError(
+                f"partitionsSpec {self.dividing.type} has its own number of rows: leave maxRowsPerSegment out"
+            )
         return self
 
     @property
@@ -167,7 +169,7 @@ def changed_config(datasource: Datasource, *, max_rows: int | None, skip_offset:
     row = Configured.objects.filter(datasource=datasource, enabled=True).first()
     document = dict(row.document) if row is not None else {"dataSource": datasource.name}
     if max_rows is not None and read_config(document).dividing is not None:
-        raise InvalidInput("How many rows a segment has says the config's partitionsSpec: set it there.")
+        raise InvalidInput("The config's partitionsSpec sets the rows per segment. Change it there.")
     if max_rows is not None:
         document = {k: v for k, v in document.items() if k != "tuningConfig"} | {"maxRowsPerSegment": max_rows}
     if skip_offset is not None:

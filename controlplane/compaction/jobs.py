@@ -88,7 +88,7 @@ def _told(job: Job) -> CompactionJob | None:
     """The job as its application is told it; None when its segments are no longer in use: it is over then."""
     found = {s.pk: s for s in Segment.objects.filter(pk__in=job.inputs, used=True).select_related("schema")}
     if len(found) != len(job.inputs):
-        _end(job, State.REFUSED, error="Its segments were replaced by something else before it ran.")
+        _end(job, State.REFUSED, error="Its segments were replaced before it ran.")
         return None
     segments = [found[i] for i in job.inputs]
     schemas = {s.schema_id: s.columns for s in segments}

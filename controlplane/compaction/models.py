@@ -14,10 +14,10 @@ from controlplane.tasks.models import Task
 class State(models.TextChoices):
     """What has become of a job. REFUSED: its segments were no longer those in use; it is planned anew."""
 
-    WAITING = "waiting", "waits for a place"
+    WAITING = "waiting", "waiting for a slot"
     RUNNING = "running", "runs"
     DONE = "done", "done"
-    REFUSED = "refused", "refused, as its segments had changed"
+    REFUSED = "refused", "refused: its segments changed"
     FAILED = "failed", "failed"
 
 

@@ -202,7 +202,7 @@ def _why_not(interval: Interval, policy: Policy) -> str:
     if policy.partitioning.holds_for(interval):
         return "It is partitioned as partitionsSpec says."
     task = rewrites.open_task(interval)
-    return f"Task {task} writes it anew." if task else ""
+    return f"Task {task} writes its rows again." if task else ""
 
 
 def _is_skipped(interval: Interval, policy: Policy) -> bool:
@@ -267,7 +267,7 @@ def _backs_off(jobs: Sequence[Job], now: datetime) -> str:
     newest = jobs[0]
     pause = FOR_GOOD if newest.permanent else min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failed - 1, 10))
     again = (newest.ended_at or newest.created_at) + pause
-    return "" if now >= again else f"It failed, and is tried again at {again:%H:%M:%S} UTC: {newest.error}"
+    return "" if now >= again else f"It failed. The next attempt is at {again:%H:%M:%S} UTC: {newest.error}"
 
 
 def make_job(

@@ -85,7 +85,7 @@ def choose(
 ) -> Choice:
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
     if REST in busy:
-        return Choice(reason="A job writes it anew." if limits.anew else "A job is merging what there is.")
+        return Choice(reason="A job writes its rows again." if limits.anew else "A job is merging its segments.")
     if limits.anew and segments and not busy and _is_quiet(segments, now):
         return Choice(anew=True)
     free = [s for s in segments if s.id not in taken]
@@ -120,9 +120,13 @@ def _why_not(segments: Sequence[Seen], now: datetime, limits: Limits) -> str:
     if count >= AT_ONCE_FILES or sum(map(limits.share, segments)) >= 1:
         return ""
     if count < FILES:
-        return f"{count} segment{'' if count == 1 else 's'} of a like size, merged from {FILES} on"
+        return f"{count} segment{'' if count == 1 else 's'} of a similar size, merged when there are {FILES}"
     wait = (AGE - (now - segments[0].created_at)).total_seconds()
-    return "" if wait <= 0 else f"{count} segments of a like size, merged in {wait:.0f} s, or from {AT_ONCE_FILES} on"
+    return (
+        ""
+        if wait <= 0
+        else f"{count} segments of a similar size, merged in {wait:.0f} s, or when there are {AT_ONCE_FILES}"
+    )
 
 
 def _is_quiet(segments: Iterable[Seen], now: datetime) -> bool:
@@ -172,23 +176,23 @@ def _group(tier: int, kind: str, segments: Sequence[Seen], limits: Limits) -> Gr
 
 def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
     if busy:
-        return "A job is at work on it."
+        return "A job is running."
     if limits.anew:
         return f"It is partitioned when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes."
     if len(segments) == 1:
         return "It has one segment."
     if tiers.large == len(segments):
-        return "Its segments are as large as wanted."
+        return "Its segments are large enough."
     parts = [_why_not(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
     if tiers.unknown:
-        several, stay = ("", "stays as it is") if tiers.unknown == 1 else ("s", "stay as they are")
-        parts.append(f"{tiers.unknown} segment{several} of tasks whose schema is not known any more, which {stay}")
+        several, stay = ("", "is not merged") if tiers.unknown == 1 else ("s", "are not merged")
+        parts.append(f"{tiers.unknown} segment{several} whose task's schema is no longer known {stay}")
     kinds = Counter(kind for _, kind in tiers.by_kind)
     if len(kinds) > 1:
         parts.append("segments of different metrics or rollup are not merged with each other")
     if sum(map(len, tiers.by_kind.values())) > 1:
         parts.append(
-            f"what is small is merged when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes"
+            f"small segments are merged when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes"
         )
-    sentence = "; ".join(dict.fromkeys(p for p in parts if p)) or "there is nothing else to merge it with"
+    sentence = "; ".join(dict.fromkeys(p for p in parts if p)) or "there are no other segments to merge"
     return f"{sentence[0].upper()}{sentence[1:]}."

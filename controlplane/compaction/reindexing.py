@@ -96,7 +96,7 @@ def _held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
     )
     if len({s.task_id for s in found}) > len(written) and not says_all:
         raise _refused(
-            "it is not known any more how some of the segments were written: give granularitySpec.rollup, metricsSpec "
+            "it is no longer known how some of the segments were written: give granularitySpec.rollup, metricsSpec "
             "and dimensionsSpec"
         )
     schemas = [DataSchema.model_validate(w.data_schema) for w in written.values()]

@@ -125,7 +125,9 @@ def _pause(interval: Interval, now: datetime) -> str:
         return ""
     newest = failed[0]
     again = (newest.ended_at or newest.created_at) + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (len(failed) - 1))
-    return "" if now >= again else f"Task {newest.pk} failed; it is tried again at {again:%H:%M:%S} UTC: {newest.error}"
+    return (
+        "" if now >= again else f"Task {newest.pk} failed. The next attempt is at {again:%H:%M:%S} UTC: {newest.error}"
+    )
 
 
 def _of(interval: Interval) -> QuerySet[Rewrite]:

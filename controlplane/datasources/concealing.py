@@ -25,7 +25,7 @@ class Concealed(Protocol):
 
 def mark(role: str) -> str:
     """Instead of a text that may quote a value."""
-    return f"Hidden: its datasource has masked columns. The role {role} sees it."
+    return f"Hidden: its datasource has masked columns. You need the role {role}."
 
 
 def conceal(user: User | None, rows: Iterable[Concealed]) -> None:

@@ -139,15 +139,15 @@ def _check(masks: Mapping[str, str]) -> None:
         faults.append(FieldError("", f"at most {MOST_COLUMNS} columns can be masked"))
     for name, role in masks.items():
         if not name or not storable(name) or len(name) > _MOST_LETTERS:
-            faults.append(FieldError("", f"a column's name has 1 to {_MOST_LETTERS} letters", name[:100]))
+            faults.append(FieldError("", f"a column's name must have 1 to {_MOST_LETTERS} characters", name[:100]))
         elif name == TIME:
-            faults.append(FieldError("", "rows are found by their time: it can't be masked", name))
+            faults.append(FieldError("", "rows are found by their time, so it cannot be masked", name))
         if role not in (Role.OPERATOR, Role.ADMIN):
-            faults.append(FieldError("", "the least role that sees it is operator or admin", name[:100]))
+            faults.append(FieldError("", "the lowest role that sees it must be operator or admin", name[:100]))
     if faults:
         raise InvalidInput("The masked columns have faults.", faults)
 
 
 @newest.guarded_by
 def _guard(user: User, topic: str) -> None:
-    require_topic(user, topic, "looking at its topic's records")
+    require_topic(user, topic, "reading its topic's records")

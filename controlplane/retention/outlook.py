@@ -68,9 +68,9 @@ def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -
 def check_bound(datasource: Datasource, chosen: Chosen, *, used: bool) -> None:
     """Raise ``InvalidInput`` for more segments than one request marks."""
     if chosen.of(datasource).filter(used=used)[: MOST_MARKED + 1].count() > MOST_MARKED:
-        rule = ", or set a drop rule, which marks as many as it speaks of" if used else ""
+        rule = ", or set a drop rule: rules have no limit" if used else ""
         raise InvalidInput(
-            f"These are more than {MOST_MARKED:,} segments, and a request marks no more: name shorter intervals{rule}."
+            f"These are more than {MOST_MARKED:,} segments, the most of a request. Name shorter intervals{rule}."
         )
 
 

@@ -16,7 +16,7 @@ from ingestion.specs.intervals import interval_ms
 
 MOST_RULES = 100
 _FAULTS_TOLD = 20
-_NOTHING = "ends where it starts, so that the rule speaks of nothing"
+_NOTHING = "is empty, so the rule matches nothing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = (
     "loadForever",
@@ -95,7 +95,7 @@ class _ByInterval(_Rule):
 
     @property
     def is_empty(self) -> bool:
-        """It ends where it starts, so that the rule speaks of nothing."""
+        """It is empty, so the rule matches nothing."""
         start, end = self.bounds()
         return start == end
 
@@ -186,7 +186,7 @@ def _iso(time: datetime) -> str:
 def read_rules(document: Any, under: str = "") -> list[Rule]:
     """Raises ``InvalidInput`` that names each field at fault. ``under``: the field that they stand in, if any."""
     if not isinstance(document, list) or len(document) > MOST_RULES:
-        raise InvalidInput(f"Rules are a list, of {MOST_RULES} at most, the first one that applies first.")
+        raise InvalidInput(f"Rules must be a list of at most {MOST_RULES}. The first one that matches applies.")
     try:
         rules = _RULES.validate_python(document)
     except ValidationError as error:
@@ -220,10 +220,10 @@ def _fault(error: Any, under: str) -> FieldError:
     message = {
         "union_tag_invalid": f"type must be one of {', '.join(_KINDS)}",
         "union_tag_not_found": f"type must be one of {', '.join(_KINDS)}",
-        "extra_forbidden": "is no field of this rule",
+        "extra_forbidden": "is not a field of this rule",
         "missing": "is missing",
         "value_error": str(error["msg"]).removeprefix("Value error, "),
-    }.get(kind, "is not of the kind that belongs here")
+    }.get(kind, "has the wrong type")
     return _field(under, names, message)
 
 

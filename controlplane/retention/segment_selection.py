@@ -47,9 +47,9 @@ def chosen(
     ``InvalidInput``.
     """
     if sum((interval is not None, segment_ids is not None, everything)) != 1:
-        raise InvalidInput("Say which segments: by an interval, or by their ids, and only one of the two.")
+        raise InvalidInput("Give an interval or segment ids, not both.")
     if versions is not None and interval is None:
-        raise InvalidInput("Versions are taken with an interval alone.")
+        raise InvalidInput("Give versions only with an interval.")
     if everything:
         return Chosen()
     if segment_ids is not None:
@@ -87,7 +87,7 @@ def _place(datasource: Datasource, text: str, at: int) -> Q:
     match = _IDENTIFIER.fullmatch(text.removeprefix(f"{datasource.name}_"))
     times = [_time(match[1]), _time(match[2])] if match and text.startswith(f"{datasource.name}_") else []
     if match is None or None in times or not times or not storable(text):
-        raise _fault(f"segmentIds[{at}]", f"{text[:200]!r} is no id of a segment of {datasource.name}")
+        raise _fault(f"segmentIds[{at}]", f"{text[:200]!r} is not the id of a segment of {datasource.name}")
     return Q(
         interval_start=times[0],
         interval_end=times[1],
@@ -106,4 +106,4 @@ def _time(text: str) -> datetime | None:
 
 def _fault(path: str, message: str) -> InvalidInput:
     pointer = "/" + path.replace("[", "/").replace("]", "")
-    return InvalidInput("It is not clear which segments are meant.", [FieldError(pointer, message, path)])
+    return InvalidInput("The choice of segments has errors.", [FieldError(pointer, message, path)])

@@ -50,7 +50,7 @@ def mark_used(*, user: User, datasource: Datasource, chosen: Chosen) -> Restored
     if found and chosen.ids is not None:
         named = "; ".join(f"{s.identifier} {why}" for s, why in found[:SHOWN])
         more = f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-        raise Conflict(f"Not all of these can be used again: {named}{more}.")
+        raise Conflict(f"Not all of these can be marked used: {named}{more}.")
     gone = frozenset(s.pk for s, _ in found)
     amount = marking.mark_used(datasource, replace(chosen, without=gone))
     _note(user, datasource, "mark_used", _in_words(chosen), amount)

@@ -22,12 +22,12 @@ def acknowledge(*, user: User, event: SourceEvent) -> SourceEvent:
     datasource = event.datasource
     require(user, Action.OPERATE, datasource.team)
     if not event.alarm:
-        raise Conflict("This event is no alarm: there is nothing to acknowledge.")
+        raise Conflict("This event is not an alarm: there is nothing to acknowledge.")
     now, who = timezone.now(), user.get_username()
     open_ones = SourceEvent.objects.filter(datasource=datasource, kind=event.kind, alarm=True, acknowledged_at=None)
     # The row count decides between two who do so at once.
     if not open_ones.filter(pk=event.pk).update(acknowledged_at=now, acknowledged_by=who):
-        raise Conflict("Somebody has acknowledged this alarm already.")
+        raise Conflict("This alarm is already acknowledged.")
     older = open_ones.filter(pk__lt=event.pk).update(acknowledged_at=now, acknowledged_by=who)
     audit.record(
         user=user,

@@ -162,7 +162,9 @@ def _keep_quarantined(place: BatchPlace, publish_id: UUID, left: Sequence[FileRe
 def _check(request: BatchPublishRequest) -> None:
     said, files = request.counters, request.segments
     if said.published != sum(f.rows for f in files):
-        raise InvalidInput(f"The counters say {said.published} rows, the segments {sum(f.rows for f in files)}.")
+        raise InvalidInput(
+            f"The counters say {said.published} rows, but the segments hold {sum(f.rows for f in files)}."
+        )
     if not said.quarantined == len(request.quarantined) <= said.unparseable:
         raise InvalidInput(
             f"The counters say {said.quarantined} quarantined of {said.unparseable} unparseable records, and "
@@ -234,8 +236,8 @@ def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:
         raise PublishRefused(
             Refusal(
                 code="changed",
-                detail=f"There are segments of {start}/{end}, which reaches beyond what the task overwrites, and a "
-                "segment can't be replaced in part. Use a segmentGranularity that is as long, or appendToExisting.",
+                detail=f"There are segments of {start}/{end}, which reaches beyond what the task overwrites. A "
+                "segment cannot be replaced in part. Use a segmentGranularity as long as that, or appendToExisting.",
             )
         )
     version = _next_version([t.version for t in touched])
@@ -243,7 +245,7 @@ def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:
         place.datasource,
         Chosen(intervals=tuple(t.span for t in gone if t.segments)),
         by=f"task {place.task_id}",
-        what="overwritten by what the task has written",
+        what="overwritten by the task",
     )
     Interval.objects.filter(pk__in=[t.id for t in gone]).update(version=version, revision=F("revision") + 1)
     return version, amount.segments
@@ -254,12 +256,10 @@ def _reindexed(place: BatchPlace, spans: Sequence[Span], read: frozenset[UUID]) 
     held = Segment.objects.filter(datasource=place.datasource, pk__in=read)
     places = set(held.values_list("interval_start", "interval_end"))
     touched = _locked(place.datasource, _merged([*spans, *places]))
-    amount = mark_unused(
-        place.datasource, Chosen(ids=read), by=f"task {place.task_id}", what="re-indexed: the task has written its rows"
-    )
+    amount = mark_unused(place.datasource, Chosen(ids=read), by=f"task {place.task_id}", what="re-indexed by the task")
     if amount.segments != len(read):
         gone = len(read) - amount.segments
-        raise PublishRefused(Refusal(code="changed", detail=f"{gone} of the segments that were read are not in use."))
+        raise PublishRefused(Refusal(code="changed", detail=f"{gone} of the segments that were read are unused now."))
     version = _next_version([t.version for t in touched])
     mine = [t.id for t in touched if t.span in places or t.span in spans]
     Interval.objects.filter(pk__in=mine).update(version=version, revision=F("revision") + 1)

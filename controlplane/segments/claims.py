@@ -62,7 +62,7 @@ def _check(fence: LockedFence, request: ClaimRequest, may_reset: bool) -> None:
         raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
     if not fence.progress.keeps_offsets:
         label = fence.progress.label
-        raise InvalidInput(f"A {label}'s records are dealt out by the broker; there is nothing to claim.")
+        raise InvalidInput(f"The broker distributes a {label}'s records: there is nothing to claim.")
     if request.resets and not may_reset:
         raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
 
@@ -148,7 +148,9 @@ def _is_first_run(source_id: int) -> bool:
 def _reset(fence: LockedFence, task_id: str, key: int, partition: int, reset: Reset) -> None:
     """Move a stored offset that lies beyond the log's end back to it; what was settled beyond is forgotten."""
     if reset.to >= reset.stored:
-        raise InvalidInput("A stored offset moves forward by a publish that says what became of the offsets between.")
+        raise InvalidInput(
+            "A stored offset moves forward only by a publish that has the outcomes of the offsets between."
+        )
     _forget_settled(key, reset.to, reset.stored)
     _store({partition: key}, {partition: reset.to})
     SourceEvent.objects.create(
@@ -158,8 +160,8 @@ def _reset(fence: LockedFence, task_id: str, key: int, partition: int, reset: Re
         alarm=True,
         task_id=task_id,
         detail=(
-            f"The stored offset {reset.stored} of {fence.topic} partition {partition} lies beyond the log's end; it "
-            f"was reset to {reset.to}. The broker has lost records that were stored here before."
+            f"The stored offset {reset.stored} of {fence.topic} partition {partition} lies beyond the log's end. It "
+            f"was reset to {reset.to}. The broker lost records that are stored here."
         ),
     )
 

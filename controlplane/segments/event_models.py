@@ -12,20 +12,20 @@ class SourceEvent(models.Model):
     """Something an operator must know about a source."""
 
     class Kind(models.TextChoices):
-        TOPIC_RECREATED = "topic_recreated", "The topic was deleted and made again"
+        TOPIC_RECREATED = "topic_recreated", "The topic was deleted and recreated"
         GAP = "gap", "Retention removed records before they were read"
         REPAIRED = "repaired", "Records that the broker had archived were read again"
         OFFSET_RESET = "offset_reset", "A stored offset was reset"
         PARTITIONS_ADDED = "partitions_added", "Partitions were added to the topic"
-        PURGED = "purged", "Quarantined records were purged by a rule"
-        EARLY_DUPLICATE = "early_duplicate", "A record delivered for the first time was settled already"
+        PURGED = "purged", "A rule purged quarantined records"
+        EARLY_DUPLICATE = "early_duplicate", "A record was already settled at its first delivery"
         TASK_FAILED = "task_failed", "A task failed"
-        RESTARTED = "restarted", "An indexer was started again"
+        RESTARTED = "restarted", "An indexer was restarted"
         QUARANTINED = "quarantined", "Records were quarantined"
-        REFUSED = "refused", "A publish was refused for a record's sake"
-        FAILING = "failing", "Something fails over and over"
-        QUOTA = "quota", "A quota ended a task by hand"
-        WOKEN = "woken", "A supervisor that was idle reads again"
+        REFUSED = "refused", "A publish was refused because of a record"
+        FAILING = "failing", "Repeated failures"
+        QUOTA = "quota", "A quota ended a manual task"
+        WOKEN = "woken", "An idle supervisor reads again"
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="source_events")
     source = models.ForeignKey("segments.Source", on_delete=models.CASCADE, null=True, related_name="events")

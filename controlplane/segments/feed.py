@@ -48,7 +48,7 @@ class PublishedFiles:
 
 def publishes(user: User, datasource: Datasource) -> tuple[int, QuerySet[FeedEntry]]:
     """The latest number, and what has one. Raises ``NotAllowed`` where columns are masked for the user."""
-    require_records(user, datasource, "the addresses of its files, in which all columns are plain,")
+    require_records(user, datasource, "listing its files (they hold all columns in plain)")
     return number_new(datasource), FeedEntry.objects.filter(datasource=datasource)
 
 

@@ -142,11 +142,11 @@ def _check_owner(source: Source, datasource: Datasource) -> None:
     if source.datasource_id != datasource.id:
         what = "Supervisor" if source.progress.keeps_offsets else source.progress.label.capitalize()
         raise Conflict(
-            f"{what} {source.group!r} on topic {source.topic!r} already feeds another datasource; "
-            "use another groupId or id."
+            f"{what} {source.group!r} on topic {source.topic!r} already writes to another datasource. "
+            "Use another groupId or id."
         )
     if not source.current:
-        raise Conflict(f"Topic {source.topic!r} with id {source.topic_id} was deleted and made again.")
+        raise Conflict(f"Topic {source.topic!r} with id {source.topic_id} was deleted and recreated.")
 
 
 def _retire_older(source: Source) -> None:
@@ -165,7 +165,7 @@ def _retire_older(source: Source) -> None:
             source=source,
             kind=SourceEvent.Kind.TOPIC_RECREATED,
             detail=(
-                f"Topic {source.topic!r} was deleted and made again: its id changed from {gone.topic_id} to "
-                f"{source.topic_id}. Ingestion goes on with the new topic from its first record."
+                f"Topic {source.topic!r} was deleted and recreated: its id changed from {gone.topic_id} to "
+                f"{source.topic_id}. Ingestion continues with the new topic from its first record."
             ),
         )

@@ -178,5 +178,5 @@ def _asked(given: IO[str], told: IO[str], message: Message) -> DeletedPage:
     say(given, message.model_dump_json())
     line = told.readline()
     if not line:
-        raise Unavailable("The process that deletes files in deep storage ended without a word; its log says why.")
+        raise Unavailable("The process that deletes files in deep storage ended unexpectedly. See its log.")
     return DeletedPage.model_validate_json(line)

@@ -53,13 +53,13 @@ def manifest(
     Who reads a file reads all its columns: raises ``NotAllowed`` where some are masked for the user, and
     ``InvalidInput`` for a moment that is yet to come, and for one whose files are deleted in part.
     """
-    require_records(user, datasource, "the addresses of its files, in which all columns are plain,")
+    require_records(user, datasource, "listing its files (they hold all columns in plain)")
     if as_of > clock():
-        raise InvalidInput("as_of is yet to come.")
+        raise InvalidInput("as_of is in the future.")
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
     if KilledSegment.objects.filter(datasource=datasource, created_at__lte=as_of, unused_at__gt=as_of).exists():
-        raise InvalidInput("Files that were in use then have been deleted since; ask for the segments of now.")
+        raise InvalidInput("Some files of that moment are deleted. Ask for the current segments.")
     listed = list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
     return listed.select_related("datasource", "schema")
 

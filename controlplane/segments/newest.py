@@ -198,7 +198,7 @@ def _answer(user: User, order: RowsOrder) -> RowsAnswer:
         with _places.place(user.pk, WAIT_S):
             return _asked(order)
     except NoPlace:
-        raise Unavailable("Others are reading rows at the moment; try again in a few seconds.") from None
+        raise Unavailable("Other users are reading rows now. Try again in a few seconds.") from None
 
 
 def _asked(order: RowsOrder) -> RowsAnswer:

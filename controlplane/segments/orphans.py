@@ -48,10 +48,10 @@ class Cleanup:
         else:
             did = f"{end.deleted:,} files ({end.deleted_bytes:,} bytes) deleted"
         failed = f", {end.failed:,} could not be deleted" if end.failed else ""
-        early = "" if end.complete else ". Not everything was looked at"
+        early = "" if end.complete else ". Not everything was checked"
         problem = f". {end.error}" if end.error else ""
         return (
-            f"{did}{failed}, of {end.looked_at:,} looked at: {kept:,} belong to segments, {end.young:,} are too young, "
+            f"{did}{failed}, of {end.looked_at:,} checked: {kept:,} belong to segments, {end.young:,} are too young, "
             f"{end.foreign:,} are not Headgate's{early}{problem}"
         )
 
@@ -74,7 +74,7 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
             cleanup.orphans += len(orphans)
             cleanup.orphan_bytes += sum(page.files[place].size_bytes for place in orphans)
             say(given, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
-    raise Unavailable("The process that looks through deep storage ended without a word; its log says why.")
+    raise Unavailable("The process that looks through deep storage ended unexpectedly. See its log.")
 
 
 def _orphans(page: SweepPage) -> list[int]:

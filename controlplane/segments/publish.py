@@ -271,26 +271,26 @@ def _raise_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> 
             where = f"{fence.topic} partition {partition}"
             alarm(
                 SourceEvent.Kind.GAP,
-                f"Offsets {start} to {end - 1} of {where} were removed by retention before they were read.",
+                f"Retention removed offsets {start} to {end - 1} of {where} before they were read.",
             )
         for start, end in outcomes.skipped:
             alarm(
                 SourceEvent.Kind.OFFSET_RESET,
                 f"Offsets {start} to {end - 1} of {fence.topic} partition {partition} were skipped: the stored offset "
-                "was no longer there, and the spec says to go on at the latest.",
+                "no longer existed, and the spec says to continue at the latest.",
             )
     refused = [r for r in request.quarantined if r.reason == "refused"]
     if refused:
         place = f"partition {refused[0].partition}, offset {refused[0].offset}"
         alarm(
             SourceEvent.Kind.REFUSED,
-            f"Publishes were refused for the sake of {len(refused)} records of {fence.topic}, which are in quarantine "
-            f"now. The first, at {place}: {refused[0].error[:500]}",
+            f"Publishes were refused because of {len(refused)} records of {fence.topic}. These are in quarantine now. "
+            f"The first, at {place}: {refused[0].error[:500]}",
         )
     if request.early_duplicates:
         alarm(
             SourceEvent.Kind.EARLY_DUPLICATE,
-            f"{request.early_duplicates} records that were delivered for the first time were settled already. "
-            "They were dropped. A repair that settled them explains it, or a restart of Kafka, which forgets "
-            "deliveries; otherwise look into it.",
+            f"{request.early_duplicates} records were already settled at their first delivery and were dropped. "
+            "This is normal after a repair, or after a restart of Kafka, which forgets deliveries. Otherwise "
+            "investigate it.",
         )

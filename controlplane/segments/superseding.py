@@ -53,6 +53,6 @@ def _purge(task_id: str, datasource: Datasource, numbers: Sequence[int]) -> None
             datasource=datasource,
             kind=SourceEvent.Kind.PURGED,
             task_id=task_id,
-            detail=f"{gone} quarantined records of files were purged: the task has read their places again, "
-            "overwritten what was stored of the files, and left the same records anew.",
+            detail=f"{gone} quarantined records of files were purged. The task read the same places again, "
+            "overwrote the stored rows of the files, and quarantined the records again.",
         )

@@ -37,8 +37,8 @@ class Verification:
 
     def summary(self) -> str:
         """For a person, on one line."""
-        refused = f", {self.refused:,} could not be looked at" if self.refused else ""
-        early = f". Not everything was looked at: {self.error}" if self.error else ""
+        refused = f", {self.refused:,} could not be checked" if self.refused else ""
+        early = f". Not everything was checked: {self.error}" if self.error else ""
         whole = f"{self.whole:,} segments ({self.size_bytes:,} bytes) are whole"
         return f"{whole}, {self.damaged:,} are damaged{refused}{early}"
 
@@ -87,5 +87,5 @@ def _asked(given: IO[str], told: IO[str], message: Message) -> Verified:
     say(given, message.model_dump_json())
     line = told.readline()
     if not line:
-        raise Unavailable("The process that looks at files in deep storage ended without a word; its log says why.")
+        raise Unavailable("The process that looks at files in deep storage ended unexpectedly. See its log.")
     return Verified.model_validate_json(line)

@@ -260,7 +260,7 @@ def replay_changed(
     ``NotAllowed``, ``InvalidInput`` with every fault, ``Conflict``.
     """
     require(user, Action.OPERATE, datasource.team)
-    require_records(user, datasource, "another spec for its records, which may store any value under any name,")
+    require_records(user, datasource, "another spec for its records (it may reveal masked columns)")
     reader = reader or _only_reader(datasource, choice)
     spec = _edited(user, datasource, reader, document)
     return replay_files(user=user, datasource=datasource, choice=choice, reader=reader, spec=spec)

@@ -69,7 +69,7 @@ def check_source(user: User, spec: BatchTaskSpec) -> None:
     source = spec.spec.ioConfig.inputSource
     if isinstance(source, DruidInputSource):
         read = find_datasource(user, source.dataSource)
-        require_records(user, read, "its rows, which would be copied with all columns plain,")
+        require_records(user, read, "copying its rows (this would reveal masked columns)")
         inputs_of(spec.spec)
 
 

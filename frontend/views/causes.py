@@ -20,14 +20,14 @@ PER_PAGE = 50
 TABLE = Shape(
     "causes",
     (
-        Column("cause", "Cause", fixed=True, why="Its words are its newest record's, and can't be sorted by"),
+        Column("cause", "Cause", fixed=True, why="A cause's text is that of its newest record, so it cannot be sorted"),
         Column("datasource", "Datasource", sorts="datasource_name"),
         Column("waiting", "Waiting", sorts="kept", number=True, falls=True),
         Column("records", "In quarantine", sorts="records", number=True, falls=True),
         Column("trend", "Last 24 hours"),
         Column("first_seen", "First seen", sorts="first_at", falls=True),
         Column("last_seen", "Last seen", sorts="last_at", falls=True),
-        Column("spec", "Spec then"),
+        Column("spec", "Spec version"),
     ),
     default="-last_seen",
     last=("datasource_id", "cause", "reason"),

@@ -25,7 +25,7 @@ from frontend.views.common import PageRequest, act, page
 from frontend.views.datasources import frame
 
 MOST_ROWS = 2**31 - 1
-MANY = "There may be too many merges to be sorted by this: filter"
+MANY = "Too many merges to sort by this. Filter them first"
 MERGES = Shape(
     "merges",
     (
@@ -46,13 +46,13 @@ class PolicyForm(forms.Form):
     """Settings to be tried out."""
 
     rows = forms.IntegerField(
-        label="Rows of a segment (maxRowsPerSegment)",
+        label="Rows per segment (maxRowsPerSegment)",
         min_value=1,
         max_value=MOST_ROWS,
         widget=forms.NumberInput(attrs={"class": "form-control"}),
     )
     skip = forms.CharField(
-        label="Left alone behind the latest (skipOffsetFromLatest)",
+        label="Skip newest (skipOffsetFromLatest)",
         max_length=60,
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
     )
@@ -128,10 +128,10 @@ def apply(request: PageRequest, name: str) -> HttpResponse:
     require(request.user, Action.OPERATE, datasource.team)
     form = PolicyForm.of(datasource, request.POST.dict())
     if not form.is_valid():
-        raise InvalidInput("Rows of a segment and what is left alone must both be given.")
+        raise InvalidInput("Give both settings: rows per segment, and what to skip.")
     config = form.config(datasource)
     back = reverse("frontend:datasource-compaction", args=[name])
-    done = f"The compaction of {name} is on, with these settings."
+    done = f"Compaction of {name} is on with these settings."
     return act(
         request,
         lambda: configs.set_config(user=request.user, datasource=datasource, config=config, comment="tried out before"),

@@ -57,7 +57,7 @@ LIST = Shape(
     default="name",
     last=("name",),
 )
-MANY = "There may be too many events to be sorted by this: filter"
+MANY = "Too many events to sort by this. Filter them first"
 EVENTS = Shape(
     "events",
     (
@@ -82,7 +82,7 @@ PROGRESS = Shape(
         Column("start", "Log start", sorts="log_start_offset", number=True, falls=True),
         Column("end", "Log end", sorts="end_offset", number=True, falls=True),
         Column("lag", "Lag", sorts="lag", number=True, falls=True),
-        Column("looked", "Looked at", sorts="observed_at", falls=True),
+        Column("looked", "Checked", sorts="observed_at", falls=True),
     ),
     default="topic",
     last=("source.topic", "-source.current", "source.group", "-source.pk", "partition"),

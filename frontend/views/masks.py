@@ -107,7 +107,7 @@ def _listed(column: dict[str, Any], masks: dict[str, str]) -> Listed:
 
 def _means(mask: str, there: set[str]) -> str:
     """What a mask does that names no column."""
-    return " ".join(mask_warnings([mask], there)) or "Hides the columns that begin with it and a dot."
+    return " ".join(mask_warnings([mask], there)) or "Hides the columns whose names begin with it and a dot."
 
 
 @require_POST

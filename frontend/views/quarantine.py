@@ -70,25 +70,25 @@ DEEDS = {
         "Ingest",
         "quarantine-replay",
         Action.OPERATE,
-        "Ingest {} with the present spec?",
-        "A task decodes them with the spec as it is now, of files with that of the task that read them last. What can "
-        "be read becomes rows, each once; what still can't be read stays in quarantine with its new error.",
+        "Ingest {} with the current spec?",
+        "A task decodes them with the current spec; records of files with the spec of the task that read them last. "
+        "Each record that can be read becomes rows once. The others stay in quarantine with their new error.",
     ),
     "produce": Deed(
         "Produce again",
         "quarantine-replay",
         Action.OPERATE,
         "Produce {} to the topic again?",
-        "A task sends them to the end of their topic with the same key, value and headers, and one header more that "
-        "says where they were. Every reader of the topic gets them, not only this datasource.",
+        "A task writes them to the end of their topic with the same key, value and headers. One more header names "
+        "their old place. All readers of the topic get them, not only this datasource.",
     ),
     "purge": Deed(
         "Purge",
         "quarantine-purge",
         Action.ADMINISTER,
         "Delete {} for good?",
-        "Their keys, payloads and errors are gone then and can't be replayed. The counters and what became of each "
-        "record stay known.",
+        "Their keys, payloads and errors are deleted, and you cannot replay them. Counters and the outcome of each "
+        "record are kept.",
         "danger",
     ),
 }
@@ -133,11 +133,11 @@ def _fixes(datasource: Datasource, cause: str) -> list[tuple[str, str]]:
     """Where the spec can be changed beside records of a cause that wait: how that is called, and what is asked for."""
     waiting = ingestable(filtered(datasource, QuarantineFilter(cause=cause)))
     of_files = waiting.filter(source=None).order_by("-id").values_list("task_id", flat=True).first()
-    found = [("Fix the spec beside these records", {"cause": cause})] * waiting.exclude(source=None).exists()
+    found = [("Fix the spec for these records", {"cause": cause})] * waiting.exclude(source=None).exists()
     if of_files:
         found.append(
             (
-                f"Fix the spec beside {'those of files' if found else 'these records'}",
+                f"Fix the spec for {'file records' if found else 'these records'}",
                 {"cause": cause, "task": of_files},
             )
         )
@@ -184,7 +184,7 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
     datasource = get_datasource(request.user, name)
     form = ChosenForm(request.POST)
     if not form.is_valid():
-        return _back(request, datasource, "Choose what to do, and with which records.")
+        return _back(request, datasource, "Choose an action and its records.")
     action = form.cleaned_data["action"]
     deed = DEEDS[action]
     require(request.user, deed.needs, datasource.team)
@@ -196,7 +196,7 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
         return _back(request, datasource, told(error))
     found, ticked = matching(meant), form.cleaned_data["scope"] == "ticked"
     if not found.records:
-        return _back(request, datasource, "None of these records can be treated so now.")
+        return _back(request, datasource, "This action does not apply to any of these records now.")
     context = {
         **frame(request, datasource, "quarantine"),
         "deed": deed,
@@ -257,7 +257,7 @@ def _done(
 ) -> HttpResponse:
     form = ChosenForm(request.POST)
     if not form.is_valid() or form.cleaned_data["action"] not in actions:
-        return _back(request, datasource, "Choose what to do, and with which records.")
+        return _back(request, datasource, "Choose an action and its records.")
     try:
         return redirect(do(form.choice(_wanted(request)), form.cleaned_data["action"]))
     except (NotFound, NotAllowed):
@@ -312,7 +312,9 @@ def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[st
     """The payload as a tree: of its own JSON, or of what the spec's input format reads; and its row, if it has one."""
     if form == "tree":
         is_json, value = json_of(record.payload, WHOLE_BYTES)
-        return {"tree": tree_html(value)} if is_json else {"no_tree": "The payload is no JSON, or too long for a tree."}
+        return (
+            {"tree": tree_html(value)} if is_json else {"no_tree": "The payload is not JSON, or too long for a tree."}
+        )
     if form != "spec":
         return {}
     try:

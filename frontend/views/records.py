@@ -21,10 +21,10 @@ from ingestion.specs.sampling import Bytes
 
 TEMPLATE = "records/find.html"
 WHY = {
-    "time": "the time for it was over",
-    "bytes": "it had read as many bytes as it may",
-    "records": "it had read as many records as it may",
-    "found": "it had found as many as are shown",
+    "time": "the time limit was reached",
+    "bytes": "the limit of bytes was reached",
+    "records": "the limit of records was reached",
+    "found": "more records match than are shown",
 }
 
 

@@ -22,13 +22,13 @@ from frontend.views.common import PageRequest, page, refused, rest_address
 
 TEMPLATE = "datasources/mark.html"
 STEPS = (
-    (Step.MARK_UNUSED, "Take out of use"),
-    (Step.MARK_USED, "Use again"),
-    (Step.KILL, "Delete for good what is not in use"),
+    (Step.MARK_UNUSED, "Mark unused"),
+    (Step.MARK_USED, "Mark used"),
+    (Step.KILL, "Delete unused segments for good"),
 )
 BUTTONS = {
-    Step.MARK_UNUSED: "Take out of use",
-    Step.MARK_USED: "Use again",
+    Step.MARK_UNUSED: "Mark unused",
+    Step.MARK_USED: "Mark used",
     Step.KILL: "Delete for good",
 }
 _TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
@@ -38,33 +38,33 @@ class MarkForm(forms.Form):
     """Which segments, and what is to become of them."""
 
     step = forms.ChoiceField(
-        label="What to do",
+        label="Action",
         choices=[(step.value, words) for step, words in STEPS],
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     scope = forms.ChoiceField(
-        label="Of which segments",
+        label="Segments",
         choices=[
-            ("interval", "Those within an interval"),
-            ("ids", "Those that are named by id"),
+            ("interval", "Within an interval"),
+            ("ids", "By id"),
             ("everything", "All of the datasource"),
         ],
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     interval = forms.CharField(
-        label="Interval (UTC), like 2025-06-01/2025-07-01",
+        label="Interval (UTC), such as 2025-06-01/2025-07-01",
         required=False,
         max_length=100,
         widget=forms.TextInput(attrs={**_TEXT, "placeholder": "2025-06-01/2025-07-01"}),
     )
     versions = forms.CharField(
-        label="Of these versions alone, with commas; empty for all",
+        label="Versions, comma-separated (empty: all)",
         required=False,
         max_length=2000,
         widget=forms.TextInput(attrs=_TEXT),
     )
     ids = forms.CharField(
-        label="Ids, one on each line",
+        label="Ids, one per line",
         required=False,
         max_length=1_000_000,
         widget=forms.Textarea(attrs={**_TEXT, "class": "form-control font-monospace", "rows": 3}),
@@ -128,14 +128,14 @@ def _asked(request: PageRequest) -> dict[str, str]:
 def _done(request: PageRequest, datasource: Datasource, segments: Chosen, step: Step) -> str:
     if step == Step.MARK_UNUSED:
         amount = services.mark_unused(user=request.user, datasource=datasource, chosen=segments)
-        return f"{_in_words(amount)} out of use now."
+        return f"{_in_words(amount)} unused now."
     if step == Step.MARK_USED:
         restored = services.mark_used(user=request.user, datasource=datasource, chosen=segments)
         passed = sum(restored.passed_over.values())
-        more = f" {passed:,} could not be used again." if passed else ""
+        more = f" {passed:,} could not be marked used." if passed else ""
         return f"{_in_words(restored.amount)} in use again.{more}"
     amount = services.kill(user=request.user, datasource=datasource, chosen=segments, dry_run=False)
-    return f"{_in_words(amount)} lost from now on; the files go as soon as nobody can be reading them."
+    return f"{_in_words(amount)} deleted for good. The files are deleted when no reader can still use them."
 
 
 def _in_words(amount: Amount) -> str:

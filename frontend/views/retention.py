@@ -1,4 +1,4 @@
-"""A datasource's retention: its rules and what they would take, what is not in use, and when its files go."""
+"""A datasource's retention: its rules and what they would take, unused segments, and when their files are deleted."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from frontend.views.common import PageRequest, page
 from frontend.views.datasources import frame
 
 REMOVALS_SHOWN = 10
-MANY = "There may be too many segments to be sorted by this"
+MANY = "Too many segments to sort by this"
 UNUSED = Shape(
     "unused-segments",
     (
         Column("interval", "Interval (UTC)", fixed=True, why=MANY),
         Column("rows", "Rows", number=True, why=MANY),
         Column("size", "Size", number=True, why=MANY),
-        Column("since", "Not in use since", sorts="unused_at"),
+        Column("since", "Unused since", sorts="unused_at"),
         Column("why", "Why", why=MANY),
-        Column("goes", "Its file goes"),
-        Column("again", "What to do", fixed=True, silent=True),
+        Column("goes", "File deleted on"),
+        Column("again", "Mark used", fixed=True, silent=True),
     ),
     default="since",
     last=("id",),
@@ -37,7 +37,7 @@ UNUSED = Shape(
 
 @page
 def retention(request: PageRequest, name: str) -> HttpResponse:
-    """The rules in force, what was removed of late, and unused segments, those first whose files go first."""
+    """The rules in force, recent removals, and unused segments, those first whose files are deleted first."""
     datasource = get_datasource(request.user, name)
     segments = unused(request.user, datasource)
     shown = frame(request, datasource, "retention")

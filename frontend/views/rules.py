@@ -65,7 +65,7 @@ def rules(request: PageRequest, name: str) -> HttpResponse:
         "site": [(in_words(rule), rule.loads) for rule in rule_runner.rules_of(None)],
         "rest": rest_address("api:rules", name),
     }
-    done = f"The rules of {name} are saved; the next round, within a minute, carries them out."
+    done = f"The rules of {name} are saved. The next round, within a minute, applies them."
     return _edit(request, _Edited(datasource, "datasources/rules.html", back, done, context, _looked(datasource)))
 
 
@@ -78,7 +78,7 @@ def site_rules(request: PageRequest) -> HttpResponse:
     """The site's, which are asked after every datasource's own."""
     require_site_admin(request.user)
     here = reverse("frontend:site-rules")
-    done = "The site's rules are saved; the next round, within a minute, carries them out."
+    done = "The site's rules are saved. The next round, within a minute, applies them."
 
     def look(found: list[Rule]) -> dict[str, Any]:
         by_datasource = rule_runner.preview_site(request.user, found)

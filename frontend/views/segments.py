@@ -46,7 +46,7 @@ LIST = Shape(
         Column("size", "Size", sorts="size_bytes", number=True, falls=True),
         Column("times", "First to last row", sorts="min_time"),
         Column("published", "Published", sorts="created_at", falls=True),
-        Column("late", "After its interval", shown=False),
+        Column("late", "Late by", shown=False),
         Column("version", "Version", shown=False),
         Column("task", "Task"),
         Column("file", "File", shown=False),
@@ -63,7 +63,7 @@ INTERVALS = Shape(
         Column("rows", "Rows", sorts="rows", number=True, falls=True),
         Column("segments", "Segments", sorts="segments", number=True, falls=True),
         Column("size", "Size", sorts="size_bytes", number=True, falls=True),
-        Column("average", "Of a segment", sorts="average_bytes", number=True, falls=True),
+        Column("average", "Average size", sorts="average_bytes", number=True, falls=True),
         Column("state", "State", sorts="state"),
         Column("first_row", "First row", sorts="min_time", falls=True),
         Column("last_row", "Last row", sorts="max_time", falls=True),
@@ -74,7 +74,7 @@ INTERVALS = Shape(
 )
 LAYERS_AFTER = 7  # columns
 NARROWEST, WIDEST = 100, 4000
-LAYER_LABELS = {"unused": "Not in use", "merged": "Merged", "late": "Late"}
+LAYER_LABELS = {"unused": "Unused", "merged": "Merged", "late": "Late"}
 
 
 @page
@@ -208,7 +208,8 @@ def _table(request: PageRequest, segments: int) -> Table:
     table = LIST.asked(request.GET)
     if table.sort.removeprefix("-") == "interval" or segments <= MOST_SORTED:
         return table
-    messages.warning(request, f"More than {MOST_SORTED:,} segments are shown by interval: choose a shorter time first.")
+    message = f"More than {MOST_SORTED:,} segments can only be sorted by interval. Choose a shorter time first."
+    messages.warning(request, message)
     return LIST.asked({})
 
 

@@ -37,7 +37,7 @@ class DatasourceTransferForm(TransferForm):
     """And whether its connections come along."""
 
     connections = forms.BooleanField(
-        label="Connections that its specs name, and the team lacks, move along",
+        label="Also move connections that its specs name and the team lacks",
         required=False,
         widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
     )
@@ -70,8 +70,8 @@ def datasource(request: PageRequest, name: str) -> HttpResponse:
         )
     except Conflict as error:
         return render(request, DATASOURCE, {**context, "problem": error}, status=error.status)
-    along = f", and with it {', '.join(moved)}" if moved else ""
-    messages.success(request, f"The datasource {name} is team {team}'s now{along}.")
+    along = f" and {', '.join(moved)}" if moved else ""
+    messages.success(request, f"Team {team} now owns the datasource {name}{along}.")
     return redirect("frontend:datasource", name)
 
 
@@ -93,7 +93,7 @@ def connection(request: PageRequest, team: str, name: str) -> HttpResponse:
         moved = transfer_connection(user=request.user, connection=found, team_name=form.cleaned_data["team"])
     except Conflict as error:
         return render(request, CONNECTION, {**context, "problem": error}, status=error.status)
-    messages.success(request, f"The connection {name} is team {moved.team.name}'s now.")
+    messages.success(request, f"Team {moved.team.name} now owns the connection {name}.")
     return redirect("frontend:connection", moved.team.name, moved.name)
 
 

@@ -284,7 +284,7 @@ SPECS = [
 ]
 DATA = [
     row((DS, GUIDE), walks_of_data.move_the_timeline, *(("", label) for label in TIMELINE)),
-    row(INTERVALS, walks_of_data.switch_layers, (f"GET {INTERVALS}", "Show these")),
+    row(INTERVALS, walks_of_data.switch_layers, (f"GET {INTERVALS}", "Show layers")),
     row(SEGMENTS, walks_of_data.filter_segments, (f"GET {SEGMENTS}", "Filter")),
     row(EVENTS, walks_of_data.filter_events, (f"GET {EVENTS}", "Filter")),
     row(QUARANTINE, walks_of_data.filter_the_quarantine, (f"GET {QUARANTINE}", "Filter")),
@@ -302,7 +302,7 @@ DATA = [
     row(RECORD, walks_of_data.purge_one, (CHOOSE, "Purge…")),
     row(FIX, walks_of_data.try_a_spec, (f"POST {FIX}", "Try")),
     row(FIX, walks_of_data.submit_a_fix, (f"POST {FIX}", SUBMIT_FIX)).and_on(
-        FIX, (FIX_SUBMIT, "Submit and replay"), (FIX_SUBMIT, "Change it further")
+        FIX, (FIX_SUBMIT, "Submit and replay"), (FIX_SUBMIT, "Edit spec")
     ),
     row(FIX, walks_of_data.replay_files_with_a_fix, (f"POST {FIX}", REPLAY_FIX)).and_on(FIX, (FIX_SUBMIT, "Replay")),
 ]
@@ -324,7 +324,7 @@ RETENTION = [
     row(
         MARK,
         walks_of_retention.use_again_and_take_out,
-        *((SEND_MARK, label) for label in ("Preview", "Use again", "Take out of use")),
+        *((SEND_MARK, label) for label in ("Preview", "Mark used", "Mark unused")),
     ),
     row(MARK, walks_of_retention.delete_segments_for_good, (SEND_MARK, "Delete for good")),
     row(COMPACTION, walks_of_retention.filter_merges, (f"GET {COMPACTION}", "Filter")),
@@ -334,7 +334,7 @@ RETENTION = [
         (f"GET {COMPACTION}", "Simulate"),
         (f"POST {COMPACTION}apply/", "Apply these settings"),
     ),
-    row(f"{DS}delete/", walks_of_retention.delete_a_datasource, (f"POST {DS}delete/", "Delete it whole")),
+    row(f"{DS}delete/", walks_of_retention.delete_a_datasource, (f"POST {DS}delete/", "Delete datasource")),
 ]
 STEP, SEND = walks_of_drafts.STEP, walks_of_drafts.SEND
 DRAFTS = [

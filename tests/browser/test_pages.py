@@ -45,7 +45,7 @@ def test_a_year_is_drawn_and_zoomed(year: Page) -> None:
     segments = 1 + 2 + 3 + 4 + 5 * (YEAR - 4)
     assert (whole.bars, whole.intervals, whole.segments, whole.rows) == (YEAR, YEAR, segments, segments * 10)
     states = year.get_by_role("list", name="States of the intervals in view").get_by_role("listitem")
-    expect(states).to_have_text([f"By hand: {YEAR}"])
+    expect(states).to_have_text([f"Manual: {YEAR}"])
     point_at(year, 0.5)
     tip = year.locator(".timeline-tip")
     expect(tip).to_contain_text("2013-0")
@@ -70,7 +70,7 @@ def test_the_keyboard_goes_from_bar_to_bar_and_into_one(year: Page) -> None:
     for _ in range(3):
         year.keyboard.press("ArrowRight")
     expect(year.locator("[data-timeline-announce]")).to_have_text(
-        "2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments, by hand"
+        "2013-01-03 – 2013-01-04 UTC: 30 rows, 3 segments, manual"
     )
     year.keyboard.press("+")
     near = changed(year, before)
@@ -97,7 +97,7 @@ def test_one_interval_and_none(owner: Page, site: Cast, live_server: LiveServer)
     assert drawn(owner).status == "2013-01-01 – 2013-01-02 UTC: 1 interval, 5 rows, 1 segment, 500 B"
     Datasource.objects.create(name="none", team=site.alpha)
     owner.goto(f"{live_server.url}/datasources/none/")
-    expect(owner.get_by_text("bars appear here with the next publish")).to_be_visible()
+    expect(owner.get_by_text("Bars appear with the next publish")).to_be_visible()
 
 
 def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
@@ -116,11 +116,9 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
     assert near.bars == near.intervals
     assert 1750 < near.intervals < 1900
     owner.get_by_role("link", name="As a table").click()
-    expect(owner.locator("main")).to_contain_text(f"{near.rows:,} rows. The same as the timeline draws.")
-    owner.get_by_role("link", name="The whole", exact=True).click()
-    expect(owner.locator("main")).to_contain_text(
-        "10,800 rows. There are so many intervals that neighbours are added up"
-    )
+    expect(owner.locator("main")).to_contain_text(f"{near.rows:,} rows. The timeline draws the same data.")
+    owner.get_by_role("link", name="Show all intervals", exact=True).click()
+    expect(owner.locator("main")).to_contain_text("10,800 rows. Neighbouring intervals are added up")
 
 
 def test_a_running_task_is_followed_to_its_end(owner: Page, site: Cast, live_server: LiveServer) -> None:
@@ -253,7 +251,7 @@ def test_without_scripts_everything_can_be_read_and_done(
     page.get_by_role("button", name="Log in", exact=True).click()
     page.wait_for_url(f"{live_server.url}/")
     page.goto(f"{live_server.url}/datasources/flights/")
-    page.get_by_role("link", name="The same intervals as a table.").click()
+    page.get_by_role("link", name="View intervals as a table.").click()
     expect(page.locator("tbody tr")).to_have_count(3)
     page.goto(f"{live_server.url}/supervisors/flights/")
     page.get_by_role("button", name="Suspend…").click()

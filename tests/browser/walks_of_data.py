@@ -36,23 +36,23 @@ def switch_layers(visit: Visit) -> None:
     expect(visit.page.locator("[data-timeline-layers]")).to_have_text("")
     visit.open("/datasources/year/")
     drawn(visit.page)
-    for label in ("Not in use", "Late", "Small segments"):
+    for label in ("Unused", "Late", "Small segments"):
         visit.page.get_by_label(label, exact=True).check()
     said = visit.page.locator("[data-timeline-layers]")
     expect(said).to_contain_text("Late: 1,815 segments of 365 intervals")
-    expect(said).to_contain_text("Not in use: none in view")
-    expect(said).to_contain_text("bars coloured, the stronger the more segments")
+    expect(said).to_contain_text("Unused: none in view")
+    expect(said).to_contain_text("bars coloured; a stronger colour means more segments")
     expect(visit.page).to_have_url(re.compile(r"layers=small%2Cunused%2Clate"))
     visit.page.reload()
     expect(said).to_contain_text("Late: 1,815 segments")
     expect(visit.page.locator("[data-timeline]")).to_have_attribute("data-layers", "small unused late")
     visit.page.get_by_label("Late", exact=True).uncheck()
     expect(said).not_to_contain_text("Late")
-    visit.page.get_by_label("Not in use", exact=True).check()
+    visit.page.get_by_label("Unused", exact=True).check()
     visit.page.get_by_role("link", name="As a table").click()
     expect(visit.page.locator("#layer-unused")).to_be_checked()
     visit.page.locator("#layer-late").check()
-    visit.press("Show these")
+    visit.press("Show layers")
     expect(visit.page.get_by_role("columnheader", name="Late")).to_be_visible()
     assert "layers=late" in visit.page.url
 
@@ -71,7 +71,7 @@ def find_a_column(visit: Visit) -> None:
 def mask_a_column(visit: Visit) -> None:
     visit.open("/datasources/flights/columns/")
     masks = MaskedColumn.objects.filter(datasource__name="flights")
-    visit.page.get_by_label("Another column, before it comes").fill("email")
+    visit.page.get_by_label("Column that does not exist yet").fill("email")
     visit.press("Mask these columns")
     visit.told("1 column is masked now.")
     assert [(mask.column, mask.role) for mask in masks] == [("email", "admin")]
@@ -100,7 +100,7 @@ def filter_events(visit: Visit) -> None:
     expect(rows.first).to_be_visible()
     visit.page.get_by_role("combobox", name="What", exact=True).select_option("quota")
     visit.press("Filter")
-    expect(visit.page.get_by_text("No event is like that.")).to_be_visible()
+    expect(visit.page.get_by_text("No events match these filters.")).to_be_visible()
     visit.page.get_by_role("link", name="Clear").click()
     expect(rows.first).to_be_visible()
 
@@ -109,7 +109,7 @@ def filter_the_quarantine(visit: Visit) -> None:
     visit.open(QUARANTINE)
     visit.page.get_by_label("Partition", exact=True).fill("9")
     visit.press("Filter")
-    expect(visit.page.get_by_text("No record is like that.")).to_be_visible()
+    expect(visit.page.get_by_text("No records match these filters.")).to_be_visible()
 
 
 def find_a_cause(visit: Visit) -> None:
@@ -118,7 +118,7 @@ def find_a_cause(visit: Visit) -> None:
     visit.open("/quarantine/")
     visit.page.get_by_role("searchbox", name="Datasource").fill("nowhere")
     visit.press("Filter")
-    expect(visit.page.get_by_text("No cause is like that.")).to_be_visible()
+    expect(visit.page.get_by_text("No causes match these filters.")).to_be_visible()
     visit.page.get_by_role("searchbox", name="Datasource").fill("flights")
     visit.press("Filter")
     cause = visit.page.locator("tr[data-cause]").last
@@ -135,7 +135,7 @@ def _open_a_fix(visit: Visit) -> str:
     cause = visit.site.cast.quarantined.cause
     QuarantinedRecord.objects.filter(cause=cause).update(payload=b'{"at": "2025-01-01T00:00:00Z"}')
     visit.open(f"{QUARANTINE}?cause={cause}")
-    visit.page.get_by_role("link", name="Fix the spec beside these records").click()
+    visit.page.get_by_role("link", name="Fix the spec for these records").click()
     visit.page.wait_for_url("**/quarantine/fix/?cause=*")
     return cause
 
@@ -167,7 +167,7 @@ def submit_a_fix(visit: Visit) -> None:
     before = visit.site.supervisor().version
     visit.press("Submit this spec and replay all of this cause…")
     expect(visit.page.locator('[data-passing="0"]')).to_be_visible()
-    visit.press("Change it further")
+    visit.press("Edit spec")
     _with_time_in(visit, "at")
     visit.press("Submit this spec and replay all of this cause…")
     expect(visit.page.locator(f'[data-passing="{records}"]')).to_be_visible()
@@ -183,7 +183,7 @@ def replay_files_with_a_fix(visit: Visit) -> None:
     record = a_record_of_a_file(visit.site.cast)
     before = visit.site.supervisor().version
     visit.open(f"{QUARANTINE}?cause={record.cause}")
-    visit.page.get_by_role("link", name="Fix the spec beside these records").click()
+    visit.page.get_by_role("link", name="Fix the spec for these records").click()
     visit.page.wait_for_url("**/quarantine/fix/?cause=*task=*")
     _with_time_in(visit, "at")
     visit.press("Replay all of this cause with this spec…")

@@ -19,7 +19,7 @@ def _form(visit: Visit) -> None:
     """Opened at a datasource's retention, with two rules that are not saved yet."""
     RuleSet.objects.filter(datasource=visit.site.cast.datasource).delete()
     visit.open("/datasources/flights/retention/")
-    visit.page.get_by_role("link", name="Change the rules").click()
+    visit.page.get_by_role("link", name="Change rules").click()
     for number, (kind, of) in enumerate((("loadByPeriod", "P1M"), ("dropByInterval", "2013-01-01/P1D")), 1):
         visit.press("Add a rule")
         visit.page.get_by_label(f"Rule {number}", exact=True).select_option(kind)
@@ -31,11 +31,11 @@ def set_rules(visit: Visit) -> None:
     _form(visit)
     second = visit.page.get_by_label("Period or interval of rule 2")
     visit.press("Preview")
-    expect(visit.page.locator("[data-preview]")).to_contain_text("2 segments of 1 interval out of use: 900 rows")
+    expect(visit.page.locator("[data-preview]")).to_contain_text("2 segments of 1 interval unused: 900 rows")
     second.fill("2013-01-02/P1D")
     visit.press("Save the rules")
-    expect(visit.page.locator("[data-preview]")).to_contain_text("look at this one")
-    expect(visit.page.locator("[data-preview]")).to_contain_text("1 segment of 1 interval out of use: 300 rows")
+    expect(visit.page.locator("[data-preview]")).to_contain_text("Check this preview")
+    expect(visit.page.locator("[data-preview]")).to_contain_text("1 segment of 1 interval unused: 300 rows")
     assert not RuleSet.objects.filter(datasource=visit.site.cast.datasource).exists()
     visit.page.get_by_label("Comment for the history").fill("a month")
     visit.press("Save the rules")
@@ -75,7 +75,7 @@ def set_the_sites_rules(visit: Visit) -> None:
     visit.press("Add a rule")
     visit.press("Remove rule 2")
     visit.press("Preview")
-    expect(visit.page.get_by_role("region", name="What goes, by datasource")).to_contain_text("flights")
+    expect(visit.page.get_by_role("region", name="Segments to mark unused, by datasource")).to_contain_text("flights")
     visit.press("Save the rules")
     visit.told("The site's rules are saved")
     [stored] = RuleSet.objects.filter(datasource=None)
@@ -85,8 +85,8 @@ def set_the_sites_rules(visit: Visit) -> None:
 
 def _preview(visit: Visit, step: str, scope: str) -> None:
     visit.open(MARK)
-    visit.page.get_by_label("What to do", exact=True).select_option(step)
-    visit.page.get_by_label("Of which segments", exact=True).select_option(scope)
+    visit.page.get_by_label("Action", exact=True).select_option(step)
+    visit.page.get_by_label("Segments", exact=True).select_option(scope)
     if scope == "interval":
         visit.page.get_by_label("Interval (UTC)").fill("2013-01-01/P1D")
     visit.press("Preview")
@@ -96,12 +96,12 @@ def _preview(visit: Visit, step: str, scope: str) -> None:
 def use_again_and_take_out(visit: Visit) -> None:
     segment = removed_segment(visit.site.cast)
     _preview(visit, "mark_used", "interval")
-    visit.press("Use again")
+    visit.press("Mark used")
     visit.told("1 segment (10 rows) is in use again.")
     assert Segment.objects.get(pk=segment.pk).used
     _preview(visit, "mark_unused", "everything")
-    visit.press("Take out of use")
-    visit.told("1 segment (10 rows) is out of use now.")
+    visit.press("Mark unused")
+    visit.told("1 segment (10 rows) is unused now.")
     assert not Segment.objects.get(pk=segment.pk).used
 
 
@@ -109,7 +109,7 @@ def delete_segments_for_good(visit: Visit) -> None:
     segment = removed_segment(visit.site.cast)
     _preview(visit, "kill", "everything")
     visit.press("Delete for good")
-    visit.told("1 segment (10 rows) is lost from now on")
+    visit.told("1 segment (10 rows) is deleted for good")
     assert Segment.objects.get(pk=segment.pk).kill_began_at is not None
     removed_segment(visit.site.cast)
 
@@ -130,17 +130,17 @@ def try_compaction(visit: Visit) -> None:
     """Settings that are no good are said so; what is tried changes nothing until it is applied."""
     Configured.objects.all().delete()
     visit.open("/datasources/flights/compaction/")
-    visit.page.get_by_label("Rows of a segment").fill("600")
-    skip = visit.page.get_by_label("Left alone behind the latest")
+    visit.page.get_by_label("Rows per segment").fill("600")
+    skip = visit.page.get_by_label("Skip newest")
     skip.fill("a day")
     visit.press("Simulate")
     expect(visit.page.get_by_text("must be an ISO 8601 duration")).to_be_visible()
     skip.fill("P1D")
     visit.press("Simulate")
-    expect(visit.page.locator("table[data-simulated]")).to_contain_text("are left alone by skipOffsetFromLatest")
+    expect(visit.page.locator("table[data-simulated]")).to_contain_text("Skipped by skipOffsetFromLatest")
     assert not Configured.objects.exists()
     visit.press("Apply these settings")
-    visit.told("The compaction of flights is on, with these settings.")
+    visit.told("Compaction of flights is on with these settings.")
     stored = Configured.objects.get(datasource=visit.site.cast.datasource)
     assert (stored.document["maxRowsPerSegment"], stored.document["skipOffsetFromLatest"]) == (600, "P1D")
     stored.delete()
@@ -149,12 +149,12 @@ def try_compaction(visit: Visit) -> None:
 def delete_a_datasource(visit: Visit) -> None:
     """While a supervisor reads into it, there is no form."""
     visit.open("/datasources/flights/delete/")
-    expect(visit.page.get_by_text("These read into it")).to_be_visible()
-    expect(visit.button("Delete it whole")).to_have_count(0)
+    expect(visit.page.get_by_text("These still write to the datasource")).to_be_visible()
+    expect(visit.button("Delete datasource")).to_have_count(0)
     visit.open("/datasources/year/")
     visit.page.get_by_role("link", name="Delete…").click()
     visit.page.get_by_label("Type its name").fill("year")
-    visit.press("Delete it whole")
+    visit.press("Delete datasource")
     visit.told("The datasource year is deleted")
     expect(visit.page.get_by_role("link", name="year", exact=True)).to_have_count(0)
     assert not Segment.objects.filter(datasource__name="year", used=True).exists()

@@ -312,7 +312,7 @@ def test_a_conflict_is_no_refusal(live_server: Any) -> None:
     other.save()
     planes = [HttpControlPlane(live_server.url, t.pk, new_token(t)) for t in (task, other)]
     begin(planes[0])
-    with pytest.raises(Invalid, match="already feeds another datasource"):
+    with pytest.raises(Invalid, match="already writes to another datasource"):
         begin(planes[1])
 
 

@@ -178,7 +178,7 @@ def test_its_indexers_are_spoken_to(subscribed: Cast) -> None:
     here = {"cluster_id": "cluster-1", "topic_id": "topic-id-1", "host": "h", "pid": 1}
     epoch = post(client, f"{indexer}/start", here).json()["epoch"]
     claim = post(client, f"{indexer}/claim", {"epoch": epoch, "topic_id": "topic-id-1", "partitions": [0]})
-    assert (claim.status_code, "A subscription's records are dealt out by the broker" in claim.json()["detail"]) == (
+    assert (claim.status_code, "The broker distributes a subscription's records" in claim.json()["detail"]) == (
         400,
         True,
     )

@@ -137,11 +137,11 @@ def test_marking(owner: Client, cast: Cast, root: str, settings: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "Say which segments"),
-        ({"interval": "2013-01-01/2013-01-02", "segmentIds": []}, "Say which segments"),
+        ({}, "Give an interval or segment ids"),
+        ({"interval": "2013-01-01/2013-01-02", "segmentIds": []}, "Give an interval or segment ids"),
         ({"interval": "x"}, "must be like"),
         ({"interval": ["2013-01-01/2013-01-02"]}, "string"),
-        ({"segmentIds": ["nope"]}, "no id of a segment"),
+        ({"segmentIds": ["nope"]}, "not the id of a segment"),
         ({"what": 1}, "unknown field"),
     ],
 )

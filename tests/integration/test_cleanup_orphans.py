@@ -90,14 +90,14 @@ def test_only_old_files_that_nobody_names_go(cast: Cast, put: Put, root: Path) -
     register(cast, unused, used=False)
     assert left(root) == {*orphan, used, unused, young}
     assert cleaned_up() == (
-        "3 files (110 bytes) deleted, of 6 looked at: 2 belong to segments, 1 are too young, 0 are not Headgate's\n"
+        "3 files (110 bytes) deleted, of 6 checked: 2 belong to segments, 1 are too young, 0 are not Headgate's\n"
     )
     assert left(root) == {used, unused, young}
 
 
 def test_a_dry_run_deletes_nothing(cast: Cast, put: Put, root: Path) -> None:
     there = {put(2 * DAY), put(2 * DAY, size=20)}
-    assert cleaned_up("--dry-run").startswith("2 files (30 bytes) would be deleted, of 2 looked at")
+    assert cleaned_up("--dry-run").startswith("2 files (30 bytes) would be deleted, of 2 checked")
     assert left(root) == there
 
 
@@ -188,7 +188,7 @@ def test_pages_are_bounded_and_all_is_seen(cast: Cast, put: Put, root: Path) -> 
     order = SweepOrder(deep_storage=str(root), now=datetime.now(UTC), grace=DAY)
     Sweep(LocalStorage(root), order, judge).run()
     assert sizes == [1000, 505]
-    assert cleaned_up().startswith("1,500 files (15,000 bytes) deleted, of 1,505 looked at: 5 belong to segments")
+    assert cleaned_up().startswith("1,500 files (15,000 bytes) deleted, of 1,505 checked: 5 belong to segments")
     assert left(root) == kept
 
 
@@ -197,13 +197,13 @@ def test_a_run_ends_when_its_time_is_up(cast: Cast, put: Put, root: Path) -> Non
         put(2 * DAY, PLACE.replace("2013-01-01", f"2013-01-{day}") + f"/{uuid.uuid4()}.parquet")
     done = orphans.clean_up(grace=DAY, seconds=1e-6)
     assert not done.end.complete
-    assert "Not everything was looked at" in done.summary()
+    assert "Not everything was checked" in done.summary()
     assert orphans.clean_up(grace=DAY, seconds=60).end.complete
     assert left(root) == set()
 
 
 def test_an_empty_or_missing_deep_storage_is_no_error(cast: Cast, root: Path) -> None:
-    assert cleaned_up().startswith("0 files (0 bytes) deleted, of 0 looked at")
+    assert cleaned_up().startswith("0 files (0 bytes) deleted, of 0 checked")
 
 
 def test_a_folder_that_can_not_be_read_is_told(cast: Cast, root: Path) -> None:
@@ -228,9 +228,9 @@ def test_on_s3(cast: Cast, settings: Any, tmp_path: Path, monkeypatch: pytest.Mo
         register(cast, named)
         with monkeypatch.context() as here:
             sweep_here(here)
-            assert cleaned_up().startswith("0 files (0 bytes) deleted, of 2 looked at: 0 belong to segments, 2 are too")
+            assert cleaned_up().startswith("0 files (0 bytes) deleted, of 2 checked: 0 belong to segments, 2 are too")
         said = cleaned_up("--older-than", "PT0S")
-        assert "1 files (7 bytes) deleted, of 2 looked at: 1 belong to segments" in said
+        assert "1 files (7 bytes) deleted, of 2 checked: 1 belong to segments" in said
         assert {f.path for f in storage.files()} == {named, "notes.txt"}
         assert beside.exists(orphan)
         sweep_here(monkeypatch)

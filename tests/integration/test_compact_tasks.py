@@ -152,8 +152,8 @@ def test_each_interval_and_each_kind_has_merges_of_its_own(source: Source, root:
         merged(job, application, lost=4 if job.rollup else 0)
     task = after_a_round(task)
     assert task.message == (
-        "6 segments with 22 rows, which became 18 were merged into 3. 2 were left, of tasks whose schema is not "
-        "known any more."
+        "6 segments with 22 rows, which became 18 were merged into 3. 2 were left: the schema of their tasks "
+        "is no longer known."
     )
     totals = task_totals(task)
     assert (totals.polled, totals.published, totals.rolled_up, totals.adds_up) == (22, 18, 4, True)
@@ -228,7 +228,7 @@ def test_it_waits_for_jobs_of_others(source: Source, root: User, application: st
     merged(job, application)
     assert {after_a_round(t).status for t in (first, second)} == {"SUCCESS"}
     second.refresh_from_db()
-    assert second.message == "Nothing was merged: segments are as large as wanted, or alone."
+    assert second.message == "Nothing was merged: the segments are large enough, or alone."
     assert Job.objects.get().state == State.DONE
 
 

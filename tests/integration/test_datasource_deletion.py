@@ -60,7 +60,7 @@ def test_it_leaves_the_lists_and_says_what_it_is(idle: Cast, clients: dict[str, 
     assert clients["owner"].get("/api/v1/datasources/flights/").json()["deleted_at"] is not None
     assert clients["owner"].get("/druid/coordinator/v1/datasources").json() == []
     page = parsed(browsing_as(idle, "owner").get("/datasources/flights/"))
-    assert "This datasource was deleted by owner" in page.text
+    assert "owner deleted this datasource" in page.text
     assert "flights" not in parsed(browsing_as(idle, "owner").get("/datasources/")).one("main").text
     again = clients["owner"].post(PATH, {"name": "flights"}, content_type="application/json")
     assert (again.status_code, again.json()["detail"]) == (409, "The datasource flights is deleted already.")

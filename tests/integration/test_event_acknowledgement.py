@@ -60,11 +60,11 @@ def test_what_is_no_alarm_or_acknowledged_or_elsewhere_changes_nothing(operator:
     refused = operator.post(f"{EVENTS}{quiet.pk}/acknowledge/")
     assert (refused.status_code, refused.json()["detail"]) == (
         409,
-        "This event is no alarm: there is nothing to acknowledge.",
+        "This event is not an alarm: there is nothing to acknowledge.",
     )
     assert operator.post(f"{EVENTS}{cast.event.pk}/acknowledge/").status_code == 200
     again = operator.post(f"{EVENTS}{cast.event.pk}/acknowledge/")
-    assert (again.status_code, again.json()["detail"]) == (409, "Somebody has acknowledged this alarm already.")
+    assert (again.status_code, again.json()["detail"]) == (409, "This alarm is already acknowledged.")
     assert operator.post(f"{EVENTS}{quiet.pk + 1000}/acknowledge/").status_code == 404
     assert AuditEntry.objects.filter(action="acknowledge").count() == 1
 

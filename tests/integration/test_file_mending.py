@@ -54,7 +54,7 @@ def test_the_batch_tasks_spec_stands_beside_its_records_and_is_tried(waiting: tu
     cast, task = waiting
     operator = browsing_as(cast, "operator")
     listed = parsed(operator.get(f"/datasources/flights/quarantine/?cause={CAUSE}"))
-    [link] = [a for a in listed.all("a") if a.text == "Fix the spec beside these records"]
+    [link] = [a for a in listed.all("a") if a.text == "Fix the spec for these records"]
     assert link.attributes["href"] == f"/datasources/flights/quarantine/fix/?cause={CAUSE}&task={task.pk}"
     page = operator.get(FIX + task.pk)
     text = page.content.decode()

@@ -78,18 +78,18 @@ def test_what_is_merged_now_is_being_compacted_and_what_is_planned_waits(
     assert [bar["compacting"] for bar in bars] == [False, True, False]
     assert [bar["awaiting"] for bar in bars] == [False, False, True]
     states = intervals_table(browsing_as(cast, "viewer"))
-    assert ["waits to be compacted" in state for state in states] == [True, False, False]
+    assert ["waiting for compaction" in state for state in states] == [True, False, False]
     assert ["being compacted" in state for state in states] == [False, True, False]
 
 
 def test_what_no_supervisor_fills_is_by_hand(cast: Cast, clients: dict[str, Client]) -> None:
     viewer = browsing_as(cast, "viewer")
-    assert set(intervals_table(viewer)) == {"completeness not known"}
+    assert set(intervals_table(viewer)) == {"completeness unknown"}
     page = viewer.get("/datasources/flights/intervals/").content.decode()
     assert f'title="{cast.supervisor.pk}: Its topic has not been looked at' in page
     Supervisor.objects.update(terminated_at=timezone.now())
     assert {state for _, state, _ in stated(clients["viewer"])} == {"by_hand"}
-    assert set(intervals_table(viewer)) == {"by hand"}
+    assert set(intervals_table(viewer)) == {"manual"}
 
 
 def test_a_gap_lies_between_segments_and_within_the_window(cast: Cast, clients: dict[str, Client]) -> None:

@@ -258,7 +258,7 @@ def test_a_manifest_of_a_moment_whose_files_are_gone_says_so(source: Source, dee
     then = timezone.now() - 32 * 24 * HOUR
     assert manifest(ROOT, source.datasource, as_of=then).count() == 2
     killing.run(seconds=60)
-    with pytest.raises(InvalidInput, match="deleted since"):
+    with pytest.raises(InvalidInput, match="moment are deleted"):
         manifest(ROOT, source.datasource, as_of=then)
     assert manifest(ROOT, source.datasource, as_of=timezone.now()).count() == 0
 

@@ -165,11 +165,11 @@ def test_the_page_leads_from_a_key_to_what_became_of_the_record(read: Cast, topi
     assert f"topic={topic}&amp;partition=2&amp;offset=97" in page
     place = at(topic, 7)
     plain = operator.get("/records/", place).content.decode()
-    assert "Show it as Kafka has it" in plain
+    assert "View record in Kafka" in plain
     assert "data-place" not in plain
     assert "0:7" in operator.get("/records/", {**place, "look": "1"}).content.decode()
     viewer = browsing_as(read, "viewer")
-    assert "Show it as Kafka has it" not in viewer.get("/records/", place).content.decode()
+    assert "View record in Kafka" not in viewer.get("/records/", place).content.decode()
     refused = viewer.get("/records/", {**place, "look": "1"}).content.decode()
     assert "data-not-looked" in refused
 

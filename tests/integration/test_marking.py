@@ -129,16 +129,16 @@ def test_by_whatever_they_are_named(source: Source, what: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({}, "Say which segments"),
-        ({"interval": "2025-06-01/P1D", "segment_ids": []}, "Say which segments"),
+        ({}, "Give an interval or segment ids"),
+        ({"interval": "2025-06-01/P1D", "segment_ids": []}, "Give an interval or segment ids"),
         ({"interval": "2025-06-01"}, "must be like 2025-06-01/2025-07-01"),
         ({"interval": "2025-06-01/2025-06-01"}, "is empty"),
         ({"interval": "9999-12-31/P9Y"}, "must be like"),
-        ({"segment_ids": ["others_2025-06-01T00:00:00.000Z_2025-06-02T00:00:00.000Z_v_1"]}, "no id of a segment"),
-        ({"segment_ids": ["flights_x_y_z"]}, "no id of a segment"),
-        ({"segment_ids": ["a\0"]}, "no id of a segment"),
+        ({"segment_ids": ["others_2025-06-01T00:00:00.000Z_2025-06-02T00:00:00.000Z_v_1"]}, "not the id of a segment"),
+        ({"segment_ids": ["flights_x_y_z"]}, "not the id of a segment"),
+        ({"segment_ids": ["a\0"]}, "not the id of a segment"),
         ({"segment_ids": ["x"] * 10_001}, "10,000 at most"),
-        ({"segment_ids": [], "versions": ["v"]}, "with an interval alone"),
+        ({"segment_ids": [], "versions": ["v"]}, "only with an interval"),
     ],
 )
 def test_what_is_not_clear_is_refused(source: Source, asked: dict[str, Any], message: str) -> None:
@@ -328,14 +328,14 @@ def test_one_request_marks_so_many_and_refuses_more_before_it_changes_anything(
     published(source, days=2, each=2)
     monkeypatch.setattr(outlook, "MOST_MARKED", 3)
     root, there = User.objects.create(username="root", is_superuser=True), source.datasource
-    with pytest.raises(InvalidInput, match=r"more than 3 segments.*name shorter intervals, or set a drop rule"):
+    with pytest.raises(InvalidInput, match=r"more than 3 segments.*Name shorter intervals, or set a drop rule"):
         services.mark_unused(user=root, datasource=there, chosen=Chosen())
     with pytest.raises(InvalidInput, match="more than 3 segments"):
         outlook.outlook(user=root, datasource=there, chosen=Chosen(), step=outlook.Step.MARK_UNUSED)
     assert count_segments(there) == 4 and not Removal.objects.exists()
     for day in range(2):
         assert services.mark_unused(user=root, datasource=there, chosen=one_day(day)).segments == 2
-    with pytest.raises(InvalidInput, match=r"name shorter intervals\."):
+    with pytest.raises(InvalidInput, match=r"Name shorter intervals\."):
         services.mark_used(user=root, datasource=there, chosen=Chosen())
     assert count_segments(there) == 0
     assert services.mark_used(user=root, datasource=there, chosen=one_day()).amount.segments == 2

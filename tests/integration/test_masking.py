@@ -166,7 +166,7 @@ def test_rows_are_masked_by_column_and_files_addresses_are_kept_back(
             assert "the role admin in team alpha" in refused.json()["detail"]
     assert cells(clients["owner"].get(address).json(), "password") == [SECRET]
     page = told(browsing_as(everywhere, "operator").get("/datasources/rows-of-secrets/rows/table/"))
-    assert "hidden: admin sees it" in page
+    assert "hidden: needs role admin" in page
     assert SECRET not in page
 
 
@@ -279,7 +279,7 @@ def test_the_page_masks_and_shows_who_sees(cast: Cast) -> None:
     owner, address = browsing_as(cast, "owner"), "/datasources/flights/columns/"
     owner.post(f"{address}mask/", {"column": ["email", "", "__time"], "role": ["operator", "admin", ""]})
     assert {m.column: m.role for m in MaskedColumn.objects.all()} == {"email": "operator"}
-    assert "from operator on" in told(browsing_as(cast, "viewer").get(address))
+    assert "operators and admins" in told(browsing_as(cast, "viewer").get(address))
     assert "__time" in told(owner.post(f"{address}mask/", {"column": "__time", "role": "admin"}, follow=True))
     assert {m.column: m.role for m in MaskedColumn.objects.all()} == {"email": "operator"}
 
@@ -324,24 +324,24 @@ def test_a_mask_of_a_field_is_shown_where_its_column_is(nested: Cast) -> None:
     )
     page = parsed(browsing_as(nested, "owner").get("/datasources/flights/columns/"))
     [cell] = [c for c in page.all("td") if c.attributes.get("data-masked") == "admin"]
-    assert cell.text == "admin by the mask of user.email"
-    assert "Hidden whole below admin, by the mask of user.email." in page.text
-    assert "for another team's logins at Kafka" in page.one("section", id="masking").text
+    assert cell.text == "admin by mask user.email"
+    assert "Hidden below admin by mask user.email." in page.text
+    assert "to other teams' Kafka logins" in page.one("section", id="masking").text
 
 
 def test_a_segments_page_names_what_is_hidden_and_who_sees_it(everywhere: Cast) -> None:
     [segment] = Segment.objects.filter(datasource__name="rows-of-secrets")
     address = f"/datasources/rows-of-secrets/segments/{segment.pk}/file/"
-    assert "Masked for you" not in parsed(browsing_as(everywhere, "operator").get(address)).text
+    assert "Masked columns" not in parsed(browsing_as(everywhere, "operator").get(address)).text
     mask(everywhere, name="rows-of-secrets")
     told_to = {
         role: parsed(browsing_as(everywhere, role).get(address)).text for role in ("viewer", "operator", "owner")
     }
-    assert "An operator of the team sees them, but for masked columns." in told_to["viewer"]
-    assert "Masked for you: password (admin sees it)." in told_to["viewer"]
-    assert "Masked for you: password (admin sees it)." in told_to["operator"]
-    assert "You are a viewer" not in told_to["operator"]
-    assert "Masked for you" not in told_to["owner"]
+    assert "Operators of the team see them, except in masked columns." in told_to["viewer"]
+    assert "Masked columns: password (needs role admin)." in told_to["viewer"]
+    assert "Masked columns: password (needs role admin)." in told_to["operator"]
+    assert "Viewers do not see" not in told_to["operator"]
+    assert "Masked columns" not in told_to["owner"]
 
 
 def test_nothing_that_is_hidden_is_written_back(everywhere: Cast) -> None:

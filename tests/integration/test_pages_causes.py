@@ -60,16 +60,16 @@ def test_filters_stand_in_the_address(cast: Cast, viewer: Client) -> None:
     assert shown(viewer, PAGE, show="all").count("data-cause=") == 3
     assert f'data-cause="{done.cause}"' in shown(viewer, PAGE, show="all", cause=done.cause)
     for nothing in ({"reason": "refused"}, {"datasource": "x"}, {"cause": "x"}):
-        assert "No cause is like that." in shown(viewer, PAGE, **nothing)
+        assert "No causes match these filters." in shown(viewer, PAGE, **nothing)
     assert (
         shown(viewer, PAGE, team="beta", cause="\0").count("data-cause=") == 2
     )  # what can't be chosen filters nothing
     soon = (timezone.now() + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M")
-    assert "No cause is like that." in shown(viewer, PAGE, since=soon)
+    assert "No causes match these filters." in shown(viewer, PAGE, since=soon)
 
 
 def test_others_see_nothing(cast: Cast) -> None:
-    assert "No record waits in quarantine" in shown(browsing_as(cast, "outsider"), PAGE)
+    assert "No records in quarantine" in shown(browsing_as(cast, "outsider"), PAGE)
 
 
 def test_pages_turn(cast: Cast, viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:

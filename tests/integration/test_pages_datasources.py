@@ -79,7 +79,7 @@ def test_the_list_is_sorted_by_freshness_what_is_not_known_last(viewer: Client, 
 def test_an_outsider_sees_how_to_begin(cast: Cast) -> None:
     page = parsed(browsing_as(cast, "outsider").get("/datasources/"))
     assert page.all("table") == []
-    assert page.one("main").one("h2").text == "Nothing here yet"
+    assert page.one("main").one("h2").text == "No datasources yet"
 
 
 def test_search_and_pages(viewer: Client, cast: Cast) -> None:
@@ -207,10 +207,12 @@ def test_many_intervals_come_merged_with_no_row_lost(viewer: Client, cast: Cast)
     assert len(answer["bars"]) <= 500
     assert sum(bar[2] for bar in answer["bars"]) == answer["rows"] == 7 + sum(range(6000))
     assert sum(bar[5] for bar in answer["bars"]) == 6000
-    assert "neighbours are added up" in parsed(viewer.get("/datasources/minutes/intervals/")).one("main").text
+    assert (
+        "Neighbouring intervals are added up" in parsed(viewer.get("/datasources/minutes/intervals/")).one("main").text
+    )
     hours = {"from": "2013-01-02T01:00:00Z", "to": "2013-01-02T03:00:00Z"}
     page = parsed(viewer.get("/datasources/minutes/intervals/", hours))
-    assert "neighbours are added up" not in page.one("main").text
+    assert "Neighbouring intervals are added up" not in page.one("main").text
     assert [r[2] for r in rows_of(page)] == [str(n) for n in range(179, 79, -1)]
     pages = page.one("nav", aria_label="Pages")
     following = pages.all("a", rel="next")[0].attributes["href"]
@@ -292,7 +294,7 @@ def test_columns_progress_and_events(viewer: Client) -> None:
     ]
     partitions = rows_of(parsed(viewer.get(f"{FLIGHTS}progress/")))
     assert [(r[2], r[3], r[5], r[8]) for r in partitions] == [
-        ("0", "990", "10 in 1 hole", "10"),
+        ("0", "990", "10 in 1 gap", "10"),
         ("1", "600", "0", "400"),
     ]
     [event] = rows_of(parsed(viewer.get(f"{FLIGHTS}events/")))

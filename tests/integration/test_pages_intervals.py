@@ -34,15 +34,15 @@ def test_the_intervals_of_a_window_as_a_table(viewer: Client, cast: Cast) -> Non
     assert all("from=2013-01-02T12%3A00%3A00Z&to=2013-01-04" in href for href in sorts)
     kept = {field.attributes["name"]: field.attributes["value"] for field in page.all("input", type="hidden")}
     assert {**WINDOW, "sort": "from"}.items() <= kept.items()
-    [whole] = [a.attributes["href"] for a in page.all("a") if a.text == "The whole"]
+    [whole] = [a.attributes["href"] for a in page.all("a") if a.text == "Show all intervals"]
     assert len(rows_of(parsed(viewer.get(f"{FLIGHTS}intervals/{whole}")))) == 3
 
 
 def test_a_window_without_intervals_leads_back_to_the_whole(viewer: Client) -> None:
     page = parsed(viewer.get(f"{FLIGHTS}intervals/", {"from": "2020-01-01"}))
     assert "From 2020-01-01 on" in page.one("main").text
-    assert "No segments in this time" in page.one("main").text
-    assert [a.text for a in page.all("a") if a.text == "The whole"]
+    assert "No segments are in use in this time" in page.one("main").text
+    assert [a.text for a in page.all("a") if a.text == "Show all intervals"]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_where_is_my_record(cast: Cast, offset: int, outcomes: list[str]) -> Non
     if outcomes == ["stored"]:
         assert cast.segments[1].path in fates[0].text
     if outcomes == ["unparseable"]:
-        [link] = [a for a in fates[0].all("a") if a.text == "The record in quarantine"]
+        [link] = [a for a in fates[0].all("a") if a.text == "View quarantined record"]
         assert "Malformed JSON" in unescape(viewer.get(link.attributes["href"]).content.decode())
 
 

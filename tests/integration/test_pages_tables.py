@@ -103,7 +103,7 @@ def test_columns_are_found_by_a_part_of_their_name_and_sorted(cast: Cast) -> Non
         names.append(_column(client.get(address, {"sort": sort}).content.decode(), "name"))
     assert names == [["__time", "carrier"], ["carrier", "__time"]]
     assert _column(client.get(address, {"search": "ARR"}).content.decode(), "name") == ["carrier"]
-    assert "No column is like that." in client.get(address, {"search": "nothing like it"}).content.decode()
+    assert "No columns match these filters." in client.get(address, {"search": "nothing like it"}).content.decode()
 
 
 def test_segments_not_in_use_are_read_from_either_end(cast: Cast) -> None:
@@ -117,7 +117,7 @@ def test_segments_not_in_use_are_read_from_either_end(cast: Cast) -> None:
     for query, found in (({}, rows), ({"sort": "-since"}, rows[::-1])):
         text = browsing_as(cast, "viewer").get("/datasources/flights/retention/", query).content.decode()
         assert _column(_tables(text)["unused-segments"], "rows") == found
-        assert "What to do" not in text
+        assert "Mark used" not in text
 
 
 def _merge(cast: Cast, n: int, state: str = "done") -> None:
@@ -140,7 +140,7 @@ def test_merges_are_filtered_by_their_state_and_read_from_either_end(cast: Cast)
         text = client.get(address, query).content.decode()
         assert _column(_tables(text)["merges"], "rows") == found
     nothing = client.get(address, {"state": "refused"}).content.decode()
-    assert "No merge is like that." in nothing and ">Clear</a>" in nothing
+    assert "No merges match these filters." in nothing and ">Clear</a>" in nothing
 
 
 def _make_tokens_and_a_draft(cast: Cast) -> None:
@@ -190,7 +190,7 @@ def test_events_are_filtered_and_read_from_either_end(cast: Cast) -> None:
     ):
         assert _column(client.get("/datasources/flights/events/", query).content.decode(), "detail") == found
     nothing = client.get("/datasources/flights/events/", {"kind": "repaired", "alarm": "true"}).content.decode()
-    assert "No event is like that." in nothing and ">Clear</a>" in nothing
+    assert "No events match these filters." in nothing and ">Clear</a>" in nothing
     assert client.get("/datasources/flights/events/", {"sort": "topic"}).status_code == 400
 
 

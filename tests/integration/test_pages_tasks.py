@@ -119,7 +119,7 @@ def test_parse_errors_come_with_their_payload(viewer: Client, cast: Cast) -> Non
     assert record.attributes["data-record"] == "0:7"
     assert record.one("pre").raw_text == PAYLOAD.decode()
     assert "Malformed JSON at byte 12" in record.text
-    fate = next(a for a in record.all("a") if a.text == "What became of it")
+    fate = next(a for a in record.all("a") if a.text == "View outcome")
     assert "unparseable" in parsed(viewer.get(fate.attributes["href"])).one("main").text
 
 

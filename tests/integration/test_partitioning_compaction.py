@@ -99,7 +99,7 @@ def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source
         "2025-06-01T00:00:00.000Z/2025-06-02T00:00:00.000Z",
         "2025-06-02T00:00:00.000Z/2025-06-03T00:00:00.000Z",
     }
-    assert why(source) == [f"Task {t.pk} writes it anew." for t in (first, second)]
+    assert why(source) == [f"Task {t.pk} writes its rows again." for t in (first, second)]
     by_day = {t.spec["ioConfig"]["inputSpec"]["interval"][:10]: t for t in (first, second)}
     done(by_day["2025-06-01"])
     done(by_day["2025-06-02"], day=1)
@@ -251,7 +251,7 @@ def test_what_segments_do_not_allow_is_said_without_a_task(source: Source, root:
     Segment.objects.filter(created_at__gt=timezone.now() - QUIET).update(task_id="gone")
     post(root, source, config())
     quiet()
-    assert planned() == [] and "not known any more" in why(source)[0]
+    assert planned() == [] and "no longer known" in why(source)[0]
     post(root, source, config(inputSegmentSizeInBytes=10))
     quiet()
     assert planned() == [] and why(source) == ["It is larger than inputSegmentSizeInBytes."]
@@ -301,7 +301,7 @@ def test_the_page_and_rest_say_so_and_try_no_other_rows(cast: Cast, clients: dic
     assert refused.status_code == 400
     operator = browsing_as(cast, "operator")
     page = parsed(operator.get(path, {"skip": "PT0S"}))
-    assert "wait to be partitioned" in page.text and "numShards" in page.text
+    assert "Waiting for partitioning" in page.text and "numShards" in page.text
     assert not page.all("input", name="rows")
     assert operator.post(f"{path}apply/", {"skip": "PT0S"})["Location"] == path
     kept = Configured.objects.get().document

@@ -225,7 +225,7 @@ def test_a_topic_made_again_gets_a_source_of_its_own(source: Source) -> None:
     event = SourceEvent.objects.get(kind=SourceEvent.Kind.TOPIC_RECREATED)
     assert "topic-id-1" in event.detail
     assert "topic-id-2" in event.detail
-    with pytest.raises(Conflict, match="made again"):
+    with pytest.raises(Conflict, match="recreated"):
         make_source("flights", topic_id="topic-id-1")
 
 

@@ -381,7 +381,7 @@ def test_the_page_offers_what_the_role_may(cast: Cast, kept: list[QuarantinedRec
 
     assert "Purge…" in page("owner") and "Purge…" not in page("operator") and "Ingest…" in page("operator")
     assert "Ingest…" not in page("viewer") and "Export as NDJSON" in page("viewer")
-    assert "No record is like that." in page("viewer", topic="none")
+    assert "No records match these filters." in page("viewer", topic="none")
 
 
 @pytest.mark.parametrize("form", ["text", "json", "hexadecimal", "nonsense"])

@@ -104,7 +104,7 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     listed = viewer.get(base)
     assert listed.status_code == 200
     page = parsed(listed)
-    assert PLACE in page.text and "What became of it" not in page.text and b"<b>.json" not in listed.content
+    assert PLACE in page.text and "View outcome" not in page.text and b"<b>.json" not in listed.content
     alone = viewer.get(f"{base}{record.pk}/")
     assert PLACE in parsed(alone).text and not parsed(alone).all("p", data_cut="1")
     assert "Written to Kafka" not in parsed(alone).text
@@ -112,7 +112,7 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     assert operators.all("button", value="ingest") and not operators.all("button", value="produce")
     assert "as the spec reads it" in operators.text and "as the spec reads it" not in parsed(alone).text
     of_cause = parsed(viewer.get(f"{base}?cause={record.cause}"))
-    assert "This cause" in of_cause.text and "Fix the spec beside these records" in of_cause.text
+    assert "This cause" in of_cause.text and "Fix the spec for these records" in of_cause.text
     assert viewer.get("/quarantine/").status_code == 200
 
     rest = f"/api/v1/datasources/{name}/quarantine/"
@@ -174,10 +174,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     of_file, cut = QuarantinedRecord.objects.filter(source=None).order_by("pk")
     client, path = browsing_as(cast, "operator"), f"/datasources/{cast.datasource.name}/quarantine/"
     page = parsed(client.get(path))
-    assert (
-        page.all("button", value="ingest")
-        and "1 of them is kept with the beginning alone" in page.one("p", data_cut="1").text
-    )
+    assert page.all("button", value="ingest") and "1 of them is kept only in part" in page.one("p", data_cut="1").text
     boxes = {box.attributes["value"] for box in page.all("input", name="record")}
     assert boxes == {str(of_topic.pk), str(of_file.pk)}
     question = parsed(client.post(f"{path}confirm/", {"action": "produce", "scope": "matching"}))
@@ -187,7 +184,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     for chosen in ({"scope": "matching"}, ticked):
         question = parsed(client.post(f"{path}confirm/", {"action": "ingest", **chosen}))
         assert "Ingest 2 records with the present spec?" in question.text
-        assert "1 more is kept with the beginning alone, and stays in quarantine." in question.text
+        assert "1 more is kept only in part, and stays in quarantine." in question.text
         assert question.one("p", data_readers="1").one("a").attributes["href"] == f"/tasks/{task.pk}/"
     sent = {"action": "ingest", "scope": "matching"}
     answer = client.post(f"{path}replay/", sent)

@@ -121,29 +121,29 @@ def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"type": "dropForever"}, "Rules are a list"),
-        ([{"type": "dropForever"}] * 101, "of 100 at most"),
+        ({"type": "dropForever"}, "Rules must be a list"),
+        ([{"type": "dropForever"}] * 101, "at most 100"),
         ([{"type": "foo"}], "[0] type must be one of loadForever"),
         ([{"type": "broadcastForever"}], "type must be one of"),
         ([{}], "type must be one of"),
-        (["dropForever"], "is not of the kind"),
+        (["dropForever"], "has the wrong type"),
         ([{"type": "loadForever"}, {"type": "loadByPeriod", "period": "x"}], "[1].period must be an ISO 8601 period"),
         ([{"type": "loadByPeriod"}], "[0].period is missing"),
         ([{"type": "loadByPeriod", "period": "P999999Y"}], "must be an ISO 8601 period"),
         ([{"type": "dropByInterval", "interval": "2012"}], "must be like 2025-06-01/2025-07-01"),
         (
             [{"type": "loadForever"}, {"type": "dropByInterval", "interval": "2024-01-01/2024"}],
-            "[1].interval ends where it starts",
+            "[1].interval is empty",
         ),
-        ([{"type": "dropForever", "period": "P1D"}], "[0].period is no field of this rule"),
+        ([{"type": "dropForever", "period": "P1D"}], "[0].period is not a field of this rule"),
         (
             [{"type": "loadForever", "tieredReplicants": {"hot": 1, "cold": -1}}],
             "[0].tieredReplicants.cold must not be negative",
         ),
-        ([{"type": "loadByPeriod", "period": None}], "[0].period is not of the kind"),
+        ([{"type": "loadByPeriod", "period": None}], "[0].period has the wrong type"),
         (
             [{"type": "loadForever", "tieredReplicants": [], "useDefaultTierForNull": False}],
-            "[0].tieredReplicants is not of the kind",
+            "[0].tieredReplicants has the wrong type",
         ),
     ],
 )
@@ -255,19 +255,19 @@ def test_over_rest_they_are_looked_at_before_they_are_set(cast: Cast, clients: d
 def test_the_page_shows_rules_what_goes_and_when(cast: Cast, clients: dict[str, Client], client: Client) -> None:
     client.force_login(cast.users["viewer"])
     text = client.get("/datasources/flights/retention/").content.decode()
-    assert "All segments that there are files of are in use." in text
-    assert "They take nothing out of use now." in text
+    assert "There are no unused segments." in text
+    assert "These rules mark nothing unused now." in text
     rules = [{"type": "dropByInterval", "interval": "2013-01-01/P1D"}]
     clients["owner"].put("/api/v1/datasources/flights/rules/", {"rules": rules}, content_type="application/json")
     text = client.get("/datasources/flights/retention/").content.decode()
-    assert "takes 2 segments out of use: 900 rows" in text
+    assert "marks 2 segments unused: 900 rows" in text
     celery_tasks.apply_rules()
     text = client.get("/datasources/flights/retention/").content.decode()
     assert "removed by a rule: dropByInterval 2013-01-01T00:00:00.000Z/2013-01-02T00:00:00.000Z" in text
     since = Segment.objects.filter(used=False)[0].unused_at
     assert since is not None
     assert f"{since + timedelta(days=30):%Y-%m-%d %H:%M}" in text
-    assert "They take nothing out of use now." in text
+    assert "These rules mark nothing unused now." in text
 
 
 def test_over_rest_a_fault_is_told_where_it_stands(clients: dict[str, Client]) -> None:

@@ -130,7 +130,7 @@ def test_what_its_file_holds_as_the_role_may_see_it(
     of_operator = {c["name"]: c for c in clients["operator"].get(address).json()["footer"]["columns"]}
     assert [of_operator["n"][k] for k in ("least", "greatest", "nulls", "role")] == [None, None, None, "admin"]
     page = browsing_as(cast, "operator").get(f"{PAGE.format('rows-of-june', segments[0].pk)}file/")
-    assert "hidden: admin sees it" in parsed(page).text
+    assert "hidden: needs role admin" in parsed(page).text
     assert "&lt;b&gt;2&lt;/b&gt;" in page.content.decode()
 
 

@@ -89,12 +89,12 @@ def test_of_too_many_none_is_shown_and_said_so(layered: Cast, clients: dict[str,
 def test_the_table_has_a_column_for_each_that_is_asked_for(layered: Cast) -> None:
     page = parsed(browsing_as(layered, "viewer").get(f"{PAGE}intervals/", {"layers": ["late", "unused"]}))
     heads = [th.text for th in page.one("thead").all("th")]
-    assert [heads.index(name) - heads.index("Of a segment") for name in ("Not in use", "Late")] == [1, 2]
-    place = heads.index("Not in use") - 1  # the row's head is no cell
+    assert [heads.index(name) - heads.index("Average size") for name in ("Unused", "Late")] == [1, 2]
+    place = heads.index("Unused") - 1  # the row's head is no cell
     rows = [[td.text for td in tr.all("td")][place : place + 2] for tr in page.one("tbody").all("tr")]
     assert rows == [["", ""], ["", ""], ["1", "1"]]
     checked = [box.attributes["value"] for box in page.all("input", name="layers") if "checked" in box.attributes]
     assert checked == ["unused", "late"]
     plain = parsed(browsing_as(layered, "viewer").get(f"{PAGE}intervals/"))
-    assert "Not in use" not in [th.text for th in plain.one("thead").all("th")]
+    assert "Unused" not in [th.text for th in plain.one("thead").all("th")]
     assert browsing_as(layered, "viewer").get(f"{PAGE}timeline.json", {"layers": "odd"}).status_code == 400

@@ -108,15 +108,15 @@ def test_what_can_not_be_looked_at_is_not_called_damaged(register: Register, set
     Segment.objects.filter(pk=segments[0].pk).update(path="/elsewhere")
     said = verified()
     assert said[0].startswith(f"{segments[0].identifier}: '/elsewhere' is not a path inside deep storage")
-    assert said[1].endswith("0 are damaged, 1 could not be looked at")
+    assert said[1].endswith("0 are damaged, 1 could not be checked")
     Segment.objects.update(path=Concat(Value("/"), "path"))
     said = verified()
     assert len(said) == FAILURES + 1
-    assert "5 could not be looked at. Not everything was looked at: " in said[-1]
+    assert "5 could not be checked. Not everything was checked: " in said[-1]
     settings.DEEP_STORAGE = "gopher://somewhere"
     [said_last] = verified()
     assert said_last.startswith(
-        "failed: 0 segments (0 bytes) are whole, 0 are damaged. Not everything was looked at: deep storage at gopher://"
+        "failed: 0 segments (0 bytes) are whole, 0 are damaged. Not everything was checked: deep storage at gopher://"
     )
 
 

@@ -55,10 +55,10 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("waiting", "waits for a place"),
+                            ("waiting", "waiting for a slot"),
                             ("running", "runs"),
                             ("done", "done"),
-                            ("refused", "refused, as its segments had changed"),
+                            ("refused", "refused: its segments changed"),
                             ("failed", "failed"),
                         ],
                         default="waiting",

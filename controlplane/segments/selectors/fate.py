@@ -40,7 +40,7 @@ _EXPLANATION = {
     "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",
     "gap": "Retention removed it before it was read.",
     "skipped": "Left out when the stored offset was reset to the latest one.",
-    "settled": "It ended for good; the receipt that said how has been folded.",
+    "settled": "Its final outcome is recorded. The receipt with the details is folded.",
 }
 
 
@@ -116,7 +116,7 @@ def _fates(user: User, source: Source, partition: int, offset: int) -> list[Fate
     shown = _shown(source)
     key = ProgressKey.objects.filter(source=source, partition=partition).first()
     if key is None:
-        nothing = f"Nothing of partition {partition} has been published by this reader yet."
+        nothing = f"This reader has published nothing of partition {partition} yet."
         return [Fate(shown, "unknown", " ".join([nothing, *_of_a_group_at_latest(source, partition)]))]
     number = (key.pk << OFFSET_BITS) + offset
     known = list(_from_receipts(user, shown, source, partition, offset, number))
@@ -188,7 +188,7 @@ def _quarantined(poison: QuarantinedRecord | None) -> str:
     states = QuarantinedRecord.State
     if poison.state == states.PRODUCED:
         where = f"partition {poison.produced_partition}, offset {poison.produced_offset}"
-        return f"It could not be read as a row. It was produced again: it is at {where} of the topic now."
+        return f"It could not be read as a row. It was produced again at {where} of the topic."
     if poison.state == states.REPLAYING:
         return f"{_EXPLANATION['unparseable']} Task {poison.replay_id} is replaying it."
     if poison.state in (states.STORED, states.THROWN_AWAY):
@@ -234,7 +234,7 @@ def _passed_over(key: ProgressKey, goes_on: int, offset: int) -> str:
     begins = goes_on if first is None else min(goes_on, first.span.lower - (key.pk << OFFSET_BITS))
     if offset < begins:
         return f"Before its reader's start: reading of this partition began at offset {begins}."
-    return f"Passed over: the stored offset was set beyond it, and reading goes on at {goes_on}."
+    return f"Skipped: the stored offset was set beyond it. Reading continues at {goes_on}."
 
 
 def _of_a_group_at_latest(source: Source, partition: int) -> list[str]:

@@ -16,7 +16,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors.sums import window_sums
 
 LAYERS = {
-    "unused": "Segments that are not in use, with their files still there: removed, or replaced by a merge.",
+    "unused": "Unused segments whose files still exist: removed, or replaced by a merge.",
     "merged": "Intervals of which segments were merged, and what was replaced.",
     "late": "Segments in use that a task wrote from records after their interval had ended.",
 }

@@ -31,10 +31,10 @@ class BarState(StrEnum):
 
 
 STATES = {
-    BarState.COMPLETE: "All that Kafka held when it ended has been stored, thrown away or quarantined.",
-    BarState.FILLING: "It ends after what the datasource is complete until: records of it may still come.",
-    BarState.BY_HAND: "No supervisor fills the datasource: its rows change when somebody submits a task.",
-    BarState.UNKNOWN: "Until when the datasource is complete is not known: see its completeness for why.",
+    BarState.COMPLETE: "All records that Kafka held when the interval ended are stored, thrown away or quarantined.",
+    BarState.FILLING: "The datasource is not yet complete until its end. More records may come.",
+    BarState.BY_HAND: "No supervisor writes to this datasource. Its rows change when somebody submits a task.",
+    BarState.UNKNOWN: "It is not known until when the datasource is complete. Its completeness says why.",
 }
 
 

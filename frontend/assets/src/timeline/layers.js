@@ -44,7 +44,7 @@ export class Layers {
 
   #smallTold(bars) {
     const coloured = bars.filter((bar) => heat(bar) > 0).length;
-    const said = coloured > 0 ? `${format.count(coloured)} of ${format.plural(bars.length, "bar")} coloured, the stronger the more segments where few would do` : "no bar has more segments than it needs";
+    const said = coloured > 0 ? `${format.count(coloured)} of ${format.plural(bars.length, "bar")} coloured; a stronger colour means more segments than needed` : "no bar has more segments than it needs";
     return `${this.label(HEAT)}: ${said}`;
   }
 
