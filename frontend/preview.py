@@ -20,9 +20,9 @@ SHOWN_BYTES = 1024
 MOST_COLUMNS = 60
 MOST_LETTERS = 1000  # of one value
 _STOPPED = {
-    "time": "Kafka did not give more in time.",
-    "bytes": "More records would be too many bytes for a preview.",
-    "answer": "More records would be too much for a page.",
+    "time": "Kafka sent no more in time.",
+    "bytes": "The preview reached its size limit.",
+    "answer": "The page reached its size limit.",
 }
 
 
