@@ -80,7 +80,7 @@ def test_a_supervisor_whose_stores_are_javas_own(secured: Secured, tmp_path: Pat
     with pytest.raises(InvalidInput) as caught:
         services.submit_supervisor(user=cast.users["owner"], document=wrong, team_name="alpha")
     [fault] = caught.value.errors
-    assert fault.pointer.endswith("/ssl.keystore.password") and "its password is another" in fault.message
+    assert fault.pointer.endswith("/ssl.keystore.password") and "the password is wrong" in fault.message
     assert "another pass" not in fault.message
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     [look] = streams.answers([streams.question(supervisor)])
