@@ -41,7 +41,7 @@ def test_a_form_starts_with_an_example_that_has_to_be_filled_in(owner: Client, f
             page = parsed(answer)
             pointers = [fault["pointer"] for fault in json.loads(page.one("script", id="spec-errors").raw_text)]
             assert pointers == [root + place for place in places]
-            assert "'your_topic' is only the example's: name the topic to read." in page.one(id="problem").text
+            assert "'your_topic' is only an example: enter the topic to read." in page.one(id="problem").text
     filled = text.replace("your_datasource", "d").replace("your_topic", "t").replace("your_group", "g")
     assert "The spec is valid" in parsed(owner.post(form, {"document": filled, "check": "1"})).one("main").text
     assert made() == before
@@ -68,7 +68,7 @@ def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, b
 def test_a_batch_task_s_example_is_checked_submitted_and_submitted_again(owner: Client) -> None:
     form = "/tasks/-/new/?example=index_parallel"
     text = parsed(owner.get(form)).one("textarea", name="document").raw_text
-    assert "is only the example's" in parsed(owner.post(form, {"document": text})).one(id="problem").text
+    assert "is only an example" in parsed(owner.post(form, {"document": text})).one(id="problem").text
     filled = text.replace("your_datasource", "edits")
     assert parsed(owner.post(form, {"document": filled, "check": "1"})).one("div", data_faultless="")
     outside = filled.replace('"inline"', '"local"').replace('"data"', '"no"')

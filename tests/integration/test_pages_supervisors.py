@@ -257,7 +257,7 @@ def test_a_supervisor_that_is_suspended_stays_so_when_it_is_rolled_back(owner: C
 def test_there_is_no_way_back_to_what_holds(owner: Client) -> None:
     assert owner.get(f"{FLIGHTS}spec/1/confirm/").status_code == 404
     page = parsed(owner.post(f"{FLIGHTS}spec/1/", follow=True))
-    assert "is the one that holds" in page.one("div", class_="alert-danger").text
+    assert "is the current version" in page.one("div", class_="alert-danger").text
     assert Supervisor.objects.get(pk="flights").version == 1
 
 
