@@ -21,7 +21,7 @@ def test_names_and_values_of_a_spec_are_offered(visit: Visit) -> None:
     option.first.click()
     page.keyboard.type('{"roll')
     expect(option.first).to_contain_text("rollup")
-    expect(page.locator(".cm-completionInfo")).to_contain_text("Rows that are published together")
+    expect(page.locator(".cm-completionInfo")).to_contain_text("Rows with equal truncated time")
     option.first.click()
     page.keyboard.press("Control+Space")
     expect(option).to_have_text(["false", "true"])
