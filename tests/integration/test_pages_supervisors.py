@@ -167,7 +167,7 @@ def test_a_change_of_a_suspended_one_leaves_it_so(owner: Client, cast: Cast) -> 
     """On the page, over REST and at Druid's address: what is shown and sent back neither suspends nor resumes."""
     services.suspend(user=cast.users["owner"], supervisor=cast.supervisor)
     page = parsed(owner.get("/supervisors/-/new/?from=flights"))
-    assert "This supervisor is suspended, and stays so" in page.one("main").text
+    assert "This supervisor is suspended. It stays suspended" in page.one("main").text
     written = json.loads(page.one("textarea", id="id_document").raw_text)
     written["spec"]["ioConfig"]["taskCount"] = 2
     owner.post("/supervisors/-/new/?from=flights", {"document": json.dumps(written)})
