@@ -92,7 +92,7 @@ class ConnectionForm(forms.Form):
         except json.JSONDecodeError as error:
             raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
         except ValueError as error:
-            raise forms.ValidationError(f"Not JSON that can be taken: {error}.") from None
+            raise forms.ValidationError(f"JSON not accepted: {error}.") from None
         if not isinstance(found, dict):
             raise forms.ValidationError('It must be an object, such as {"client.id": "headgate"}.')
         return found

@@ -40,12 +40,12 @@ def check_filled_in(document: Any) -> None:
     parts = document.get("spec", document) if isinstance(document, dict) else {}
     root = "/spec" if parts is not document else ""
     faults = [
-        FieldError(f"{root}/{part}/{field}", f"{name!r} is only the example's: name {what}.", f"{part}.{field}")
+        FieldError(f"{root}/{part}/{field}", f"{name!r} is only an example: enter {what}.", f"{part}.{field}")
         for (part, field), (name, what) in _TO_FILL_IN.items()
         if isinstance(parts, dict) and isinstance(parts.get(part), dict) and parts[part].get(field) == name
     ]
     if faults:
-        raise InvalidInput("The example is not filled in yet.", faults)
+        raise InvalidInput("Fill in the example first.", faults)
 
 
 def _name(part: str, field: str) -> str:

@@ -80,7 +80,7 @@ class PreviewForm(forms.Form):
 
     records = forms.ChoiceField(
         label="Records",
-        choices=[("first", "The topic's first"), ("last", "The topic's last"), ("pasted", "Pasted ones")],
+        choices=[("first", "First in the topic"), ("last", "Last in the topic"), ("pasted", "Pasted")],
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     rows = forms.IntegerField(
@@ -90,7 +90,7 @@ class PreviewForm(forms.Form):
         widget=forms.NumberInput(attrs={"class": "form-control"}),
     )
     pasted = forms.CharField(
-        label="Pasted records (if you chose them): one a line",
+        label="Pasted records, one per line",
         required=False,
         max_length=LARGEST_SPEC,
         strip=False,
@@ -128,13 +128,13 @@ class ResetForm(forms.Form):
         required=False,
         choices=[
             ("", "The offsets below"),
-            ("earliest", "Earliest: the beginning of every partition's log"),
+            ("earliest", "Earliest: the start of every partition's log"),
             ("latest", "Latest: the end of every partition's log"),
         ],
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     offsets = forms.CharField(
-        label="Partitions and their next offsets, a pair on each line, as 0: 1200. None: all offsets are forgotten.",
+        label="Next offset of each partition, one pair per line, as 0: 1200. Empty: all offsets are deleted.",
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 4, "placeholder": "0: 1200"}),
@@ -155,9 +155,9 @@ class ResetForm(forms.Form):
                 continue
             pair = _OFFSET.fullmatch(line)
             if pair is None:
-                raise forms.ValidationError(f"Line {number} is no partition and offset, such as 0: 1200.")
+                raise forms.ValidationError(f"Line {number} must be partition: offset, such as 0: 1200.")
             if int(pair[1]) in offsets:
-                raise forms.ValidationError(f"Line {number} gives partition {int(pair[1])} a second time.")
+                raise forms.ValidationError(f"Line {number} repeats partition {int(pair[1])}.")
             offsets[int(pair[1])] = int(pair[2])
         return offsets
 
@@ -169,7 +169,7 @@ def json_values(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
     except ValueError as error:
-        raise forms.ValidationError(f"Not JSON that can be taken: {error}.") from None
+        raise forms.ValidationError(f"JSON not accepted: {error}.") from None
 
 
 class RecordForm(Window):
@@ -202,7 +202,7 @@ class RecordForm(Window):
         needed = ("since", "until") if by_key else ("partition", "offset")
         for name in needed:
             if given.get(name) is None and name not in self.errors:
-                self.add_error(name, "Needed to find a key." if by_key else "Needed, or else a key.")
+                self.add_error(name, "Required with a key." if by_key else "Required without a key.")
         return given
 
     @property

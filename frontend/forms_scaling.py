@@ -24,7 +24,7 @@ class SimulatorForm(forms.Form):
     """Parameters of an autoscaler, as the spec calls them, and how far back to try them."""
 
     window = forms.ChoiceField(
-        label="On the lag of",
+        label="Lag of",
         choices=[("1h", "the last hour"), ("6h", "the last 6 hours"), ("1d", "the last day")],
         widget=forms.Select(attrs={"class": "form-select"}),
     )

@@ -24,12 +24,12 @@ class ImportForm(forms.Form):
     """
 
     file = forms.FileField(
-        label="The answer as a file",
+        label="Druid's answer as a file",
         required=False,
         widget=forms.FileInput(attrs={"class": "form-control", "accept": ".json,application/json,text/plain"}),
     )
     document = forms.CharField(
-        label="Or its text (JSON)",
+        label="Or its JSON text",
         required=False,
         max_length=MOST_BYTES,
         strip=False,
@@ -46,14 +46,14 @@ class ImportForm(forms.Form):
     connection = forms.ChoiceField(
         label="Connection",
         required=False,
-        help_text="In place of what each spec says of its Kafka cluster.",
+        help_text="Replaces the Kafka cluster that each spec names.",
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     suspended = forms.BooleanField(
-        label="New supervisors begin suspended",
+        label="Create new supervisors suspended",
         required=False,
         initial=True,
-        help_text="Else those that run in Druid run here at once. One that is here already stays as it is.",
+        help_text="Otherwise they start at once if they run in Druid. Existing supervisors keep their state.",
         widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
     )
 
@@ -89,7 +89,7 @@ class ImportForm(forms.Form):
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise forms.ValidationError("The file is no text in UTF-8.") from None
+            raise forms.ValidationError("The file is not UTF-8 text.") from None
 
     def wanted(self, dry_run: bool) -> Wanted:
         data = self.cleaned_data

@@ -21,9 +21,9 @@ MOST_COLUMNS = 60
 MOST_LETTERS = 1000  # of one value
 MOST_FURTHER = 9  # rows of one record, beside its first
 _STOPPED = {
-    "time": "Kafka did not give more in time.",
-    "bytes": "More records would be too many bytes for a preview.",
-    "answer": "More records would be too much for a page.",
+    "time": "Kafka sent no more in time.",
+    "bytes": "The preview reached its size limit.",
+    "answer": "The page reached its size limit.",
 }
 
 

@@ -9,5 +9,5 @@ from ingestion.specs import SpecError
 def invalid_spec(error: SpecError) -> InvalidInput:
     """Every fault of the spec, in one answer."""
     faults = [FieldError(i.pointer, i.message, i.path) for i in error.issues]
-    many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+    many = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
     return InvalidInput(f"The spec has {many}.", faults)

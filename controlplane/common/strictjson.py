@@ -28,13 +28,13 @@ def strict_json(text: str) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) < len(pairs):
-        raise ValueError(f"the name {doubles(name for name, _ in pairs)[0][:200]!r} stands twice in one object")
+        raise ValueError(f"the name {doubles(name for name, _ in pairs)[0][:200]!r} occurs twice in one object")
     return document
 
 
@@ -54,9 +54,9 @@ def _check(value: Any, depth: int) -> None:
             _check(inner, depth + 1)
     elif isinstance(value, str):
         if not storable(value):
-            raise ValueError("it holds a NUL character or half a surrogate pair")
+            raise ValueError("it contains a NUL character or half a surrogate pair")
     elif _beyond(value):
-        raise ValueError("it holds a number that is out of range")
+        raise ValueError("it contains a number that is out of range")
 
 
 def _beyond(value: Any) -> bool:

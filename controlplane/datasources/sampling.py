@@ -195,5 +195,5 @@ def _as_error(spec: SamplerSpec, failure: SampleFailure) -> HeadgateError:
     issue = spec.issue(failure.place, failure.message, failure.within)
     fault = FieldError(issue.pointer, issue.message, issue.path)
     if failure.permanent:
-        return InvalidInput("The spec has 1 fault; there is no sample.", [fault])
+        return InvalidInput("The spec has 1 error; there is no preview.", [fault])
     return Unavailable("There is no sample.", [fault])

@@ -38,7 +38,7 @@ def nested(written: Any) -> Document:
         document = put(document, ("spec", part), value_at(document, ("spec", part)) or {})
     if "parser" in document["spec"]["dataSchema"]:
         raise InvalidInput(
-            "A draft has an inputFormat instead of the older parser.",
+            "A draft needs an inputFormat instead of the older parser.",
             [FieldError("/spec/dataSchema/parser", "write it as ioConfig.inputFormat", "spec.dataSchema.parser")],
         )
     if len(json.dumps(document)) > LARGEST:
@@ -50,7 +50,7 @@ def _check_object(document: Document, path: Sequence[str]) -> None:
     value = value_at(document, path)
     if value is not None and not isinstance(value, dict):
         fault = FieldError("/" + "/".join(path), "must be a JSON object", ".".join(path))
-        raise InvalidInput("The spec can't be kept as it is written.", [fault])
+        raise InvalidInput("The spec can't be stored as it is written.", [fault])
 
 
 def value_at(document: Any, path: Sequence[str]) -> Any:

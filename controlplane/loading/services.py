@@ -49,7 +49,7 @@ def begin_change(*, user: User, supervisor: Supervisor) -> Draft:
     if supervisor.parent_id is not None:
         raise refused_alone(supervisor)
     if supervisor.io_config.topicPattern is not None:
-        raise Conflict("A draft is of one topic, and this supervisor's spec has a pattern: change it as JSON.")
+        raise Conflict("A draft reads one topic, and this supervisor's spec has a topic pattern. Change it as JSON.")
     _check_room(user)
     current = supervisor.current
     document = {name: value for name, value in current.spec.items() if name != "suspended"}
@@ -113,7 +113,7 @@ def submit_draft(*, user: User, draft: Draft, as_task: bool = False) -> Supervis
     by somebody else in the meantime.
     """
     if as_task and draft.supervisor is not None:
-        raise InvalidInput("This draft changes a supervisor; a task is submitted from a draft of its own.")
+        raise InvalidInput("This draft changes a supervisor. Create a new draft to submit a task.")
     document = _typed(submitted(draft), as_task)
     with transaction.atomic():
         _check_base(draft)
@@ -140,8 +140,8 @@ def _check_base(draft: Draft) -> None:
     version = Supervisor.objects.select_for_update().values_list("version", flat=True).get(pk=draft.supervisor.pk)
     if version != draft.base_version:
         raise Conflict(
-            f"Supervisor {draft.supervisor.pk} has version {version} of its spec by now; this draft began with version "
-            f"{draft.base_version}. Begin again from the present one."
+            f"Supervisor {draft.supervisor.pk} now has version {version} of its spec. This draft changes version "
+            f"{draft.base_version}. Create a new draft from the current version."
         )
 
 
@@ -195,4 +195,4 @@ def team_of_draft(user: User, name: str | None = None) -> Team:
 
 def _check_room(user: User) -> None:
     if Draft.objects.filter(owner=user).count() >= MOST_DRAFTS:
-        raise Conflict(f"You have {MOST_DRAFTS} drafts already; delete some first.")
+        raise Conflict(f"You already have {MOST_DRAFTS} drafts. Delete some first.")

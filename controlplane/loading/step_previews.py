@@ -112,7 +112,7 @@ def outlook_from(user: User, draft: Draft, spec: SamplerSpec, answer: SampleAnsw
 def dry_run_of(user: User, draft: Draft) -> DryRun:
     """What its change would do to the newest records, tried on both specs. Raises ``Conflict``."""
     if draft.supervisor is None:
-        raise Conflict("This draft changes no supervisor; there is nothing to compare it with.")
+        raise Conflict("This draft changes no supervisor, so there is nothing to compare it with.")
     _, before = rows_of(user, draft, nested(draft.supervisor.current.spec))
     _, after = rows_of(user, draft)
     return compared(before, after)
@@ -143,4 +143,4 @@ def _check_begun(document: Document) -> None:
     if not io_config.get("topic"):
         raise InvalidInput("Choose a topic first.")
     if not io_config.get("consumerProperties") and not io_config.get("connection"):
-        raise InvalidInput("Say first which servers to read it from.")
+        raise InvalidInput("Choose a connection or enter servers first.")

@@ -62,7 +62,7 @@ def delete_datasource(*, user: User, datasource: Datasource, name: str) -> Amoun
     require(user, Action.ADMINISTER, datasource.team)
     if name != datasource.name:
         raise InvalidInput(
-            "Nothing is deleted.", [FieldError("/name", f"must be the datasource's: {datasource.name}", "name")]
+            "Nothing was deleted.", [FieldError("/name", f"must be the datasource's name: {datasource.name}", "name")]
         )
     amount = _deleted(user, datasource)
     _clear(Datasource.objects.get(pk=datasource.pk), AT_ONCE_S)
@@ -80,9 +80,9 @@ def _deleted(user: User, datasource: Datasource) -> Amount:
     if readers:
         named = ", ".join(f"{kind} {pk}" for kind, pk in readers[:_NAMED])
         more = f" and {len(readers) - _NAMED} more" if len(readers) > _NAMED else ""
-        raise Conflict(f"{named}{more} read into {locked.name}: terminate supervisors and stop tasks first.")
+        raise Conflict(f"{named}{more} write to {locked.name}. Terminate the supervisors and stop the tasks first.")
     if locked.deleted_at is not None:
-        raise Conflict(f"The datasource {locked.name} is deleted already.")
+        raise Conflict(f"The datasource {locked.name} is already deleted.")
     amount = killing.amount_of(Segment.objects.filter(datasource=locked, kill_began_at=None))
     locked.deleted_at, locked.deleted_by, locked.clearing = timezone.now(), user.get_username(), True
     locked.save(update_fields=["deleted_at", "deleted_by", "clearing"])

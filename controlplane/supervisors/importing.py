@@ -82,12 +82,12 @@ def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iter
     for number, entry in enumerate(entries):
         identifier = entry["id"]
         if identifier in seen:
-            fault = FieldError(f"/{number}/id", "stands in the list twice", f"[{number}].id")
-            yield ImportResult(identifier, REFUSED, detail="Another one of the list has this id.", errors=[fault])
-        elif time.monotonic() > until:
+            fault = FieldError(f"/{number}/id", "occurs twice in the list", f"[{number}].id")
             yield ImportResult(
-                identifier, LEFT, detail=f"There was no time left for it within {WITHIN_S:g} s: send it again."
+                identifier, REFUSED, detail="Another supervisor of the list has this id.", errors=[fault]
             )
+        elif time.monotonic() > until:
+            yield ImportResult(identifier, LEFT, detail=f"The time limit of {WITHIN_S:g} s was reached. Send it again.")
         else:
             document, leftovers = without_leftovers(_document(entry, wanted))
             yield _verdict(user, number, identifier, document, leftovers, wanted)
@@ -98,10 +98,10 @@ def _entries(listed: Any) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not listed:
         raise InvalidInput("The body must be the list that Druid answers to GET /druid/indexer/v1/supervisor?full.")
     if len(listed) > MOST:
-        raise InvalidInput(f"The list has {len(listed)} supervisors; {MOST} at most. Send it in parts.")
+        raise InvalidInput(f"The list has {len(listed)} supervisors. The limit is {MOST}. Send it in parts.")
     faults = [f for number, entry in enumerate(listed) for f in _form_faults(number, entry)]
     if faults:
-        raise InvalidInput("The list has entries that are no supervisors; nothing was changed.", faults)
+        raise InvalidInput("Some entries of the list are not supervisors. Nothing was changed.", faults)
     return listed
 
 

@@ -14,16 +14,16 @@ Document = dict[str, Any]
 _NOT_READ = "Druid does not read it here"
 _WITHOUT_EFFECT: dict[tuple[str, ...], dict[str, str]] = {
     (): {"version": _NOT_READ},
-    ("spec",): {"context": f"{_NOT_READ}; a context stands beside spec", "version": _NOT_READ},
+    ("spec",): {"context": f"{_NOT_READ}; context belongs beside spec", "version": _NOT_READ},
     ("tuningConfig",): {
-        "awaitSegmentAvailabilityTimeoutMillis": "a segment can be read from its publish on",
+        "awaitSegmentAvailabilityTimeoutMillis": "a segment is readable after its publish",
         "releaseLocksOnHandoff": "tasks lock no intervals",
-        "skipOffsetGaps": "offsets that the topic has not are always passed over",
-        "taskCount": f"{_NOT_READ}; ioConfig has it",
+        "skipOffsetGaps": "missing offsets are always skipped",
+        "taskCount": f"{_NOT_READ}; it belongs in ioConfig",
         "appendToExisting": "a stream always appends",
     },
     ("ioConfig",): {
-        "skipOffsetGaps": "offsets that the topic has not are always passed over",
+        "skipOffsetGaps": "missing offsets are always skipped",
         "appendToExisting": "a stream always appends",
     },
 }

@@ -24,7 +24,7 @@ from controlplane.teams.permissions import Action, require
 from ingestion.specs.providers import Value
 
 Position = Literal["earliest", "latest"]
-_NOTHING_STORED = "Nothing is stored for this supervisor yet; it has not read its topics."
+_NOTHING_STORED = "No offsets are stored: this supervisor has not read its topics yet."
 
 
 def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -84,11 +84,11 @@ def _offsets_at(supervisors: Sequence[Supervisor], position: Position) -> list[d
 
 def _at(supervisor: Supervisor, said: kafka.TopicOffsets | Exception | None, position: Position) -> dict[int, int]:
     if isinstance(said, kafka.KafkaProblem):
-        raise Unavailable(f"Kafka does not say where the log is {position}: {said}. Nothing was changed.")
+        raise Unavailable(f"Kafka did not answer with the {position} offsets: {said}. Nothing was changed.")
     if isinstance(said, Exception):
         raise said
     if said is None:
-        raise Conflict(f"There is no topic {supervisor.io_config.topic!r}: it has no {position} offsets.")
+        raise Conflict(f"There is no topic {supervisor.io_config.topic!r}, so it has no {position} offsets.")
     return dict(said.starts if position == "earliest" else said.read_by(supervisor.io_config.isolation).ends)
 
 
@@ -105,8 +105,8 @@ def reset_offsets(
     read = supervisor.io_config.topic
     if supervisor.io_config.topicPattern is not None:
         raise InvalidInput(
-            f"Supervisor {supervisor.pk} reads several topics: set the offsets of one at the supervisor that reads it "
-            f"for this one, called {supervisor.pk}{OF_TOPIC} and the topic."
+            f"Supervisor {supervisor.pk} reads several topics. Reset the offsets of one topic at its own supervisor, "
+            f"called {supervisor.pk}{OF_TOPIC} and the topic."
         )
     if topic not in (None, read):
         raise InvalidInput(f"The supervisor reads topic {read!r}, not {topic!r}.")
@@ -142,9 +142,9 @@ def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list
     for partition, offset in sorted(offsets.items()):
         low, high = spans.get(partition, (0, MAX_OFFSET))
         if log is not None and partition not in spans:
-            message = f"topic {io_config.topic} has no partition {partition}; it has {len(spans)}, from 0 on"
+            message = f"topic {io_config.topic} has no partition {partition}; it has {len(spans)}, counted from 0"
         elif not low <= offset <= high:
-            seen_so = "" if log is not None else " when it was last looked at"
+            seen_so = "" if log is not None else " at the last check"
             message = f"partition {partition} held the offsets from {low:,} to {high:,}{seen_so}, not {offset:,}"
         else:
             continue
@@ -171,10 +171,10 @@ def _movable(supervisor: Supervisor) -> Source:
     """What its stored offsets are of. Raises ``InvalidInput``, ``Conflict`` where there are none to move."""
     traits = supervisor.io_config.traits
     if not traits.keeps_offsets:
-        raise InvalidInput(f"A {traits.label}'s position is the broker's: to read again, use another groupId.")
+        raise InvalidInput(f"Kafka keeps the position of a {traits.label}. To read again, use another groupId.")
     source = _source(supervisor)
     if source is None:
-        raise Conflict("Nothing is stored for this supervisor yet; it has not read its topic.")
+        raise Conflict("No offsets are stored: this supervisor has not read its topic yet.")
     return source
 
 

@@ -55,7 +55,7 @@ def submit_supervisor(
     _check_own(user, document)
     spec = read_spec(user, document, parse_supervisor_spec)
     if spec.spec.ioConfig.topicPattern is not None and len(spec.id or spec.datasource) > LONGEST_PARENT:
-        raise InvalidInput(f"With topicPattern the supervisor's id may have {LONGEST_PARENT} characters at most.")
+        raise InvalidInput(f"With topicPattern the supervisor's id may have at most {LONGEST_PARENT} characters.")
     check_room(spec.spec.ioConfig)
     named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     with transaction.atomic():
@@ -75,7 +75,7 @@ def submit_supervisor(
                 run_soon(identifier, after=spec.spec.ioConfig.startDelay)
         else:
             if known.datasource_id != datasource.pk:
-                raise Conflict(f"The supervisor id {identifier!r} is taken; choose another.")
+                raise Conflict(f"The supervisor id {identifier!r} is taken. Choose another.")
             if again is None and known.terminated_at is None and not modifies(known, spec):
                 if skip_unmodified:
                     return known
@@ -104,8 +104,8 @@ def refused_alone(child: Supervisor) -> Conflict:
     """What is done to all topics of a pattern together can't be done to one."""
     topic, parent = child.io_config.topic, child.parent_id
     return Conflict(
-        f"{child.pk} reads topic {topic!r} for supervisor {parent}, by its spec: change, suspend, resume, scale or "
-        f"terminate {parent} instead, which does it to all of its topics."
+        f"{child.pk} reads topic {topic!r} for supervisor {parent}. Change, suspend, resume, scale or terminate "
+        f"{parent} instead. That applies to all of its topics."
     )
 
 
@@ -138,7 +138,7 @@ def roll_back(*, user: User, supervisor: Supervisor, version: int) -> Supervisor
     if earlier is None:
         raise NotFound(f"Supervisor {supervisor.pk} has no spec version {version}.")
     if version == supervisor.version:
-        raise Conflict(f"Version {version} is the one that holds.")
+        raise Conflict(f"Version {version} is the current version.")
     document = {name: value for name, value in earlier.spec.items() if name != "suspended"}
     document["id"] = supervisor.pk
     return submit_supervisor(user=user, document=document, team_name=supervisor.datasource.team.name, again=earlier)
@@ -276,7 +276,7 @@ def _set(
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
-            raise Conflict(f"Supervisor {locked.pk} is terminated; submit its spec again to bring it back.")
+            raise Conflict(f"Supervisor {locked.pk} is terminated. Submit its spec again to bring it back.")
         if locked.parent_id is not None and not (action == "terminate" and locked.lacks_topic):
             raise refused_alone(locked)
         if changes.get("suspended") is locked.suspended:
@@ -297,7 +297,7 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
     """Another number of indexers: a new spec version that the running task takes up without a pause."""
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     if isinstance(task_count, bool) or not isinstance(task_count, int) or task_count < 1:
-        raise InvalidInput("taskCount must be a whole number of at least 1.")
+        raise InvalidInput("taskCount must be a whole number, 1 or more.")
     check_slots("taskCount", task_count)
     check_indexers(supervisor.datasource.team, "taskCount", task_count * supervisor.io_config.replicas)
     with transaction.atomic():
@@ -309,8 +309,8 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
         current = locked.current
         if current.io_config.auto_scaler is not None:
             raise Conflict(
-                f"The autoscaler of {locked.pk} sets the number of its indexers; change taskCountMin and taskCountMax "
-                "in its autoScalerConfig, or turn it off."
+                f"The autoscaler of {locked.pk} sets the number of its indexers. Change taskCountMin and taskCountMax "
+                "in its autoScalerConfig, or disable it."
             )
         locked.version += 1
         locked.save(update_fields=["version"])

@@ -82,7 +82,7 @@ def transfer_datasource(*, user: User, datasource: Datasource, team_name: str, a
     before = locked.team
     require(user, Action.ADMINISTER, before)
     if before.pk == team.pk:
-        raise Conflict(f"The datasource {locked.name!r} is team {team.name}'s already.")
+        raise Conflict(f"The datasource {locked.name!r} already belongs to team {team.name}.")
     named = _connections(locked)
     problems = [*_unnamed(locked, team), *_problems(locked, team, named, along)]
     if problems:
@@ -117,17 +117,17 @@ def transfer_connection(*, user: User, connection: Connection, team_name: str) -
     locked = Connection.objects.select_for_update(of=("self",)).select_related("team").get(pk=connection.pk)
     before = locked.team
     if before.pk == team.pk:
-        raise Conflict(f"The connection {locked.name!r} is team {team.name}'s already.")
+        raise Conflict(f"The connection {locked.name!r} already belongs to team {team.name}.")
     uses = uses_of(locked)
     if uses:
         raise Conflict(
-            f"The connection {locked.name!r} is used by {_listed(uses)}. Transfer their datasource: it may take the "
-            "connection along."
+            f"The connection {locked.name!r} is used by {_listed(uses)}. Transfer their datasource, with its "
+            "connections."
         )
     if _of(team, locked) is not None:
-        raise Conflict(f"Team {team.name} has a connection {locked.name!r} already.")
+        raise Conflict(f"Team {team.name} already has a connection {locked.name!r}.")
     if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
-        raise Conflict(f"Team {team.name} has {MOST_CONNECTIONS} connections already; delete some.")
+        raise Conflict(f"Team {team.name} already has {MOST_CONNECTIONS} connections. Delete some.")
     locked.team = team
     locked.save(update_fields=["team"])
     for owner in (before, team):
@@ -161,8 +161,8 @@ def _unnamed(datasource: Datasource, team: Team) -> list[str]:
         return []
     places = {".".join(map(str, place)) for io_config in _io_configs(datasource) for place in unnamed_in(io_config)}
     return [
-        f"Team {team.name} takes connections by their names only, and a spec of the datasource says itself what it "
-        f"connects to, in {place}: name a connection there first."
+        f"Team {team.name} takes connections by their names only. A spec of the datasource has its own servers "
+        f"in {place}. Name a connection there first."
         for place in sorted(places)
     ]
 
@@ -173,20 +173,20 @@ def _problems(datasource: Datasource, team: Team, named: Iterable[Connection], a
         theirs = _of(team, connection)
         if theirs is not None and (theirs.kind, theirs.properties) != (connection.kind, connection.properties):
             found.append(
-                f"Team {team.name} has a connection {connection.name!r} of its own that leads elsewhere, and its specs "
-                "would read by that: rename one of them first."
+                f"Team {team.name} has a connection {connection.name!r} that leads elsewhere, and the "
+                "datasource's specs would use it. Rename one of them first."
             )
         elif theirs is None and not along:
             found.append(
-                f"Its specs name the connection {connection.name!r}, which team {team.name} does not have: let it move "
-                "along, or make one of that name there."
+                f"Its specs name the connection {connection.name!r}, which team {team.name} does not have. Move it "
+                "along, or create one with that name there."
             )
         elif theirs is None:
             others = [use for use in uses_of(connection) if use.datasource != datasource.name]
             if others:
                 found.append(
-                    f"The connection {connection.name!r} can't move along: it is used by {_listed(others)}. Make one "
-                    f"of that name in team {team.name}."
+                    f"The connection {connection.name!r} can't move along: it is used by {_listed(others)}. Create one "
+                    f"with that name in team {team.name}."
                 )
     return found
 
@@ -208,6 +208,6 @@ def _claim_groups(supervisors: Iterable[Supervisor], team: Team, before: Team) -
         except Conflict:
             group = supervisor.io_config.group or supervisor.pk
             raise Conflict(
-                f"The group {group!r} of supervisor {supervisor.pk} is another datasource's of team "
-                f"{before.name}, too: give one of them another groupId first."
+                f"The group {group!r} of supervisor {supervisor.pk} also belongs to another datasource "
+                f"of team {before.name}. Give one of them another groupId first."
             ) from None

@@ -57,7 +57,7 @@ def try_out(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTa
         with _places.place(user.pk, within_s=CHECK_S):
             answer = _asked(order)
     except NoPlace:
-        raise Unavailable("Too many specs are being checked at the same time; send it again.") from None
+        raise Unavailable("Too many specs are being checked at the same time. Send it again.") from None
     if answer.issues:
         raise SpecError(issues_as_written(document, [(i.place, i.message) for i in answer.issues]))
 
@@ -80,9 +80,9 @@ def _asked(order: CheckOrder) -> CheckAnswer:
     except subprocess.CalledProcessError as error:
         if error.returncode < 0:  # by a signal: it went beyond its processor time or memory
             raise InvalidInput(f"The spec takes too much to check: {_TOO_MUCH}") from None
-        raise Unavailable("The process that checks specs failed; its log, on standard error, says why.") from error
+        raise Unavailable("The process that checks specs failed. Its log on standard error says why.") from error
     except OSError as error:
-        raise Unavailable(f"The process that checks specs does not start: {error.strerror}.") from error
+        raise Unavailable(f"The process that checks specs could not start: {error.strerror}.") from error
     return CheckAnswer.model_validate_json(done.stdout)
 
 

@@ -62,7 +62,7 @@ def transforms_of(written: str, language: str) -> list[Lines]:
             continue
         parts = _TRANSFORM.fullmatch(line)
         if parts is None:
-            raise forms.ValidationError(f"Line {number_} is no name = expression, such as total = price * amount.")
+            raise forms.ValidationError(f"Line {number_} must be name = expression, such as total = price * amount.")
         made.append({"type": "expression", "name": parts[1], "expression": parts[2], "language": language})
     return made
 
@@ -76,7 +76,7 @@ def metrics_of(written: str) -> list[Lines]:
         parts = _METRIC.fullmatch(line)
         if parts is None or (parts[3] is None) != (parts[1] == "count"):
             raise forms.ValidationError(
-                f"Line {number_} is no metric: write type, name and field, such as longSum bytes size, or: count rows."
+                f"Line {number_} must be type, name and field, such as longSum bytes size or count rows."
             )
         metric = {"type": parts[1], "name": parts[2]}
         made.append(metric if parts[3] is None else {**metric, "fieldName": parts[3]})

@@ -69,14 +69,14 @@ class ConnectionForm(StepForm):
         required=False,
         max_length=4000,
         widget=text("kafka-broker:9092"),
-        help_text="Brokers to ask first, with commas between them. A connection has its own.",
+        help_text="Bootstrap servers, comma-separated. Not needed with a saved connection.",
     )
     properties = forms.CharField(
         label="Other properties (JSON)",
         required=False,
         max_length=100_000,
         widget=area(5),
-        help_text="Such as security.protocol and sasl.mechanism. Passwords are sealed, and never shown again.",
+        help_text="Such as security.protocol and sasl.mechanism. Passwords are encrypted and never shown again.",
     )
 
     def __init__(
@@ -85,14 +85,14 @@ class ConnectionForm(StepForm):
         """``names``: of the connections. ``by_name``: the team, if it takes connections by their names only."""
         super().__init__(data, document, prefix)
         self.by_name = by_name
-        none = "Choose one" if by_name else "None: say below which servers"
+        none = "Choose one" if by_name else "None (enter bootstrap servers below)"
         self.fields["connection"].choices = [("", none), *((name, name) for name in names)]  # type: ignore[attr-defined]
         offer(self.fields["connection"], self.initial["connection"])
         if by_name:
             self._only_names()
 
     def _only_names(self) -> None:
-        told = f"Team {self.by_name} takes connections by their names only: its specs say no servers of their own."
+        told = f"Team {self.by_name} takes connections by their names only. Its specs may not name servers."
         self.fields["connection"].help_text = told
         del self.fields["servers"]
         if not self.initial["properties"]:  # what a draft has beside its servers may be changed, or taken out
@@ -107,7 +107,7 @@ class ConnectionForm(StepForm):
     def clean_properties(self) -> dict[str, Any]:
         found = json_object(self.cleaned_data["properties"])
         if "bootstrap.servers" in found:
-            own = "Leave bootstrap.servers out: the connection has its own."
+            own = "Leave bootstrap.servers out. The connection has its own."
             raise forms.ValidationError(own if self.by_name else "Write bootstrap.servers into the field Servers.")
         return found
 
@@ -117,7 +117,7 @@ class ConnectionForm(StepForm):
             told = f"spec.ioConfig.connection: team {self.by_name} takes connections by their names only. Choose one."
             self.add_error("connection", told)
         elif not data.get("connection") and not data.get("servers"):
-            self.add_error("servers", "Choose a connection, or say which servers to ask.")
+            self.add_error("servers", "Choose a connection, or enter servers.")
         return data
 
     def edited(self) -> Document:

@@ -18,24 +18,24 @@ class ParseForm(StepForm):
         label="Format",
         choices=[
             ("json", "JSON objects"),
-            ("csv", "Values with commas between them"),
-            ("tsv", "Values with another delimiter"),
+            ("csv", "CSV"),
+            ("tsv", "TSV or another delimiter"),
             ("avro_stream", "Avro, schema registry"),
             ("protobuf", "Protobuf, schema registry"),
-            (AS_WRITTEN, "As the JSON of the last step says"),
+            (AS_WRITTEN, "Custom (JSON)"),
         ],
         widget=select(),
     )
     wrapped = forms.BooleanField(
-        label="Key, headers and Kafka's time as columns, too (kafka.key, kafka.header.…, kafka.timestamp)",
+        label="Add key, headers and Kafka's time as columns (kafka.key, kafka.header.…, kafka.timestamp)",
         required=False,
         widget=check(),
     )
-    columns = forms.CharField(label="Columns, with commas between them", required=False, widget=text("id, name"))
-    header = forms.BooleanField(label="Each record begins with a line of names", required=False, widget=check())
+    columns = forms.CharField(label="Columns, comma-separated", required=False, widget=text("id, name"))
+    header = forms.BooleanField(label="Has header row", required=False, widget=check())
     delimiter = forms.CharField(label="Delimiter", required=False, strip=False, max_length=10, widget=text("tab"))
     registry = forms.CharField(
-        label="Schema registry: its address, or a connection's name",
+        label="Schema registry: URL or connection name",
         required=False,
         widget=text("http://registry:8081"),
     )
@@ -76,9 +76,9 @@ class ParseForm(StepForm):
         data: dict[str, Any] = super().clean() or self.cleaned_data
         form = data.get("form")
         if form in ("csv", "tsv") and not data.get("columns") and not data.get("header"):
-            self.add_error("columns", "Name the columns, or say that each record begins with their names.")
+            self.add_error("columns", "Enter the columns, or tick “Has header row”.")
         if form in _DECODERS and not data.get("registry"):
-            self.add_error("registry", "Say where the schema registry is.")
+            self.add_error("registry", "Enter the schema registry's URL or a connection name.")
         return data
 
     def edited(self) -> Document:

@@ -61,21 +61,21 @@ def _parse(document: Document) -> str:
 def _time(document: Document) -> str:
     shown = TimeForm(None, document).initial
     segments = shown["segments"].replace("_", " ").lower()
-    return f"{shown['column'] or 'no field yet'}, {shown['form']}; a segment holds: {segments}"
+    return f"{shown['column'] or 'no field yet'}, {shown['form']}; segment granularity: {segments}"
 
 
 def _transform(document: Document) -> str:
     spec = value_at(document, (*SCHEMA, "transformSpec")) or {}
-    kept = "records that a filter lets through" if spec.get("filter") else "every record"
+    kept = "filtered records" if spec.get("filter") else "all records"
     made = [str(transform.get("name")) for transform in spec.get("transforms") or [] if isinstance(transform, dict)]
-    return f"{kept}; made: {', '.join(made)}" if made else kept
+    return f"{kept}; transforms: {', '.join(made)}" if made else kept
 
 
 def _columns(document: Document) -> str:
     form = SchemaForm(None, document)
     columns = f"{len(form.named)} named" if form.named else ""
     found = ", ".join(part for part in ("every field" if form.discovers else "", columns) if part)
-    return f"{found or 'none yet'}; {'equal rows become one' if form.initial['rollup'] else 'a row for each record'}"
+    return f"{found or 'none yet'}; {'rollup' if form.initial['rollup'] else 'no rollup'}"
 
 
 def _reading(document: Document) -> str:

@@ -28,9 +28,9 @@ class TimeForm(StepForm):
         help_text="auto, iso, millis, micro, nano, posix, or a pattern such as yyyy-MM-dd HH:mm:ss.",
     )  # fmt: skip
     missing = forms.CharField(
-        label="Time of records without one", required=False, max_length=40, widget=text("they go to quarantine")
+        label="Default timestamp", required=False, max_length=40, widget=text("none: quarantined")
     )
-    segments = forms.ChoiceField(label="A segment holds", choices=_choices(_GRANULARITIES), widget=select())
+    segments = forms.ChoiceField(label="Segment granularity", choices=_choices(_GRANULARITIES), widget=select())
 
     def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
         super().__init__(data, document, prefix)
@@ -66,16 +66,16 @@ class TransformForm(StepForm):
         "transforms": "/spec/dataSchema/transformSpec/transforms",
     }
     language = forms.ChoiceField(
-        label="Language", choices=[("druid", "Druid's expressions"), ("sql", "SQL (DuckDB's)")], widget=select()
+        label="Language", choices=[("druid", "Druid expressions"), ("sql", "SQL (DuckDB)")], widget=select()
     )
     condition = forms.CharField(
-        label="Keep records for which this is true",
+        label="Keep records where",
         required=False,
         max_length=10_000,
         widget=text("amount > 0", **{"data-expressions": WORDS}),
     )
     transforms = forms.CharField(
-        label="Columns to make, one a line: name = expression", required=False, max_length=100_000,
+        label="Transforms, one per line: name = expression", required=False, max_length=100_000,
         widget=area(5, "total = price * amount", **{"data-expressions": WORDS}),
     )  # fmt: skip
 
@@ -122,13 +122,11 @@ class TransformForm(StepForm):
 
 
 class SchemaForm(StepForm):
-    discover = forms.BooleanField(
-        label="Every field becomes a column, those that come later too", required=False, widget=check()
-    )
-    cut = forms.ChoiceField(label="Cut times down to", choices=_choices(_CUTS), widget=select())
-    rollup = forms.BooleanField(label="Equal rows become one (rollup)", required=False, widget=check())
+    discover = forms.BooleanField(label="Every field becomes a column, also new ones", required=False, widget=check())
+    cut = forms.ChoiceField(label="Query granularity", choices=_choices(_CUTS), widget=select())
+    rollup = forms.BooleanField(label="Rollup", required=False, widget=check())
     metrics = forms.CharField(
-        label="Metrics, one a line: type name field", required=False, max_length=100_000,
+        label="Metrics, one per line: type name field", required=False, max_length=100_000,
         widget=area(3, "count rows\nlongSum bytes size"),
     )  # fmt: skip
 
@@ -137,7 +135,9 @@ class SchemaForm(StepForm):
         offer(self.fields["cut"], self.initial["cut"])
         if self.initial["metrics"] is None:
             self.fields["metrics"].disabled = True
-            self.fields["metrics"].help_text = "These metrics have more than this form shows; the last step has them."
+            self.fields[
+                "metrics"
+            ].help_text = "This form cannot show all options of these metrics. Edit them in the last step."
 
     def shown(self, document: Document) -> dict[str, Any]:
         granularity = value_at(document, (*SCHEMA, "granularitySpec")) or {}
@@ -186,7 +186,7 @@ class SchemaForm(StepForm):
             except forms.ValidationError as error:
                 self.add_error("metrics", error)
         if not data.get("discover") and not self._columns():
-            self.add_error("discover", "Name the columns below, or let every field become one.")
+            self.add_error("discover", "Choose columns below, or make every field a column.")
         return data
 
     def edited(self) -> Document:
@@ -230,11 +230,11 @@ class SchemaForm(StepForm):
 
 
 class ReadingForm(StepForm):
-    source = forms.ChoiceField(label="Who reads", widget=forms.RadioSelect({"class": "form-check-input"}))
+    source = forms.ChoiceField(label="Consumer type", widget=forms.RadioSelect({"class": "form-check-input"}))
     group = forms.CharField(label="Share group (groupId)", required=False, max_length=249, widget=text("orders-group"))
     earliest = forms.ChoiceField(
-        label="Begin with",
-        choices=[("1", "the topic's first records"), ("0", "what comes from now on")],
+        label="Start from",
+        choices=[("1", "earliest: all records in the topic"), ("0", "latest: only new records")],
         widget=select(),
     )
     indexers = forms.IntegerField(label="Indexers (taskCount)", min_value=1, max_value=1000, widget=number())
@@ -244,14 +244,14 @@ class ReadingForm(StepForm):
         self.fields["source"].choices = [  # type: ignore[attr-defined]
             (
                 OFFSET_RANGE.kind,
-                "Stored offsets: exactly once, each partition in order; the fastest. "
-                "Each indexer takes a slot of Spark; more of them than partitions help nothing.",
+                "Stored offsets: exactly once, in order within a partition, fastest. "
+                "Each indexer needs a slot. More indexers than partitions have no effect.",
             ),
             (
                 SHARE_GROUP.kind,
-                "A share group: exactly once, in no order; any number of indexers, so that a slow record holds up no "
-                "partition; Kafka 4.2 or newer. About 0.4 times the rows a second of stored offsets, and small "
-                "segments, which are merged later.",
+                "Share group: exactly once, without order, any number of indexers. A slow record does not block its "
+                "partition. Needs Kafka 4.2 or newer. About 0.4 times the rows/s of stored offsets. "
+                "Makes small segments, which compaction merges later.",
             ),
         ]
 

@@ -196,7 +196,7 @@ def with_guess(draft: Draft, guess: Any) -> dict[str, Any]:
             return _of_kafka(document)
         nodes = guess.get("nodes")
         return _flattened(document, nodes) if isinstance(nodes, list) and nodes else document
-    raise InvalidInput("That is no guess of this page.")
+    raise InvalidInput("This page made no such suggestion.")
 
 
 def _of_kafka(document: dict[str, Any]) -> dict[str, Any]:

@@ -104,10 +104,9 @@ def rounded(rate: float) -> str:
 
 @register.filter
 def of_change(kind: str, count: int) -> str:
-    """What a change of a spec does to so many records."""
-    is_are = "is" if count == 1 else "are"
-    said = {"gained": f"{is_are} gained", "dropped": f"{is_are} dropped", "fails": "fails" if count == 1 else "fail"}
-    return said.get(kind, "becomes another row" if count == 1 else "become other rows")
+    """What a change of a spec does to a number of records."""
+    said = {"gained": "gained", "dropped": "dropped", "fails": "fails" if count == 1 else "fail"}
+    return said.get(kind, "changes" if count == 1 else "change")
 
 
 @register.filter

@@ -46,7 +46,7 @@ DRAFTS = Shape(
         Column("step", "Step", sorts="place"),
         Column("team", "Team", sorts="draft.team.name"),
         Column("changed", "Changed", sorts="draft.updated_at", falls=True),
-        Column("delete", "Throw away", fixed=True, silent=True),
+        Column("delete", "Delete draft", fixed=True, silent=True),
     ),
     default="-changed",
     last=("-draft.updated_at", "pk"),
@@ -103,7 +103,9 @@ def _chosen_team(request: PageRequest) -> str:
         return str(request.POST["team"])
     reach = reach_of(request)
     if reach.team and not reach.may_operate(reach.team):
-        raise InvalidInput(f"In team {reach.team} you are no operator. Choose another team at the top, then load data.")
+        raise InvalidInput(
+            f"You are not an operator of team {reach.team}. Choose another team at the top, then load data."
+        )
     return reach.team
 
 
@@ -161,7 +163,7 @@ def _of_its_own(request: PageRequest, draft: Draft, document: Document) -> Docum
     """Without the name that its topic gave, if a datasource of another team has it: each step would be refused."""
     if not names_anothers(request.user, draft.team, document):
         return document
-    messages.warning(request, "A datasource of another team has the topic's name: name yours in the review.")
+    messages.warning(request, "A datasource of another team has the topic's name. Enter another name in the review.")
     return put(document, (*SCHEMA, "dataSource"), None)
 
 
@@ -255,8 +257,8 @@ def _shown(
     context: dict[str, Any] = {
         "draft": draft,
         "title": _title(draft),
-        "under": f"A draft of {draft.owner.username} in team {draft.team.name}, whose operators may open this address. "
-        "It is kept at each step; nothing runs until it is submitted.",
+        "under": f"Draft of {draft.owner.username} in team {draft.team.name}. Its operators may open this address. "
+        "Each step saves it. Nothing runs until you submit it.",
         "rest": reverse("api:draft", args=[draft.pk]),
         "crumbs": [("Load data", reverse(LIST))],
         "step": chosen,
@@ -333,5 +335,5 @@ def _secret_names(draft: Draft) -> list[str]:
 @require_POST
 def delete(request: PageRequest, draft_id: uuid.UUID) -> HttpResponse:
     services.delete_draft(user=request.user, draft=get_draft(request.user, draft_id))
-    messages.success(request, "The draft is thrown away.")
+    messages.success(request, "The draft is deleted.")
     return redirect(LIST)

@@ -21,7 +21,7 @@ _SERVER = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):([0-9]{1
 _NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 
 BUILT_IN: dict[str, str] = {
-    "0.0.0.0/8": "stands for this machine",
+    "0.0.0.0/8": "means this machine",
     "127.0.0.0/8": "is a loopback address",
     "169.254.0.0/16": "is link-local",
     "169.254.169.254/32": "is a cloud's metadata service",
@@ -30,7 +30,7 @@ BUILT_IN: dict[str, str] = {
     "192.0.0.192/32": "is a cloud's metadata service",
     "224.0.0.0/4": "is a multicast address",
     "240.0.0.0/4": "is reserved",
-    "::/128": "stands for this machine",
+    "::/128": "means this machine",
     "::1/128": "is a loopback address",
     "fe80::/10": "is link-local",
     "fd00:ec2::254/128": "is a cloud's metadata service",
@@ -77,7 +77,7 @@ class AddressPolicy(BaseModel):
     def refusal(self, address: str, port: int) -> str:
         """Why nothing may connect to an IP address and port, as a predicate (``is link-local``); empty: it may."""
         if not any(low <= port <= high for low, high in self.ports):
-            return f"has the port {port}, which is not among those that may be used (HEADGATE_ALLOWED_PORTS)"
+            return f"has the port {port}, which HEADGATE_ALLOWED_PORTS does not allow"
         reasons = (self._refusal(meant) for meant in _meant(ip_address(address.partition("%")[0])))
         return next((reason for reason in reasons if reason), "")
 
@@ -86,7 +86,7 @@ class AddressPolicy(BaseModel):
         try:
             answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
-            raise AddressUnknown(f"{host} can't be resolved to an address") from None
+            raise AddressUnknown(f"{host} can't be resolved") from None
         addresses = list(dict.fromkeys(str(answer[4][0]) for answer in answers))
         for address in addresses:
             self.check(host, address, port)
@@ -97,11 +97,11 @@ class AddressPolicy(BaseModel):
         reason = self.refusal(address, port)
         if reason:
             shown = host if host == address else f"{host} ({address})"
-            raise AddressRefused(f"{shown} {reason}: Headgate does not connect there")
+            raise AddressRefused(f"{shown} {reason}: Headgate may not connect to it")
 
     def _refusal(self, address: Address) -> str:
         rules = [
-            *((n.prefixlen, 2, "is in a network that is denied (HEADGATE_DENIED_NETWORKS)") for n in self.denied),
+            *((n.prefixlen, 2, "is in a network that HEADGATE_DENIED_NETWORKS denies") for n in self.denied),
             *((n.prefixlen, 1, "") for n in self.allowed),
         ]
         networks = [*self.denied, *self.allowed]
@@ -123,7 +123,7 @@ def servers_of(text: str) -> list[tuple[str, int]]:
 def _server(entry: str) -> tuple[str, int]:
     match = _SERVER.fullmatch(entry)
     if match is None or not 0 < int(match[3]) < 65536:
-        raise ValueError(f"must be host:port, several with commas between them; {entry[:100]!r} is not")
+        raise ValueError(f"must be host:port, comma-separated; {entry[:100]!r} is not")
     return match[1] or match[2], int(match[3])
 
 
@@ -167,7 +167,7 @@ def _port_range(text: str) -> tuple[int, int]:
     try:
         ports = int(low), int(high or low)
     except ValueError:
-        raise ValueError(f"{text!r} is no port and no range of ports such as 1024-65535") from None
+        raise ValueError(f"{text!r} is neither a port nor a range of ports such as 1024-65535") from None
     if not 0 < ports[0] <= ports[1] < 65536:
-        raise ValueError(f"{text!r} is no range of ports between 1 and 65535")
+        raise ValueError(f"{text!r} is not a range of ports between 1 and 65535")
     return ports

@@ -52,7 +52,7 @@ class AutoScalerConfig(SpecModel):
     @classmethod
     def _a_strategy_that_is_built(cls, value: Any) -> Any:
         if value in _OTHER_STRATEGIES:
-            raise ValueError(f"{value} is not supported: lagBased is, by the lag alone")
+            raise ValueError(f"{value} is not supported: use lagBased, by the lag alone")
         return value
 
     @model_validator(mode="after")

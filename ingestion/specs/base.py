@@ -76,7 +76,7 @@ def a_plain_name(value: str) -> str:
     """Names become parts of paths: nothing that could lead elsewhere."""
     if not _NAME.fullmatch(value) or ".." in value:
         raise ValueError(
-            "must be 1 to 200 letters, digits, '_', '-' or '.', start with a letter or digit, and hold no '..'"
+            "must be 1 to 200 letters, digits, '_', '-' or '.', start with a letter or digit, and contain no '..'"
         )
     return value
 

@@ -56,7 +56,7 @@ class BatchIOConfig(SpecModel):
     inputFormat: FileFormat | None = None
     appendToExisting: bool = False
     dropExisting: bool = False
-    firehose: Annotated[None, unbuilt("is not supported: use inputSource, as Druid does since version 0.17")] = None
+    firehose: Annotated[None, unbuilt("is not supported: use inputSource, as in Druid 0.17 and newer")] = None
 
     @model_validator(mode="after")
     def _append_or_drop(self) -> Self:
@@ -68,12 +68,12 @@ class BatchIOConfig(SpecModel):
     def _a_format_for_files(self) -> Self:
         if isinstance(self.inputSource, DruidInputSource):
             if self.inputFormat is not None:
-                raise ValueError("inputFormat is for files: leave it out with the input source druid")
+                raise ValueError("inputFormat is for files: omit it with the input source druid")
         elif self.inputFormat is None:
             raise ValueError("inputFormat is required")
         texts = any(isinstance(one, InlineInputSource) for _, one in parts_of(self.inputSource))
         if texts and isinstance(self.inputFormat, CONTAINERS):
-            raise ValueError(f"{self.inputFormat.type} is a format of files, and no text: inline can't hold it")
+            raise ValueError(f"{self.inputFormat.type} is a binary file format: inline takes text only")
         return self
 
     @property
@@ -163,7 +163,7 @@ class BatchTuningConfig(SpecModel):
         if not self.forceGuaranteedRollup:
             raise ValueError(f"partitionsSpec {given.type} needs forceGuaranteedRollup true, as in Druid")
         if self.maxRowsPerSegment is not None:
-            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {given.type}, which says its own size")
+            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {given.type}, which has its own size")
         return self
 
     @property
@@ -251,9 +251,7 @@ class BatchSpec(SpecModel):
         if isinstance(self.ioConfig.inputSource, DruidInputSource) and wrong:
             raise ValueError('with the input source druid timestampSpec is {"column": "__time", "format": "millis"}')
         if self.reindexes and self.ioConfig.dropExisting:
-            raise ValueError(
-                "dropExisting is not for a task that reads the datasource it writes to: it replaces all it reads"
-            )
+            raise ValueError("a task that re-indexes its own datasource replaces all rows: omit dropExisting")
         return self
 
     @model_validator(mode="after")
@@ -262,13 +260,13 @@ class BatchSpec(SpecModel):
         if dividing is None:
             return self
         if self.ioConfig.appendToExisting:
-            raise ValueError("forceGuaranteedRollup is not for appendToExisting: what is there already stays as it is")
+            raise ValueError("forceGuaranteedRollup and appendToExisting exclude each other: existing segments stay")
         if self.ioConfig.type == "index" and not isinstance(dividing, HashedPartitionsSpec):
             raise ValueError(f"partitionsSpec {dividing.type} is for index_parallel, as in Druid")
         metrics, named = {m.name for m in schema.metricsSpec}, {d.name for d in schema.dimensionsSpec.dimensions}
         for name in dividing.dimensions:
             if name == "__time" or name in metrics or not (schema.dimensionsSpec.discovers or name in named):
-                raise ValueError(f"partitionsSpec names {name!r}, which is no dimension")
+                raise ValueError(f"partitionsSpec names {name!r}, which is not a dimension")
         twice = doubles(dividing.dimensions)
         if twice:
             raise ValueError(f"partitionsSpec names dimensions twice: {listed(twice)}")
@@ -280,9 +278,9 @@ class BatchSpec(SpecModel):
         for text in given.intervals or []:
             interval_ms(text)
         if self.ioConfig.dropExisting and not given.intervals:
-            raise ValueError("dropExisting needs dataSchema.granularitySpec.intervals: what is to be dropped")
+            raise ValueError("dropExisting needs dataSchema.granularitySpec.intervals: the intervals to drop")
         if given.segmentGranularity is Granularity.ALL and not self.ioConfig.appendToExisting:
-            raise ValueError("segmentGranularity ALL needs appendToExisting: it would replace everything there is")
+            raise ValueError("segmentGranularity ALL needs appendToExisting: otherwise it would replace all segments")
         return self
 
 

@@ -15,7 +15,7 @@ def cast_type(name: str) -> CastType | None:
     Raises ``ValueError`` for an array of no type, and for types that Druid's tasks fail with.
     """
     if name.upper() == "COMPLEX" or (name.startswith(_COMPLEX) and name != _JSON):
-        raise ValueError(f"{name!r} is no type of a dimension: of complex ones there is {_JSON}")
+        raise ValueError(f"{name!r} is not a type of a dimension: the only complex type is {_JSON}")
     if not name.startswith(_ARRAY):
         return cast("CastType | None", PLAIN.get(name.upper()))
     inner = name[len(_ARRAY) :].removesuffix(">")
@@ -23,5 +23,5 @@ def cast_type(name: str) -> CastType | None:
         cast_type(inner)
         return None
     if not name.endswith(">") or inner.upper() not in PLAIN:
-        raise ValueError(f"{name!r} is an array of no type: write ARRAY<LONG>, ARRAY<DOUBLE> or ARRAY<STRING>")
+        raise ValueError(f"{name!r} is an array of an unknown type: use ARRAY<LONG>, ARRAY<DOUBLE> or ARRAY<STRING>")
     return cast("CastType", f"{_ARRAY}{PLAIN[inner.upper()]}>")

@@ -13,7 +13,7 @@ RULE = "use 1 to 63 lower-case letters, digits, '.', '-' and '_', the first a le
 
 def _a_name(value: str) -> str:
     if NAME.fullmatch(value) is None:
-        raise ValueError(f"is no connection's name: {RULE}")
+        raise ValueError(f"is not a connection's name: {RULE}")
     return value
 
 

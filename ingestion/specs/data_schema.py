@@ -92,7 +92,7 @@ class DimensionSchema(SpecModel):
     @model_validator(mode="after")
     def _auto_alone_is_cast(self) -> DimensionSchema:
         if self.castToType is not None and self.type != "auto":
-            raise ValueError(f"castToType is of dimensions of type auto; {self.name} is of type {self.type}")
+            raise ValueError(f"castToType is for dimensions of type auto; {self.name} is of type {self.type}")
         return self
 
     @property
@@ -125,7 +125,7 @@ class DimensionsSpec(SpecModel):
     @classmethod
     def _no_spatial_index(cls, value: list[Any]) -> list[Any]:
         if value:
-            raise ValueError("Parquet has no spatial index: name the coordinates as dimensions of type double")
+            raise ValueError("Parquet has no spatial index: add the coordinates as dimensions of type double")
         return value
 
     @field_validator("dimensions", mode="before")
@@ -176,7 +176,7 @@ class GranularitySpec(SpecModel):
         if value is Granularity.NONE:
             raise ValueError("NONE would make a segment per millisecond; use SECOND or longer")
         if not isinstance(value, Granularity) and (value.fixed_ms or (0, 1000))[1] < 1000:
-            raise ValueError("a segment's interval is a second at least")
+            raise ValueError("a segment's interval must be at least one second")
         return value
 
 

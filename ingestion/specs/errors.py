@@ -81,7 +81,7 @@ def said(error: Mapping[str, Any]) -> str:
         return f"must be one of {context['expected_tags']}, not {context['tag']!r}"
     if error.get("input", ...) is None and kind not in ("missing", "extra_forbidden", "union_tag_not_found"):
         return "must not be null"
-    return _WORDS.get(kind, "can't be taken as it is written").format_map(context)
+    return _WORDS.get(kind, "is not valid").format_map(context)
 
 
 # What validators of ours say themselves.
@@ -95,7 +95,7 @@ _WORDS = {
     "union_tag_not_found": "required field is missing",
     "literal_error": "must be {expected}",
     "enum": "must be {expected}",
-    "none_required": "must be null, or left out",
+    "none_required": "must be null or omitted",
     "string_type": "must be a text",
     "string_too_short": "must have at least {min_length} characters",
     "string_too_long": "must have at most {max_length} characters",

@@ -52,7 +52,7 @@ CONTAINERS = (ParquetInputFormat, OrcInputFormat, AvroFileInputFormat)
 def _of_files(value: Any) -> Any:
     kind = value.get("type") if isinstance(value, dict) else None
     if kind in _MESSAGES:
-        raise ValueError(f"{kind!r} is a format of messages, not of files: use {_BUILT}")
+        raise ValueError(f"{kind!r} is a message format, not a file format: use {_BUILT}")
     if kind in _DRUIDS:
         raise ValueError(f"the input format {kind!r} of Druid is not supported for files: use {_BUILT}")
     if kind == "json" and value.get("assumeNewlineDelimited") is True:  # which is how files are read anyway

@@ -97,11 +97,11 @@ class InTypeFilter(SpecModel):
             return value
         if isinstance(value.get("matchValueType"), str) and value["matchValueType"].upper() in ("DOUBLE", "FLOAT"):
             raise ValueError(
-                "inType of DOUBLE or FLOAT is not supported: Druid compares the numbers' whole parts alone"
+                "inType of DOUBLE or FLOAT is not supported: Druid compares only the whole parts of numbers"
             )
         known, named = value.get("sortedValues"), value.get("values")
         if isinstance(known, list) and [v for v in known if v is not None] != _sorted(known):
-            raise ValueError("sortedValues are not in order, so that Druid would miss some: call them values")
+            raise ValueError("sortedValues are not sorted, so Druid would miss some: use values")
         if not isinstance(named, list) or known is not None:
             return value
         rest = {name: inner for name, inner in value.items() if name != "values"}
@@ -111,7 +111,7 @@ class InTypeFilter(SpecModel):
     def _of_its_type(self) -> InTypeFilter:
         for value in self.values if self.matchValueType == "LONG" else []:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**53):
-                raise ValueError(f"{value!r} is no whole number of 53 bits, which matchValueType LONG needs")
+                raise ValueError(f"{value!r} is not a whole number of at most 53 bits, which matchValueType LONG needs")
         return self
 
 
@@ -263,9 +263,9 @@ class RangeFilter(SpecModel):
             except ValueError:
                 number = float("nan")
             if not abs(number) <= 1.7e308:
-                raise ValueError(f"{bound!r} is no number, which matchValueType {self.matchValueType} needs")
+                raise ValueError(f"{bound!r} is not a number, which matchValueType {self.matchValueType} needs")
             if self.matchValueType == "LONG" and (number != int(number) or abs(number) > 2**53):
-                raise ValueError(f"{bound!r} is no whole number of 53 bits, which matchValueType LONG needs")
+                raise ValueError(f"{bound!r} is not a whole number of at most 53 bits, which matchValueType LONG needs")
         return self
 
     @property

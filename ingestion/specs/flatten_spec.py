@@ -49,7 +49,7 @@ class FlattenField(FormatModel):
                 raise ValueError("a field of type jq needs expr, a program such as .foo.bar")
             parse_jq(self.expr)
         if self.type == "tree" and not self.nodes:
-            raise ValueError('a field of type tree needs nodes, the names on the way such as ["foo", "bar"]')
+            raise ValueError('a field of type tree needs nodes, the path of names such as ["foo", "bar"]')
         if self.type != "tree" and self.nodes is not None:
             raise ValueError("nodes belongs to fields of type tree only")
         return self
@@ -89,7 +89,7 @@ class FlattenSpec(FormatModel):
 
 def _without_jq(spec: FlattenSpec) -> FlattenSpec:
     if any(f.type == "jq" for f in spec.fields):
-        raise ValueError("fields of type jq go with the format json alone: write them as type path, with a JsonPath")
+        raise ValueError("fields of type jq need the format json: use type path with a JsonPath")
     return spec
 
 

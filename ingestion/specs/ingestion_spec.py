@@ -37,7 +37,7 @@ def _no_longer_than_a_century(value: Any) -> Any:
 
 def _a_second_at_least(value: timedelta) -> timedelta:
     if value < timedelta(seconds=1):
-        raise ValueError("must be a second at least (PT1S)")
+        raise ValueError("must be at least one second (PT1S)")
     return value
 
 
@@ -175,7 +175,7 @@ class TaskSpec(_Submitted):
     @classmethod
     def _of_one_topic(cls, value: IngestionSpec) -> IngestionSpec:
         if value.ioConfig.topicPattern is not None:
-            refuse_at("ioConfig", "topicPattern", message="is for supervisors: a task reads one topic, named in topic")
+            refuse_at("ioConfig", "topicPattern", message="is for supervisors: a task reads one topic, so use topic")
         return value
 
 

@@ -66,7 +66,7 @@ class JsonInputFormat(_RowsFormat):
     @model_validator(mode="after")
     def _one_reader(self) -> JsonInputFormat:
         if self.assumeNewlineDelimited and self.useJsonNodeReader:
-            raise ValueError("assumeNewlineDelimited and useJsonNodeReader are two ways to read: give one of them")
+            raise ValueError("give assumeNewlineDelimited or useJsonNodeReader, not both")
         return self
 
 
@@ -187,7 +187,7 @@ def _check_address(address: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
         raise ValueError("the address of a schema registry is http://host:port or https://host:port")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("the address of a schema registry must hold no user and password: a spec is shown to others")
+        raise ValueError("the address of a schema registry must contain no user and password: others can see a spec")
 
 
 class AvroInlineDecoder(FormatModel):

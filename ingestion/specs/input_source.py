@@ -21,9 +21,9 @@ from ingestion.specs.limits import FieldName, one_line
 
 MOST_FILES = 10_000  # that a spec names one by one
 MOST_DELEGATES = 100
-_NO_SYSTEM_FIELDS = "is not supported: rows hold what is in the files, not what the files are called"
-_NO_LOGIN = "is not supported: no login is kept for files. Give an address that needs none"
-_OF_THE_SITE = "is not supported: the site says how it is reached, for all who may read there"
+_NO_SYSTEM_FIELDS = "is not supported: rows have no columns of file names"
+_NO_LOGIN = "is not supported: no login is kept for files. Use an address that needs none"
+_OF_THE_SITE = "is not supported: the site's settings say how it is reached"
 _NO_GLOB = "is not supported: give prefixes, or uris"
 _BUILT = ("inline", "local", "http", "s3", "google", "azureStorage", "combining", "druid")
 _DRUIDS = ("azure", "hdfs", "sql", "delta", "iceberg")
@@ -61,7 +61,7 @@ class LocalInputSource(SpecModel):
         if (self.baseDir is None) == (not self.files):
             raise ValueError("give baseDir with a filter, or files")
         if (self.baseDir is None) != (self.filter is None):
-            raise ValueError('baseDir and filter go together: "filter": "*" takes every file below baseDir')
+            raise ValueError('baseDir needs a filter: "filter": "*" reads every file below baseDir')
         return self
 
     @property
@@ -80,7 +80,7 @@ def a_web_address(value: str) -> str:
     if not good or not value.isascii() or not value.isprintable() or set(value) & set(" \\"):
         raise ValueError("must be an address such as https://host/file.json.gz")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise ValueError("must hold no login and no fragment")
+        raise ValueError("must contain no login and no fragment")
     return parts.scheme + value[len(parts.scheme) :]
 
 
@@ -91,7 +91,7 @@ class HttpInputSource(SpecModel):
     uris: list[Annotated[FieldName, AfterValidator(a_web_address)]] = Field(min_length=1, max_length=MOST_FILES)
     httpAuthenticationUsername: Annotated[None, unbuilt(_NO_LOGIN)] = None
     httpAuthenticationPassword: Annotated[None, unbuilt(_NO_LOGIN)] = None
-    requestHeaders: Annotated[None, unbuilt("is not supported: give an address that needs none")] = None
+    requestHeaders: Annotated[None, unbuilt("is not supported: use an address that needs none")] = None
     systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
 
 
@@ -102,7 +102,7 @@ def _is_plain(key: str) -> bool:
 def _an_address(scheme: str, bucket_of: re.Pattern[str], value: str) -> str:
     bucket, _, key = value.removeprefix(scheme).partition("/")
     if not value.startswith(scheme) or not bucket_of.fullmatch(bucket) or not _is_plain(key):
-        raise ValueError(f"must be {scheme}bucket/key, with no empty part, '.' or '..' in it")
+        raise ValueError(f"must be {scheme}bucket/key, without empty parts, '.' and '..'")
     return value
 
 
@@ -111,7 +111,7 @@ def _an_azure_address(value: str) -> str:
     container, _, key = rest.partition("/")
     named = _ACCOUNT.fullmatch(account) and _CONTAINER.fullmatch(container)
     if not value.startswith(AZURE) or not named or not _is_plain(key):
-        raise ValueError(f"must be {AZURE}account/container/key, with no empty part, '.' or '..' in it")
+        raise ValueError(f"must be {AZURE}account/container/key, without empty parts, '.' and '..'")
     return value
 
 
@@ -231,8 +231,8 @@ class DruidInputSource(SpecModel):
     interval: Annotated[FieldName, AfterValidator(_an_interval)]
     segments: Annotated[None, unbuilt("is not supported: give an interval")] = None
     filter: Annotated[None, unbuilt("is not supported here: write it into dataSchema.transformSpec")] = None
-    dimensions: Annotated[None, unbuilt("is not supported here: dataSchema.dimensionsSpec names the columns")] = None
-    metrics: Annotated[None, unbuilt("is not supported here: dataSchema.metricsSpec names them")] = None
+    dimensions: Annotated[None, unbuilt("is not supported here: use dataSchema.dimensionsSpec")] = None
+    metrics: Annotated[None, unbuilt("is not supported here: use dataSchema.metricsSpec")] = None
 
 
 def _known(value: Any) -> Any:

@@ -18,7 +18,7 @@ _PERIOD = re.compile(
 def interval_ms(text: str) -> tuple[int, int]:
     """Start and end in milliseconds since 1970, half-open. Raises ``ValueError``."""
     first, slash, second = text.partition("/")
-    refused = ValueError(f"{text!r} is no interval such as 2025-06-01/2025-07-01 or 2025-06-01/P1M")
+    refused = ValueError(f"{text!r} is not an interval such as 2025-06-01/2025-07-01 or 2025-06-01/P1M")
     try:
         if first.startswith("P"):
             end = _time(second)

@@ -132,7 +132,7 @@ class IOConfig(SpecModel):
     def _a_topic_name(cls, value: str, told: ValidationInfo) -> str:
         if told.data.get("topicPattern") is not None:
             if value:
-                raise ValueError("must be left out beside topicPattern: give one of the two")
+                raise ValueError("excludes topicPattern: give one of the two")
             return value
         if not value and "topicPattern" not in told.data:
             return value  # there is one, with a fault that is told already
@@ -270,7 +270,7 @@ class ShareGroupIOConfig(IOConfig):
     @model_validator(mode="after")
     def _isolation_is_the_groups(self) -> Self:
         if str(self.consumerProperties.get("isolation.level", "read_committed")).lower() != "read_committed":
-            refuse({"isolation.level": "a share group has its own: say it in ioConfig.groupConfig.isolationLevel"})
+            refuse({"isolation.level": "for a share group use ioConfig.groupConfig.isolationLevel"})
         return self
 
     @classmethod

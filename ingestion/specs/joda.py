@@ -29,7 +29,7 @@ _MOST_NAMES = 4  # each doubles the patterns of which one has to match
 
 
 def parts(pattern: str) -> list[tuple[str, str]]:
-    """(letters, "") of a field, ("", text) of what stands for itself. A quote that nobody closes ends at the end."""
+    """(letters, "") of a field, ("", text) of what stands for itself. A quote without its end ends at the end."""
     found: list[tuple[str, str]] = []
     place = 0
     while place < len(pattern):
@@ -73,7 +73,7 @@ def check_read(pattern: str) -> None:
 
 def _why_not(run: str) -> str | None:
     if run == "T":
-        return "a letter that stands for itself is written between quotes: 'T'"
+        return "a literal letter needs quotes: 'T'"
     if run[0] == "z" and len(run) > _LONGEST_ZONE:
         return "long names of time zones are not read, by Druid neither"
     known = run[0] in LETTERS and len(run) <= _LONGEST_RUN

@@ -25,7 +25,7 @@ OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "ena
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes; an executor has less than three times as much
 _NO_GROUP = "no consumer group is joined"
-_KEPT_HERE = "how far a topic was read is kept in the metadata store"
+_KEPT_HERE = "the metadata store keeps the offsets"
 
 
 @dataclass(frozen=True)
@@ -92,22 +92,22 @@ PROPERTIES: dict[str, Property] = {
     "enable.ssl.certificate.verification": Property("enable.ssl.certificate.verification", ("TRUE", "FALSE")),
     PROVIDER: Property(),
     "auto.commit.interval.ms": Property(no_effect=_KEPT_HERE),
-    "auto.offset.reset": Property(no_effect="where a new source begins is said by ioConfig"),
+    "auto.offset.reset": Property(no_effect="ioConfig sets where a new source starts"),
     "enable.auto.commit": Property(no_effect=_KEPT_HERE),
-    "group.id": Property(no_effect="the group is said by ioConfig"),
+    "group.id": Property(no_effect="ioConfig sets the group"),
     "heartbeat.interval.ms": Property(no_effect=_NO_GROUP, but_for=_joins_a_group),
     "isolation.level": Property(
         values=("READ_COMMITTED", "READ_UNCOMMITTED"),
-        no_effect="a share group's is said by ioConfig.groupConfig.isolationLevel",
+        no_effect="for a share group use ioConfig.groupConfig.isolationLevel",
         but_for=lambda traits: not traits.in_share_group,
     ),
-    "key.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
+    "key.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat sets how records are read"),
     "max.poll.interval.ms": Property(no_effect=_NO_GROUP, but_for=_joins_a_group),
     "max.poll.records": Property(
         "max.poll.records", no_effect="only share groups read it", but_for=lambda traits: traits.in_share_group
     ),
     "session.timeout.ms": Property(no_effect=_NO_GROUP, but_for=_joins_a_group),
-    "value.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat says how records are read"),
+    "value.deserializer": Property(values=_BYTES, no_effect="ioConfig.inputFormat sets how records are read"),
 }
 ALLOWED = frozenset(PROPERTIES)
 SECRET = frozenset(name for name, known in PROPERTIES.items() if known.secret)
@@ -193,12 +193,12 @@ def insecure(properties: Mapping[str, Value]) -> dict[str, str]:
     values = {name: value.lower() for name, value in properties.items() if isinstance(value, str)}
     faults: dict[str, str] = {}
     if values.get("debug"):
-        faults["debug"] = "it can write what is sent, secrets too, to logs"
+        faults["debug"] = "it can log what is sent, including secrets"
     if values.get("enable.ssl.certificate.verification") == "false":
-        faults["enable.ssl.certificate.verification"] = "without it anybody can pose as the broker"
+        faults["enable.ssl.certificate.verification"] = "without it anyone can impersonate the broker"
     if values.get("ssl.endpoint.identification.algorithm") in ("", "none"):
         faults["ssl.endpoint.identification.algorithm"] = (
-            "without it any holder of a certificate can pose as the broker"
+            "without it any holder of a certificate can impersonate the broker"
         )
     return faults
 
@@ -208,10 +208,10 @@ def missing(properties: Mapping[str, Value]) -> dict[str, str]:
     missing: dict[str, str] = {}
     if msk_login.signs(properties):
         missing |= dict.fromkeys(
-            msk_login.lacks(properties), "AWS_MSK_IAM needs it, as no keys of the machine are used"
+            msk_login.lacks(properties), "AWS_MSK_IAM needs it: Headgate uses no keys of the machine"
         )
     elif str(properties.get("security.protocol", "")).upper().startswith("SASL_"):
-        missing |= dict.fromkeys(_login_needs(properties), "a login with SASL needs it")
+        missing |= dict.fromkeys(_login_needs(properties), "a SASL login needs it")
     for name, needed in _NEEDS.items():
         if name in properties and needed not in properties:
             missing[needed] = f"{name} needs it"

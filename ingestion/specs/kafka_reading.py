@@ -25,7 +25,7 @@ from ingestion.specs.token_endpoint import ENDPOINT, endpoint_of
 
 # Why some are refused; the others simply are not on the list.
 _REASONS = (
-    (r"sasl\.oauthbearer\..*", "of OAUTHBEARER only client credentials of a token endpoint are taken, and no files"),
+    (r"sasl\.oauthbearer\..*", "OAUTHBEARER works only with client credentials of a token endpoint, without files"),
     (r"sasl\.login\..*|.*\.callback\.handler\.class", "it makes the client fetch a file or an address, or load code"),
     (r"sasl\.kerberos\..*", "the Kafka client here is built without Kerberos; use SCRAM, OAUTHBEARER or TLS"),
     (
@@ -108,7 +108,7 @@ def read_properties(given: Any, info: ValidationInfo) -> Any:
     for place, name, raw in _entries(given, faults):
         value = _value(name, raw, place, faults)
         if name in properties:
-            faults.add("is given twice, beside the provider and in it", *place)
+            faults.add("is given twice: in the provider and outside of it", *place)
         elif value is not None:
             properties[name] = value
     _take_login_apart(properties, faults)
@@ -152,7 +152,7 @@ def _value(name: str, given: Any, place: Place, faults: _Faults) -> Value | None
             return raw
     text = str(raw).lower() if isinstance(raw, bool) else str(raw) if isinstance(raw, int | float) else raw
     if not isinstance(text, str):
-        faults.add("must be text; only passwords and keys may come from a password provider", *place)
+        faults.add("must be text: only passwords and keys may use a password provider", *place)
         return None
     if len(text) > LONGEST_PROPERTY:
         faults.add(f"has {len(text)} characters; {LONGEST_PROPERTY} at most", *place)
@@ -173,7 +173,7 @@ def _check_value(name: str, known: Property, text: str, place: Place, faults: _F
     elif name == msk_login.REGION:
         faults.tried(lambda: msk_login.checked_region(text), *place)
     elif "\0" in text:
-        faults.add("must not hold a NUL character", *place)
+        faults.add("must not contain a NUL character", *place)
 
 
 def _wrong_choice(name: str, known: Property, text: str) -> str:
@@ -185,7 +185,7 @@ def _wrong_choice(name: str, known: Property, text: str) -> str:
     if name == "sasl.client.callback.handler.class":
         return "must be IAMClientCallbackHandler of Amazon MSK, or left out: others load code"
     if name.endswith(".deserializer"):
-        return f"must be {choices}, or left out: ioConfig.inputFormat says how records are read"
+        return f"must be {choices}, or left out: ioConfig.inputFormat sets how records are read"
     return f"{name!r} must be one of {choices}"
 
 
@@ -199,7 +199,7 @@ def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
     inside = ("sasl.username", "sasl.password") if login is None else tuple(login)
     for name in properties if written is not None else ():
         if PROPERTIES[name].to in inside:
-            faults.add("stands in sasl.jaas.config already; give one of the two", name)
+            faults.add("is already in sasl.jaas.config: give one of the two", name)
     properties |= login or {}
 
 
@@ -220,7 +220,7 @@ def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
         faults.lacks(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "sasl.mechanism")
     if not msk_login.signs(properties):
         for name in sorted(set(msk_login.OF_LOGIN) & set(properties)):
-            faults.add(f"belongs to a login with sasl.mechanism {msk_login.MECHANISM}", name)
+            faults.add(f"needs sasl.mechanism {msk_login.MECHANISM}", name)
     named: dict[str, str] = {}
     for name, value in properties.items():
         target = PROPERTIES[name].to

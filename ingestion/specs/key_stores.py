@@ -84,14 +84,14 @@ def _held(store: str, data: bytes, texts: Mapping[str, str]) -> _Held:
     if data.startswith(keytool.MAGIC):
         found = _converted(store, data, password, texts)
     if found.data.count(_A_KEY) > 1:
-        raise StoreProblem(location, "there are several private keys in the file: leave one, so that it is clear which")
+        raise StoreProblem(location, "there are several private keys in the file: keep one")
     if data.lstrip().startswith(b"-----BEGIN"):
         raise StoreProblem(location, f"the file is PEM text: set {store}.type to PEM")
     held = _unpacked(location, found)
     if not held.certificates:
-        raise StoreProblem(location, "there is no certificate in the file")
+        raise StoreProblem(location, "the file has no certificate")
     if store == "ssl.keystore" and not held.key:
-        raise StoreProblem(location, "there is no private key in the file")
+        raise StoreProblem(location, "the file has no private key")
     return held
 
 
@@ -114,7 +114,7 @@ def _unpacked(location: str, found: keytool.Pkcs12) -> _Held:
     try:
         store = pkcs12.load_pkcs12(found.data, found.password)
     except ValueError:
-        raise StoreProblem(location, "the file is no PKCS12 or JKS store, or its password is another") from None
+        raise StoreProblem(location, "the file is not a PKCS12 or JKS store, or the password is wrong") from None
     entries = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() if store.key else ""
     return _Held("".join(c.public_bytes(Encoding.PEM).decode() for c in entries), key)

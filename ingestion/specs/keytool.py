@@ -92,9 +92,9 @@ def _answer(data: bytes, password: str, key_password: str) -> Pkcs12 | ValueErro
             said = _run(_command(program, source, target, bool(password)), password, made, key_password)
             return _refusal(said.stdout) if said.returncode else Pkcs12(target.read_bytes(), made.encode())
     except subprocess.TimeoutExpired:
-        raise NotConverted(f"keytool has not converted the JKS store within {TIMEOUT_S:.0f} s") from None
+        raise NotConverted(f"keytool did not convert the JKS store within {TIMEOUT_S:.0f} s") from None
     except OSError as error:
-        raise NotConverted(f"the JKS store can't be converted: {error.strerror}. By hand: {BY_HAND}") from None
+        raise NotConverted(f"the JKS store can't be converted: {error.strerror}. Manually: {BY_HAND}") from None
 
 
 def _program() -> str:
@@ -103,7 +103,7 @@ def _program() -> str:
     found = shutil.which("keytool", path=os.path.join(home, "bin") if home else None)
     if found is None:
         where = "in JAVA_HOME/bin" if home else "on the PATH"
-        raise NotConverted(f"a JKS store is read by Java's keytool, which is not {where} here. By hand: {BY_HAND}")
+        raise NotConverted(f"a JKS store is read by Java's keytool, which is not {where} here. Manually: {BY_HAND}")
     return found
 
 
@@ -119,7 +119,9 @@ def _run(command: list[str], password: str, made: str, key_password: str) -> sub
     try:
         asked = f"{key_password}\n".encode("latin-1") * MOST_KEYS if key_password else b""
     except UnicodeEncodeError:
-        raise NotConverted(f"keytool takes no key's password with such characters. By hand: {BY_HAND}") from None
+        raise NotConverted(
+            f"keytool does not accept these characters in a key's password. Manually: {BY_HAND}"
+        ) from None
     return subprocess.run(
         command,
         input=asked if password else b"\n",
@@ -141,8 +143,8 @@ def _environment(passwords: Mapping[str, str]) -> dict[str, str]:
 def _refusal(output: bytes) -> ValueError:
     said = output.decode(errors="replace")
     if any(words in said for words in _OF_KEY):
-        return KeyPasswordWrong("a key in the store opens neither by it nor by the store's password")
+        return KeyPasswordWrong("neither it nor the store's password opens a key in the store")
     if any(words in said for words in _OF_STORE):
-        return StorePasswordWrong("the JKS store does not open: its password is another, or the file was changed")
+        return StorePasswordWrong("the JKS store does not open: the password is wrong, or the file was changed")
     why = re.search(r"keytool error: ([\w.$]+)", said)
     return NotConverted(f"keytool can't read the JKS store{': ' + why[1] if why else ''}")

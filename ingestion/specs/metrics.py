@@ -74,7 +74,7 @@ class NumberMetric(BaseMetric):
     @model_validator(mode="after")
     def _reads_one_thing(self) -> NumberMetric:
         if self.expression is not None and self.how not in _OF_EXPRESSIONS:
-            raise ValueError(f"{self.type} reads no expression, as in Druid: give its fieldName")
+            raise ValueError(f"{self.type} takes no expression, as in Druid: give fieldName")
         if (self.fieldName is None) == (self.expression is None):
             raise ValueError(
                 "give either fieldName or expression" if self.how in _OF_EXPRESSIONS else "needs fieldName"
@@ -140,7 +140,7 @@ class FilteredMetric(BaseMetric):
                 "of the expression by a transform, and filter by that"
             )
         if self.how in BY_TIME:
-            raise ValueError(f"{self.plain.type} is not filtered here: the first or last record is that of all records")
+            raise ValueError(f"{self.plain.type} takes no filter here: first and last are those of all records")
         return self
 
     @property

@@ -42,12 +42,12 @@ class _Buckets(BaseModel):
     def _of_milliseconds(cls, value: Any) -> Any:
         """A number is one of milliseconds, as in Druid."""
         if isinstance(value, str) and value.lstrip("+-").isdigit():
-            raise ValueError("must be a time in ISO 8601, or a number of milliseconds since 1970")
+            raise ValueError("must be a time in ISO 8601, or milliseconds since 1970")
         if isinstance(value, int) and not isinstance(value, bool):
             try:
                 return _EPOCH + value * _MILLISECOND
             except OverflowError:
-                raise ValueError("must be of the years 1 to 9999") from None
+                raise ValueError("must be between the years 1 and 9999") from None
         return value
 
     @field_validator("origin")
@@ -101,7 +101,7 @@ class PeriodGranularity(_Buckets):
         kinds = [self._months > 0, self._days > 0, self._time > timedelta(0)]
         if sum(kinds) > 1 and (kinds[0] or self.timeZone is not None):
             raise ValueError(
-                f"period {self.period!r} mixes units whose lengths differ; use months, or days, or units of time"
+                f"period {self.period!r} mixes units whose lengths differ: use months, or days, or units of time"
             )
         return self
 

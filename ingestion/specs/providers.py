@@ -50,7 +50,7 @@ def secret_of(raw: Any) -> Value:
         raw = raw["password"]
     if isinstance(raw, str):
         if raw == MASK:
-            raise ValueError("is the mask that stands for a secret: write the secret, or leave it out to keep it")
+            raise ValueError("is the mask of a secret: enter the secret, or omit it to keep the stored one")
         return raw
     try:
         return EnvironmentVariable.model_validate(raw)

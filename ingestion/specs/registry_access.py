@@ -76,9 +76,9 @@ def _headers(given: Any) -> Any:
         raise ValueError(f"there are {len(headers)} headers; {MOST_HEADERS} at most")
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if _HEADER.fullmatch(name) is None:
-            raise ValueError(f"{name[:100]!r} is no name of a header")
+            raise ValueError(f"{name[:100]!r} is not a header name")
         if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIX):
-            raise ValueError(f"the header {name!r} can't be set: it belongs to the client")
+            raise ValueError(f"the header {name!r} can't be set: the client sets it")
         if isinstance(value, str) and _HEADER_TEXT.fullmatch(value) is None:
             raise ValueError(f"the value of {name!r} must be visible ASCII, in one line")
     return headers

@@ -51,7 +51,7 @@ class CompactGranularitySpec(SpecModel):
     @classmethod
     def _some_length(cls, value: AnyGranularity | None) -> AnyGranularity | None:
         if value in (Granularity.ALL, Granularity.NONE):
-            raise ValueError(f"{value} is not supported: name how long the new segments' intervals are")
+            raise ValueError(f"{value} is not supported: give the length of the new segments' intervals")
         return value
 
 

@@ -122,7 +122,7 @@ def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
     else:
         if spec.ioConfig.topicPattern is not None:
             issues.append(
-                completion.issue(["ioConfig", "topicPattern"], "is for supervisors: name the topic to sample in topic")
+                completion.issue(["ioConfig", "topicPattern"], "is for supervisors: use topic for the topic to sample")
             )
     issues += completion.issues
     if issues:

@@ -53,7 +53,7 @@ class CompactInputSpec(SpecModel):
 
     type: Literal["interval"]
     interval: Interval
-    sha256OfSortedSegmentIds: Annotated[None, unbuilt("is not supported: what is there when it runs is merged")] = None
+    sha256OfSortedSegmentIds: Annotated[None, unbuilt("is not supported: a run merges what exists then")] = None
 
 
 class CompactIOConfig(SpecModel):
@@ -82,7 +82,7 @@ class CompactTaskSpec(SpecModel):
     tuningConfig: BatchTuningConfig = Field(default_factory=BatchTuningConfig)
     context: dict[str, Any] = Field(default_factory=dict)
     compactionRunner: CompactionRunner | None = None
-    segments: Annotated[None, unbuilt("is not supported: name an interval in ioConfig.inputSpec")] = None
+    segments: Annotated[None, unbuilt("is not supported: give an interval in ioConfig.inputSpec")] = None
     granularitySpec: CompactGranularitySpec | None = None
     segmentGranularity: AnyGranularity | None = None  # an older form of the above
     dimensionsSpec: DimensionsSpec | None = None
@@ -94,7 +94,7 @@ class CompactTaskSpec(SpecModel):
     @model_validator(mode="after")
     def _one_interval(self) -> Self:
         if (self.ioConfig is None) == (self.interval is None):
-            raise ValueError("name an interval in ioConfig.inputSpec, or in the older field interval, and only in one")
+            raise ValueError("give an interval in ioConfig.inputSpec or in the older field interval, not both")
         return self
 
     @field_validator("segmentGranularity", mode="before")
@@ -109,9 +109,9 @@ class CompactTaskSpec(SpecModel):
     def _each_said_once(self) -> Self:
         inner = self.granularitySpec.segmentGranularity if self.granularitySpec else None
         if None not in (inner, self.segmentGranularity) and inner != self.segmentGranularity:
-            raise ValueError("segmentGranularity and granularitySpec.segmentGranularity differ: leave the former out")
+            raise ValueError("segmentGranularity and granularitySpec.segmentGranularity differ: omit the former")
         if self.dimensions is not None and self.dimensionsSpec is not None:
-            raise ValueError("dimensions is the older form of dimensionsSpec: give one of them")
+            raise ValueError("give dimensionsSpec or its older form dimensions, not both")
         return self
 
     @model_validator(mode="after")

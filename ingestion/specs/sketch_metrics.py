@@ -14,7 +14,7 @@ from ingestion.specs.metric_base import FieldMetric, SketchKind
 
 def _power_of_two(value: int) -> int:
     if value & (value - 1):
-        raise ValueError(f"{value} is no power of two")
+        raise ValueError(f"{value} is not a power of two")
     return value
 
 

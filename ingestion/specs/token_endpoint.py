@@ -28,7 +28,7 @@ def endpoint_of(url: str) -> tuple[str, int]:
     if host is None or parts.scheme not in _PORTS or not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError("must be the token endpoint's address, for example https://login.example.org/oauth2/token")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise ValueError("must hold no login and no fragment")
+        raise ValueError("must contain no login and no fragment")
     return host, port or _PORTS[parts.scheme]
 
 

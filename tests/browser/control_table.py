@@ -275,10 +275,10 @@ TASKS = [
 ]
 SPECS = [
     row("tasks/-/new/", walks.submit_a_task, ("POST tasks/-/new/", "Submit task")),
-    row("tasks/-/new/", walks.check_a_task, ("POST tasks/-/new/", "Check only")),
+    row("tasks/-/new/", walks.check_a_task, ("POST tasks/-/new/", "Check spec")),
     row("tasks/-/new/", walks.preview("tasks"), ("POST tasks/-/new/", "Preview")),
     row("supervisors/-/new/", walks.submit_a_supervisor, ("POST supervisors/-/new/", "Submit supervisor")),
-    row("supervisors/-/new/", walks.check_a_supervisor, ("POST supervisors/-/new/", "Check only")),
+    row("supervisors/-/new/", walks.check_a_supervisor, ("POST supervisors/-/new/", "Check spec")),
     row("supervisors/-/new/", walks.preview("supervisors"), ("POST supervisors/-/new/", "Preview")),
     row(walks_of_imports.PAGE, walks_of_imports.import_supervisors, *walks_of_imports.CONTROLS),
 ]
@@ -338,8 +338,8 @@ RETENTION = [
 ]
 STEP, SEND = walks_of_drafts.STEP, walks_of_drafts.SEND
 DRAFTS = [
-    row("load/", walks_of_drafts.begin, ("POST load/", "Begin")),
-    row("load/", walks_of_drafts.throw_away, (f"POST {LOAD}delete/", "Throw away")),
+    row("load/", walks_of_drafts.begin, ("POST load/", "Create draft")),
+    row("load/", walks_of_drafts.throw_away, (f"POST {LOAD}delete/", "Delete draft")),
     row(STEP, walks_of_drafts.connection, (SEND, "Topic")),
     row(STEP, walks_of_drafts.topic, (SEND, "Parse"), (SEND, "Back")),
     row(STEP, walks_of_drafts.read_records, (SEND, "Read records")),

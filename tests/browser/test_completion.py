@@ -21,7 +21,7 @@ def test_names_and_values_of_a_spec_are_offered(visit: Visit) -> None:
     option.first.click()
     page.keyboard.type('{"roll')
     expect(option.first).to_contain_text("rollup")
-    expect(page.locator(".cm-completionInfo")).to_contain_text("Rows that are published together")
+    expect(page.locator(".cm-completionInfo")).to_contain_text("Rows with equal truncated time")
     option.first.click()
     page.keyboard.press("Control+Space")
     expect(option).to_have_text(["false", "true"])
@@ -31,7 +31,7 @@ def test_fields_and_functions_are_offered_while_an_expression_is_written(visit: 
     draft = visit.site.draft()
     visit.open(f"/load/{draft.pk}/transform/")
     page = visit.page
-    made = page.get_by_label("Columns to make, one a line: name = expression", exact=True)
+    made = page.get_by_label("Transforms, one per line: name = expression", exact=True)
     made.click()
     page.keyboard.type("half = am")
     option = page.locator(".cm-tooltip-autocomplete li")
@@ -42,7 +42,7 @@ def test_fields_and_functions_are_offered_while_an_expression_is_written(visit: 
     option.first.click()
     page.keyboard.type("amount")
     expect(made).to_have_text("half = amount * 2 + floor(amount)")
-    condition = page.get_by_label("Keep records for which this is true", exact=True)
+    condition = page.get_by_label("Keep records where", exact=True)
     condition.click()
     page.keyboard.type("amount > 1")
     page.keyboard.press("Enter")  # a field of one line stays one

@@ -30,7 +30,7 @@ def form(page: Page, site: Cast, live_server: LiveServer) -> Page:
     page.goto(f"{live_server.url}/tasks/-/new/")
     expect(page.locator(".cm-content")).to_contain_text("your_datasource")
     page.get_by_label("Pasted records").fill("\n".join([*map(json.dumps, LINES), "this is not JSON"]))
-    page.get_by_label("Records", exact=True).select_option("Pasted ones")
+    page.get_by_label("Records", exact=True).select_option("Pasted")
     return page
 
 

@@ -324,7 +324,7 @@ def check_a_supervisor(visit: Visit) -> None:
 
 def _check(visit: Visit, kind: str) -> None:
     _write(visit, kind, spec_for("only-checked"))
-    visit.press("Check only")
+    visit.press("Check spec")
     expect(visit.page.get_by_text("Nothing was submitted.")).to_be_visible()
     assert not Datasource.objects.filter(name="only-checked").exists()
 
@@ -336,7 +336,7 @@ def preview(kind: str) -> Callable[[Visit], None]:
         _write(visit, kind, spec_for("only-previewed"))
         at = datetime(2025, 6, 1, tzinfo=UTC).isoformat()
         visit.page.get_by_label("Pasted records").fill(json.dumps({"__time": at, "a": 1}))
-        visit.page.get_by_label("Records", exact=True).select_option("Pasted ones")
+        visit.page.get_by_label("Records", exact=True).select_option("Pasted")
         visit.press("Preview")
         expect(visit.page.locator("[data-outcome=stored]")).to_have_count(1)
         assert not Datasource.objects.filter(name="only-previewed").exists()

@@ -47,7 +47,7 @@ def _now(draft: Draft, *path: str) -> Any:
 def begin(visit: Visit) -> None:
     before = set(Draft.objects.values_list("pk", flat=True))
     visit.open("/load/")
-    visit.press("Begin")
+    visit.press("Create draft")
     visit.page.wait_for_url("**/connection/")
     assert len(set(Draft.objects.values_list("pk", flat=True)) - before) == 1
 
@@ -55,8 +55,8 @@ def begin(visit: Visit) -> None:
 def throw_away(visit: Visit) -> None:
     draft = visit.site.draft()
     visit.open("/load/")
-    visit.button("Throw away", visit.page.locator(f"[data-draft='{draft.pk}']")).click()
-    visit.told("The draft is thrown away.")
+    visit.button("Delete draft", visit.page.locator(f"[data-draft='{draft.pk}']")).click()
+    visit.told("The draft is deleted.")
     assert not Draft.objects.filter(pk=draft.pk).exists()
 
 
@@ -123,7 +123,7 @@ def change_a_part(visit: Visit) -> None:
     part = visit.page.locator("[data-part=reading]")
     part.locator("summary").click()
     group = part.get_by_label("Share group (groupId)")
-    part.get_by_label("A share group:").check()
+    part.get_by_label("Share group:").check()
     expect(group).to_be_visible()
     part.get_by_label("Stored offsets:").check()
     expect(group).to_be_hidden()
@@ -177,8 +177,8 @@ connection = step(
 )
 topic = step("topic", "Topic", "others", (*IO, "topic"), "others")
 parse = step("parse", "Format", "json", (*IO, "inputFormat", "type"), "json")
-time = step("time", "A segment holds", "HOUR", (*SCHEMA, "granularitySpec", "segmentGranularity"), "HOUR")
+time = step("time", "Segment granularity", "HOUR", (*SCHEMA, "granularitySpec", "segmentGranularity"), "HOUR")
 _CONDITION = (*SCHEMA, "transformSpec", "filter", "expression")
-transform = step("transform", "Keep records for which this is true", "amount > 1", _CONDITION, "amount > 1")
-schema = step("schema", "Cut times down to", "MINUTE", (*SCHEMA, "granularitySpec", "queryGranularity"), "MINUTE")
+transform = step("transform", "Keep records where", "amount > 1", _CONDITION, "amount > 1")
+schema = step("schema", "Query granularity", "MINUTE", (*SCHEMA, "granularitySpec", "queryGranularity"), "MINUTE")
 reading = step("reading", "Indexers (taskCount)", "3", (*IO, "taskCount"), 3)

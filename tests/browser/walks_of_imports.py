@@ -21,7 +21,7 @@ def import_supervisors(visit: Visit) -> None:
         "mimeType": "application/json",
         "buffer": druids_list().encode(),
     }
-    visit.page.get_by_label("The answer as a file").set_input_files(content)
+    visit.page.get_by_label("Druid's answer as a file").set_input_files(content)
     visit.press(LOOK)
     verdicts = visit.page.locator("#verdicts")
     expect(verdicts).to_contain_text("Nothing was changed. 2 of 3 would be created or changed.")

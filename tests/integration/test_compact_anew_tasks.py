@@ -112,7 +112,7 @@ def test_partitions_alone_have_rows_written_anew(source: Source, root: User) -> 
     schema = spec.dataSchema
     assert ([d.name for d in schema.dimensionsSpec.dimensions], schema.granularitySpec.rollup) == (["item"], True)
     other = submitted(root, tuningConfig={**tuning, "partitionsSpec": {**by, "partitionDimensions": ["rows"]}})
-    with pytest.raises(InvalidInput, match="partitionsSpec names 'rows', which is no dimension"):
+    with pytest.raises(InvalidInput, match="partitionsSpec names 'rows', which is not a dimension"):
         reindexing.start(other)
 
 

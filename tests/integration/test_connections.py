@@ -205,7 +205,7 @@ def test_a_new_password_reaches_who_asks_next(owner: Client) -> None:
         (naming(connection="none"), "/ioConfig/connection", "team alpha has no connection 'none' to a Kafka cluster"),
         (naming(connection="foreign"), "/ioConfig/connection", "has no connection 'foreign'"),
         (naming(connection="schemas"), "/ioConfig/connection", "no connection 'schemas' to a Kafka cluster"),
-        (naming(connection="No"), "/ioConfig/connection", "is no connection's name"),
+        (naming(connection="No"), "/ioConfig/connection", "is not a connection's name"),
         (
             naming(consumerProperties={"bootstrap.servers": "10.0.0.2:9092"}),
             "/ioConfig/consumerProperties/bootstrap.servers",

@@ -63,7 +63,7 @@ def test_it_leaves_the_lists_and_says_what_it_is(idle: Cast, clients: dict[str, 
     assert "owner deleted this datasource" in page.text
     assert "flights" not in parsed(browsing_as(idle, "owner").get("/datasources/")).one("main").text
     again = clients["owner"].post(PATH, {"name": "flights"}, content_type="application/json")
-    assert (again.status_code, again.json()["detail"]) == (409, "The datasource flights is deleted already.")
+    assert (again.status_code, again.json()["detail"]) == (409, "The datasource flights is already deleted.")
 
 
 def test_while_something_reads_into_it_it_stays(cast: Cast) -> None:

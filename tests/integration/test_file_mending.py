@@ -117,7 +117,7 @@ def test_a_spec_that_says_something_else_is_refused_where_it_does(waiting: tuple
     for spec, said in (
         (moved, "are not read from there again"),
         (other, "these records are of"),
-        (edited(task, inputFormat={"type": "protobuf"}), "is a format of messages"),
+        (edited(task, inputFormat={"type": "protobuf"}), "is a message format"),
     ):
         assert said in post(operator, FIX + task.pk, spec, 400, **TRY)
         assert said in post(operator, SUBMIT + task.pk, spec, 400)

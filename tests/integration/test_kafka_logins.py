@@ -94,7 +94,7 @@ def test_javas_own_stores_are_read_wherever_a_client_is_made(
     with pytest.raises(InvalidInput) as caught:
         services.submit_supervisor(user=cast.users["owner"], document=wrong, team_name="alpha")
     [fault] = caught.value.errors
-    assert fault.pointer.endswith("/ssl.keystore.password") and "its password is another" in fault.message
+    assert fault.pointer.endswith("/ssl.keystore.password") and "the password is wrong" in fault.message
     assert "another pass" not in fault.message
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
     [look] = streams.answers([streams.question(supervisor)])

@@ -201,7 +201,7 @@ def test_a_worker_that_died_has_failed_and_the_next_run_ends_it(source: Source, 
 def test_bad_documents_change_nothing(source: Source, deep: Path, root: User) -> None:
     unused(published(source, deep, 1), 2 * HOUR)
     for changes, where, why in (
-        ({"interval": "June"}, "interval", "no interval"),
+        ({"interval": "June"}, "interval", "not an interval"),
         ({"interval": "2025-06-01/2025-06-01"}, "interval", "is empty"),
         ({"interval": None}, "interval", "must not be null"),
         ({"limit": 0}, "limit", "1 or more"),

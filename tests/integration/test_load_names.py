@@ -37,4 +37,4 @@ def test_a_draft_is_of_the_team_that_the_header_says(cast: Cast, role: str, of: 
     assert pages.post("/-/team/", {"team": "beta", "next": "/"}).status_code == 302
     begun = pages.post("/load/", {"topic": "orders"}, follow=True)
     assert [draft.team.name for draft in Draft.objects.all()] == [of] * bool(of)
-    assert ("In team beta you are no operator" in parsed(begun).text) is (not of)
+    assert ("You are not an operator of team beta" in parsed(begun).text) is (not of)

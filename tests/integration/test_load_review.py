@@ -78,9 +78,9 @@ def test_without_records_the_review_changes_nothing_that_comes_from_them(pages: 
 @pytest.mark.parametrize(
     ("arrived", "told"),
     [
-        (Arrived(records=336_776, window_s=3600), "336,776 records in the last hour, 94 a second"),
-        (Arrived(records=1, window_s=60), "1 record in the last minute, 0.017 a second"),
-        (None, "none in the last day"),
+        (Arrived(records=336_776, window_s=3600), "336,776 records in the last hour, 94/s"),
+        (Arrived(records=1, window_s=60), "1 record in the last minute, 0.017/s"),
+        (None, "no records in the last day"),
     ],
 )
 def test_the_review_says_how_many_came_within_which_time(
@@ -90,7 +90,7 @@ def test_the_review_says_how_many_came_within_which_time(
     one = KeptRecord.model_construct(partition=0, offset=0, timestamp_ms=NOON_MS, payload=b"{}")
     samples.keep(draft, SampleAnswer.model_construct(kept=[one], arrived=arrived))
     page = parsed(pages.get(f"/load/{draft.pk}/review/"))
-    assert [dl.all("dd")[0].text for dl in page.all("dl") if "Came in" in dl.text] == [told]
+    assert [dl.all("dd")[0].text for dl in page.all("dl") if "Input rate" in dl.text] == [told]
 
 
 def test_a_fault_on_a_step_leads_to_the_editor_of_the_review(pages: Client, owner: Client) -> None:

@@ -51,7 +51,7 @@ def test_records_far_apart_make_small_segments(pages: Client, owner: Client) -> 
     times: dict[str, Any] = {"timestampSpec": {"column": "at", "format": "posix"}}
     records = [{"at": S - 86_400 * i} for i in range(40)]
     page = step(pages, owner, "review", times | {"granularitySpec": {"segmentGranularity": "HOUR"}}, records)
-    assert "Choose a larger A segment holds in step Time." in page.one("div", data_small_segments="").text
+    assert "Choose a larger Segment granularity in step Time." in page.one("div", data_small_segments="").text
     page = step(pages, owner, "review", times | {"granularitySpec": {"segmentGranularity": "YEAR"}}, records)
     assert not page.all("div", data_small_segments="")
 
@@ -114,7 +114,7 @@ def test_a_boolean_is_offered_as_a_column_that_keeps_it(pages: Client, owner: Cl
 @pytest.mark.parametrize(
     ("spec", "label"),
     [
-        ({"transforms": [{"type": "expression", "name": "b", "expression": "a +"}]}, "Columns to make"),
+        ({"transforms": [{"type": "expression", "name": "b", "expression": "a +"}]}, "Transforms"),
         ({"filter": {"type": "expression", "expression": "a >"}}, "Keep records"),
     ],
 )

@@ -41,9 +41,9 @@ def test_a_form_starts_with_an_example_that_has_to_be_filled_in(owner: Client, f
             page = parsed(answer)
             pointers = [fault["pointer"] for fault in json.loads(page.one("script", id="spec-errors").raw_text)]
             assert pointers == [root + place for place in places]
-            assert "'your_topic' is only the example's: name the topic to read." in page.one(id="problem").text
+            assert "'your_topic' is only an example: enter the topic to read." in page.one(id="problem").text
     filled = text.replace("your_datasource", "d").replace("your_topic", "t").replace("your_group", "g")
-    assert "has no fault" in parsed(owner.post(form, {"document": filled, "check": "1"})).one("main").text
+    assert "The spec is valid" in parsed(owner.post(form, {"document": filled, "check": "1"})).one("main").text
     assert made() == before
 
 
@@ -68,7 +68,7 @@ def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, b
 def test_a_batch_task_s_example_is_checked_submitted_and_submitted_again(owner: Client) -> None:
     form = "/tasks/-/new/?example=index_parallel"
     text = parsed(owner.get(form)).one("textarea", name="document").raw_text
-    assert "is only the example's" in parsed(owner.post(form, {"document": text})).one(id="problem").text
+    assert "is only an example" in parsed(owner.post(form, {"document": text})).one(id="problem").text
     filled = text.replace("your_datasource", "edits")
     assert parsed(owner.post(form, {"document": filled, "check": "1"})).one("div", data_faultless="")
     outside = filled.replace('"inline"', '"local"').replace('"data"', '"no"')
@@ -93,7 +93,7 @@ def test_check_only_says_what_would_change_of_the_spec_that_holds(owner: Client,
     assert not any("suspended" in line or '"id"' in line for line in changed)
     same = {"document": json.dumps(spec_for("flights")), "check": "1"}
     page = parsed(owner.post("/supervisors/-/new/?from=flights", same))
-    assert "what the spec that holds says" in page.one("div", data_change="").text
+    assert "The spec equals the current version" in page.one("div", data_change="").text
     page = parsed(owner.post("/supervisors/-/new/", asked))
     assert page.all("section", data_change="") == [], "a new one changes nothing"
     assert Supervisor.objects.get(pk="flights").version == 1
@@ -154,8 +154,8 @@ def test_every_fault_is_named_by_its_path_and_the_text_is_kept(owner: Client, fo
         ("[1, 2]", "must be a JSON object"),
         ("null", "must be a JSON object"),
         ('"text"', "must be a JSON object"),
-        ('{"a": NaN}', "NaN is no JSON number"),
-        ("[" * 100_000, "Not JSON"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ("[" * 100_000, "JSON not accepted: it is nested deeper"),
         ("{}", "required field is missing"),
         ("x" * 1_000_001, "at most 1000000 characters"),
         ('{"type": "parquet"}', "index_kafka_share_group"),

@@ -43,7 +43,7 @@ def test_a_page_resets_offsets(cast: Cast, reading: Supervisor, typed: str, stor
 
 NO_OFFSETS = {
     "nonsense": "Line 1",
-    "0: 4\n0: 5": "Line 2 gives partition 0 a second time",
+    "0: 4\n0: 5": "Line 2 repeats partition 0",
     "0: -4": "Line 1",
     "0": "Line 1",
 }

@@ -167,7 +167,7 @@ def test_a_change_of_a_suspended_one_leaves_it_so(owner: Client, cast: Cast) -> 
     """On the page, over REST and at Druid's address: what is shown and sent back neither suspends nor resumes."""
     services.suspend(user=cast.users["owner"], supervisor=cast.supervisor)
     page = parsed(owner.get("/supervisors/-/new/?from=flights"))
-    assert "This supervisor is suspended, and stays so" in page.one("main").text
+    assert "This supervisor is suspended. It stays suspended" in page.one("main").text
     written = json.loads(page.one("textarea", id="id_document").raw_text)
     written["spec"]["ioConfig"]["taskCount"] = 2
     owner.post("/supervisors/-/new/?from=flights", {"document": json.dumps(written)})
@@ -257,7 +257,7 @@ def test_a_supervisor_that_is_suspended_stays_so_when_it_is_rolled_back(owner: C
 def test_there_is_no_way_back_to_what_holds(owner: Client) -> None:
     assert owner.get(f"{FLIGHTS}spec/1/confirm/").status_code == 404
     page = parsed(owner.post(f"{FLIGHTS}spec/1/", follow=True))
-    assert "is the one that holds" in page.one("div", class_="alert-danger").text
+    assert "is the current version" in page.one("div", class_="alert-danger").text
     assert Supervisor.objects.get(pk="flights").version == 1
 
 

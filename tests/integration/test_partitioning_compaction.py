@@ -246,7 +246,7 @@ def test_what_segments_do_not_allow_is_said_without_a_task(source: Source, root:
     post(root, source, config({**RANGE, "partitionDimensions": ["nobody"]}))
     quiet()
     assert planned() == []
-    assert "'nobody', which is no dimension" in why(source)[0]
+    assert "'nobody', which is not a dimension" in why(source)[0]
     streamed(source, at=900)
     Segment.objects.filter(created_at__gt=timezone.now() - QUIET).update(task_id="gone")
     post(root, source, config())

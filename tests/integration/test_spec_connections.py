@@ -224,8 +224,8 @@ def read_store(place: str, kind: str = "PKCS12", password: str = "x", store: str
         (".", "can't be read: Is a directory"),
         ("a\0b", "can't be read: not a path"),
         ("store.jks", "keytool can't read the JKS store"),
-        ("garbage", "no PKCS12 or JKS store, or its password is another"),
-        ("trust", "there is no private key in the file"),
+        ("garbage", "not a PKCS12 or JKS store, or the password is wrong"),
+        ("trust", "the file has no private key"),
         ("huge", "is larger than"),
     ],
 )

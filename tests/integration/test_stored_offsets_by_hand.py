@@ -133,7 +133,7 @@ def test_offsets_that_the_log_does_not_hold(reading: Supervisor, owner: Client, 
     if not taken:
         (fault,) = answer.json()["errors"]
         assert (answer.status_code, fault["pointer"]) == (400, "/partitions/0")
-        assert fault["detail"] == f"partition 0 held the offsets from 2 to 20 when it was last looked at, not {offset}"
+        assert fault["detail"] == f"partition 0 held the offsets from 2 to 20 at the last check, not {offset}"
 
 
 def test_the_log_is_asked_where_more_may_have_come(reading: Supervisor, owner: Client, broker: Broker) -> None:
@@ -148,7 +148,7 @@ def test_the_log_is_asked_where_more_may_have_come(reading: Supervisor, owner: C
     answer = post(owner, reset, {"partitions": {"0": 31, "7": 0}})
     assert [fault["detail"] for fault in answer.json()["errors"]] == [
         "partition 0 held the offsets from 0 to 30, not 31",
-        "topic metrics-topic has no partition 7; it has 2, from 0 on",
+        "topic metrics-topic has no partition 7; it has 2, counted from 0",
     ]
     assert stored(reading)[0] == 25
 

@@ -101,7 +101,7 @@ def test_row_3_ports(port: int, allowed: bool) -> None:
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "localhost", "::1"])
 def test_row_3_other_ways_to_write_loopback(host: str) -> None:
     """Row 3 of the security checklist: other ways to write loopback."""
-    with pytest.raises(AddressRefused, match="is a loopback address: Headgate does not connect there"):
+    with pytest.raises(AddressRefused, match="is a loopback address: Headgate may not connect to it"):
         PRODUCTION.resolve(host, 9092)
 
 

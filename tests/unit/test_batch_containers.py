@@ -292,7 +292,7 @@ def test_a_record_that_has_no_time_is_told_with_its_row(tmp_path: Path) -> None:
         ({"type": "parquet", "columns": ["a"]}, "columns"),
         ({"type": "avro_ocf", "avroBytesDecoder": {}}, "avroBytesDecoder"),
         ({"type": "orc", "binaryAsString": 3}, "binaryAsString"),
-        ({"type": "avro_stream"}, "a format of messages, not of files"),
+        ({"type": "avro_stream"}, "a message format, not a file format"),
     ],
 )
 def test_what_such_a_format_does_not_have_is_refused(tmp_path: Path, form: dict[str, Any], why: str) -> None:
@@ -328,5 +328,5 @@ def test_a_schema_that_is_none_is_found_before_the_task_starts(tmp_path: Path) -
 
 @pytest.mark.parametrize("form", [PARQUET, ORC, AVRO])
 def test_a_text_in_a_spec_is_no_such_file(form: dict[str, Any]) -> None:
-    with pytest.raises(SpecError, match="inline can't hold it"):
+    with pytest.raises(SpecError, match="inline takes text only"):
         spec_of({"type": "combining", "delegates": [{"type": "inline", "data": "x"}]}, form)

@@ -109,7 +109,7 @@ def test_a_scheme_may_be_written_in_capitals(tmp_path: Path, web: Web) -> None:
 
 
 def test_what_the_policy_denies_is_not_even_asked(tmp_path: Path, web: Web) -> None:
-    with pytest.raises(InputRefused, match="is a loopback address: Headgate does not connect there"):
+    with pytest.raises(InputRefused, match="is a loopback address: Headgate may not connect to it"):
         run(tmp_path, JSON, web.has("/x.json", b"{}"), allowed="")
     assert web.asked == []
 

@@ -150,7 +150,7 @@ def test_a_program_is_required_and_a_hundred_are_taken() -> None:
 @pytest.mark.parametrize("input_format", [AVRO, THRIFT])
 def test_jq_goes_with_json_alone(input_format: dict[str, Any]) -> None:
     [message] = faults(with_format({**input_format, "flattenSpec": with_programs({"a": ".a"})["flattenSpec"]})).values()
-    assert "fields of type jq go with the format json alone" in message
+    assert "fields of type jq need the format json" in message
 
 
 @pytest.mark.parametrize(

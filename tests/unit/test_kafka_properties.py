@@ -250,7 +250,7 @@ def is_refused_by_name(name: str, value: Any) -> bool:
         ({"sasl.login.callback.handler.class": "x.Y"}, "/sasl.login.callback.handler.class", "others load code"),
         ({ENDPOINT: "login.example.org"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
         ({ENDPOINT: "file:///etc/passwd"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
-        ({ENDPOINT: f"https://me:{CANARY}@x/token"}, f"/{ENDPOINT}", "must hold no login"),
+        ({ENDPOINT: f"https://me:{CANARY}@x/token"}, f"/{ENDPOINT}", "must contain no login"),
         ({ENDPOINT: "https://x:port/token"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
         ({ENDPOINT: "https://x/to\r\nken"}, f"/{ENDPOINT}", "must be the token endpoint's address"),
         (
@@ -266,7 +266,7 @@ def is_refused_by_name(name: str, value: Any) -> bool:
                 "sasl.oauthbearer.client.id": "c",
             },
             "/sasl.oauthbearer.client.id",
-            "stands in sasl.jaas.config already",
+            "is already in sasl.jaas.config",
         ),
         (
             {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{BEARER} required;"},
@@ -291,7 +291,7 @@ def is_refused_by_name(name: str, value: Any) -> bool:
         ({"bootstrap.servers": "http://kafka:9092"}, "/bootstrap.servers", "must be host:port"),
         ({"client.id": None}, "/client.id", "must be text"),
         ({"client.id": {"type": "environment", "variable": "SPEC_SECRET_X"}}, "/client.id", "only passwords and keys"),
-        ({"sasl.password": "******"}, "/sasl.password", "is the mask that stands for a secret"),
+        ({"sasl.password": "******"}, "/sasl.password", "is the mask of a secret"),
         ({"sasl.password": {"type": "environment", "variable": "A B"}}, "/sasl.password", "must be text, or of type"),
         ({"sasl.password": {"type": "vault", "path": CANARY}}, "/sasl.password", "must be text, or of type"),
         ({"sasl.password": {"password": CANARY}}, "/sasl.password", "must be text, or of type"),
@@ -360,7 +360,7 @@ def test_a_map_of_strings_is_read_like_what_stands_beside_it() -> None:
         "client.id": "c",
     }
     assert faults(**{"druid.dynamic.config.provider": provider, "client.id": CANARY}) == {
-        "/client.id": "is given twice, beside the provider and in it"
+        "/client.id": "is given twice: in the provider and outside of it"
     }
 
 

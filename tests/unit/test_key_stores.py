@@ -74,7 +74,7 @@ def test_a_trust_store_opens_without_its_password_too() -> None:
 
 def test_what_is_wrong_stands_at_the_property_that_is(jks: bytes) -> None:
     wrong = problem(jks, ssl_keystore_password=CANARY)
-    assert (wrong.name, wrong.reason[:34]) == ("ssl.keystore.password", "the JKS store does not open: its p")
+    assert (wrong.name, wrong.reason[:34]) == ("ssl.keystore.password", "the JKS store does not open: the p")
     for key_password in ({}, {"ssl_key_password": CANARY}):
         assert problem(jks, ssl_keystore_password="store pass", **key_password).name == "ssl.key.password"
     cut = problem(jks[:300], ssl_keystore_password="store pass")
@@ -83,7 +83,7 @@ def test_what_is_wrong_stands_at_the_property_that_is(jks: bytes) -> None:
         "keytool can't read the JKS store: java.io.EOFException",
     )
     unwritable = problem(jks, ssl_keystore_password="store pass", ssl_key_password="✓")
-    assert "keytool takes no key's password with such characters" in unwritable.reason
+    assert "keytool does not accept these characters in a key's password" in unwritable.reason
 
 
 def test_a_store_that_does_not_say_which_key_is_meant_is_refused(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_without_keytool_the_line_that_converts_a_store_is_told(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     lacking = problem(jks, ssl_keystore_password="never tried")
     assert lacking.name == "ssl.keystore.location"
-    assert "keytool, which is not in JAVA_HOME/bin here. By hand: keytool -importkeystore" in lacking.reason
+    assert "keytool, which is not in JAVA_HOME/bin here. Manually: keytool -importkeystore" in lacking.reason
     monkeypatch.delenv("JAVA_HOME")  # and it is not remembered: Java may be there the next time
     assert problem(jks, ssl_keystore_password="never tried").name == "ssl.keystore.password"
 
@@ -144,5 +144,5 @@ def test_the_spark_connector_reads_them_where_its_driver_is(jks: bytes, tmp_path
     assert {name: value for name, value in config.items() if name.startswith("ssl.")} == KEYS
     with pytest.raises(OptionError, match=r"kafka\.ssl\.keystore\.location names no file that can be read"):
         client_config(read_options({**given, "kafka.ssl.keystore.location": str(tmp_path / "none")}))
-    with pytest.raises(OptionError, match=r"ssl\.key\.password: a key in the store opens neither"):
+    with pytest.raises(OptionError, match=r"ssl\.key\.password: neither it nor the store's password"):
         client_config(read_options({**given, "kafka.ssl.key.password": CANARY}))

@@ -98,7 +98,7 @@ def test_a_list_that_is_meant_as_one_and_as_a_value_fails() -> None:
     [
         (summed("v", fieldName="v"), "give either fieldName or expression"),
         ({"type": "longMax", "name": "m"}, "give either fieldName or expression"),
-        (summed("v", type="longFirst"), "longFirst reads no expression, as in Druid"),
+        (summed("v", type="longFirst"), "longFirst takes no expression, as in Druid"),
         ({"type": "doubleAny", "name": "m"}, "needs fieldName"),
         (summed(""), "at least 1 character"),
         (summed("v" * 10_001), "at most 10000 characters"),

@@ -106,7 +106,7 @@ def test_the_machines_keys_are_never_used(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-machines")
     lacking = missing(read(JAVA))
     assert set(lacking) == {"aws.accessKeyId", "aws.secretAccessKey"}
-    assert "no keys of the machine are used" in lacking["aws.accessKeyId"]
+    assert "Headgate uses no keys of the machine" in lacking["aws.accessKeyId"]
     with pytest.raises(ValueError, match=r"AWS_MSK_IAM needs aws\.accessKeyId, aws\.secretAccessKey"):
         with_token(librdkafka_properties(read(JAVA)))["oauth_cb"]("")
 
@@ -132,7 +132,7 @@ def test_a_client_is_given_no_keys_and_secrets_are_kept_apart() -> None:
         ),
         ({"sasl.jaas.config": f'{MODULE} required awsRoleArn="arn:x";'}, "sasl.jaas.config", "a profile or a role"),
         ({"sasl.mechanism": "PLAIN"}, "sasl.jaas.config", "the login module is for AWS_MSK_IAM"),
-        ({"sasl.mechanism": "OAUTHBEARER"}, "aws.accessKeyId", "belongs to a login with sasl.mechanism AWS_MSK_IAM"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "aws.accessKeyId", "needs sasl.mechanism AWS_MSK_IAM"),
         ({"aws.region": "169.254.169.254/x"}, "aws.region", "must be the name of an AWS region"),
         ({"aws.accessKeyId": {"type": "environment", "variable": "A"}}, "aws.accessKeyId", "must be text"),
     ],

@@ -106,7 +106,7 @@ def test_a_login_and_headers_are_sent(access: dict[str, Any], header: str) -> No
 def test_row_4_no_connection_to_what_the_policy_denies() -> None:
     """Row 4 of the security checklist: no connection to what the policy denies."""
     with serving(whole(GOOD)) as server:
-        with pytest.raises(RegistryUnreachable, match="is a loopback address: Headgate does not connect there"):
+        with pytest.raises(RegistryUnreachable, match="is a loopback address: Headgate may not connect to it"):
             asked(server, AddressPolicy(ports=((1, 65535),)))
         assert server.requests == []
 

@@ -128,7 +128,7 @@ def test_a_bitmap_index_is_taken_without_effect() -> None:
 
 
 def test_spatial_dimensions_are_refused_with_a_reason() -> None:
-    with pytest.raises(ValidationError, match="Parquet has no spatial index: name the coordinates"):
+    with pytest.raises(ValidationError, match="Parquet has no spatial index: add the coordinates"):
         schema_of(spatialDimensions=[{"dimName": "place", "dims": ["lat", "long"]}])
     assert schema_of(spatialDimensions=[]).dimensionsSpec.discovers
 
@@ -265,13 +265,13 @@ def test_a_text_of_very_many_digits_is_the_greatest_long() -> None:
 @pytest.mark.parametrize(
     ("dimension", "told"),
     [
-        ({"type": "auto", "castToType": "ARRAY<nonsense>"}, "'ARRAY<nonsense>' is an array of no type"),
-        ({"type": "auto", "castToType": "ARRAY<ARRAY<none>>"}, "'ARRAY<none>' is an array of no type"),
-        ({"type": "auto", "castToType": "ARRAY<LONG"}, "'ARRAY<LONG' is an array of no type"),
-        ({"type": "auto", "castToType": "complex"}, "of complex ones there is COMPLEX<json>"),
-        ({"type": "auto", "castToType": "COMPLEX<hyperUnique>"}, "of complex ones there is COMPLEX<json>"),
+        ({"type": "auto", "castToType": "ARRAY<nonsense>"}, "'ARRAY<nonsense>' is an array of an unknown type"),
+        ({"type": "auto", "castToType": "ARRAY<ARRAY<none>>"}, "'ARRAY<none>' is an array of an unknown type"),
+        ({"type": "auto", "castToType": "ARRAY<LONG"}, "'ARRAY<LONG' is an array of an unknown type"),
+        ({"type": "auto", "castToType": "complex"}, "the only complex type is COMPLEX<json>"),
+        ({"type": "auto", "castToType": "COMPLEX<hyperUnique>"}, "the only complex type is COMPLEX<json>"),
         ({"type": "auto", "castToType": 7}, "castToType"),
-        ({"type": "long", "castToType": "LONG"}, "castToType is of dimensions of type auto; x is of type long"),
+        ({"type": "long", "castToType": "LONG"}, "castToType is for dimensions of type auto; x is of type long"),
     ],
 )
 def test_what_is_cast_to_no_known_type_is_refused(dimension: dict[str, Any], told: str) -> None:

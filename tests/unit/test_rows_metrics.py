@@ -347,8 +347,8 @@ def test_a_record_that_a_metrics_filter_fails_on_is_told() -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        (filtered(metric("longFirst")), "longFirst is not filtered here"),
-        (filtered(filtered(metric("stringLast"))), "stringLast is not filtered here"),
+        (filtered(metric("longFirst")), "longFirst takes no filter here"),
+        (filtered(filtered(metric("stringLast"))), "stringLast takes no filter here"),
         (filtered({"type": "count"}), "name"),
         (filtered(metric("longSum"), filter={"type": "expression", "expression": "v"}), "has no expressions"),
         (

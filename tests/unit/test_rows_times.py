@@ -99,7 +99,7 @@ def test_joda_patterns(pattern: str, text: Any, expected: str | None) -> None:
     ("pattern", "letter", "why"),
     [
         ("yyyy-MM-dd HH:mm:ss zzzz", "'z'", "long names of time zones"),
-        ("yyyy-MM-ddTHH:mm", "'T'", "between quotes"),
+        ("yyyy-MM-ddTHH:mm", "'T'", "needs quotes"),
         ("uuuu-MM-dd", "'u'", "not supported"),
         ("y" * 21, "'y'", "not supported"),
         ("--", "at least one field", "yyyy-MM-dd"),

@@ -280,8 +280,12 @@ def test_an_empty_object_names_what_is_required() -> None:
             "javascript",
         ),
         ([("type", "index_parallel")], "type", "index_kafka_share_group"),
-        ([("tuningConfig/intermediatePersistPeriod", "PT0.5S")], "tuningConfig.intermediatePersistPeriod", "a second"),
-        ([("tuningConfig/intermediateHandoffPeriod", "-PT1H")], "tuningConfig.intermediateHandoffPeriod", "a second"),
+        (
+            [("tuningConfig/intermediatePersistPeriod", "PT0.5S")],
+            "tuningConfig.intermediatePersistPeriod",
+            "one second",
+        ),
+        ([("tuningConfig/intermediateHandoffPeriod", "-PT1H")], "tuningConfig.intermediateHandoffPeriod", "one second"),
         ([("tuningConfig/maxPendingPersists", 101)], "tuningConfig.maxPendingPersists", "must be 100 or less"),
         ([("tuningConfig/maxTotalRows", 0)], "tuningConfig.maxTotalRows", "must be 1 or more"),
         (
