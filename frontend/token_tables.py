@@ -15,7 +15,7 @@ MEMBERS_TOKENS = Shape(
     "member-tokens",
     (
         Column("member", "Member", sorts="username", fixed=True),
-        Column("token", "Token", why="A token for other teams, too, has its name for itself"),
+        Column("token", "Token", why="A token for other teams too keeps its name private"),
         _SCOPE,
         *_LIFE,
     ),

@@ -120,11 +120,11 @@ def test_people_are_invited_and_an_invitation_is_accepted(site: Site, page: Page
     write(page, "E-mail address", "new@example.org")
     tab_to(page, "Role")
     page.keyboard.type("operator")
-    press(page, "Make a link")
+    press(page, "Create invitation link")
     expect(page.locator("#new-link")).to_be_visible()
     assert site.cast.alpha.link_invitations.get(email="new@example.org").role == "operator"
     tab_to(page, "Copy the link")
-    press(page, "By user name, for who has a login")
+    press(page, "Invite an existing user by name")
     write(page, "User name", "outsider")
     press(page, "Invite")
     expect(page.locator("[data-invited=outsider]")).to_be_visible()

@@ -31,14 +31,14 @@ def make_a_user(visit: Visit) -> None:
     _open(visit, "/people/")
     visit.page.get_by_role("link", name="New user").click()
     visit.page.get_by_label("User name").fill("bert")
-    visit.press("Make user")
+    visit.press("Create user")
     visit.told("bert is made.")
     assert not User.objects.get(username="bert").has_usable_password()
 
 
 def make_a_password_link(visit: Visit) -> None:
     _open(visit, "/people/operator/")
-    visit.press("Make a link to choose a password")
+    visit.press("Create password link")
     expect(visit.page.get_by_label("Link to choose a password")).to_contain_text("/password/")
     assert PasswordLink.objects.filter(user__username="operator").exists()
 

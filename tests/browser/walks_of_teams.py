@@ -22,7 +22,7 @@ def make_a_team(visit: Visit) -> None:
     visit.open("/teams/")
     visit.page.get_by_role("link", name="New team").click()
     visit.page.get_by_label("Name").fill("gamma")
-    visit.press("Make team")
+    visit.press("Create team")
     visit.told("Team gamma is made, and you are its admin.")
     assert _open_team("gamma")
 
@@ -113,7 +113,7 @@ def _role_of(visit: Visit, name: str) -> str | None:
 def invite_by_link(visit: Visit) -> None:
     visit.open("/teams/alpha/")
     visit.page.get_by_label("E-mail address").fill("ann@example.org")
-    visit.press("Make a link")
+    visit.press("Create invitation link")
     expect(visit.page.get_by_label("Link of the invitation")).to_contain_text("/join/")
     visit.press("Copy the link")
     assert LinkInvitation.objects.filter(team=visit.site.cast.alpha, email="ann@example.org").exists()
@@ -121,7 +121,7 @@ def invite_by_link(visit: Visit) -> None:
 
 def invite_by_name(visit: Visit) -> None:
     visit.open("/teams/alpha/")
-    visit.page.get_by_text("By user name, for who has a login").click()
+    visit.page.get_by_text("Invite an existing user by name").click()
     visit.page.get_by_label("User name").fill("ann")
     visit.press("Invite")
     visit.told("Who is called ann can accept")
@@ -176,7 +176,7 @@ def make_a_login(visit: Visit) -> None:
     visit.page.get_by_label("User name").fill("ann")
     for label in ("Password", "The password again"):
         visit.page.get_by_label(label, exact=True).fill(PASSWORD)
-    visit.press("Make my login")
+    visit.press("Create my login")
     visit.told("You are in team alpha now.")
     assert _role_of(visit, "ann") == "viewer"
     assert User.objects.get(username="ann").email == "ann@example.org"
@@ -204,7 +204,7 @@ def revoke_a_members_token(visit: Visit) -> None:
 def make_an_account(visit: Visit) -> None:
     visit.open("/teams/alpha/service-accounts/")
     visit.page.get_by_label("Name").fill("robot")
-    visit.press("Make account")
+    visit.press("Create account")
     expect(visit.page.get_by_role("heading", name="Service account robot")).to_be_visible()
     assert User.objects.get(username="robot@alpha").service_of == visit.site.cast.alpha
 
@@ -214,7 +214,7 @@ def make_and_revoke_a_token(visit: Visit) -> None:
     visit.page.get_by_label("What it is for").fill("weekly")
     form = visit.page.get_by_role("region", name="New token")
     form.get_by_label("Datasources").select_option("flights")
-    visit.press("Make token")
+    visit.press("Create token")
     expect(visit.page.get_by_label("Secret of the token")).to_be_visible()
     made = ApiToken.objects.get(name="weekly")
     assert (made.user.username, made.scope, made.datasources) == ("loader@alpha", "read", ["flights"])
