@@ -53,7 +53,12 @@ SITE = [
     ).and_on("account/email/<str:secret>/", ("POST account/email/<str:secret>/", "Confirm address")),
     row("account/", walks_of_account.change_the_password, ("POST account/password/", "Change the password")),
     row("account/", walks_of_account.make_and_revoke_a_token, ("POST account/tokens/", "Create token")),
-    row("account/", walks_of_account.end_sessions, (END_SESSION, "End the session"), (END_SESSION, "End all other sessions")),
+    row(
+        "account/",
+        walks_of_account.end_sessions,
+        (END_SESSION, "End the session"),
+        (END_SESSION, "End all other sessions"),
+    ),
     row("account/app/", walks_of_account.set_up_an_app, ("POST account/app/", "Set up")),
     row(EVERYWHERE, walks.choose_a_theme, ("", "Theme"), ("", "As the system"), ("", "Light"), ("", "Dark")),
     row(EVERYWHERE, walks_of_site.open_the_navigation, ("", "Show the navigation"), ("", "Close the navigation")),

@@ -69,7 +69,7 @@ def change_the_password(visit: Visit) -> None:
 def make_and_revoke_a_token(visit: Visit) -> None:
     visit.open("/account/")
     tokens = visit.page.get_by_role("region", name="Tokens for REST")
-    tokens.get_by_label("What it is for").fill("ci")
+    tokens.get_by_label("Token name").fill("ci")
     tokens.get_by_label("Scope").select_option("read")
     tokens.get_by_label("Datasources").select_option("flights")
     visit.press("Create token")

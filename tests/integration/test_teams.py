@@ -187,7 +187,7 @@ def test_nothing_comes_to_a_team_that_is_being_deleted(transactional_db: None) -
             made = pool.submit(make)
             looked.set()
             _until_somebody_waits()
-        assert made.result() == "There is no team 'empty' any more."
+        assert made.result() == "Team 'empty' no longer exists."
     assert not Datasource.objects.filter(name="late").exists()
 
 
