@@ -114,7 +114,7 @@ TEAMS = [
     row(
         f"{CONNECTION}transfer/",
         walks_of_teams.transfer_a_connection,
-        (f"POST {CONNECTION}transfer/", "Transfer it"),
+        (f"POST {CONNECTION}transfer/", "Transfer connection"),
     ),
     row(f"{TEAM}about/", walks_of_teams.rename_a_team, (f"POST {TEAM}about/", "Save")),
     row(f"{TEAM}limits/", walks_of_teams.set_limits, (f"POST {TEAM}limits/", "Set the limits")),
@@ -227,12 +227,12 @@ IN_CLUSTER = (
 )
 OF_CONNECTION = (CONNECTION, *IN_CLUSTER)
 NEW, CHANGE, ASK_CONNECTION = "connections/-/new/", f"{CONNECTION}change/", f"{CONNECTION}confirm/<str:action>/"
-RESTART, DELETE = "Restart who uses it", "Delete"
+RESTART, DELETE = "Restart supervisors that use it", "Delete"
 CONNECTIONS = [
     row("connections/", walks_of_connections.filter_connections, ("GET connections/", "Filter")),
     row(NEW, walks_of_connections.make_one, (f"POST {NEW}", "Create"), (f"POST {NEW}", "Test")),
     row(CHANGE, walks_of_connections.change_one, (f"POST {CHANGE}", "Save"), (f"POST {CHANGE}", "Test")),
-    row(CONNECTION, walks_of_connections.try_one, (f"POST {CONNECTION}test/", "Test now")),
+    row(CONNECTION, walks_of_connections.try_one, (f"POST {CONNECTION}test/", "Test connection")),
     question(OF_CONNECTION, f"{CONNECTION}restart/", RESTART, RESTART, walks_of_connections.restart),
     question(OF_CONNECTION, f"{CONNECTION}delete/", DELETE, DELETE, walks_of_connections.delete),
     row(ASK_CONNECTION, walks_of_connections.restart_on_a_page, (f"POST {CONNECTION}restart/", RESTART)),

@@ -153,8 +153,8 @@ def test_a_connection_is_made_tested_and_deleted(site: Site, page: Page, width: 
     page.keyboard.press("Shift+Tab")
     assert page.evaluate(FOCUSED)[0] == "Create"
     page.keyboard.press("Enter")
-    expect(page.locator(".messages")).to_contain_text("The connection typed is there.")
-    press(page, "Test now")
+    expect(page.locator(".messages")).to_contain_text("The connection typed was created.")
+    press(page, "Test connection")
     expect(page.locator("[data-verdict=tcp]")).to_contain_text("nothing listens there")
     page.goto(f"{site.url}/connections/alpha/typed/")
     press(page, "Delete…")

@@ -57,7 +57,7 @@ def transfer_a_connection(visit: Visit) -> None:
     visit.become("superuser")
     visit.open("/connections/alpha/orders-schemas/transfer/")
     visit.page.get_by_label("To team").select_option("beta")
-    visit.press("Transfer it")
+    visit.press("Transfer connection")
     visit.told("The connection orders-schemas is team beta's now.")
     moved = Connection.objects.filter(name="orders-schemas")
     assert [c.team.name for c in moved] == ["beta"]
