@@ -188,7 +188,7 @@ ALERTS = [
     ),
     row("alerts/receivers/", walks_of_alerts.send_a_test, (f"POST {RECEIVER}test/", "Send a test")),
     row("alerts/history/", walks_of_alerts.filter_the_history, ("GET alerts/history/", "Filter")),
-    row("alerts/silences/", walks_of_alerts.end_a_silence, (END_SILENCE, "End it")),
+    row("alerts/silences/", walks_of_alerts.end_a_silence, (END_SILENCE, "End silence")),
     row(NEW_SILENCE, walks_of_alerts.one_that_fires_is_silenced_and_ends, (f"POST {NEW_SILENCE}", "Silence")),
 ]
 CHOOSE_PASSWORD = "password/<str:secret>/"
