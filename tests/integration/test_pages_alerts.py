@@ -104,7 +104,7 @@ def test_a_receiver_that_fails_says_so(cast: Cast, there: Alerting) -> None:
             {"name": "n", "url": "http://169.254.169.254/", "secret": SECRET},
             "metadata",
         ),
-        ("receivers/-/new/?kind=webhook", {"name": "n", "url": "http://127.0.0.1:9/", "secret": "x"}, "from 16 to 200"),
+        ("receivers/-/new/?kind=webhook", {"name": "n", "url": "http://127.0.0.1:9/", "secret": "x"}, "16 to 200"),
         ("receivers/-/new/?kind=slack", {"name": "on-call", "url": "http://127.0.0.1:9/"}, "already"),
         ("silences/-/new/?datasource=flights", {"length": "5", "reason": "r"}, "valid choice"),
         ("silences/-/new/?datasource=flights", {"length": "3600", "reason": " "}, "is required"),
@@ -149,5 +149,5 @@ def test_a_viewer_reads_a_rule_and_changes_nothing(cast: Cast, there: Alerting) 
     assert address in viewer.get("/alerts/rules/").content.decode()
     shown = viewer.get(address).content.decode()
     assert all(param.label in shown for param in KINDS[there.rule.kind].params)
-    assert "change it" in shown and f'action="{address}' not in shown and "Save" not in shown
+    assert "can change this rule" in shown and f'action="{address}' not in shown and "Save" not in shown
     assert viewer.post(address, {"name": "other"}).status_code == 403
