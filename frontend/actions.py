@@ -133,12 +133,12 @@ class ConnectionActions:
         actions: list[PageAction] = []
         if may(user, Action.OPERATE, connection.team):
             text = (
-                "Their tasks publish what they hold and end as soon as the next ones are up, which read the connection "
-                "as it is now. Nothing is lost. Those that are suspended read it when they are resumed."
+                "Their tasks publish and end as soon as new tasks run. The new tasks use the current connection. "
+                "Nothing is lost. Suspended supervisors use it when you resume them."
             )
-            actions.append(cls._action(connection, "restart", "Restart who uses it", text))
+            actions.append(cls._action(connection, "restart", "Restart supervisors that use it", text))
         if may(user, Action.ADMINISTER, connection.team) and not uses_of(connection):
-            text = "Its secrets are gone with it."
+            text = "Its secrets are deleted too."
             actions.append(cls._action(connection, "delete", "Delete", text, "danger"))
         return {action.name: action for action in actions}
 

@@ -59,27 +59,27 @@ class RuleForm(_Placed):
         required=False,
         max_length=200,
         widget=_line(),
-        help_text="It and its supervisors; empty for all of the team.",
+        help_text="The rule covers its supervisors too. Leave empty for the whole team.",
     )
     hold_s = forms.IntegerField(
         label="Fires after (s)",
         min_value=0,
         max_value=86_400,
         widget=_number(),
-        help_text="How long it must be so before it fires.",
+        help_text="The condition must hold this long before the alert fires.",
     )
     clear_s = forms.IntegerField(
         label="Ends after (s)",
         min_value=0,
         max_value=86_400,
         widget=_number(),
-        help_text="How long it must be well before that ends.",
+        help_text="The condition must be gone this long before the alert ends.",
     )
     receivers = forms.MultipleChoiceField(
-        label="Tell", required=False, widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"})
+        label="Receivers", required=False, widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"})
     )
     enabled = forms.BooleanField(
-        label="On", required=False, initial=True, widget=forms.CheckboxInput(attrs={"class": "form-check-input"})
+        label="Enabled", required=False, initial=True, widget=forms.CheckboxInput(attrs={"class": "form-check-input"})
     )
 
     def __init__(self, *args: Any, user: User, kind: Kind, stored: Rule | None = None, **kwargs: Any) -> None:
@@ -141,8 +141,8 @@ def _field_of(param: Param) -> forms.Field:
 
 
 _OF_ADDRESSES = {
-    "slack": "Of an incoming webhook of Slack, as https://hooks.slack.com/services/….",
-    "webhook": "That each message is sent to by POST, as JSON.",
+    "slack": "Address of an incoming webhook of Slack: https://hooks.slack.com/services/….",
+    "webhook": "Headgate sends each message there by POST, as JSON.",
 }
 
 
@@ -156,7 +156,7 @@ class ReceiverForm(_Placed):
         max_length=6000,
         required=False,
         widget=forms.Textarea(attrs={"class": "form-control", "rows": 3}),
-        help_text="E-mail addresses, with commas or on lines of their own.",
+        help_text="E-mail addresses, comma-separated or one per line.",
     )
     url = forms.CharField(label="Address", max_length=1000, required=False, widget=_line(type="url"))
     secret = forms.CharField(
@@ -164,7 +164,7 @@ class ReceiverForm(_Placed):
         max_length=200,
         required=False,
         widget=forms.PasswordInput(attrs={"class": "form-control", "autocomplete": "new-password"}),
-        help_text="16 characters or more. It signs each message, and is never shown again.",
+        help_text="16 characters or more. Headgate signs each message with it and never shows it again.",
     )
 
     def __init__(self, *args: Any, user: User, kind: str, stored: Receiver | None = None, **kwargs: Any) -> None:
@@ -176,7 +176,7 @@ class ReceiverForm(_Placed):
         if "url" in self.fields:
             self.fields["url"].help_text = _OF_ADDRESSES[kind]
         if kind == "email" and not mail.configured():
-            told = "This site sends no mail until its mail server is set: HEADGATE_EMAIL_URL."
+            told = "This site sends no mail yet: set HEADGATE_EMAIL_URL."
             self.fields["addresses"].help_text += f" {told}"
         if stored is None:
             names = list(teams_administered(user).values_list("name", flat=True))
@@ -186,7 +186,7 @@ class ReceiverForm(_Placed):
         self.initial = {"name": stored.name, "addresses": "\n".join(stored.addresses), **self.initial}
         if "url" in self.fields:
             kept = "it and the secret" if kind == "webhook" else "it"
-            self.fields["url"].help_text = f"Now {stored.shown}; leave it empty to keep {kept}."
+            self.fields["url"].help_text = f"Now {stored.shown}. Leave empty to keep {kept}."
 
     @property
     def given(self) -> dict[str, Any]:
@@ -203,8 +203,8 @@ class ReceiverForm(_Placed):
 class SilenceForm(_Placed):
     """For how long, and why. What it is of stands in the address."""
 
-    length = forms.ChoiceField(label="For", choices=_LENGTHS, widget=_select())
-    reason = forms.CharField(label="Why", max_length=500, widget=_line())
+    length = forms.ChoiceField(label="Duration", choices=_LENGTHS, widget=_select())
+    reason = forms.CharField(label="Reason", max_length=500, widget=_line())
 
     @property
     def ends_at(self) -> Any:

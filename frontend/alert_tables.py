@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from frontend.tables import Column, Shape
 
-DEEDS = Column("deeds", "What to do", fixed=True, silent=True)
-MANY = "History has too many entries to be sorted by this: filter"
+DEEDS = Column("deeds", "Actions", fixed=True, silent=True)
+MANY = "Too many entries to sort by this column. Filter instead"
 FIRING = Shape(
     "alerts",
     (
@@ -26,7 +26,7 @@ RULES = Shape(
         Column("kind", "Kind", sorts="kind"),
         Column("about", "About", sorts="datasource__name"),
         Column("team", "Team", sorts="team_name"),
-        Column("tells", "Tells"),
+        Column("tells", "Notifies"),
         Column("firing", "Firing", sorts="firing", number=True, falls=True),
         Column("changed", "Changed", sorts="changed_at", falls=True, shown=False),
     ),
@@ -37,9 +37,9 @@ RECEIVERS = Shape(
     "alert-receivers",
     (
         Column("name", "Receiver", sorts="name", fixed=True),
-        Column("where", "Where", sorts="kind"),
+        Column("where", "Destination", sorts="kind"),
         Column("team", "Team", sorts="team_name"),
-        Column("health", "How it does", sorts="failures", falls=True),
+        Column("health", "Delivery status", sorts="failures", falls=True),
         Column("waiting", "Waiting", sorts="waiting", number=True, falls=True),
         DEEDS,
     ),
@@ -62,7 +62,7 @@ HISTORY = Shape(
 SILENCES = Shape(
     "alert-silences",
     (
-        Column("of", "Of", sorts="rule__name", fixed=True),
+        Column("of", "Scope", sorts="rule__name", fixed=True),
         Column("team", "Team", sorts="team__name"),
         Column("why", "Why"),
         Column("by", "By", sorts="created_by"),

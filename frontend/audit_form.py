@@ -23,13 +23,13 @@ class AuditForm(Filter, Window):
         choices=[("", "Any"), *((name, name.replace("_", " ")) for name in ACTIONS)],
         widget=choice_input(),
     )
-    target_id = forms.CharField(required=False, max_length=300, label="Its id", widget=text_input("Id"))
+    target_id = forms.CharField(required=False, max_length=300, label="Id", widget=text_input("Id"))
     action = forms.ChoiceField(
         required=False,
         choices=[("", "Any"), *((name, name.replace("_", " ")) for name in _ACTIONS)],
         widget=choice_input(),
     )
-    text = forms.CharField(required=False, max_length=200, label="With the text", widget=text_input("Anywhere"))
+    text = forms.CharField(required=False, max_length=200, label="Contains text", widget=text_input("Anywhere"))
     since = forms.DateTimeField(required=False, label="From (UTC)", widget=time_input())
     until = forms.DateTimeField(required=False, label="to (UTC)", widget=time_input())
 

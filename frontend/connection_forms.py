@@ -19,7 +19,7 @@ from ingestion.specs.kafka_properties import MECHANISMS
 
 _PROTOCOLS = (
     ("PLAINTEXT", "None: no TLS, no login"),
-    ("SSL", "TLS, and a login by certificate if you give one"),
+    ("SSL", "TLS, optionally with a client certificate"),
     ("SASL_PLAINTEXT", "User and password, without TLS"),
     ("SASL_SSL", "User and password, with TLS"),
 )
@@ -82,7 +82,7 @@ class ConnectionForm(forms.Form):
             if secret in stored.secret_names:
                 self.fields[
                     field
-                ].help_text = "Stored; leave it empty to keep it, while servers and login stay as they are."
+                ].help_text = "Stored. Leave empty to keep it; enter it again if you change servers or login."
 
     def clean_more(self) -> dict[str, Any]:
         """The properties beside the fields."""
@@ -142,27 +142,27 @@ class KafkaForm(ConnectionForm):
     )
     protocol = forms.ChoiceField(label="Security", choices=_PROTOCOLS, widget=_select())
     mechanism = forms.ChoiceField(
-        label="Mechanism of the login",
+        label="SASL mechanism",
         required=False,
         choices=[("", "None"), *((m, m) for m in MECHANISMS)],
         widget=_select(),
-        help_text="What OAUTHBEARER and AWS_MSK_IAM need stands among the other properties, below.",
+        help_text="Enter the properties for OAUTHBEARER and AWS_MSK_IAM under the other properties below.",
     )
     username = forms.CharField(label="User", required=False, max_length=1000, widget=_line())
     password = forms.CharField(label="Password", required=False, max_length=10_000, strip=False, widget=_password())
     authorities = forms.CharField(
-        label="Authorities to trust (PEM)",
+        label="Trusted authorities (PEM)",
         required=False,
         max_length=LONGEST_TEXT,
         widget=_text(3),
-        help_text="Empty: those of the system.",
+        help_text="Leave empty for those of the system.",
     )
     certificate = forms.CharField(
-        label="Own certificate (PEM)", required=False, max_length=LONGEST_TEXT, widget=_text(3)
+        label="Client certificate (PEM)", required=False, max_length=LONGEST_TEXT, widget=_text(3)
     )
-    key = forms.CharField(label="Its key (PEM)", required=False, max_length=LONGEST_TEXT, widget=_text(3))
+    key = forms.CharField(label="Client key (PEM)", required=False, max_length=LONGEST_TEXT, widget=_text(3))
     key_password = forms.CharField(
-        label="The key's password", required=False, max_length=10_000, strip=False, widget=_password()
+        label="Key password", required=False, max_length=10_000, strip=False, widget=_password()
     )
 
     @property
@@ -196,10 +196,10 @@ class RegistryForm(ConnectionForm):
     SECRETS = {"password": "/config/basic.auth.user.info", "token": "/config/bearer.auth.token"}
 
     urls = forms.CharField(
-        label="Addresses, one a line",
+        label="Addresses, one per line",
         max_length=10_000,
         widget=_text(2, placeholder="https://registry:8081"),
-        help_text="Several instances of one registry are tried in this order.",
+        help_text="Instances of one registry. Headgate tries them in this order.",
     )
     login = forms.ChoiceField(
         label="Login",
@@ -214,7 +214,9 @@ class RegistryForm(ConnectionForm):
     def clean(self) -> dict[str, Any]:
         found = super().clean() or self.cleaned_data
         if found.get("login") == "basic" and bool(found.get("username")) != bool(found.get("password")):
-            self.add_error("password" if found.get("username") else "username", "Write user and password, or neither.")
+            self.add_error(
+                "password" if found.get("username") else "username", "Enter both user and password, or neither."
+            )
         return found
 
     @property

@@ -24,7 +24,7 @@ class TeamForm(forms.Form):
     name = forms.CharField(
         label="Name",
         max_length=63,
-        help_text="Lower-case letters, digits, '-' and '_'. It stands in addresses.",
+        help_text="Lower-case letters, digits, '-' and '_'. The name is part of page addresses.",
         widget=_text(spellcheck="false", autocapitalize="none"),
     )
 
@@ -32,15 +32,15 @@ class TeamForm(forms.Form):
 class AboutForm(TeamForm):
     """What a team is called, for the site's administrators, and what it is about."""
 
-    description = forms.CharField(label="What it is about", required=False, max_length=500, widget=_text())
+    description = forms.CharField(label="Description", required=False, max_length=500, widget=_text())
     field_order = ("description", "name")
 
     def __init__(self, *args: Any, renames: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if renames:
             self.fields["name"].help_text = (
-                "It stands in addresses: with another name the old ones lead nowhere, and service accounts are called "
-                "by the new one. Lower-case letters, digits, '-' and '_'."
+                "A new name changes the addresses of the team's pages and the names of its service accounts. "
+                "Lower-case letters, digits, '-' and '_'."
             )
         else:
             del self.fields["name"]
@@ -95,15 +95,15 @@ class AccountForm(forms.Form):
 class TokenForm(forms.Form):
     """A new token, of a service account or, with ``own``, of oneself: that one may have no scope."""
 
-    name = forms.CharField(label="What it is for", max_length=100, required=False, widget=_text())
+    name = forms.CharField(label="Token name", max_length=100, required=False, widget=_text())
     scope = forms.ChoiceField(
         label="Scope",
         choices=SCOPES,
-        help_text="What viewers, operators or admins of the team may.",
+        help_text="The rights of a viewer, operator or admin of the team.",
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     days = forms.IntegerField(
-        label="Days it lives",
+        label="Expires after (days)",
         min_value=1,
         max_value=LONGEST_TOKEN.days,
         initial=90,
@@ -112,7 +112,7 @@ class TokenForm(forms.Form):
     datasources = forms.MultipleChoiceField(
         label="Datasources",
         required=False,
-        help_text="For these alone; none chosen: all.",
+        help_text="Limit to these datasources. Leave empty for all.",
         widget=forms.SelectMultiple(attrs={"class": "form-select"}),
     )
 
@@ -121,9 +121,9 @@ class TokenForm(forms.Form):
         if own:
             scopes = cast(forms.ChoiceField, self.fields["scope"])
             scopes.required = False
-            scopes.choices = [("", "whatever you may"), *SCOPES]
-            scopes.help_text = "What viewers, operators or admins may, and no more than you may yourself."
-            self.fields["datasources"].help_text = "For these alone, which needs a scope; none chosen: all."
+            scopes.choices = [("", "all your rights"), *SCOPES]
+            scopes.help_text = "The rights of a viewer, operator or admin, but never more than your own."
+            self.fields["datasources"].help_text = "Limit to these datasources (needs a scope). Leave empty for all."
         if datasources:
             cast(forms.MultipleChoiceField, self.fields["datasources"]).choices = [(name, name) for name in datasources]
         else:
@@ -159,7 +159,7 @@ class PersonForm(forms.Form):
 
     username = forms.CharField(label="User name", max_length=150, widget=_text(spellcheck="false"))
     email = forms.CharField(
-        label="E-mail address, if any",
+        label="E-mail address (optional)",
         required=False,
         max_length=254,
         widget=forms.EmailInput(attrs={"class": "form-control", "autocomplete": "off"}),
@@ -176,7 +176,7 @@ class PasswordForm(forms.Form):
         widget=forms.PasswordInput(attrs={"class": "form-control", "autocomplete": "new-password"}),
     )
     again = forms.CharField(
-        label="The password again",
+        label="Repeat password",
         max_length=1000,
         strip=False,
         widget=forms.PasswordInput(attrs={"class": "form-control", "autocomplete": "new-password"}),

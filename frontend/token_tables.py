@@ -5,8 +5,8 @@ from __future__ import annotations
 from frontend.tables import Column, Shape
 
 _LAST_USED = Column("used", "Last used", sorts="last_used_at", falls=True)
-_ENDS = Column("ends", "Ends", sorts="expiry")
-_MADE = Column("made", "Made", sorts="created", falls=True)
+_ENDS = Column("ends", "Expires", sorts="expiry")
+_MADE = Column("made", "Created", sorts="created", falls=True)
 _REVOKE = Column("revoke", "Revoke", fixed=True, silent=True)
 _LIFE = (_LAST_USED, _ENDS, _MADE, _REVOKE)
 _LAST = ("-created", "digest")
@@ -15,7 +15,7 @@ MEMBERS_TOKENS = Shape(
     "member-tokens",
     (
         Column("member", "Member", sorts="username", fixed=True),
-        Column("token", "Token", why="A token for other teams, too, has its name for itself"),
+        Column("token", "Token", why="A token for other teams too keeps its name private"),
         _SCOPE,
         *_LIFE,
     ),
@@ -36,7 +36,7 @@ TOKENS_OF_ONE = Shape(
 SESSIONS = Shape(
     "sessions",
     (
-        Column("where", "Where", sorts="address", fixed=True),
+        Column("where", "Address", sorts="address", fixed=True),
         Column("browser", "Browser", sorts="browser"),
         Column("since", "Since", sorts="created_at", falls=True),
         Column("seen", "Last seen", sorts="seen_at", falls=True),
@@ -50,10 +50,10 @@ ACCOUNTS = Shape(
     "service-accounts",
     (
         Column("name", "Name", sorts="username", fixed=True),
-        Column("audit", "In the audit trail"),
+        Column("audit", "Name in audit trail"),
         Column("tokens", "Tokens", sorts="token_count", number=True, falls=True),
         _LAST_USED,
-        Column("made", "Made", sorts="date_joined", falls=True),
+        Column("made", "Created", sorts="date_joined", falls=True),
     ),
     default="name",
     last=("username",),

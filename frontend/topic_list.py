@@ -17,7 +17,7 @@ TOPICS = Shape(
         Column("name", "Topic", sorts="name", fixed=True),
         Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
         Column("records", "Records", sorts="records", number=True, falls=True),
-        Column("rate", "Records/s", number=True, why="Known of topics alone that were looked at before"),
+        Column("rate", "Records/s", number=True, why="Known only for topics that were read before"),
     ),
     default="name",
     last=("name",),
@@ -52,7 +52,7 @@ def found(
         return {**asked, "page": page, "similar": similar(meant, names)}
     except InvalidInput as error:
         table = shape.asked({})
-        told = f"{error.detail} They are shown by name: search for a part of it first."
+        told = f"{error.detail} Topics are sorted by name instead. Filter by name first."
         page = _page(cluster, query, asked, table, names)
         return {**asked, "table": table, "page": page, "unsorted": told, "similar": similar(meant, names)}
 

@@ -145,7 +145,7 @@ def _stand(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict:
     if not fires or verdict.bad:  # until it has ended, its cause stays
         alert.text, alert.value = verdict.text, verdict.value
     if fired and not fires:
-        _ended(a_round, rule, alert, f"It is over. {verdict.text}")
+        _ended(a_round, rule, alert, f"The alert has ended. {verdict.text}")
     alert.state, alert.since = after.state, after.since
     alert.bad_since, alert.good_since = after.bad_since, after.good_since
     if fires and not fired:
@@ -208,7 +208,7 @@ def _tell_intervals(
 def _end_of_gone(a_round: _Round, rule: Rule, alert: Alert) -> None:
     """Its subject is there no more, or is the rule's no more."""
     if alert.state == "firing":
-        why = "is turned off" if not rule.enabled else f"is not about {alert.subject} any more, or that is gone"
+        why = "is turned off" if not rule.enabled else f"no longer covers {alert.subject}, or {alert.subject} is gone"
         _ended(a_round, rule, alert, f"The rule {why}.")
     a_round.gone.append(alert.pk)
     a_round.teams.add(rule.team_id)

@@ -92,7 +92,7 @@ class Kind:
 
 def _unhealthy(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None:
-        return Evaluation(None, "It is not known how it stands.")
+        return Evaluation(None, "Its health is not known yet.")
     said = health_of(seen)
     if said.calls:
         return Evaluation(True, said.text)
@@ -101,32 +101,32 @@ def _unhealthy(seen: Observed | None, subject: Subject, params: Params, now: dat
 
 def _behind(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.lag is None:
-        return Evaluation(None, "Its topic has not been looked at yet.")
+        return Evaluation(None, "Its lag is not known yet.")
     if seen.suspended is not None:
         return Evaluation(False, "It is suspended.")
     if now - seen.lag.at > STALE:
-        return Evaluation(None, f"Its topic has not been looked at since {moment(seen.lag.at)}.")
+        return Evaluation(None, f"Its lag is not known since {moment(seen.lag.at)}.")
     if not is_behind(seen.lag):
         return Evaluation(False, "It keeps up with its topic.", seen.lag.lag)
     said = health_of(seen)
     lasts = None if seen.behind_since is None else now - seen.behind_since
     bad = lasts is None or lasts >= timedelta(seconds=params["age_s"])
-    text = said.text if said.code == Code.BEHIND else f"{count(seen.lag.lag, 'offset')} behind. {said.text}"
+    text = said.text if said.code == Code.BEHIND else f"Lag: {count(seen.lag.lag, 'record')}. {said.text}"
     return Evaluation(bad, text, seen.lag.lag)
 
 
 def _no_data(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     last = seen.last_publish_at if seen else None
     age = now - (last or subject.datasource.created_at)
-    what = f"since {moment(last)}, for {length(age)}" if last else f"in the {length(age)} since it was made"
-    text = f"Nothing was published into it {what}." if age.total_seconds() >= params["age_s"] else "Data comes in."
+    what = f"since {moment(last)}, for {length(age)}" if last else f"in the {length(age)} since it was created"
+    text = f"Nothing was published into it {what}." if age.total_seconds() >= params["age_s"] else "Data arrives."
     why = f" {seen.reason}" if seen and seen.reason else ""
     return Evaluation(age.total_seconds() >= params["age_s"], f"{text}{why}", age.total_seconds())
 
 
 def _incomplete(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.complete_until is None:
-        return Evaluation(None, seen.reason if seen and seen.reason else "Until when it is complete is not known.")
+        return Evaluation(None, seen.reason if seen and seen.reason else "It is not known until when it is complete.")
     age = now - seen.complete_until
     text = f"It is complete until {moment(seen.complete_until)}, {length(age)} ago. {seen.reason}".rstrip()
     return Evaluation(age.total_seconds() >= params["age_s"], text, age.total_seconds())
@@ -156,13 +156,13 @@ def _quarantined(seen: Quarantined | None, subject: Subject, params: Params, now
 
 def _alarm(seen: SourceEvent | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or now - seen.created_at > timedelta(seconds=params["window_s"]):
-        return Evaluation(False, "No alarm of late.")
+        return Evaluation(False, "No recent alarm.")
     return Evaluation(True, f"{seen.get_kind_display()}: {shortened(seen.detail)}.")
 
 
 def _until(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.complete_until is None:
-        return Evaluation(None, seen.reason if seen and seen.reason else "Until when it is complete is not known.")
+        return Evaluation(None, seen.reason if seen and seen.reason else "It is not known until when it is complete.")
     return Evaluation(False, f"It is complete until {moment(seen.complete_until)}.")
 
 
@@ -194,7 +194,7 @@ KINDS = {
             _SUPERVISOR,
             "observed",
             _unhealthy,
-            "A supervisor fails, or goes on only when a person does something.",
+            "A supervisor fails or needs attention.",
             hold_s=60,
             clear_s=120,
         ),
@@ -204,7 +204,7 @@ KINDS = {
             _SUPERVISOR,
             "observed",
             _behind,
-            "A supervisor has not kept up with its topic for so long.",
+            "A supervisor is behind its topic for longer than this time.",
             (_age(900),),
         ),
         Kind(
@@ -213,7 +213,7 @@ KINDS = {
             _DATASOURCE,
             "completeness",
             _no_data,
-            "Nothing was published into a datasource for so long.",
+            "Nothing was published into a datasource for longer than this time.",
             (_age(3600),),
         ),
         Kind(
@@ -222,7 +222,7 @@ KINDS = {
             _DATASOURCE,
             "completeness",
             _incomplete,
-            "The time until which a datasource is complete is older than that.",
+            "The time until which a datasource is complete is older than this age.",
             (_age(3600),),
         ),
         Kind(
@@ -231,7 +231,7 @@ KINDS = {
             _DATASOURCE,
             "parse_errors",
             _parse_errors,
-            "More records than that could not be read, or only in part.",
+            "More than this number of records could not be read, or only in part.",
             (
                 Param("most", "More than (records)", 100, least=0),
                 Param("percent", "And at least (% of all)", 0, "percent", 0, 100),
@@ -244,11 +244,11 @@ KINDS = {
             _DATASOURCE,
             "quarantined",
             _quarantined,
-            "So many records came into quarantine, of any cause or of one.",
+            "At least this number of records were quarantined, for any cause or one cause.",
             (
                 Param("most", "By (records)", 100, most=100_000),
                 _WINDOW,
-                Param("cause", "Of the cause (fingerprint; empty: any)", "", "text"),
+                Param("cause", "Cause (fingerprint; empty: any)", "", "text"),
             ),
         ),
         Kind(
@@ -257,7 +257,7 @@ KINDS = {
             _DATASOURCE,
             "alarms",
             _alarm,
-            "An alarm among a datasource's events: a task failed, data may be missing.",
+            "A datasource has a recent alarm: a task failed, or data may be missing.",
             (Param("window_s", "Within (s)", 3600, "s", 60, DAY_S),),
             clear_s=0,
         ),
@@ -267,7 +267,7 @@ KINDS = {
             _DATASOURCE,
             "completeness",
             _until,
-            "Tells of each full hour or day of a datasource, once, when it is complete. It never fires.",
+            "Notifies once for each hour or day of a datasource when it is complete. It never fires.",
             (Param("every", "Each", "hour", "choice", choices=tuple(EVERY)),),
             intervals=_intervals,
         ),

@@ -20,4 +20,4 @@ def mail(addresses: Sequence[str], message: Message) -> Outcome:
         return Outcome(False, failed.detail, permanent=failed.permanent)
     except ValidationError as error:
         return Outcome(False, "; ".join(error.messages), permanent=True)
-    return Outcome(True, "The mail server took it.")
+    return Outcome(True, "The mail server accepted it.")

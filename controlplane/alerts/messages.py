@@ -15,7 +15,7 @@ from django.conf import settings
 from controlplane.alerts.models import Event
 
 SIGNATURE = "X-Headgate-Signature"
-_HEADS = {"fired": "Firing", "ended": "Over", "complete": "Complete", "test": "Test"}
+_HEADS = {"fired": "Firing", "ended": "Ended", "complete": "Complete", "test": "Test"}
 
 
 @dataclass(frozen=True)

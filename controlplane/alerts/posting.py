@@ -65,7 +65,7 @@ def _asked(line: socket.socket, parts: SplitResult, body: bytes, headers: Mappin
         answer = asking.getresponse()
         return judged(answer.status, answer.reason or "", answer.getheader("Retry-After"), datetime.now(UTC))
     except TimeoutError:
-        return Outcome(False, "It takes the connection, and does not answer in time.")
+        return Outcome(False, "It accepts the connection but does not answer in time.")
     except (OSError, http.client.HTTPException, ValueError) as error:
         late = clock.is_over
         said = "It does not answer in time." if late else f"It does not speak HTTP: {type(error).__name__}."
@@ -87,8 +87,8 @@ def judged(status: int, reason: str, retry_after: str | None, now: datetime) -> 
     if status >= 500 or status in _TRY_AGAIN:
         return Outcome(False, f"{said}.", retry_after_s=_seconds(retry_after, now))
     if 300 <= status < 400:
-        return Outcome(False, f"{said}: it sends its callers elsewhere. Give the address that it names.", True)
-    return Outcome(False, f"{said}: it is not tried again.", True)
+        return Outcome(False, f"{said}, a redirect. Use the address that it redirects to.", True)
+    return Outcome(False, f"{said}. Headgate does not retry.", True)
 
 
 def _seconds(text: str | None, now: datetime) -> float | None:

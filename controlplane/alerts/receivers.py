@@ -111,13 +111,13 @@ def _write_receiver(receiver: Receiver, name: str, addresses: Sequence[str], url
 
 def _mail_faults(addresses: Sequence[str]) -> list[FieldError]:
     if not 1 <= len(addresses) <= MOST_ADDRESSES:
-        return [FieldError("/addresses", f"must be from 1 to {MOST_ADDRESSES} addresses", "addresses")]
+        return [FieldError("/addresses", f"must be 1 to {MOST_ADDRESSES} addresses", "addresses")]
     faults = []
     for n, address in enumerate(addresses):
         try:
             validate_email(address)
         except ValidationError:
-            faults.append(FieldError(f"/addresses/{n}", "is no e-mail address", f"addresses[{n}]"))
+            faults.append(FieldError(f"/addresses/{n}", "is not an e-mail address", f"addresses[{n}]"))
     return faults
 
 
@@ -143,9 +143,9 @@ def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
     if not needed and not secret:
         return []
     if not needed:
-        return [FieldError("/secret", "Slack checks no signature: leave it out", "secret")]
+        return [FieldError("/secret", "must be empty: Slack checks no signature", "secret")]
     fits = LEAST_SECRET <= len(secret) <= LONGEST_SECRET and storable(secret)
-    message = f"must have from {LEAST_SECRET} to {LONGEST_SECRET} characters; write it in again with another address"
+    message = f"must have {LEAST_SECRET} to {LONGEST_SECRET} characters; enter it again with a new address"
     return [] if fits else [FieldError("/secret", message, "secret")]
 
 
@@ -164,12 +164,12 @@ def test_receiver(*, user: User, receiver: Receiver) -> Outcome:
     now = timezone.now()
     mine = Receiver.objects.filter(Q(tested_at=None) | Q(tested_at__lt=now - timedelta(seconds=2)), pk=receiver.pk)
     if not mine.update(tested_at=now):
-        raise Conflict("A test was sent a moment ago; wait two seconds.")
+        raise Conflict("A test was just sent. Wait two seconds.")
     try:
         with places.place(user.pk, 5.0):
             return sending.tell_receiver(receiver, _test_message(user, receiver, now))
     except NoPlace:
-        raise Unavailable("Other tests are under way; try again in a few seconds.") from None
+        raise Unavailable("Other tests are running. Try again in a few seconds.") from None
 
 
 def _test_message(user: User, receiver: Receiver, now: datetime) -> Message:
@@ -185,5 +185,5 @@ def _test_message(user: User, receiver: Receiver, now: datetime) -> Message:
         episode=0,
         since=now,
         value=None,
-        text=f"This is a test, sent by {user.get_username()}. Nothing is wrong.",
+        text=f"{user.get_username()} sent this test message. Nothing is wrong.",
     )

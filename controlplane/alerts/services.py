@@ -147,7 +147,7 @@ def _write_rule(
         known = Datasource.objects.filter(team=rule.team)
         of = known.filter(name=datasource).first() if storable(datasource) else None
         if of is None:
-            text = f"is no datasource of team {rule.team.name}"
+            text = f"is not a datasource of team {rule.team.name}"
             faults.append(FieldError("/datasource", text, "datasource"))
     if faults:
         raise refused("rule", faults)
@@ -179,17 +179,17 @@ def silence(
     require(user, Action.OPERATE, team)
     now, faults = timezone.now(), []
     if not reason.strip() or len(reason) > 500 or not storable(reason) or not in_one_line(reason):
-        faults.append(FieldError("/reason", "must say why, in one line of at most 500 characters", "reason"))
+        faults.append(FieldError("/reason", "must give a reason, in one line of at most 500 characters", "reason"))
     if not now < ends_at <= now + LONGEST_SILENCE:
         faults.append(FieldError("/ends_at", "must be later than now, and within a year", "ends_at"))
     if (rule and rule.team_id != team.pk) or (datasource and datasource.team_id != team.pk):
-        faults.append(FieldError("", f"rule and datasource must be team {team.name}'s"))
+        faults.append(FieldError("", f"rule and datasource must belong to team {team.name}"))
     if faults:
         raise refused("silence", faults)
     with transaction.atomic():
         lock_team(team)
         if Silence.objects.filter(team=team, ends_at__gt=now).count() >= MOST_SILENCES:
-            raise Conflict(f"Team {team.name} has {MOST_SILENCES} silences already; end some.")
+            raise Conflict(f"Team {team.name} has {MOST_SILENCES} silences already. End some.")
         made = Silence.objects.create(
             team=team,
             rule=rule,
@@ -213,7 +213,7 @@ def end_silence(*, user: User, silence: Silence) -> None:
     require(user, Action.OPERATE, silence.team)
     now, who = timezone.now(), user.get_username()
     if not Silence.objects.filter(pk=silence.pk, ends_at__gt=now).update(ends_at=now, ended_by=who):
-        raise Conflict("This silence is over already.")
+        raise Conflict("This silence has ended already.")
     audit.record(user=user, team=silence.team, target="alert", target_id=str(silence.pk), action="end_silence")
 
 
@@ -224,7 +224,7 @@ def acknowledge(*, user: User, alert: Alert) -> Alert:
     now, who = timezone.now(), user.get_username()
     mine = Alert.objects.filter(pk=alert.pk, state=Alert.State.FIRING, episode=alert.episode, acknowledged_at=None)
     if not mine.update(acknowledged_at=now, acknowledged_by=who):
-        raise Conflict("It does not fire any more, or somebody has acknowledged it already.")
+        raise Conflict("The alert no longer fires, or is already acknowledged.")
     alert.acknowledged_at, alert.acknowledged_by = now, who
     audit.record(user=user, team=alert.team, target="alert", target_id=alert.rule.name, action="acknowledge")
     return alert

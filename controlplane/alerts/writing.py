@@ -15,22 +15,22 @@ from controlplane.teams.models import User
 def check_new(model: type[Rule] | type[Receiver], made: Rule | Receiver, most: int, what: str) -> None:
     check_name(model, made, what)
     if model._default_manager.filter(team=made.team).count() >= most:
-        raise Conflict(f"Team {made.team.name} has {most} already; delete some.")
+        raise Conflict(f"Team {made.team.name} has {most} already. Delete some.")
 
 
 def check_name(model: type[Rule] | type[Receiver], made: Rule | Receiver, what: str) -> None:
     if model._default_manager.filter(team=made.team, name=made.name).exclude(pk=made.pk).exists():
-        raise Conflict(f"Team {made.team.name} has a {what} {made.name!r} already; choose another name.")
+        raise Conflict(f"Team {made.team.name} has a {what} {made.name!r} already. Choose another name.")
 
 
 def name_faults(name: str) -> list[FieldError]:
     fits = name.strip() and len(name) <= 100 and storable(name) and in_one_line(name)
-    return [] if fits else [FieldError("/name", "must have from 1 to 100 characters, in one line", "name")]
+    return [] if fits else [FieldError("/name", "must have 1 to 100 characters, in one line", "name")]
 
 
 def refused(what: str, faults: list[FieldError]) -> InvalidInput:
     many = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-    return InvalidInput(f"The {what} has {many}; nothing was changed.", faults)
+    return InvalidInput(f"The {what} has {many}. Nothing was changed.", faults)
 
 
 def record(user: User, of: Rule | Receiver, action: str, **detail: Any) -> None:

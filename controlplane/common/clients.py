@@ -71,8 +71,8 @@ class ClientAddress:
             return
         self._said = True
         log.warning(
-            "a request has the header X-Forwarded-For, which is not believed: if there is a proxy in front, set "
-            "HEADGATE_BEHIND_PROXY to how many there are; until then all who come through it count as one client"
+            "a request has the header X-Forwarded-For, which Headgate ignores: behind a proxy, set "
+            "HEADGATE_BEHIND_PROXY to the number of proxies; until then all users of a proxy count as one client"
         )
 
 

@@ -34,7 +34,7 @@ def send(*, to: Sequence[str], subject: str, body: str, headers: Mapping[str, st
     job where that is possible. Raises ``MailFailed``, ``ValidationError`` (what is no address).
     """
     if not configured():
-        raise MailFailed("No mail server is set: HEADGATE_EMAIL_URL.")
+        raise MailFailed("No mail server is configured: set HEADGATE_EMAIL_URL.")
     for address in to:
         validate_email(address)
     message = EmailMessage(
@@ -48,7 +48,7 @@ def send(*, to: Sequence[str], subject: str, body: str, headers: Mapping[str, st
         message.send()
     except (smtplib.SMTPException, OSError) as error:
         log.warning("mail could not be sent: %s", error)
-        failed = MailFailed(f"The mail server {settings.EMAIL_HOST} did not take the mail: {_said(error)}")
+        failed = MailFailed(f"The mail server {settings.EMAIL_HOST} did not accept the mail: {_said(error)}")
         failed.permanent = _is_permanent(error)
         raise failed from None
 

@@ -192,7 +192,7 @@ def topics_by(
         topics = metadata.topics
         names = _matching(topics, search, internal)
         if by_records and sum(len(topics[name].partitions) for name in names) > MOST_PARTITIONS:
-            raise InvalidInput(f"More than {MOST_PARTITIONS:,} partitions can't be sorted by their records.")
+            raise InvalidInput(f"Topics with more than {MOST_PARTITIONS:,} partitions can't be sorted by records.")
         counts = _counts_of(admin, topics, names) if by_records else {}
         page = Paginator(arranged([_row(None, topics[n], counts.get(n)) for n in names]), PAGE).get_page(number)
         shown = [row.name for row in page]

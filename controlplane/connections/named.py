@@ -101,7 +101,7 @@ def _unknown(team: Team | None, io_config: IOConfig, asks_kafka: bool) -> Iterat
         if not asks_kafka and kind is Kind.KAFKA:
             continue
         if team is None:
-            yield place, "say whose connection it is: name the team (over REST: header X-Headgate-Team)"
+            yield place, "the team of the connection is not clear: name the team (in REST: header X-Headgate-Team)"
         elif not Connection.objects.filter(team=team, name=name, kind=kind).exists():
             yield place, f"team {team.name} has no connection {name!r} to {kind.what}"
 

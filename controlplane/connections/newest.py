@@ -49,7 +49,7 @@ def newest_records(
     for guard in _guards:
         guard(user, topic)
     if not 1 <= rows <= MOST_ROWS:
-        raise InvalidInput(f"1 to {MOST_ROWS} records can be read.")
+        raise InvalidInput(f"Choose 1 to {MOST_ROWS} records.")
     order = NewestOrder(
         topic=topic,
         rows=rows,
@@ -64,7 +64,7 @@ def newest_records(
             require_topic(connection, topic)
             answer = _asked(order)
     except NoPlace:
-        raise Unavailable("Too much is being read already; try again in a few seconds.") from None
+        raise Unavailable("Too many reads are running. Try again in a few seconds.") from None
     if answer.missing:
         raise NotFound(f"{answer.failure[:1].upper()}{answer.failure[1:]}, or this login may not see it.")
     if answer.failure:
@@ -78,10 +78,10 @@ def _asked(order: NewestOrder) -> NewestAnswer:
         try:
             told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"The topic was not read within {seconds:.0f} s.") from None
+            raise Unavailable(f"Reading the topic took longer than {seconds:.0f} s.") from None
         finally:
             process.kill()
     try:
         return NewestAnswer.model_validate_json(told)
     except ValidationError:
-        raise Unavailable("The process that reads the topic failed; its log, on standard error, says why.") from None
+        raise Unavailable("The process that reads the topic failed. The log on its standard error says why.") from None

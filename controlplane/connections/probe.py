@@ -45,8 +45,8 @@ class Steps:
     def take(self, name: str, do: Callable[[], T], detail: Callable[[T], str] = lambda _: "") -> T:
         """Try one. Raises ``Failed``."""
         if self.clock.is_over:
-            message = f"The test was not done within {TEST_S:.0f} s: {name} was not tried any more."
-            raise Failed("other", message, "Something answers slowly; try again.")
+            message = f"The test stopped after {TEST_S:.0f} s, before the step {name}."
+            raise Failed("other", message, "A server answers slowly. Try again.")
         try:
             result = do()
         except Failed as failed:
@@ -119,7 +119,7 @@ def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
     try:
         return with_token(client_properties(properties))
     except PropertyProblem as problem:
-        raise Failed("properties", f"{problem}.", "Mend this property.") from None
+        raise Failed("properties", f"{problem}.", "Correct this property.") from None
 
 
 def _token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
@@ -164,27 +164,27 @@ def _greeted(line: socket.socket, place: str, config: Mapping[str, str], clock: 
     except ssl.SSLError as error:
         raise reaching.alerted(error, config) from None
     except TimeoutError:
-        advice = "Check that the port is a Kafka listener; a proxy may stand between."
-        raise Failed("protocol", f"{place} takes the connection, and says nothing.", advice) from None
+        advice = "Check that the port is a Kafka listener and that no proxy is in between."
+        raise Failed("protocol", f"{place} accepts the connection but sends no answer.", advice) from None
     except OSError:
         if secure and not config.get("ssl.certificate.pem"):
-            advice = "The broker may want a client's certificate: give ssl.certificate.pem and ssl.key.pem."
-            raise Failed("tls", f"{place} ends the connection after the TLS handshake.", advice) from None
+            advice = "The broker may require a client certificate. Set ssl.certificate.pem and ssl.key.pem."
+            raise Failed("tls", f"{place} closes the connection after the TLS handshake.", advice) from None
         if not secure and wire.speaks_tls((line.getpeername()[0], line.getpeername()[1]), clock.at_most(2.0)):
             raise _other_speech(place, "TLS") from None
         raise Failed(
-            "protocol", f"{place} ends the connection when it is spoken to.", "See the broker's log."
+            "protocol", f"{place} closes the connection at the first request.", "See the broker's log."
         ) from None
     return _login_offered(place, config, shaken)
 
 
 def _other_speech(place: str, speaks: str) -> Failed:
     if speaks == "TLS":
-        message = f"{place} speaks TLS, and the connection does not."
+        message = f"{place} speaks TLS, but the connection does not use it."
         return Failed("tls", message, "Set security.protocol to SSL or SASL_SSL, or use the port without TLS.")
-    what = "a web server" if speaks == "HTTP" else "no Kafka broker"
+    what = "a web server" if speaks == "HTTP" else "not a Kafka broker"
     return Failed(
-        "protocol", f"{place} is {what}.", "Check host and port: bootstrap.servers are Kafka's own listeners."
+        "protocol", f"{place} is {what}.", "Check host and port: bootstrap.servers must be listeners of Kafka brokers."
     )
 
 
@@ -194,16 +194,16 @@ def _login_offered(place: str, config: Mapping[str, str], shaken: wire.Handshake
     if shaken.error == wire.ILLEGAL_STATE:
         if logs_in:
             plain = "SSL" if config["security.protocol"].upper().endswith("SSL") else "PLAINTEXT"
-            message = f"{place} asks for no login, and the connection has one."
+            message = f"{place} asks for no login, but the connection has one."
             raise Failed("login", message, f"Set security.protocol to {plain}, or use the port with a login.")
         return ()
     if not logs_in:
         name = "SASL_SSL" if config.get("security.protocol", "").upper() == "SSL" else "SASL_PLAINTEXT"
         advice = f"Set security.protocol to {name}, with sasl.mechanism, sasl.username and sasl.password."
-        raise Failed("login", f"{place} asks for a login ({offered}), and the connection has none.", advice)
+        raise Failed("login", f"{place} asks for a login ({offered}), but the connection has none.", advice)
     if shaken.error == wire.UNSUPPORTED_MECHANISM:
         message = f"{place} does not offer {config.get('sasl.mechanisms')}."
-        raise Failed("login", message, f"Set sasl.mechanism to one that it offers: {offered}.")
+        raise Failed("login", message, f"Set sasl.mechanism to an offered one: {offered}.")
     return shaken.mechanisms
 
 
@@ -225,7 +225,7 @@ def _as_client(steps: Steps, config: Mapping[str, str], wanted: Wanted) -> str:
         steps.take(f"Topic {wanted.topic}", lambda: rights.readable(admin, wanted.topic, steps.clock))
         return ""
     if all(name.startswith("__") for name in cluster.topics):
-        return "No topic is to be seen: there is none, or this login may describe none (DESCRIBE)."
+        return "No topic is visible. The cluster has none, or this login lacks the right DESCRIBE on them."
     return ""
 
 
@@ -251,7 +251,7 @@ def _client(config: Mapping[str, str], said: _Said) -> AdminClient:
     except (AddressProblem, ValueError) as problem:
         raise Failed("address", f"{problem}.", "Use other addresses.") from None
     except KafkaException as error:
-        raise Failed("properties", f"{error.args[0].str()}.", "Mend the properties.") from None
+        raise Failed("properties", f"{error.args[0].str()}.", "Correct the properties.") from None
 
 
 def _metadata(admin: AdminClient, said: _Said, config: Mapping[str, str], clock: Clock) -> Any:
@@ -293,35 +293,35 @@ def _learned(lines: list[str]) -> list[_Learned]:
 def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | None:
     by_name: dict[str, str] = {error.name(): str(error.str()) for error in reversed(errors)}
     if "_AUTHENTICATION" in by_name and asks_for_tokens(config):
-        message = f"There is no login with a token for the client {config[CLIENT_ID]!r}: "
+        message = f"The login with a token failed for the client {config[CLIENT_ID]!r}: "
         if "acquire" in by_name["_AUTHENTICATION"]:
-            advice = "Check the client's id and secret, the scope, and the address with its path."
-            return Failed("login", f"{message}the token endpoint gives none.", advice)
-        advice = "See the broker's log: it expects tokens of another issuer, audience or claim."
-        return Failed("login", f"{message}the broker refuses it.", advice)
+            advice = "Check the client id, the client secret, the scope, and the full address of the endpoint."
+            return Failed("login", f"{message}the token endpoint issued no token.", advice)
+        advice = "See the broker's log. It may expect another issuer, audience or claim."
+        return Failed("login", f"{message}the broker refuses the token.", advice)
     if "_AUTHENTICATION" in by_name and CALLBACK in config:
-        advice = "Check the keys and aws.region, that their policy allows kafka-cluster:Connect, and the clocks."
-        return Failed("login", "The broker refuses the login that is signed with the AWS keys.", advice)
+        advice = "Check the keys, aws.region, and the clocks. The policy must allow kafka-cluster:Connect."
+        return Failed("login", "The broker refuses the login with these AWS keys.", advice)
     if "_AUTHENTICATION" in by_name:
         user = config.get("sasl.username", "")
-        advice = "Write the password in anew; check the user's name, the mechanism, and that the broker knows the user."
+        advice = "Enter the password again. Check the user name and the mechanism, and that the broker has this user."
         return Failed("login", f"The broker refuses the login of {user!r}: name or password is wrong.", advice)
     if "_SSL" in by_name:
-        return Failed("tls", f"{by_name['_SSL'][:300]}.", "Look at the certificates of both sides.")
+        return Failed("tls", f"{by_name['_SSL'][:300]}.", "Check the certificates of both sides.")
     if "_UNSUPPORTED_FEATURE" in by_name:
-        message = f"What listens there does not answer as a broker ({by_name['_UNSUPPORTED_FEATURE']})."
-        advice = "It may be a controller's port, or a broker that is too old. Use the address of a broker's listener."
+        message = f"The server does not answer like a broker ({by_name['_UNSUPPORTED_FEATURE']})."
+        advice = "It may be a controller or a very old broker. Use the address of a broker's listener."
         return Failed("protocol", message, advice)
     return None
 
 
 def _told_of_cluster(cluster: Any) -> str:
     topics = sum(not name.startswith("__") for name in cluster.topics)
-    return f"cluster {cluster.cluster_id}; brokers: {len(cluster.brokers)}; topics to be seen: {topics}"
+    return f"cluster {cluster.cluster_id}; brokers: {len(cluster.brokers)}; visible topics: {topics}"
 
 
 def _advertised(broker: Any, clock: Clock) -> None:
-    advice = "Set the broker's advertised.listeners to a name and port that Headgate reaches."
+    advice = "Set the broker's advertised.listeners to a host and port that Headgate can reach."
     try:
         addresses = reaching.resolved(broker.host, broker.port, clock)
         reaching.ended(reaching.connected(broker.host, addresses, broker.port, clock))

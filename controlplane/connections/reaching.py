@@ -37,14 +37,16 @@ def resolved(host: str, port: int, clock: Clock) -> list[str]:
         return _resolvers.submit(settings.ADDRESS_POLICY.resolve, host, port).result(clock.at_most(DNS_S))
     except AddressRefused as refused:
         raise Failed(
-            "address", f"{refused}.", "Use another address, or have an administrator allow this one."
+            "address", f"{refused}.", "Use another address, or ask an administrator to allow this one."
         ) from None
     except AddressUnknown:
-        advice = "Check how the name is spelled, and that Headgate's machines know it: try it with getent hosts."
-        raise Failed("dns", f"The name {host} is not known: it has no address.", advice) from None
+        advice = "Check the spelling. Run getent hosts on Headgate's machines to check that they know the name."
+        raise Failed("dns", f"The name {host} has no address in DNS.", advice) from None
     except TooSlow:
-        message = f"The resolver says nothing of {host} within {DNS_S:.0f} s."
-        raise Failed("dns", message, "Check the name servers of the machine that Headgate's web runs on.") from None
+        message = f"The DNS resolver gave no answer for {host} within {DNS_S:.0f} s."
+        raise Failed(
+            "dns", message, "Check the name servers of the machine where Headgate's web process runs."
+        ) from None
 
 
 def connected(host: str, addresses: list[str], port: int, clock: Clock) -> socket.socket:
@@ -55,10 +57,10 @@ def connected(host: str, addresses: list[str], port: int, clock: Clock) -> socke
         try:
             return socket.create_connection((address, port), clock.at_most(TCP_S))
         except ConnectionRefusedError:
-            advice = "Check the port, and that the server runs and listens on this address."
+            advice = "Check the port. Check that the server runs and listens on this address."
             failure = Failed("tcp", f"{place} refuses the connection: nothing listens there.", advice)
         except TimeoutError:
-            advice = "A firewall may drop what is sent there, or the machine is off. Check the rules between both."
+            advice = "A firewall may block the port, or the machine is off. Check the firewall rules in between."
             failure = Failed("tcp", f"{place} ({address}) does not answer within {TCP_S:.0f} s.", advice)
         except OSError as error:
             advice = "Check the network between Headgate and this address."
@@ -116,38 +118,42 @@ def _in_memory(text: str) -> Iterator[str]:
 def _certificate(error: ssl.SSLCertVerificationError, host: str, config: Mapping[str, str]) -> Failed:
     code = error.verify_code
     if code in (_HOST, _ADDRESS):
-        advice = "Use a name that its certificate holds, or have a certificate issued that holds this one."
+        advice = "Use a name from the certificate, or issue a certificate with this name."
         return Failed("tls", f"The server's certificate is not for {host}.", advice)
     if code in (_EXPIRED, _NOT_YET):
         when = "has expired" if code == _EXPIRED else "is not valid yet"
-        return Failed("tls", f"The server's certificate {when}.", "Have it renewed; check the clocks of both machines.")
+        return Failed(
+            "tls", f"The server's certificate {when}.", "Renew the certificate. Check the clocks of both machines."
+        )
     if code in _UNTRUSTED:
         whom = "the authorities of ssl.ca.pem" if config.get("ssl.ca.pem") else "the system's authorities"
-        advice = "Put the certificate of the authority that signed it into ssl.ca.pem."
-        return Failed("tls", f"None of {whom} has signed the server's certificate.", advice)
-    return Failed("tls", f"The server's certificate is refused: {error.verify_message}.", "Look at the certificate.")
+        advice = "Add the certificate of the authority that signed it to ssl.ca.pem."
+        return Failed("tls", f"The server's certificate is not signed by one of {whom}.", advice)
+    return Failed("tls", f"The server's certificate is refused: {error.verify_message}.", "Check the certificate.")
 
 
 def _alert(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
     reason = str(error.reason)
     if any(word in reason for word in _WANTS_CERTIFICATE):
         if config.get("ssl.certificate.pem"):
-            advice = "Give one that an authority has signed which the server trusts, with its whole chain."
-            return Failed("tls", "The server does not take the client's certificate.", advice)
-        advice = "Give ssl.certificate.pem and ssl.key.pem (or a key store), or use a port that wants none."
-        return Failed("tls", "The server wants a client's certificate, and the connection has none.", advice)
+            advice = "Use a certificate from an authority that the server trusts, with its whole chain."
+            return Failed("tls", "The server refuses the client certificate.", advice)
+        advice = "Set ssl.certificate.pem and ssl.key.pem (or a key store), or use a port that requires none."
+        return Failed("tls", "The server requires a client certificate, but the connection has none.", advice)
     if "PROTOCOL_VERSION" in reason:
-        advice = "The server should speak TLS 1.2 or 1.3."
-        return Failed("tls", "Client and server have no version of TLS in common.", advice)
-    return Failed("tls", f"The server ends the TLS handshake: {reason.lower().replace('_', ' ')}.", "See its log.")
+        advice = "Enable TLS 1.2 or 1.3 on the server."
+        return Failed("tls", "Client and server share no version of TLS.", advice)
+    return Failed(
+        "tls", f"The server aborts the TLS handshake: {reason.lower().replace('_', ' ')}.", "See the server's log."
+    )
 
 
 def _no_tls(address: tuple[str, int], clock: Clock, reason: str) -> Failed:
     if wire.speaks_plainly(address, clock.at_most(2.0)):
-        message = "The server speaks Kafka without TLS on this port, and the connection expects TLS."
+        message = "The server speaks Kafka without TLS on this port, but the connection expects TLS."
         return Failed("tls", message, "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the port for TLS.")
     advice = "Check that the port is the broker's listener for TLS."
-    return Failed("tls", f"No TLS handshake comes about: {reason.lower().replace('_', ' ')[:200]}.", advice)
+    return Failed("tls", f"The TLS handshake failed: {reason.lower().replace('_', ' ')[:200]}.", advice)
 
 
 def ended(line: socket.socket) -> None:

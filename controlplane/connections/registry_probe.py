@@ -34,7 +34,7 @@ def _registry(steps: Steps, properties: Mapping[str, Any]) -> str:
             continue
         remark = "" if failure is None else f"One of the addresses does not work: {failure.message} "
         return remark + ("" if count else "The registry has no subjects yet.")
-    raise failure or Failed("properties", "There is no address.", "Give url.")
+    raise failure or Failed("properties", "There is no address.", "Set url.")
 
 
 def _headers(properties: Mapping[str, Any]) -> dict[str, str]:
@@ -42,7 +42,7 @@ def _headers(properties: Mapping[str, Any]) -> dict[str, str]:
         config = registry_resolved(properties.get("config", {}))
         headers = registry_resolved(properties.get("headers", {}))
     except PropertyProblem as problem:
-        raise Failed("properties", f"{problem}.", "Mend this property.") from None
+        raise Failed("properties", f"{problem}.", "Correct this property.") from None
     if "basic.auth.user.info" in config:
         login = base64.b64encode(config["basic.auth.user.info"].encode()).decode()
         return {"Authorization": f"Basic {login}", **headers}
@@ -81,27 +81,29 @@ def _subjects(line: socket.socket, host: str, path: str, headers: Mapping[str, s
         answer = asking.getresponse()
         status, told = answer.status, answer.read(MOST_BYTES)
     except TimeoutError:
-        raise Failed("protocol", f"{host} takes the connection, and says nothing.", "Check the port.") from None
+        raise Failed("protocol", f"{host} accepts the connection but sends no answer.", "Check the port.") from None
     except (OSError, http.client.HTTPException):
-        advice = "Check the port, and whether it wants https."
+        advice = "Check the port, and whether it requires https."
         raise Failed("protocol", f"{host} does not speak HTTP on this port.", advice) from None
     return _understood(host, status, told)
 
 
 def _understood(host: str, status: int, told: bytes) -> int:
     if status == 401:
-        advice = "Write basic.auth.user.info (or bearer.auth.token) in anew."
+        advice = "Enter basic.auth.user.info (or bearer.auth.token) again."
         raise Failed("login", f"{host} refuses the login.", advice)
     if status == 403:
-        advice = "Have the reading of subjects and schemas allowed to this login."
+        advice = "Grant this login the right to read subjects and schemas."
         raise Failed("authorisation", f"{host} does not let this login read subjects.", advice)
     if 300 <= status < 400:
-        raise Failed("protocol", f"{host} sends its callers elsewhere ({status}).", "Give the address that it names.")
+        raise Failed(
+            "protocol", f"{host} redirects to another address ({status}).", "Use the address that it redirects to."
+        )
     try:
         subjects = json.loads(told) if status == 200 else None
     except ValueError:
         subjects = None
     if not isinstance(subjects, list):
-        message = f"{host} answers {status}, and not as a schema registry does."
-        raise Failed("protocol", message, "Check the address, its path too.")
+        message = f"{host} answers {status}, but not like a schema registry."
+        raise Failed("protocol", message, "Check the address and its path.")
     return len(subjects)

@@ -23,8 +23,8 @@ def readable(admin: AdminClient, topic: str, clock: Clock) -> None:
         raise _no_topic(topic, error.args[0]) from None
     allowed = described.authorized_operations
     if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
-        advice = f"Have the operation READ on topic {topic} allowed to this login."
-        raise Failed("authorisation", f"The login may see the topic {topic!r}, and not read it.", advice)
+        advice = f"Grant this login the right READ on topic {topic}."
+        raise Failed("authorisation", f"The login may see the topic {topic!r} but not read it.", advice)
 
 
 def joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOperation]:
@@ -44,8 +44,8 @@ def joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOper
                 raise Failed("other", f"Kafka says of group {group!r}: {error.args[0].str()}.", advice) from None
             time.sleep(0.2)
     if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
-        advice = f"Have the operation READ on group {group} allowed to this login. Offset ranges need no group."
-        raise Failed("authorisation", f"The login may not read with the group {group!r}.", advice)
+        advice = f"Grant this login the right READ on group {group}. Offset ranges need no group."
+        raise Failed("authorisation", f"The login may not read with group {group!r}.", advice)
     return allowed
 
 
@@ -57,14 +57,14 @@ def _is_being_found(error: KafkaException) -> bool:
 def told_of_group(allowed: Collection[AclOperation]) -> str:
     """What ``joinable`` found."""
     if not allowed or AclOperation.ALTER_CONFIGS in allowed or AclOperation.ALL in allowed:
-        return "may read, and may set what a share group has"
-    return "may read; a share group needs ALTER_CONFIGS on it, too"
+        return "may read, and may set the configuration of a share group"
+    return "may read; a share group also needs ALTER_CONFIGS"
 
 
 def _no_topic(topic: str, error: Any) -> Failed:
     cause: Cause = "authorisation" if error.name() == "TOPIC_AUTHORIZATION_FAILED" else "other"
     if cause == "authorisation" or error.name() == "UNKNOWN_TOPIC_OR_PART":
-        advice = f"Check the name; have DESCRIBE and READ on topic {topic} allowed to this login."
+        advice = f"Check the name. Grant this login the rights DESCRIBE and READ on topic {topic}."
         message = f"There is no topic {topic!r}, or this login may not describe it."
         return Failed("authorisation", message, advice)
     return Failed(cause, f"Kafka says of topic {topic!r}: {error.str()}.", "See the broker's log.")

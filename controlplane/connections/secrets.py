@@ -22,7 +22,7 @@ class SecretsLost(Conflict):
 
     def __init__(self) -> None:
         super().__init__(
-            "The stored secrets were sealed with another HEADGATE_SECRET_KEY: give that one in "
+            "The stored secrets were encrypted with another HEADGATE_SECRET_KEY. Set that key in "
             "HEADGATE_OLD_SECRET_KEYS, or submit the specs again with their secrets."
         )
 

@@ -24,7 +24,7 @@ def get_connection(user: User, team: str, name: str) -> Connection:
     """One of ``list_connections``. Raises ``NotFound``: another team's is as one that there is not."""
     found = list_connections(user, team=team).filter(name=name).first() if storable(name) and team else None
     if found is None:
-        raise NotFound(f"There is no connection {name!r} in a team {team!r} of yours.")
+        raise NotFound(f"You have no team {team!r} with a connection {name!r}.")
     return found
 
 
@@ -32,7 +32,7 @@ def get_cluster(user: User, team: str, name: str) -> Connection:
     """One of ``list_connections`` that is a Kafka cluster. Raises ``NotFound``, ``InvalidInput`` for a registry."""
     found = get_connection(user, team, name)
     if not found.is_kafka:
-        raise InvalidInput(f"The connection {name!r} is a schema registry: it has no topics and groups.")
+        raise InvalidInput(f"The connection {name!r} is a schema registry. It has no topics or groups.")
     return found
 
 

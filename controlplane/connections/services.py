@@ -31,7 +31,7 @@ class ChangedMeanwhile(HeadgateError):
     """Somebody else has changed it since it was read."""
 
     status = 412
-    title = "Changed meanwhile"
+    title = "Changed in the meantime"
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,16 @@ def create_connection(
     """
     team, kind = team_for_new(user, team_name), Kind(kind)
     if NAME.fullmatch(name) is None:
-        raise InvalidInput("The connection has no such name.", [FieldError("/name", RULE, "name")])
+        raise InvalidInput("The name of the connection is not valid.", [FieldError("/name", RULE, "name")])
     draft = checked_draft(kind, properties)
     with transaction.atomic():
         lock_team(team)  # two of one name must not be made at once
         if Connection.objects.filter(team=team, name=name).exists():
-            raise Conflict(f"Team {team.name} has a connection {name!r} already; choose another name, or change it.")
+            raise Conflict(
+                f"Team {team.name} has a connection {name!r} already. Choose another name, or change that connection."
+            )
         if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
-            raise Conflict(f"Team {team.name} has {MOST_CONNECTIONS} connections already; delete some.")
+            raise Conflict(f"Team {team.name} has {MOST_CONNECTIONS} connections already. Delete some.")
         made = Connection.objects.create(
             team=team, name=name, kind=kind, created_by=user, changed_by=user, **_columns(draft, description)
         )
@@ -84,7 +86,7 @@ def change_connection(
     with transaction.atomic():
         locked = Connection.objects.select_for_update(of=("self",)).select_related("team").get(pk=connection.pk)
         if locked.version != (connection.version if version is None else version):
-            raise ChangedMeanwhile(f"The connection {locked.name!r} was changed meanwhile; look at it again.")
+            raise ChangedMeanwhile(f"The connection {locked.name!r} has changed since you opened it. Open it again.")
         kept = locked.description if description is None else description
         before = locked.properties
         for name, value in _columns(draft, kept).items():
@@ -116,7 +118,7 @@ def checked_draft(kind: Kind, properties: Any, like: Connection | None = None) -
     ``like``: a connection whose secrets may be left out. Raises ``InvalidInput`` with every fault.
     """
     if like is not None and like.typed_kind is not kind:
-        raise InvalidInput(f"The connection {like.name!r} leads to {like.typed_kind.what}: these properties do not.")
+        raise InvalidInput(f"The connection {like.name!r} is for {like.typed_kind.what}. These properties are not.")
     try:
         written, hidden = without_secrets(kind, read_connection(kind, properties))
     except SpecError as error:
@@ -143,7 +145,7 @@ def _kept(like: Connection | None, kind: Kind, written: Document) -> dict[str, s
 def _columns(draft: Draft, description: str) -> dict[str, Any]:
     if not storable(description) or not in_one_line(description) or len(description) > LONGEST_DESCRIPTION:
         message = f"has at most {LONGEST_DESCRIPTION} characters, in one line"
-        raise InvalidInput("The description can't be stored.", [FieldError("/description", message, "description")])
+        raise InvalidInput("The description is not valid.", [FieldError("/description", message, "description")])
     return {
         "description": description,
         "properties": draft.properties,
@@ -154,7 +156,7 @@ def _columns(draft: Draft, description: str) -> dict[str, Any]:
 
 def _refused(faults: list[FieldError]) -> InvalidInput:
     many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-    return InvalidInput(f"The connection has {many}; nothing was changed.", faults)
+    return InvalidInput(f"The connection has {many}. Nothing was changed.", faults)
 
 
 def _record(user: User, connection: Connection, action: str, **detail: Any) -> None:

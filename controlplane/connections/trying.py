@@ -55,5 +55,5 @@ def _tried(user: User, kind: Kind, properties: Document, wanted: Wanted) -> Conn
             return try_kafka(kafka_values(properties), wanted) if kind is Kind.KAFKA else try_registry(properties)
     except NoPlace:
         raise Unavailable(
-            f"{AT_ONCE} connections are being tested already, or {OWN_AT_ONCE} for you; try again in a few seconds."
+            f"{AT_ONCE} tests of connections are running, or {OWN_AT_ONCE} of yours. Try again in a few seconds."
         ) from None

@@ -67,7 +67,7 @@ class AccountAdapter(DefaultAccountAdapter):
         came_in(user, "pages")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
-        messages.error(request, "This login is turned off. A site admin can turn it on again.")
+        messages.error(request, "This login is deactivated. A site administrator can activate it again.")
         return redirect("frontend:login")
 
 
@@ -104,7 +104,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         expected = sociallogin.state.get("nonce")
         if not expected or not constant_time_compare(expected, sociallogin.nonce or ""):
-            raise ImmediateHttpResponse(failed(request, "its answer belongs to another login (nonce)."))
+            raise ImmediateHttpResponse(failed(request, "its answer belongs to another login attempt (nonce)."))
         try:
             if not sociallogin.is_existing:
                 sociallogin.user = create_user(
@@ -121,9 +121,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
     ) -> None:
         if error == AuthError.CANCELLED:
-            raise ImmediateHttpResponse(refused(request, f"{chosen().label} says that you have stopped the login."))
+            raise ImmediateHttpResponse(refused(request, f"You stopped the login at {chosen().label}."))
         if exception is None:
-            raise ImmediateHttpResponse(failed(request, "what came back belongs to no login that was begun here."))
+            raise ImmediateHttpResponse(failed(request, "its answer belongs to no login attempt of this browser."))
         raise ImmediateHttpResponse(failed(request, said(exception)))
 
 
@@ -134,8 +134,8 @@ def refused(request: HttpRequest, why: str) -> HttpResponse:
 
 def failed(request: HttpRequest, why: str) -> HttpResponse:
     """The page for a provider that is away or whose answer is wrong."""
-    log.warning("the login by %s failed: %s", chosen().issuer, why)
-    shown = {"why": f"The login by {chosen().label} did not work: {why}", "provider_failed": True}
+    log.warning("the login with %s failed: %s", chosen().issuer, why)
+    shown = {"why": f"The login with {chosen().label} failed: {why}", "provider_failed": True}
     return render(request, "accounts/provider.html", shown, status=502)
 
 

@@ -18,7 +18,7 @@ from controlplane.teams.permissions import require_person
 
 log = logging.getLogger(__name__)
 LINK_LIFE_S = 3600
-OVER = "This link is not valid: it was used or is for another login, or its time is over. Ask for another one."
+OVER = "This link is not valid. It was used, is for another login, or has expired. Ask for a new one."
 _SALT = "controlplane.login.addresses"
 
 
@@ -34,8 +34,8 @@ def change_address(*, user: User, email: str, address: Callable[[str], str]) -> 
         return False
     if email and mail.configured():
         link = address(secret_for(user, email))
-        body = f"Open this link to make {email} the address of the login {user.username}, within an hour:\n\n{link}\n"
-        mail.send(to=[email], subject="Headgate: is this your address?", body=body)
+        body = f"Open this link within one hour to confirm the address of the login {user.username}:\n\n{link}\n"
+        mail.send(to=[email], subject="Headgate: confirm your address", body=body)
         return True
     _set(user, email)
     return False
@@ -79,10 +79,8 @@ def _set(user: User, email: str) -> None:
 
 def _tell(before: str, username: str) -> None:
     """The earlier address hears of it: that it changed may be news to its owner."""
-    body = (
-        f"{before} is not the e-mail address of the login {username} any more. If it was not you, ask a site admin.\n"
-    )
+    body = f"{before} is no longer the e-mail address of the login {username}. Not you? Ask a site administrator.\n"
     try:
-        mail.send(to=[before], subject="Headgate: your address was changed", body=body)
+        mail.send(to=[before], subject="Headgate: your address has changed", body=body)
     except mail.MailFailed as error:
-        log.warning("an earlier address could not be told: %s", error.detail)
+        log.warning("the previous address could not be notified: %s", error.detail)

@@ -30,14 +30,14 @@ from controlplane.teams.models import User
 MOST_WRONG = 5
 WINDOW_S = 300
 LONGEST_NAME = 60
-UNREADABLE = "The passkey's answer can't be read, or is not for this login."
+UNREADABLE = "The passkey's answer is not valid for this login. Try again."
 
 
 class CodeResult(Enum):
     """What a code is worth."""
 
     RIGHT = "right"
-    WRONG = "The code is wrong, or was used before."
+    WRONG = "The code is wrong or was used before."
     WAIT = f"Too many wrong codes. Wait {WINDOW_S // 60} minutes, then try again."
 
 

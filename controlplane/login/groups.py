@@ -46,7 +46,7 @@ def _set_membership(user: User, team: Team, role: str | None) -> str:
     if not hasattr(membership, "grant") or membership.role == role:
         return ""
     if membership.role == Role.ADMIN and not _another_admin(team, user):
-        return f"{user.username} is the last admin of team {team.name} and stays it, although the groups say otherwise."
+        return f"{user.username} stays the last admin of team {team.name}, although the groups say otherwise."
     if role is None:
         membership.delete()
         _note(user, team, "remove")
@@ -74,7 +74,7 @@ def _set_site(user: User, wanted: bool) -> str:
         # Locked in one order: two site admins must not lose the site at once.
         others = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
         if not any(other.pk != user.pk for other in others):
-            return f"{user.username} is the site's last admin and stays it, although the groups say otherwise."
+            return f"{user.username} stays the last site administrator, although the groups say otherwise."
         grant.delete()
         _save_site(user, False)
     return ""
@@ -83,4 +83,8 @@ def _set_site(user: User, wanted: bool) -> str:
 def _save_site(user: User, is_admin: bool) -> None:
     user.is_superuser = is_admin
     User.objects.filter(pk=user.pk).update(is_superuser=is_admin)
-    log.info("the provider's groups make %s %s", user.username, "a site admin" if is_admin else "no site admin")
+    log.info(
+        "the provider's groups make %s %s",
+        user.username,
+        "a site administrator" if is_admin else "no site administrator",
+    )

@@ -49,7 +49,7 @@ class Conversation(OpenIDConnectOAuth2Adapter):
     def openid_config(self) -> dict[str, Any]:
         config: dict[str, Any] = super().openid_config
         if config.get("issuer", "").rstrip("/") != chosen().issuer.rstrip("/"):
-            raise OAuth2Error("it calls itself by another name than HEADGATE_OIDC_ISSUER")
+            raise OAuth2Error("its issuer differs from HEADGATE_OIDC_ISSUER")
         return config
 
     @property
@@ -64,10 +64,10 @@ class Conversation(OpenIDConnectOAuth2Adapter):
             id_token = self._checked(app, kwargs["response"]["id_token"])
             userinfo = self._fetch_user_info(token.token) if "userinfo_endpoint" in self.openid_config else {}
             if userinfo and userinfo["sub"] != id_token["sub"]:
-                raise OAuth2Error("its two answers speak of different people")
+                raise OAuth2Error("its two answers are about different users")
             login = self.get_provider().sociallogin_from_response(request, {"id_token": id_token})
         except (KeyError, TypeError, ValueError, AttributeError, jwt.PyJWTError) as error:
-            raise OAuth2Error(f"its answer lacks what it must have ({type(error).__name__})") from error
+            raise OAuth2Error(f"its answer lacks a required field ({type(error).__name__})") from error
         # The same name at another provider is another person. Claims are not kept: they are asked for at each login.
         whole = f"{self.openid_config['issuer']}\0{id_token['sub']}"
         login.account.uid = salted_hmac("controlplane.login.subject", whole, secret="", algorithm="sha256").hexdigest()
@@ -81,11 +81,11 @@ class Conversation(OpenIDConnectOAuth2Adapter):
         """What the token says, its signature checked. Raises ``OAuth2Error``."""
         header = jwt.get_unverified_header(id_token)
         if header["alg"] not in ALGORITHMS:
-            raise OAuth2Error(f"its token is signed by {str(header['alg'])[:20]!r}, which is not taken")
+            raise OAuth2Error(f"its token is signed by {str(header['alg'])[:20]!r}, which Headgate does not accept")
         with get_adapter().get_requests_session() as session:
             answer = session.get(self.openid_config["jwks_uri"])
         answer.raise_for_status()
-        wrong: Exception = OAuth2Error("none of its keys has signed the token")
+        wrong: Exception = OAuth2Error("the token is not signed by one of its keys")
         for key in _keys(answer.json(), header.get("kid")):
             try:
                 claims: dict[str, Any] = jwt.decode(
@@ -98,10 +98,10 @@ class Conversation(OpenIDConnectOAuth2Adapter):
                     options={"require": ["exp", "iat", "iss", "aud", "sub"]},
                 )
             except jwt.PyJWTError as error:
-                wrong = OAuth2Error(f"its token does not hold ({type(error).__name__})")
+                wrong = OAuth2Error(f"its token is not valid ({type(error).__name__})")
                 continue
             if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != app.client_id:
-                raise OAuth2Error("its token is for somebody else")
+                raise OAuth2Error("its token is for another client")
             return claims
         raise wrong
 

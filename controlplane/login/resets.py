@@ -56,7 +56,7 @@ def _letter(user: User, request: HttpRequest) -> str:
     key = urlsafe_base64_encode(force_bytes(user.pk))
     address = mail.link(reverse("frontend:login-reset-set", args=[key, RESET_TOKENS.make_token(user)]), request)
     return (
-        f"Somebody has asked for a new password of the login {user.username}.\n\n"
-        f"Set one here within an hour:\n{address}\n\n"
-        "It ends all sessions and tokens. If it was not you, do nothing: your password stays as it is.\n"
+        f"Someone has asked for a new password for the login {user.username}.\n\n"
+        f"Set it here within one hour:\n{address}\n\n"
+        "A new password ends all sessions and tokens. Not you? Do nothing: your password stays the same.\n"
     )

@@ -77,7 +77,7 @@ def remove_all_factors(*, user: User, username: str) -> int:
     """
     require_site_admin(user)
     if username == user.username:
-        raise Conflict("Remove your own on the page of your account.")
+        raise Conflict("Remove your own second factors on the page Your account.")
     person = User.objects.select_for_update().filter(username=username).first() if storable(username) else None
     if person is None:
         raise NotFound(f"There is no user {username!r}.")

@@ -74,14 +74,14 @@ def create_user(*, provider: Provider, claims: Claims, account: SocialAccount) -
     if provider.links_by_email and len(same) == 1:
         user = same[0]
         if SocialAccount.objects.filter(user=user, provider=account.provider).exists():
-            raise NotAllowed(f"The login {user.username} belongs to another account of {provider.label} already.")
+            raise NotAllowed(f"The login {user.username} already belongs to another account of {provider.label}.")
         _hand_over(user)
     elif provider.takes_new_people:
         user = _make(claims, taken=bool(same))
     else:
         raise NotAllowed(
-            f"{provider.label} knows you, but nobody here does. A site admin can give you a login with the e-mail "
-            "address that you have there."
+            f"{provider.label} knows you, but you have no login here. Ask a site administrator for one with the "
+            "e-mail address that you use there."
         )
     account.user = user
     account.save()

@@ -24,7 +24,7 @@ from controlplane.teams.permissions import Action, may, require, require_person
 from controlplane.teams.services import MOST_INVITATIONS, lock_team, user_name
 
 LINK_LIFE = timedelta(days=7)
-OVER = "This link is not valid: it was used, withdrawn or replaced, or its time is over. Ask for another one."
+OVER = "This link is not valid. It was used, withdrawn or replaced, or it has expired. Ask for a new one."
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _stored(user: User, team: Team, email: str, role: Role, digest: str) -> Link
     now = timezone.now()
     team.link_invitations.filter(expires_at__lte=now).delete()
     if team.link_invitations.exclude(email=email).count() >= MOST_INVITATIONS:
-        raise Conflict(f"{MOST_INVITATIONS} are invited already; withdraw some.")
+        raise Conflict(f"{MOST_INVITATIONS} are invited already. Withdraw some invitations.")
     values = {
         "role": role.value,
         "digest": digest,
@@ -96,7 +96,7 @@ def address_of(email: str) -> str:
         validate_email(email)
     except ValidationError as error:
         raise InvalidInput(
-            "That is no e-mail address.", [FieldError("/email", " ".join(error.messages), "email")]
+            "This is not a valid e-mail address.", [FieldError("/email", " ".join(error.messages), "email")]
         ) from None
     if not storable(email) or len(email) > 254:
         raise InvalidInput("An e-mail address has at most 254 characters.")

@@ -23,7 +23,7 @@ from controlplane.teams.services import user_name
 
 PASSWORD_LINK_LIFE = timedelta(hours=24)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-OVER = "This link is not valid: it was used or replaced, or its time is over. Ask for another one."
+OVER = "This link is not valid. It was used or replaced, or it has expired. Ask for a new one."
 
 
 def list_people(user: User, *, search: str = "", active: bool | None = None, team: str = "") -> QuerySet[User]:
@@ -57,14 +57,14 @@ def create_person(*, user: User, username: str, email: str = "") -> User:
     require_site_admin(user)
     person = User(username=user_name(username), email=address_of(email) if email else "")
     if person.email and User.objects.filter(email__iexact=person.email).exists():
-        raise Conflict("Somebody has this e-mail address already.")
+        raise Conflict("Another login has this e-mail address.")
     person.set_unusable_password()
     try:
         with transaction.atomic():
             person.save(force_insert=True)
             audit.record(user=user, team=None, target="person", target_id=person.username, action="create")
     except IntegrityError:
-        raise Conflict(f"There is a user {username!r} already.") from None
+        raise Conflict(f"The user name {username!r} is taken.") from None
     return person
 
 
@@ -76,7 +76,7 @@ def set_active(*, user: User, username: str, active: bool) -> None:
     """
     person = get_person(user, username)
     if person.pk == user.pk:
-        raise Conflict("Nobody turns themselves off: another administrator of the site must.")
+        raise Conflict("You cannot deactivate yourself. Ask another site administrator.")
     if User.objects.filter(pk=person.pk, is_active=not active).update(is_active=active):
         PasswordLink.objects.filter(user=person).delete()
         action = "activate" if active else "deactivate"
@@ -92,7 +92,7 @@ def make_password_link(*, user: User, username: str, address: Callable[[str], st
     with transaction.atomic():
         person = get_person(user, username)
         if not person.is_active:
-            raise Conflict(f"{username} is deactivated; activate them first.")
+            raise Conflict(f"{username} is deactivated. Activate this user first.")
         values = {"digest": digest_of(secret), "made_by": user, "expires_at": timezone.now() + PASSWORD_LINK_LIFE}
         PasswordLink.objects.update_or_create(user=person, defaults=values)
         audit.record(user=user, team=None, target="person", target_id=username, action="password_link")
@@ -107,7 +107,7 @@ def send_password_link(*, user: User, username: str, address: Callable[[str], st
     link, email = make_password_link(user=user, username=username, address=address), get_person(user, username).email
     if not mail.configured() or not email:
         return link, ""
-    body = f"Open this link to choose the password of {username}. It works once, for a day:\n\n{link}\n"
+    body = f"Open this link to choose the password of {username}. It works once and expires after 24 hours:\n\n{link}\n"
     try:
         mail.send(to=[email], subject="Choose your password", body=body)
     except mail.MailFailed as error:

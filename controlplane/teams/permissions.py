@@ -64,7 +64,7 @@ def require(user: User, action: Action, team: Team) -> None:
 
 def _needs(user: User, action: Action, where: str) -> str:
     if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
-        return f"This token's scope, {user.limits.scope.value}, does not allow it: that needs {action.value.value}."
+        return f"This needs the scope {action.value.value}. This token has the scope {user.limits.scope.value}."
     return f"This needs the role {action.value.value} in {where}."
 
 
@@ -80,13 +80,13 @@ def is_site_admin(user: User) -> bool:
 def require_site_admin(user: User) -> None:
     """Raise ``NotAllowed`` for anybody else."""
     if not is_site_admin(user):
-        raise NotAllowed("This needs an administrator of the site.")
+        raise NotAllowed("This needs a site administrator.")
 
 
 def require_person(user: User, what: str) -> None:
     """Raise ``NotAllowed`` for a service account and for a token with a scope: who acts for somebody else."""
     if user.limits is not None or user.service_of_id is not None:
-        raise NotAllowed(f"No token with a scope may {what}: log in, or use a token without one.")
+        raise NotAllowed(f"No token with a scope may {what}. Log in, or use a token without a scope.")
 
 
 def teams_of(user: User) -> QuerySet[Team]:
@@ -102,7 +102,7 @@ def teams_of(user: User) -> QuerySet[Team]:
 def require_somewhere(user: User, action: Action) -> None:
     """Raise ``NotAllowed`` when the user may not do this in any team: for what belongs to none yet."""
     if user.limits is not None and user.limits.datasources:
-        raise NotAllowed("This token is for named datasources, and for nothing else.")
+        raise NotAllowed("This token is limited to named datasources and gives no other rights.")
     if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
         raise NotAllowed(_needs(user, action, "a team"))
     roles = [role for role, rank in _RANK.items() if rank >= _RANK[action.value]]
@@ -138,7 +138,7 @@ def _of_teams(user: User, path: str) -> Q:
 def team_for_new(user: User, name: str | None) -> Team:
     """The team that a new datasource belongs to: the one named, else the user's only one. Admin role needed."""
     if user.limits is not None and user.limits.datasources:
-        raise NotAllowed("This token is for named datasources, and for nothing else.")
+        raise NotAllowed("This token is limited to named datasources and gives no other rights.")
     teams = teams_of(user)
     if name:
         team = teams.filter(name=name).first()
@@ -147,7 +147,7 @@ def team_for_new(user: User, name: str | None) -> Team:
     else:
         candidates = list(teams[:2])
         if len(candidates) != 1:
-            raise InvalidInput("Say which team the new datasource belongs to (over REST: header X-Headgate-Team).")
+            raise InvalidInput("Choose the team of the new datasource (in REST: header X-Headgate-Team).")
         team = candidates[0]
     require(user, Action.ADMINISTER, team)
     return team

@@ -21,7 +21,7 @@ class Role(models.TextChoices):
 
 
 _MAY = {
-    Role.VIEWER: "sees everything of the team but texts in stored rows",
+    Role.VIEWER: "sees everything of the team except texts in stored rows",
     Role.OPERATOR: "also samples records, submits and stops tasks, suspends and resumes supervisors",
     Role.ADMIN: "also changes specs, datasources, connections and alerts, and manages members and tokens",
 }

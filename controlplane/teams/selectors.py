@@ -60,7 +60,7 @@ def get_member(team: Team, username: str) -> Membership:
     """One of ``list_members``. Raises ``NotFound``."""
     member = list_members(team).filter(user__username=username).first() if storable(username) else None
     if member is None:
-        raise NotFound(f"{username!r} is no member of team {team.name}.")
+        raise NotFound(f"{username!r} is not a member of team {team.name}.")
     return member
 
 
@@ -81,7 +81,7 @@ def get_invitation(user: User, team_name: str) -> Invitation:
     mine = my_invitations(user).select_related("team")
     team = mine.filter(team__name=team_name).first() if storable(team_name) else None
     if team is None:
-        raise NotFound(f"You have no invitation of a team {team_name!r}.")
+        raise NotFound(f"You have no invitation to team {team_name!r}.")
     return team
 
 

@@ -61,7 +61,7 @@ def create_account(*, user: User, team: Team, name: str) -> User:
         fault = FieldError("/name", " ".join(error.messages), "name")
         raise InvalidInput("A service account's name has 1 to 63 characters.", [fault]) from None
     if team.service_accounts.count() >= MOST_ACCOUNTS:
-        raise Conflict(f"Team {team.name} has {MOST_ACCOUNTS} service accounts already; delete some.")
+        raise Conflict(f"Team {team.name} has {MOST_ACCOUNTS} service accounts already. Delete some.")
     account = User(username=_username(team, name), service_of=team)
     account.set_unusable_password()
     try:
@@ -113,7 +113,7 @@ def create_account_token(
     """
     lock_team(team)
     of = get_account(user, team, account)
-    require_person(user, "make a token")  # one would make the next when it is about to end
+    require_person(user, "create a token")  # one would make the next when it is about to end
     token, secret = new_token(of, name=name, lifetime=lifetime, scope=scope, datasources=datasources)
     audit.record(
         user=user,

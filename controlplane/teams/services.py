@@ -77,7 +77,7 @@ def user_name(username: str) -> str:
 def _invite(user: User, team: Team, username: str, role: Role) -> Place:
     team.invitations.filter(created_at__lte=timezone.now() - INVITATION_LIFE).delete()
     if team.invitations.exclude(username=username).count() >= MOST_INVITATIONS:
-        raise Conflict(f"{MOST_INVITATIONS} are invited already; withdraw some.")
+        raise Conflict(f"{MOST_INVITATIONS} are invited already. Withdraw some invitations.")
     now = {"role": role.value, "invited_by": user, "created_at": timezone.now()}
     Invitation.objects.update_or_create(team=team, username=username, defaults=now)
     audit.record(user=user, team=team, target="member", target_id=username, action="invite", role=role.value)
@@ -108,7 +108,7 @@ def _take(invitation: Invitation, user: User, action: str) -> None:
     """Use an invitation up. Raises ``NotFound`` for who comes second: it may have been withdrawn meanwhile."""
     deleted, _ = Invitation.objects.filter(pk=invitation.pk, role=invitation.role).delete()
     if not deleted:
-        raise NotFound(f"The invitation of team {invitation.team.name!r} is not open any more.")
+        raise NotFound(f"The invitation to team {invitation.team.name!r} is no longer open.")
     audit.record(
         user=user, team=invitation.team, target="member", target_id=user.username, action=action, role=invitation.role
     )
@@ -132,7 +132,7 @@ def withdraw_invitation(*, user: User, team: Team, username: str) -> None:
     lock_team(team)
     require(user, Action.ADMINISTER, team)
     if not team.invitations.filter(username=user_name(username)).delete()[0]:
-        raise NotFound(f"{username!r} is not invited any more.")
+        raise NotFound(f"{username!r} is no longer invited.")
     audit.record(user=user, team=team, target="member", target_id=username, action="withdraw")
 
 
@@ -158,8 +158,8 @@ def revoke_member_token(*, user: User, team: Team, username: str, token_id: str)
     token = get_member_token(user, team, username, token_id)
     if token.elsewhere:
         raise Conflict(
-            f"{username} works in other teams, too, and so does the token. Remove {username} from team {team.name}: "
-            "that ends what the token may do here; or have a site's administrator revoke it."
+            f"The token also works in other teams of {username}. Remove {username} from team {team.name}, "
+            "or ask a site administrator to revoke the token."
         )
     token.delete()
     audit.record(
@@ -180,7 +180,7 @@ def create_token(
     ``scope``: None for whatever the user may. ``datasources``: these alone; needs a scope. Raises ``InvalidInput``,
     ``Conflict``, ``NotAllowed``.
     """
-    require_person(user, "make a token")
+    require_person(user, "create a token")
     return new_token(user, name=name, lifetime=lifetime, scope=scope, datasources=datasources)
 
 
@@ -189,15 +189,15 @@ def new_token(
 ) -> tuple[ApiToken, str]:
     """A token of this user, whoever asks: the caller has checked that they may."""
     if not timedelta(0) < lifetime <= LONGEST_TOKEN:
-        raise InvalidInput(f"A token lives for 1 to {LONGEST_TOKEN.days} days.")
+        raise InvalidInput(f"A token expires after 1 to {LONGEST_TOKEN.days} days.")
     if not storable(name) or not in_one_line(name) or len(name) > 100:
         raise InvalidInput("A token's name has at most 100 characters, in one line.")
     if len(datasources) > DATASOURCES_A_TOKEN or not all(storable(d) and 0 < len(d) <= 200 for d in datasources):
-        raise InvalidInput(f"A token is for at most {DATASOURCES_A_TOKEN} datasources, by their names.")
+        raise InvalidInput(f"A token is limited to at most {DATASOURCES_A_TOKEN} datasources, given by name.")
     if datasources and scope is None:
-        raise InvalidInput("A token for named datasources needs a scope.")
+        raise InvalidInput("A token with datasources needs a scope.")
     if ApiToken.objects.filter(user=user).count() >= TOKENS_A_USER:
-        raise Conflict(f"There are {TOKENS_A_USER} tokens already; revoke some.")
+        raise Conflict(f"There are {TOKENS_A_USER} tokens already. Revoke some.")
     # The manager comes from knox, which has no types: (row, secret).
     token, secret = ApiToken.objects.create(
         user=user,
@@ -221,11 +221,11 @@ def lock_team(team: Team) -> Team:
     """
     locked = Team.objects.select_for_update().filter(pk=team.pk, deleted_at=None).first()
     if locked is None:
-        raise NotFound(f"There is no team {team.name!r} any more.")
+        raise NotFound(f"Team {team.name!r} no longer exists.")
     return locked
 
 
 def _keep_an_admin(team: Team, *, without: User) -> None:
     admins = Membership.objects.filter(team=team, role=Role.ADMIN, user__is_active=True)
     if admins.filter(user=without).exists() and not admins.exclude(user=without).exists():
-        raise Conflict(f"{without.username} is the last admin of team {team.name}; make somebody else admin first.")
+        raise Conflict(f"{without.username} is the last admin of team {team.name}. Make another member admin first.")

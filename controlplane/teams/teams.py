@@ -70,7 +70,9 @@ def rename_team(*, user: User, team: Team, name: str) -> Team:
                 short = account.username.partition("@")[0]
                 User.objects.filter(pk=account.pk).update(username=f"{short}@{name}")
     except IntegrityError:
-        raise Conflict(f"There is a team {name!r} already, or somebody with the name of a service account.") from None
+        raise Conflict(
+            f"There is a team {name!r} already, or a user with the name of one of its service accounts."
+        ) from None
     locked.name = name
     audit.record(user=user, team=locked, target="team", target_id=name, action="rename", before=before)
     return locked
@@ -81,8 +83,8 @@ def _check_groups(before: str, name: str) -> None:
     given = {team for teams in (settings.OIDC.teams.values() if settings.OIDC else ()) for team, _ in teams}
     if before in given and name not in given:
         raise Conflict(
-            f"HEADGATE_OIDC_TEAMS gives groups roles in team {before!r}: give them the same in {name!r} there first, "
-            f"and take {before!r} out when the team is renamed."
+            f"HEADGATE_OIDC_TEAMS gives groups roles in team {before!r}. Give them the same roles in {name!r} first, "
+            f"and remove {before!r} there after the team is renamed."
         )
 
 
@@ -94,7 +96,7 @@ def describe_team(*, user: User, team: Team, description: str) -> Team:
     description = description.strip()
     if len(description) > 500 or not storable(description) or not in_one_line(description):
         fault = FieldError("/description", "has at most 500 characters, in one line", "description")
-        raise InvalidInput("The description does not fit.", [fault])
+        raise InvalidInput("The description is not valid.", [fault])
     if description != locked.description:
         about = {"before": locked.description, "text": description}
         locked.description = description
@@ -113,7 +115,7 @@ def delete_team(*, user: User, team: Team) -> None:
     locked = lock_team(team)  # two at once would name it twice
     if owned := owned_by(locked):
         told = ", ".join(one.counted for one in owned)
-        raise Conflict(f"Team {team.name} still owns {told}; delete or transfer them first.")
+        raise Conflict(f"Team {team.name} still owns {told}. Delete or transfer them first.")
     name, users = locked.name, list(locked.memberships.values_list("user_id", flat=True))
     locked.memberships.all().delete()
     locked.invitations.all().delete()

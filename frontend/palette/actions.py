@@ -111,7 +111,7 @@ def _to_connection(user: User, one: Connection) -> list[PaletteAction]:
     found = []
     if may(user, Action.OPERATE, one.team):
         found += [PaletteAction("Test", one.name, asked("connection"))]
-        found += [PaletteAction("Restart who uses", one.name, asked("connection-confirm", "restart"))]
+        found += [PaletteAction("Restart supervisors that use", one.name, asked("connection-confirm", "restart"))]
     if may(user, Action.ADMINISTER, one.team):
         found += [PaletteAction("Change", one.name, asked("connection-change"))]
         found += [PaletteAction("Transfer", one.name, asked("connection-transfer"))]
@@ -143,7 +143,7 @@ _KINDS = (
         _to_datasource,
     ),
     _Kind(
-        ("test", "restart who uses", "change", "transfer", "delete"),
+        ("test", "restart supervisors that use", "change", "transfer", "delete"),
         lambda user, reach, name: begins_first(list_connections(user, search=name, team=reach.team), "name", name)[
             :OF_A_KIND
         ],

@@ -55,7 +55,7 @@ def fresh(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
             return view(request, *args, **kwargs)
         back = request.get_full_path() if request.method == "GET" else reverse(ACCOUNT)
         if request.method == "POST":
-            messages.warning(request, "Nothing is changed yet. Show that it is you, then do it once more.")
+            messages.warning(request, "Nothing has changed yet. Confirm who you are, then try again.")
         return redirect(f"{reverse(AGAIN)}?{urlencode({'next': back})}")
 
     return page(update_wrapper(guarded, view))
@@ -119,7 +119,7 @@ def email(request: PageRequest) -> HttpResponse:
         return _index(request, 400, email_form=form)
     wanted = form.cleaned_data["email"]
     if wanted and mail.configured() and not throttle.may_ask(request, wanted):
-        form.add_error("email", "Too many mails were asked for. Wait five minutes, then try again.")
+        form.add_error("email", "Too many mails were requested. Wait five minutes, then try again.")
         return _index(request, 429, email_form=form)
     try:
         mailed = addresses.change_address(
@@ -130,8 +130,10 @@ def email(request: PageRequest) -> HttpResponse:
     except HeadgateError as error:
         form.add_error("email", told(error))
         return _index(request, error.status, email_form=form)
-    done = f"A link is on its way to {wanted}. The address is yours when you have opened it." if mailed else ""
-    messages.success(request, done or ("Your e-mail address is changed." if wanted else "You have no address now."))
+    done = f"A link was mailed to {wanted}. Open it to confirm the address." if mailed else ""
+    messages.success(
+        request, done or ("Your e-mail address is changed." if wanted else "You now have no e-mail address.")
+    )
     return redirect(ACCOUNT)
 
 
@@ -217,7 +219,7 @@ def _take_app(request: PageRequest, form: Any) -> None:
     RecoveryCodes.activate(request.user)
     second_factors.added(request.user, Authenticator.Type.TOTP)
     clear_totp_secret(request)
-    messages.success(request, "Your authenticator app is set up. Keep these codes where you find them without it.")
+    messages.success(request, "Your authenticator app is set up. Keep these codes in a safe place outside it.")
 
 
 @fresh
@@ -229,7 +231,7 @@ def passkey(request: PageRequest) -> HttpResponse:
             WebAuthn.add(request.user, form.cleaned_data["name"], form.cleaned_data["credential"])
             RecoveryCodes.activate(request.user)
             second_factors.added(request.user, Authenticator.Type.WEBAUTHN)
-        messages.success(request, "Your passkey is added. Keep these codes where you find them without it.")
+        messages.success(request, "Your passkey is added. Keep these codes in a safe place outside it.")
         return redirect("frontend:account-codes")
     shown = {
         "form": form,
@@ -244,7 +246,7 @@ def codes(request: PageRequest) -> HttpResponse:
     """The recovery codes that are left; asked by POST, all of them anew."""
     mine = Authenticator.objects.filter(user=request.user)
     if not mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
-        messages.error(request, "Recovery codes stand in for a second factor. Set one up first.")
+        messages.error(request, "Recovery codes replace a second factor. Set up a second factor first.")
         return redirect(ACCOUNT)
     if request.method == "POST":
         with transaction.atomic():
@@ -252,7 +254,7 @@ def codes(request: PageRequest) -> HttpResponse:
             mine.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
             RecoveryCodes.activate(request.user)
             second_factors.added(request.user, Authenticator.Type.RECOVERY_CODES)
-        messages.success(request, "These are your new recovery codes. The earlier ones are worth nothing any more.")
+        messages.success(request, "These are your new recovery codes. The old codes no longer work.")
         return redirect("frontend:account-codes")
     row = mine.filter(type=Authenticator.Type.RECOVERY_CODES).first()
     answer = render(request, "accounts/codes.html", {"codes": row.wrap().get_unused_codes() if row else []})
@@ -279,7 +281,7 @@ def end_session(request: PageRequest, session_id: str) -> HttpResponse:
     key = request.session.session_key
     if session_id == "others":
         ended = sessions.end_other_sessions(user=request.user, current_key=key)
-        messages.success(request, f"Ended: {ended}. Only this session is left.")
+        messages.success(request, f"Sessions ended: {ended}. Only this session is left.")
         return redirect(ACCOUNT)
     return act(
         request,

@@ -131,7 +131,7 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         )
     except (RequestException, OAuth2Error, KeyError, AttributeError, ValueError) as error:
         return failed(request, said(error))
-    return answer if urlsplit(address).scheme in ("http", "https") else failed(request, "its address is none.")
+    return answer if urlsplit(address).scheme in ("http", "https") else failed(request, "its address is not valid.")
 
 
 @never_cache

@@ -27,7 +27,7 @@ def acknowledge(request: PageRequest, name: str, number: int) -> HttpResponse:
         return act(request, lambda: acknowledging.acknowledge(user=request.user, event=event), done, events)
     require(request.user, Action.OPERATE, datasource.team)
     if not event.calls:
-        raise NotFound("There is nothing to acknowledge here any more.")
+        raise NotFound("There is nothing left to acknowledge here.")
     crumbs = [
         ("Datasources", reverse("frontend:datasources")),
         (name, reverse("frontend:datasource", args=[name])),
@@ -40,8 +40,8 @@ def _question(event: SourceEvent, url: str) -> PageAction:
     return PageAction(
         name="acknowledge",
         label="Acknowledge",
-        question=f"Do you see to this alarm? {event.get_kind_display()}",
-        text=f"{event.detail} It leaves home for everybody, with the older ones of its kind; the event itself stays.",
+        question=f"Acknowledge this alarm? {event.get_kind_display()}",
+        text=f"{event.detail} Home no longer shows it, or older alarms of its kind, to anyone. The event stays.",
         url=url,
         confirm_url=url,
     )

@@ -91,7 +91,7 @@ def new_rule(request: PageRequest) -> HttpResponse:
     def save() -> str:
         named = form.cleaned_data["team"]
         made = services.create_rule(user=request.user, team_name=named, kind=kind.code, **form.given)
-        return f"The rule {made.name} is there; it is looked at every ten seconds."
+        return f"The rule {made.name} was created. Headgate checks it every ten seconds."
 
     return _form(request, "alerts/rule_form.html", form, save, RULES, context)
 
@@ -105,7 +105,7 @@ def rule(request: PageRequest, number: int) -> HttpResponse:
         return _shown(request, stored)
     require(request.user, Action.ADMINISTER, stored.team)
     form = RuleForm(request.POST or None, user=request.user, kind=kind, stored=stored)
-    actions = [_deletion("rule", stored.name, "alert-rule-delete", number, "What it said stays in the history.")]
+    actions = [_deletion("rule", stored.name, "alert-rule-delete", number, "Its past events stay in the history.")]
     context = {"form": form, "kind": kind, "stored": stored, "title": stored.name, "actions": actions}
     context["rest"] = reverse("api:alert-rule", args=[number])
 
@@ -133,7 +133,7 @@ def delete_rule(request: PageRequest, number: int) -> HttpResponse:
     """Ask, or do it."""
     stored = selectors.get_rule(request.user, number)
     require(request.user, Action.ADMINISTER, stored.team)
-    action = _deletion("rule", stored.name, "alert-rule-delete", number, "What it said stays in the history.")
+    action = _deletion("rule", stored.name, "alert-rule-delete", number, "Its past events stay in the history.")
     return _asked(request, action, RULES, lambda: services.delete_rule(user=request.user, rule=stored))
 
 
@@ -162,7 +162,7 @@ def new_receiver(request: PageRequest) -> HttpResponse:
     def save() -> str:
         named = form.cleaned_data["team"]
         made = receiving.create_receiver(user=request.user, team_name=named, kind=kind, **form.given)
-        return f"The receiver {made.name} is there. Send it a test, and name it in rules."
+        return f"The receiver {made.name} was created. Send it a test message, then add it to rules."
 
     return _form(request, "alerts/receiver_form.html", form, save, RECEIVERS, context)
 
@@ -173,7 +173,9 @@ def receiver(request: PageRequest, number: int) -> HttpResponse:
     stored = selectors.get_receiver(request.user, number)
     require(request.user, Action.ADMINISTER, stored.team)
     form = ReceiverForm(request.POST or None, user=request.user, kind=stored.kind, stored=stored)
-    actions = [_deletion("receiver", stored.name, "alert-receiver-delete", number, "What waits for it is not sent.")]
+    actions = [
+        _deletion("receiver", stored.name, "alert-receiver-delete", number, "Headgate drops messages that wait for it.")
+    ]
     context = {"form": form, "kind": stored.kind, "stored": stored, "title": stored.name, "actions": actions}
     context |= {"rest": reverse("api:alert-receiver", args=[number]), "public_url": settings.PUBLIC_URL}
 
@@ -189,7 +191,9 @@ def delete_receiver(request: PageRequest, number: int) -> HttpResponse:
     """Ask, or do it."""
     stored = selectors.get_receiver(request.user, number)
     require(request.user, Action.ADMINISTER, stored.team)
-    action = _deletion("receiver", stored.name, "alert-receiver-delete", number, "What waits for it is not sent.")
+    action = _deletion(
+        "receiver", stored.name, "alert-receiver-delete", number, "Headgate drops messages that wait for it."
+    )
     return _asked(request, action, RECEIVERS, lambda: receiving.delete_receiver(user=request.user, receiver=stored))
 
 
@@ -249,12 +253,12 @@ def new_silence(request: PageRequest) -> HttpResponse:
     about = [f"the rule {of['rule'].name}"] if of["rule"] else []
     about += [f"the datasource {of['datasource'].name}"] if of["datasource"] else []
     told = " and ".join(about) or "all rules"
-    context = {"form": form, "title": "New silence", "about": f"Of {told}, in team {team.name}."}
+    context = {"form": form, "title": "New silence", "about": f"For {told} in team {team.name}."}
 
     def save() -> str:
         reason, ends_at = form.cleaned_data["reason"], form.ends_at
         services.silence(user=request.user, team=team, reason=reason, ends_at=ends_at, **of)
-        return "Nothing of it is sent until the silence ends."
+        return "The silence has begun. Headgate sends these messages only after it ends."
 
     return _form(request, "alerts/silence_form.html", form, save, SILENCES, context)
 
@@ -263,7 +267,7 @@ def _silenced(request: PageRequest) -> tuple[dict[str, Any], Team]:
     """What is to be silent, and of which team."""
     number, name = request.GET.get("rule", ""), request.GET.get("datasource", "")
     if number and not (number.isascii() and number.isdigit()):
-        raise NotFound("There is no such rule of alerts.")
+        raise NotFound("There is no such alert rule.")
     rule = selectors.get_rule(request.user, int(number)) if number else None
     datasource = find_datasource(request.user, name) if name else None
     if rule or datasource:
@@ -279,7 +283,7 @@ def _silenced(request: PageRequest) -> tuple[dict[str, Any], Team]:
 def end_silence(request: PageRequest, number: int) -> HttpResponse:
     """Before its time."""
     silence = selectors.get_silence(request.user, number)
-    done = "The silence is over: what still fires is sent."
+    done = "The silence has ended. Headgate sends what still fires."
     return act(request, lambda: services.end_silence(user=request.user, silence=silence), done, reverse(SILENCES))
 
 

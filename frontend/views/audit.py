@@ -19,8 +19,8 @@ from frontend.paging import keyset_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, rest_address
 
-EVERYTHING = {"": "Everything", SITE_ALONE: "The site alone"}
-MANY = "There may be too many entries to be sorted by this: filter"
+EVERYTHING = {"": "Everything", SITE_ALONE: "Only the site"}
+MANY = "Too many entries to sort by this column. Filter instead"
 TABLE = Shape(
     "audit",
     (
@@ -76,7 +76,7 @@ def _asked(request: PageRequest) -> tuple[AuditForm, Team | None]:
     teams = list(teams_administered(request.user))
     of_site = EVERYTHING if is_site_admin(request.user) else {}
     if not teams and not of_site:
-        raise NotAllowed("The audit trail is for the admins of a team.")
+        raise NotAllowed("Only admins of a team may read its audit trail.")
     choices = [*of_site.items(), *((team.name, team.name) for team in teams)]
     filters = AuditForm(request.GET, teams=choices)
     chosen = next((t for t in teams if t.name == filters.chosen("team")), None)

@@ -121,7 +121,7 @@ def delete(request: PageRequest, team: str, name: str) -> HttpResponse:
 def restart(request: PageRequest, team: str, name: str) -> HttpResponse:
     """Have those who use it hand over now."""
     connection = get_connection(request.user, team, name)
-    done = "The supervisors that use it hand over to tasks with its present properties."
+    done = "The supervisors that use it hand off to new tasks with its current properties."
     back = reverse("frontend:connection", args=[team, name])
     return act(request, lambda: restart_users(user=request.user, connection=connection), done, back)
 
@@ -132,7 +132,7 @@ def confirm(request: PageRequest, team: str, name: str, action: str) -> HttpResp
     connection = get_connection(request.user, team, name)
     chosen = ConnectionActions.for_user(request.user, connection).get(action)
     if chosen is None:
-        raise Http404("There is nothing to do here now.")
+        raise Http404("There is nothing to confirm.")
     back = reverse("frontend:connection", args=[team, name])
     crumbs = [("Connections", reverse(LIST)), (name, back)]
     return render(request, "confirm.html", {"action": chosen, "back": back, "crumbs": crumbs})
@@ -229,7 +229,9 @@ def _saved(request: PageRequest, form: ConnectionForm) -> Connection:
             properties=form.properties,
             description=description,
         )
-        messages.success(request, f"The connection {made.name} is there. Specs of team {made.team.name} may name it.")
+        messages.success(
+            request, f"The connection {made.name} was created. Specs of team {made.team.name} can now use it."
+        )
         return made
     changed = services.change_connection(
         user=request.user, connection=form.stored, properties=form.properties, description=description
@@ -242,5 +244,5 @@ def _saved(request: PageRequest, form: ConnectionForm) -> Connection:
 def _told_of_change(connection: Connection, count: int) -> str:
     if not count:
         return f"The connection {connection.name} is changed."
-    whom = "1 supervisor uses it, and reads" if count == 1 else f"{count} supervisors use it, and read"
-    return f"The connection {connection.name} is changed. {whom} it when the next task starts; or restart them now."
+    whom = "1 supervisor uses the change from its" if count == 1 else f"{count} supervisors use the change from their"
+    return f"The connection {connection.name} is changed. {whom} next task on. Restart to apply it now."

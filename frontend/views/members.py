@@ -70,11 +70,11 @@ def invite(request: PageRequest, name: str) -> HttpResponse:
         return _page(request, team, status=400, invite_form=form)
     username = form.cleaned_data["username"]
     if team.memberships.filter(user__username=username).exists():
-        return _refused(request, team, Conflict(f"{username} is in the team already; change the role below."))
+        return _refused(request, team, Conflict(f"{username} is already in the team. Change the role below."))
     return act(
         request,
         lambda: services.set_member(user=request.user, team=team, username=username, role=form.chosen),
-        f"Who is called {username} can accept the invitation under Teams.",
+        f"If there is a user {username}, they can accept the invitation on the page Teams.",
         reverse(MEMBERS, args=[name]),
     )
 
@@ -112,7 +112,7 @@ def withdraw_link(request: PageRequest, name: str, number: int) -> HttpResponse:
     return act(
         request,
         lambda: links.withdraw_link(user=request.user, team=team, link_id=number),
-        "The invitation is withdrawn; its link leads nowhere.",
+        "The invitation was withdrawn. Its link no longer works.",
         reverse(MEMBERS, args=[name]),
     )
 
@@ -171,12 +171,12 @@ def remove(request: PageRequest, name: str, username: str) -> HttpResponse:
         return act(
             request,
             lambda: services.remove_member(user=request.user, team=team, username=username),
-            f"{username} is not in the team any more.",
+            f"{username} is no longer in the team.",
             back,
         )
     text = (
-        "They see nothing of the team from now on, and their tokens do nothing here. "
-        "What they have submitted goes on: it belongs to the team."
+        "They can no longer see the team, and their tokens no longer work here. "
+        "What they submitted keeps running: it belongs to the team."
     )
     action = PageAction(
         "remove",

@@ -32,7 +32,7 @@ TABLE = Shape(
         Column("teams", "Teams"),
         Column("state", "State"),
         Column("login", "Last login", sorts="last_seen", falls=True),
-        Column("joined", "Since", sorts="date_joined", falls=True, shown=False),
+        Column("joined", "Created", sorts="date_joined", falls=True, shown=False),
     ),
     default="name",
     last=("username",),
@@ -70,7 +70,7 @@ def new(request: PageRequest) -> HttpResponse:
         except (InvalidInput, Conflict) as error:
             form.add_error(None, told(error))
         else:
-            messages.success(request, f"{made.username} is made. Make a link with which they choose a password.")
+            messages.success(request, f"The user {made.username} was created. Next, create a password link.")
             return redirect(ONE, made.username)
     return render(request, "people/new.html", {"form": form}, status=400 if form.errors else 200)
 
@@ -100,9 +100,7 @@ def _actions(person: User) -> list[PageAction]:
 
 def _forget_factors(person: User) -> PageAction:
     url = reverse("frontend:person-second-factors", args=[person.username])
-    text = (
-        "Their sessions and tokens end, too: what was lost may be in somebody's hands. Be sure that it is they who ask."
-    )
+    text = "This also ends their sessions and tokens. First make sure that the request comes from them."
     question = f"Remove the second factors of {person.username}?"
     return PageAction("factors", "Remove second factors", question, text, url, url, "danger")
 
@@ -110,9 +108,9 @@ def _forget_factors(person: User) -> PageAction:
 def _switch(person: User) -> PageAction:
     url = reverse("frontend:person-switch", args=[person.username])
     if person.is_active:
-        text = "Their sessions and tokens end now, for good. What they have made goes on: it belongs to their teams."
+        text = "Their sessions and tokens end now, permanently. What they created keeps running."
         return PageAction("deactivate", "Deactivate", f"Deactivate {person.username}?", text, url, url, "danger")
-    text = "They may log in again, with the roles that they have. Tokens that ended stay ended."
+    text = "They can log in again, with their roles. Their old tokens stay revoked."
     return PageAction("activate", "Activate", f"Activate {person.username}?", text, url, url)
 
 
@@ -135,7 +133,7 @@ def second_factors(request: PageRequest, username: str) -> HttpResponse:
     back = reverse(ONE, args=[username])
     if request.method != "POST":
         return render(request, "confirm.html", {"action": _forget_factors(person), "back": back})
-    done = f"{username} has no second factor any more, and is logged out everywhere."
+    done = f"The second factors of {username} were removed, and all sessions have ended."
     return act(request, lambda: factors.remove_all_factors(user=request.user, username=username), done, back)
 
 

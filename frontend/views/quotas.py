@@ -13,7 +13,7 @@ from controlplane.teams.permissions import is_site_admin, require_site_admin
 from frontend.views.common import PageRequest, page, rest_address
 from frontend.views.team_tabs import team_page
 
-LABELS = {"indexers": "Indexers at once", "rows_a_day": "Rows a day (UTC)", "stored_bytes": "Stored bytes"}
+LABELS = {"indexers": "Indexers", "rows_a_day": "Rows a day (UTC)", "stored_bytes": "Stored bytes"}
 
 
 class QuotaForm(forms.Form):

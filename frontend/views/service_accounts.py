@@ -99,7 +99,7 @@ def delete(request: PageRequest, name: str, account: str) -> HttpResponse:
             f"The service account {account} is deleted.",
             reverse(LIST, args=[name]),
         )
-    text = "Its tokens end now. What it has submitted goes on: it belongs to the team."
+    text = "Its tokens stop working now. What it submitted keeps running: it belongs to the team."
     question = f"Delete the service account {account}?"
     action = PageAction("delete", "Delete", question, text, request.path, request.path, "danger")
     return render(request, "confirm.html", {"action": action, "back": reverse(ONE, args=[name, account])})

@@ -45,7 +45,7 @@ def team_page(
     shown = {
         "team": team,
         "tab": tab,
-        "subtitle": team.description or "A team: its people, and what they may do.",
+        "subtitle": team.description or "Members, limits and access of this team.",
         "tabs": [(one, reverse(one.view, args=[team.name])) for one in TABS if administers or not one.admins],
         "may_administer": administers,
         "audit": f"{reverse('frontend:audit')}?{urlencode({'team': team.name})}" if administers else "",
@@ -73,7 +73,7 @@ def team_actions(user: User, team: Team) -> dict[str, PageAction]:
 def _leaving(user: User, team: Team) -> dict[str, PageAction]:
     if not team.memberships.filter(user=user).exists():
         return {}
-    text = "You see nothing of the team from now on, and your tokens do nothing there. What you have submitted goes on."
+    text = "You can no longer see the team, and your tokens no longer work there. What you submitted keeps running."
     url = reverse("frontend:team-answer", args=[team.name, "leave"])
     ask = reverse("frontend:team-leave-confirm", args=[team.name])
     return {"leave": PageAction("leave", "Leave team", f"Leave team {team.name}?", text, url, ask, "secondary")}
@@ -82,6 +82,6 @@ def _leaving(user: User, team: Team) -> dict[str, PageAction]:
 def _deleting(user: User, team: Team) -> dict[str, PageAction]:
     if not is_site_admin(user) or owned_by(team):
         return {}
-    text = "Its members are members no longer and its invitations end."
+    text = "All members lose access, and open invitations end."
     url, ask = (reverse(view, args=[team.name]) for view in ("frontend:team-delete", "frontend:team-delete-confirm"))
     return {"delete": PageAction("delete", "Delete team", f"Delete team {team.name}?", text, url, ask, "danger")}

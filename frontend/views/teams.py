@@ -29,7 +29,7 @@ TABLE = Shape(
         Column("name", "Team", sorts="name", fixed=True),
         Column("role", "Your role", sorts="role"),
         Column("members", "Members", sorts="member_count", number=True, falls=True),
-        Column("made", "Made", sorts="created_at", falls=True),
+        Column("made", "Created", sorts="created_at", falls=True),
         Column("leave", "Leave", fixed=True, silent=True),
     ),
     default="name",
@@ -64,7 +64,7 @@ def new(request: PageRequest) -> HttpResponse:
         except (InvalidInput, Conflict) as error:
             form.add_error("name", told(error))
         else:
-            messages.success(request, f"Team {team.name} is made, and you are its admin. Invite who is to work in it.")
+            messages.success(request, f"Team {team.name} was created, and you are its admin. Now invite its members.")
             return redirect("frontend:team", team.name)
     return render(request, "teams/new.html", {"form": form}, status=400 if form.errors else 200)
 
@@ -85,7 +85,7 @@ def about(request: PageRequest, name: str) -> HttpResponse:
         except (InvalidInput, Conflict) as error:
             form.add_error(None, told(error))
         else:
-            messages.success(request, "It is saved.")
+            messages.success(request, "The changes are saved.")
             return redirect("frontend:team-about", team.name)
     status = 400 if form.errors else 200
     return team_page(

@@ -44,16 +44,21 @@ SITE = [
     row("login/", walks.log_in, ("POST login/", "Log in")),
     row("login/", walks_of_account.log_in_with_a_passkey, ("POST login/passkey/", "Log in with a passkey")),
     row("account/passkey/", walks_of_account.add_a_passkey, ("POST account/passkey/", "Add the passkey")),
-    row("login/again/", walks_of_account.say_again_who_it_is, ("POST login/again/", "Go on")),
+    row("login/again/", walks_of_account.say_again_who_it_is, ("POST login/again/", "Continue")),
     row("account/", walks_of_account.change_the_name, ("POST account/name/", "Save the name")),
     row(
         "account/",
         walks_of_account.change_the_address,
         ("POST account/email/", "Save the address"),
-    ).and_on("account/email/<str:secret>/", ("POST account/email/<str:secret>/", "Make it mine")),
+    ).and_on("account/email/<str:secret>/", ("POST account/email/<str:secret>/", "Confirm address")),
     row("account/", walks_of_account.change_the_password, ("POST account/password/", "Change the password")),
-    row("account/", walks_of_account.make_and_revoke_a_token, ("POST account/tokens/", "Make a token")),
-    row("account/", walks_of_account.end_sessions, (END_SESSION, "End the session"), (END_SESSION, "End all others")),
+    row("account/", walks_of_account.make_and_revoke_a_token, ("POST account/tokens/", "Create token")),
+    row(
+        "account/",
+        walks_of_account.end_sessions,
+        (END_SESSION, "End the session"),
+        (END_SESSION, "End all other sessions"),
+    ),
     row("account/app/", walks_of_account.set_up_an_app, ("POST account/app/", "Set up")),
     row(EVERYWHERE, walks.choose_a_theme, ("", "Theme"), ("", "As the system"), ("", "Light"), ("", "Dark")),
     row(EVERYWHERE, walks_of_site.open_the_navigation, ("", "Show the navigation"), ("", "Close the navigation")),
@@ -89,7 +94,7 @@ TEAM, ASK_TEAM = "teams/<str:name>/", "teams/<str:name>/delete/confirm/"
 ONE_MEMBER, ACCOUNTS = f"{TEAM}members/<str:username>/", f"{TEAM}service-accounts/"
 ONE_ACCOUNT = f"{ACCOUNTS}<str:account>/"
 TEAMS = [
-    row("teams/-/new/", walks_of_teams.make_a_team, ("POST teams/-/new/", "Make team")),
+    row("teams/-/new/", walks_of_teams.make_a_team, ("POST teams/-/new/", "Create team")),
     question(
         (TEAM, f"{TEAM}limits/", f"{TEAM}about/"),
         f"{TEAM}delete/",
@@ -109,18 +114,18 @@ TEAMS = [
     row(
         f"{CONNECTION}transfer/",
         walks_of_teams.transfer_a_connection,
-        (f"POST {CONNECTION}transfer/", "Transfer it"),
+        (f"POST {CONNECTION}transfer/", "Transfer connection"),
     ),
     row(f"{TEAM}about/", walks_of_teams.rename_a_team, (f"POST {TEAM}about/", "Save")),
     row(f"{TEAM}limits/", walks_of_teams.set_limits, (f"POST {TEAM}limits/", "Set the limits")),
     row(ASK_TEAM, walks_of_teams.delete_on_a_page, (f"POST {TEAM}delete/", "Delete team"), ("", "Cancel")),
 ]
 TEAMS += [
-    row(TEAM, walks_of_teams.invite_by_link, (f"POST {TEAM}invite-by-link/", "Make a link")),
+    row(TEAM, walks_of_teams.invite_by_link, (f"POST {TEAM}invite-by-link/", "Create invitation link")),
     row(
         TEAM,
         walks_of_teams.invite_by_name,
-        ("", "By user name, for who has a login"),
+        ("", "Invite an existing user by name"),
         (f"POST {TEAM}invite/", "Invite"),
     ),
     row(
@@ -140,11 +145,11 @@ TEAMS += [
         walks_of_teams.revoke_a_members_token,
         (f"POST {TEAM}tokens/<str:username>/<str:token_id>/", "Revoke the token laptop of viewer"),
     ),
-    row(ACCOUNTS, walks_of_teams.make_an_account, (f"POST {ACCOUNTS}", "Make account")),
+    row(ACCOUNTS, walks_of_teams.make_an_account, (f"POST {ACCOUNTS}", "Create account")),
     row(
         ONE_ACCOUNT,
         walks_of_teams.make_and_revoke_a_token,
-        (f"POST {ONE_ACCOUNT}", "Make token"),
+        (f"POST {ONE_ACCOUNT}", "Create token"),
         (f"POST {ONE_ACCOUNT}revoke/<str:token_id>/", "Revoke the token nightly"),
     ),
     row(
@@ -153,7 +158,7 @@ TEAMS += [
         (f"POST {ONE_ACCOUNT}delete/", "Delete"),
         ("", "Cancel"),
     ),
-    row("join/<str:secret>/", walks_of_teams.make_a_login, ("POST join/<str:secret>/", "Make my login")),
+    row("join/<str:secret>/", walks_of_teams.make_a_login, ("POST join/<str:secret>/", "Create my login")),
     row("join/<str:secret>/", walks_of_teams.accept_a_link, ("POST join/<str:secret>/", "Accept as owner")),
 ]
 RULE, RECEIVER = "alerts/rules/<int:number>/", "alerts/receivers/<int:number>/"
@@ -183,7 +188,7 @@ ALERTS = [
     ),
     row("alerts/receivers/", walks_of_alerts.send_a_test, (f"POST {RECEIVER}test/", "Send a test")),
     row("alerts/history/", walks_of_alerts.filter_the_history, ("GET alerts/history/", "Filter")),
-    row("alerts/silences/", walks_of_alerts.end_a_silence, (END_SILENCE, "End it")),
+    row("alerts/silences/", walks_of_alerts.end_a_silence, (END_SILENCE, "End silence")),
     row(NEW_SILENCE, walks_of_alerts.one_that_fires_is_silenced_and_ends, (f"POST {NEW_SILENCE}", "Silence")),
 ]
 CHOOSE_PASSWORD = "password/<str:secret>/"
@@ -191,11 +196,11 @@ PERSON, ASK_PERSON = "people/<str:username>/", "people/<str:username>/switch/"
 ASK_FACTORS = "people/<str:username>/second-factors/"
 PEOPLE = [
     row("people/", walks_of_people.filter_people, ("GET people/", "Filter")),
-    row("people/-/new/", walks_of_people.make_a_user, ("POST people/-/new/", "Make user")),
+    row("people/-/new/", walks_of_people.make_a_user, ("POST people/-/new/", "Create user")),
     row(
         PERSON,
         walks_of_people.make_a_password_link,
-        (f"POST {PERSON}password-link/", "Make a link to choose a password"),
+        (f"POST {PERSON}password-link/", "Create password link"),
     ),
     question(
         (PERSON,), ASK_FACTORS, "Remove second factors", "Remove second factors", walks_of_people.remove_second_factors
@@ -222,12 +227,12 @@ IN_CLUSTER = (
 )
 OF_CONNECTION = (CONNECTION, *IN_CLUSTER)
 NEW, CHANGE, ASK_CONNECTION = "connections/-/new/", f"{CONNECTION}change/", f"{CONNECTION}confirm/<str:action>/"
-RESTART, DELETE = "Restart who uses it", "Delete"
+RESTART, DELETE = "Restart supervisors that use it", "Delete"
 CONNECTIONS = [
     row("connections/", walks_of_connections.filter_connections, ("GET connections/", "Filter")),
     row(NEW, walks_of_connections.make_one, (f"POST {NEW}", "Create"), (f"POST {NEW}", "Test")),
     row(CHANGE, walks_of_connections.change_one, (f"POST {CHANGE}", "Save"), (f"POST {CHANGE}", "Test")),
-    row(CONNECTION, walks_of_connections.try_one, (f"POST {CONNECTION}test/", "Test now")),
+    row(CONNECTION, walks_of_connections.try_one, (f"POST {CONNECTION}test/", "Test connection")),
     question(OF_CONNECTION, f"{CONNECTION}restart/", RESTART, RESTART, walks_of_connections.restart),
     question(OF_CONNECTION, f"{CONNECTION}delete/", DELETE, DELETE, walks_of_connections.delete),
     row(ASK_CONNECTION, walks_of_connections.restart_on_a_page, (f"POST {CONNECTION}restart/", RESTART)),

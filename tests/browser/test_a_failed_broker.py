@@ -28,14 +28,14 @@ def _break(stack: House, connection: str) -> None:
 
 
 def _mend(page: Page, stack: House) -> None:
-    page.get_by_role("link", name="Change it").click()
+    page.get_by_role("link", name="Change connection").click()
     page.get_by_label("Bootstrap servers").fill(stack.bootstrap)
     page.get_by_role("button", name="Test", exact=True).click()
     expect(page.locator("[data-verdict=ok]")).to_be_visible()
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".messages")).to_contain_text("is changed")
-    page.get_by_role("button", name="Restart who uses it…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Restart who uses it", exact=True).click()
+    page.get_by_role("button", name="Restart supervisors that use it…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restart supervisors that use it", exact=True).click()
 
 
 @pytest.mark.timeout(600)
@@ -57,7 +57,7 @@ def test_an_operator_sees_a_failed_broker_at_home_finds_the_cause_and_mends_it(p
     fits(visitor)
     problem.get_by_role("link", name=topic, exact=True).click()
     visitor.get_by_role("link", name=connection).first.click()
-    visitor.get_by_role("button", name="Test now").click()
+    visitor.get_by_role("button", name="Test connection").click()
     expect(visitor.locator("[data-verdict]")).to_have_attribute("data-verdict", "tcp")
     _mend(visitor, stack)
     stack.produce(topic, numbered(200, 300))

@@ -44,10 +44,10 @@ def _make_a_team_and_invite(visit: Visit) -> str:
     visit.become("superuser")
     visit.open("/teams/-/new/")
     visit.page.get_by_label("Name").fill("web")
-    visit.press("Make team")
+    visit.press("Create team")
     visit.page.get_by_label("E-mail address").fill("ann@example.org")
     visit.page.locator("#link-role").select_option("operator")
-    visit.press("Make a link")
+    visit.press("Create invitation link")
     link = visit.page.get_by_label("Link of the invitation").text_content()
     assert link
     return link.strip()
@@ -56,9 +56,9 @@ def _make_a_team_and_invite(visit: Visit) -> str:
 def _join(guest: Page, link: str) -> None:
     guest.goto(link)
     guest.get_by_label("User name").fill("ann")
-    for label in ("Password", "The password again"):
+    for label in ("Password", "Repeat password"):
         guest.get_by_label(label, exact=True).fill(PASSWORD)
-    guest.get_by_role("button", name="Make my login").click()
+    guest.get_by_role("button", name="Create my login").click()
     expect(guest.locator(".messages")).to_contain_text("You are in team web now.")
 
 
@@ -96,9 +96,9 @@ def _make_and_revoke_a_token(guest: Page, url: str) -> None:
     """By the new admin; the token reads and does not write, and then does nothing."""
     guest.goto(f"{url}/teams/web/service-accounts/")
     guest.get_by_label("Name").fill("robot")
-    guest.get_by_role("button", name="Make account").click()
-    guest.get_by_label("What it is for").fill("nightly")
-    guest.get_by_role("button", name="Make token").click()
+    guest.get_by_role("button", name="Create account").click()
+    guest.get_by_label("Token name").fill("nightly")
+    guest.get_by_role("button", name="Create token").click()
     secret = guest.get_by_label("Secret of the token").text_content()
     assert secret
     robot = Client(headers={"Authorization": f"Bearer {secret.strip()}"})
@@ -116,4 +116,4 @@ def _remove(visit: Visit) -> None:
     Membership.objects.create(team=Team.objects.get(name="web"), user=visit.site.cast.users["owner"], role=Role.ADMIN)
     visit.open("/teams/web/members/ann/remove/")
     visit.press("Remove")
-    visit.told("ann is not in the team any more.")
+    visit.told("ann is no longer in the team.")

@@ -59,7 +59,7 @@ def filter_the_audit_trail(visit: Visit) -> None:
     visit.open("/audit/")
     visit.page.get_by_label("Its id").fill("nothing-of-this-name")
     visit.press("Filter")
-    expect(visit.page.get_by_text("No entry is like that.")).to_be_visible()
+    expect(visit.page.get_by_text("No entries match these filters.")).to_be_visible()
     with visit.page.expect_download() as download:
         visit.page.get_by_role("link", name="JSON lines").click()
     assert download.value.suggested_filename == "audit-alpha.ndjson"

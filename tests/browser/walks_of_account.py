@@ -25,7 +25,7 @@ def _owner() -> User:
 def say_again_who_it_is(visit: Visit) -> None:
     visit.open("/login/again/?next=/tasks/")
     visit.page.get_by_label("Password").fill(PASSWORD)
-    visit.press("Go on")
+    visit.press("Continue")
     visit.page.wait_for_url(f"{visit.site.url}/tasks/")
 
 
@@ -46,7 +46,7 @@ def change_the_address(visit: Visit) -> None:
     owner = _owner()
     assert owner.email == "ann@example.org"
     visit.open(address_link(owner, OWNERS_ADDRESS))
-    visit.press("Make it mine")
+    visit.press("Confirm address")
     visit.told(f"Your e-mail address is {OWNERS_ADDRESS}.")
     assert _owner().email == OWNERS_ADDRESS
 
@@ -69,10 +69,10 @@ def change_the_password(visit: Visit) -> None:
 def make_and_revoke_a_token(visit: Visit) -> None:
     visit.open("/account/")
     tokens = visit.page.get_by_role("region", name="Tokens for REST")
-    tokens.get_by_label("What it is for").fill("ci")
+    tokens.get_by_label("Token name").fill("ci")
     tokens.get_by_label("Scope").select_option("read")
     tokens.get_by_label("Datasources").select_option("flights")
-    visit.press("Make a token")
+    visit.press("Create token")
     expect(tokens.get_by_label("The new token")).to_be_visible()
     token = ApiToken.objects.get(user__username="owner", name="ci", scope="read", datasources=["flights"])
     visit.button(f"Revoke ci {token.token_key}").click()
@@ -150,7 +150,7 @@ def end_sessions(visit: Visit) -> None:
     visit.button("End the session").first.click()
     visit.told("The session has ended.")
     assert Session.objects.filter(user=owner).count() == before - 1
-    visit.press("End all others")
+    visit.press("End all other sessions")
     visit.told("Only this session is left.")
     assert Session.objects.filter(user=owner).count() == 1
     visit.open("/account/")
@@ -166,7 +166,7 @@ def set_up_an_app(visit: Visit) -> None:
     visit.press("Set up")
     expect(visit.page.locator("#recovery-codes")).to_be_visible()
     before = visit.page.locator("#recovery-codes").text_content()
-    visit.press("Make new codes")
+    visit.press("Create new codes")
     visit.told("These are your new recovery codes.")
     assert visit.page.locator("#recovery-codes").text_content() != before
     visit.open("/account/")

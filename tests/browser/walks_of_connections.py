@@ -33,12 +33,12 @@ def make_one(visit: Visit) -> None:
     visit.open("/connections/-/new/")
     _fill(visit, Name="made", Bootstrap_servers="127.0.0.1:1", User="me", Password=SECRET)
     visit.page.get_by_label("Security", exact=True).select_option("SASL_PLAINTEXT")
-    visit.page.get_by_label("Mechanism of the login").select_option("PLAIN")
+    visit.page.get_by_label("SASL mechanism").select_option("PLAIN")
     visit.press("Test")
     expect(visit.page.locator("[data-verdict=tcp]")).to_contain_text("refuses the connection")
     assert not Connection.objects.filter(name="made").exists()
     visit.press("Create")  # the password still stands there
-    visit.told("The connection made is there.")
+    visit.told("The connection made was created.")
     made = Connection.objects.get(name="made")
     assert made.properties["bootstrap.servers"] == "127.0.0.1:1" and SECRET not in str(made.properties)
     assert unseal(made.secrets) == {"sasl.password": SECRET}
@@ -61,7 +61,7 @@ def change_one(visit: Visit) -> None:
 
 def try_one(visit: Visit) -> None:
     visit.open(PAGE)
-    visit.press("Test now")
+    visit.press("Test connection")
     expect(visit.page.locator("[data-verdict=tcp]")).to_contain_text("nothing listens there")
 
 
@@ -79,7 +79,7 @@ def _used(visit: Visit) -> Supervisor:
 
 
 def _was_restarted(visit: Visit, supervisor: Supervisor) -> None:
-    visit.told("hand over to tasks with its present properties")
+    visit.told("hand off to new tasks with its current properties")
     supervisor.refresh_from_db()
     assert supervisor.handoff_asked_at is not None
     supervisor.delete()
@@ -88,17 +88,17 @@ def _was_restarted(visit: Visit, supervisor: Supervisor) -> None:
 def restart(visit: Visit) -> None:
     supervisor = _used(visit)
     visit.open(PAGE)
-    visit.press("Restart who uses it…")
+    visit.press("Restart supervisors that use it…")
     visit.button("Cancel", visit.page.get_by_role("dialog")).click()
     expect(visit.page.get_by_role("dialog")).to_be_hidden()
-    visit.answer("Restart who uses it", "Restart who uses it")
+    visit.answer("Restart supervisors that use it", "Restart supervisors that use it")
     _was_restarted(visit, supervisor)
 
 
 def restart_on_a_page(visit: Visit) -> None:
     supervisor = _used(visit)
     visit.open(f"{PAGE}confirm/restart/")
-    visit.press("Restart who uses it")
+    visit.press("Restart supervisors that use it")
     _was_restarted(visit, supervisor)
 
 

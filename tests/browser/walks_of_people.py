@@ -31,14 +31,14 @@ def make_a_user(visit: Visit) -> None:
     _open(visit, "/people/")
     visit.page.get_by_role("link", name="New user").click()
     visit.page.get_by_label("User name").fill("bert")
-    visit.press("Make user")
-    visit.told("bert is made.")
+    visit.press("Create user")
+    visit.told("The user bert was created.")
     assert not User.objects.get(username="bert").has_usable_password()
 
 
 def make_a_password_link(visit: Visit) -> None:
     _open(visit, "/people/operator/")
-    visit.press("Make a link to choose a password")
+    visit.press("Create password link")
     expect(visit.page.get_by_label("Link to choose a password")).to_contain_text("/password/")
     assert PasswordLink.objects.filter(user__username="operator").exists()
 
@@ -71,7 +71,7 @@ def remove_second_factors(visit: Visit) -> None:
         else:
             _open(visit, "/people/guest/")
             visit.answer("Remove second factors", "Remove second factors")
-        visit.told("guest has no second factor any more")
+        visit.told("The second factors of guest were removed")
         assert not Authenticator.objects.filter(user=guest).exists()
     enrolled(guest)
 
@@ -92,7 +92,7 @@ def choose_a_password(visit: Visit) -> None:
     password_link(cast.users["viewer"], cast.users["superuser"], OWNERS_SECRET)
     visit.become("")
     visit.open(f"/password/{OWNERS_SECRET}/")
-    for label in ("Password", "The password again"):
+    for label in ("Password", "Repeat password"):
         visit.page.get_by_label(label, exact=True).fill(f"{PASSWORD} two")
     visit.press("Set the password")
     visit.told("The password is set.")

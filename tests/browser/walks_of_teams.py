@@ -22,8 +22,8 @@ def make_a_team(visit: Visit) -> None:
     visit.open("/teams/")
     visit.page.get_by_role("link", name="New team").click()
     visit.page.get_by_label("Name").fill("gamma")
-    visit.press("Make team")
-    visit.told("Team gamma is made, and you are its admin.")
+    visit.press("Create team")
+    visit.told("Team gamma was created, and you are its admin.")
     assert _open_team("gamma")
 
 
@@ -57,7 +57,7 @@ def transfer_a_connection(visit: Visit) -> None:
     visit.become("superuser")
     visit.open("/connections/alpha/orders-schemas/transfer/")
     visit.page.get_by_label("To team").select_option("beta")
-    visit.press("Transfer it")
+    visit.press("Transfer connection")
     visit.told("The connection orders-schemas is team beta's now.")
     moved = Connection.objects.filter(name="orders-schemas")
     assert [c.team.name for c in moved] == ["beta"]
@@ -67,11 +67,11 @@ def transfer_a_connection(visit: Visit) -> None:
 def set_limits(visit: Visit) -> None:
     visit.become("superuser")
     visit.open("/teams/alpha/limits/")
-    visit.page.get_by_label("Indexers at once").fill("40")
+    visit.page.get_by_label("Indexers").fill("40")
     visit.press("Set the limits")
     visit.told("The limits of team alpha are set.")
     assert Quota.objects.get(team__name="alpha").indexers == 40
-    visit.page.get_by_label("Indexers at once").fill("")
+    visit.page.get_by_label("Indexers").fill("")
     visit.press("Set the limits")
     visit.told("The limits of team alpha are set.")
     assert Quota.objects.get(team__name="alpha").indexers is None
@@ -81,10 +81,10 @@ def rename_a_team(visit: Visit) -> None:
     visit.become("superuser")
     team = Team.objects.create(name="to-rename")
     visit.open("/teams/to-rename/about/")
-    visit.page.get_by_label("What it is about").fill("Streams of the shop")
+    visit.page.get_by_label("Description").fill("Streams of the shop")
     visit.page.get_by_role("textbox", name="Name").fill("shop")
     visit.press("Save")
-    visit.told("It is saved.")
+    visit.told("The changes are saved.")
     expect(visit.page.get_by_role("heading", name="shop")).to_be_visible()
     team.refresh_from_db()
     assert (team.name, team.description) == ("shop", "Streams of the shop")
@@ -113,7 +113,7 @@ def _role_of(visit: Visit, name: str) -> str | None:
 def invite_by_link(visit: Visit) -> None:
     visit.open("/teams/alpha/")
     visit.page.get_by_label("E-mail address").fill("ann@example.org")
-    visit.press("Make a link")
+    visit.press("Create invitation link")
     expect(visit.page.get_by_label("Link of the invitation")).to_contain_text("/join/")
     visit.press("Copy the link")
     assert LinkInvitation.objects.filter(team=visit.site.cast.alpha, email="ann@example.org").exists()
@@ -121,10 +121,10 @@ def invite_by_link(visit: Visit) -> None:
 
 def invite_by_name(visit: Visit) -> None:
     visit.open("/teams/alpha/")
-    visit.page.get_by_text("By user name, for who has a login").click()
+    visit.page.get_by_text("Invite an existing user by name").click()
     visit.page.get_by_label("User name").fill("ann")
     visit.press("Invite")
-    visit.told("Who is called ann can accept")
+    visit.told("If there is a user ann, they can accept")
     assert Invitation.objects.filter(team=visit.site.cast.alpha, username="ann").exists()
 
 
@@ -132,7 +132,7 @@ def withdraw(visit: Visit) -> None:
     make_link(visit.site.cast.alpha, "guest@example.org", "the-guests-secret")
     visit.open("/teams/alpha/")
     visit.press("Withdraw the link of guest@example.org")
-    visit.told("its link leads nowhere")
+    visit.told("Its link no longer works")
     visit.press("Withdraw the invitation of guest")
     visit.told("The invitation of guest is withdrawn.")
     assert not LinkInvitation.objects.filter(email="guest@example.org").exists()
@@ -165,7 +165,7 @@ def remove(visit: Visit) -> None:
     visit.page.get_by_role("button", name="Cancel").click()
     visit.page.get_by_role("link", name="Remove… viewer").click()
     visit.press("Remove")
-    visit.told("viewer is not in the team any more.")
+    visit.told("viewer is no longer in the team.")
     assert _role_of(visit, "viewer") is None
 
 
@@ -174,9 +174,9 @@ def make_a_login(visit: Visit) -> None:
     visit.become("")
     visit.open("/join/the-secret-of-ann/")
     visit.page.get_by_label("User name").fill("ann")
-    for label in ("Password", "The password again"):
+    for label in ("Password", "Repeat password"):
         visit.page.get_by_label(label, exact=True).fill(PASSWORD)
-    visit.press("Make my login")
+    visit.press("Create my login")
     visit.told("You are in team alpha now.")
     assert _role_of(visit, "ann") == "viewer"
     assert User.objects.get(username="ann").email == "ann@example.org"
@@ -204,17 +204,17 @@ def revoke_a_members_token(visit: Visit) -> None:
 def make_an_account(visit: Visit) -> None:
     visit.open("/teams/alpha/service-accounts/")
     visit.page.get_by_label("Name").fill("robot")
-    visit.press("Make account")
+    visit.press("Create account")
     expect(visit.page.get_by_role("heading", name="Service account robot")).to_be_visible()
     assert User.objects.get(username="robot@alpha").service_of == visit.site.cast.alpha
 
 
 def make_and_revoke_a_token(visit: Visit) -> None:
     visit.open("/teams/alpha/service-accounts/loader/")
-    visit.page.get_by_label("What it is for").fill("weekly")
+    visit.page.get_by_label("Token name").fill("weekly")
     form = visit.page.get_by_role("region", name="New token")
     form.get_by_label("Datasources").select_option("flights")
-    visit.press("Make token")
+    visit.press("Create token")
     expect(visit.page.get_by_label("Secret of the token")).to_be_visible()
     made = ApiToken.objects.get(name="weekly")
     assert (made.user.username, made.scope, made.datasources) == ("loader@alpha", "read", ["flights"])

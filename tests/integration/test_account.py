@@ -216,7 +216,7 @@ def test_an_address_leads_to_the_password_so_a_token_alone_changes_none(cast: Ca
     old = browsing_as(cast, "viewer")  # its login is not fresh
     again = old.post("/account/email/", {"email": NEW}, follow=True)
     assert again.redirect_chain[0][0].startswith("/login/again/")
-    assert "Nothing is changed yet" in again.content.decode()
+    assert "Nothing has changed yet" in again.content.decode()
     _, scoped = ApiToken.objects.create(user=cast.users["viewer"], scope="admin")
     limited = Client(headers={"Authorization": f"Bearer {scoped}"})
     assert limited.put(EMAIL, {**asked, "secret": PASSWORD}, content_type="application/json").status_code == 403

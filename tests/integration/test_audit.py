@@ -205,4 +205,7 @@ def test_the_page_shows_who_did_what(cast: Cast) -> None:
     text = browsing_as(cast, "owner").get("/audit/").content.decode()
     assert "operator" in text and "the-task" in text
     assert "Headgate, by a rule" in text
-    assert "No entry is like that." in browsing_as(cast, "owner").get("/audit/", {"user": "nobody"}).content.decode()
+    assert (
+        "No entries match these filters."
+        in browsing_as(cast, "owner").get("/audit/", {"user": "nobody"}).content.decode()
+    )

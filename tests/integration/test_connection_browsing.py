@@ -90,7 +90,7 @@ def test_the_page_sorts_all_topics_by_what_is_asked_of_the_whole_list(
     assert shown("-records", page="2") == ["b"]
     monkeypatch.setattr(browsing, "MOST_PARTITIONS", 5)
     answer = client.get(address, {"search": prefix, "sort": "-records"}).content.decode()
-    assert "can&#x27;t be sorted by their records" in answer
+    assert "can&#x27;t be sorted by records" in answer
     assert 'aria-sort="ascending"' in answer
 
 
@@ -199,7 +199,7 @@ def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast
 
     records = wait_for("Kafka gives all four", all_of_them, 30)
     # Three keys of 2 bytes with payloads of 8; a payload of 256 with headers of 5 + 3 and 4 bytes.
-    assert "74 B a record on average of these, so about 298 B in 4 records of the topic" in records
+    assert "74 B per record on average here, so about 298 B in 4 records of the topic" in records
     assert 'data-place="1:0"' in records and "&lt;b&gt;" in records and "<b>" not in records
     first = {"form": "json", "from": "first"}
 
@@ -207,7 +207,10 @@ def test_the_pages_show_them_as_text(cluster: Connection, topic: str, cast: Cast
         return "&quot;n&quot;: 0" in client.get(f"{start}topics/{topic}/records/", first).content.decode()
 
     wait_for("the first records are indented", indented, 30)
-    assert "No group is like that." in client.get(f"{start}groups/", {"search": "nothing-like-it"}).content.decode()
+    assert (
+        "No groups match these filters."
+        in client.get(f"{start}groups/", {"search": "nothing-like-it"}).content.decode()
+    )
     assert browsing_as(cast, "viewer").get(f"{start}topics/{topic}/records/").status_code == 403
 
 
@@ -229,7 +232,7 @@ def test_a_page_of_a_cluster_that_is_away_says_why(cast: Cast) -> None:
     for path in ("topics/", "topics/t/", "topics/t/records/", "groups/", "groups/g/"):
         page = client.get(f"/connections/alpha/away/{path}")
         assert page.status_code == 200 and "refuses the connection" in page.content.decode(), path
-        assert "holds no records" not in page.content.decode(), "nobody knows"
+        assert "has no readable records" not in page.content.decode(), "nobody knows"
 
 
 def test_the_wizard_reaches_every_topic_of_its_connection(

@@ -330,11 +330,11 @@ def test_a_test_of_the_connection_says_what_the_login_may_do_with_a_group(guarde
         [step] = [s for s in verdict.steps if s.name == f"Group {group}"]
         return verdict.ok, verdict.message, step.detail
 
-    refused = "The login may not read with the group 'tried'."
+    refused = "The login may not read with group 'tried'."
     assert tried("tried") == (False, refused, refused)
     guarded.give("GROUP", "tried", "DESCRIBE")
     assert tried("tried") == (False, refused, refused)
     guarded.give("GROUP", "tried", "READ")
-    assert tried("tried") == (True, "", "may read; a share group needs ALTER_CONFIGS on it, too")
+    assert tried("tried") == (True, "", "may read; a share group also needs ALTER_CONFIGS")
     guarded.give("GROUP", "tried", "ALTER_CONFIGS")
-    assert tried("tried") == (True, "", "may read, and may set what a share group has")
+    assert tried("tried") == (True, "", "may read, and may set the configuration of a share group")

@@ -44,7 +44,7 @@ def test_a_server_that_is_away_or_not_set_says_so(settings: Any) -> None:
     with mail_server(settings):
         pass
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    with pytest.raises(mail.MailFailed, match=r"127\.0\.0\.1 did not take the mail: Connection refused"):
+    with pytest.raises(mail.MailFailed, match=r"127\.0\.0\.1 did not accept the mail: Connection refused"):
         mail.send(to=["ann@example.org"], subject="x", body="x")
     settings.EMAIL_HOST = ""
     assert not mail.configured()

@@ -90,7 +90,7 @@ def test_the_last_admin_stays_and_is_told(known: ProviderProcess, cast: Cast) ->
     known.knows("cat", preferred_username="cat", groups=[])
     client, _ = log_in_by(known, "cat")
     assert roles("cat") == {"alpha": "admin"}
-    assert "cat is the last admin of team alpha" in client.get("/").content.decode()
+    assert "cat stays the last admin of team alpha" in client.get("/").content.decode()
 
 
 def test_a_group_makes_site_admins_and_unmakes_those_alone(known: ProviderProcess, cast: Cast) -> None:
@@ -209,7 +209,7 @@ def test_an_answer_to_another_browser_or_twice_is_worth_nothing(known: ProviderP
     theirs = known.agrees(attacker.get(START).headers["Location"], "ivy")
     answer = victim.get(local(theirs))
     assert (answer.status_code, inside(victim)) == (502, "")
-    assert "belongs to no login that was begun here" in answer.content.decode()
+    assert "belongs to no login attempt of this browser" in answer.content.decode()
     assert attacker.get(local(theirs)).status_code == 302
     attacker.post("/logout/")
     assert attacker.get(local(theirs)).status_code == 502

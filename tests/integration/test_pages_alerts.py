@@ -32,7 +32,7 @@ def test_what_fires_stands_with_its_cause_and_is_counted(cast: Cast, there: Aler
     assert "Acknowledge</button>" in page
     assert f"?rule={there.rule.pk}&amp;datasource=flights" in page
     page = browsing_as(cast, "outsider").get("/alerts/").content.decode()
-    assert "Nothing fires" in page and "site-badge" not in page
+    assert "No alerts are firing" in page and "site-badge" not in page
 
 
 def test_the_badge_is_of_the_chosen_team(cast: Cast, there: Alerting) -> None:
@@ -40,7 +40,7 @@ def test_the_badge_is_of_the_chosen_team(cast: Cast, there: Alerting) -> None:
     session = client.session
     session[TEAM_KEY] = "beta"
     session.save()
-    assert "Nothing fires" in client.get("/alerts/").content.decode()
+    assert "No alerts are firing" in client.get("/alerts/").content.decode()
 
 
 def test_home_says_what_fires(cast: Cast, there: Alerting) -> None:
@@ -69,7 +69,7 @@ def test_history_shows_what_became_of_messages(cast: Cast, there: Alerting) -> N
     assert "It answered 410 &lt;Gone&gt;" in page
     assert "Silenced: flights rest" in page
     page = browsing_as(cast, "viewer").get("/alerts/history/?kind=behind").content.decode()
-    assert "Nothing in the history is like that." in page
+    assert "No events match these filters." in page
 
 
 def test_a_receiver_that_fails_says_so(cast: Cast, there: Alerting) -> None:
@@ -92,15 +92,19 @@ def test_a_receiver_that_fails_says_so(cast: Cast, there: Alerting) -> None:
         (
             "rules/-/new/?kind=behind",
             {"name": "n", "params_age_s": "60", "hold_s": "0", "clear_s": "0", "datasource": "betas"},
-            "is no datasource of team alpha",
+            "is not a datasource of team alpha",
         ),
-        ("receivers/-/new/?kind=email", {"name": "n", "addresses": "a@example.com, nobody"}, "is no e-mail address"),
+        (
+            "receivers/-/new/?kind=email",
+            {"name": "n", "addresses": "a@example.com, nobody"},
+            "is not an e-mail address",
+        ),
         (
             "receivers/-/new/?kind=webhook",
             {"name": "n", "url": "http://169.254.169.254/", "secret": SECRET},
             "metadata",
         ),
-        ("receivers/-/new/?kind=webhook", {"name": "n", "url": "http://127.0.0.1:9/", "secret": "x"}, "from 16 to 200"),
+        ("receivers/-/new/?kind=webhook", {"name": "n", "url": "http://127.0.0.1:9/", "secret": "x"}, "16 to 200"),
         ("receivers/-/new/?kind=slack", {"name": "on-call", "url": "http://127.0.0.1:9/"}, "already"),
         ("silences/-/new/?datasource=flights", {"length": "5", "reason": "r"}, "valid choice"),
         ("silences/-/new/?datasource=flights", {"length": "3600", "reason": " "}, "is required"),
@@ -145,5 +149,5 @@ def test_a_viewer_reads_a_rule_and_changes_nothing(cast: Cast, there: Alerting) 
     assert address in viewer.get("/alerts/rules/").content.decode()
     shown = viewer.get(address).content.decode()
     assert all(param.label in shown for param in KINDS[there.rule.kind].params)
-    assert "change it" in shown and f'action="{address}' not in shown and "Save" not in shown
+    assert "can change this rule" in shown and f'action="{address}' not in shown and "Save" not in shown
     assert viewer.post(address, {"name": "other"}).status_code == 403

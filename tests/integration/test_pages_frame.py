@@ -70,7 +70,7 @@ def test_the_palette_finds_connections_teams_people_alerts_and_drafts(cast: Cast
 def test_the_palette_leads_to_what_may_be_done_to_datasources_connections_and_teams(cast: Cast) -> None:
     of_connection = "/connections/alpha/orders-schemas"
     assert found(cast, "owner", "restart orders") == {
-        "Restart who uses orders-schemas…": f"{of_connection}/confirm/restart/"
+        "Restart supervisors that use orders-schemas…": f"{of_connection}/confirm/restart/"
     }
     assert found(cast, "operator", "test orders") == {"Test orders-schemas…": f"{of_connection}/"}
     assert found(cast, "operator", "delete orders") == {}

@@ -44,7 +44,7 @@ def test_after_many_failures_a_login_waits_whatever_the_password(client: Client,
     answer = client.post("/login/", LOGIN)
     assert (answer.status_code, answer["Retry-After"]) == (429, "300")
     page = parsed(answer)
-    assert "Too many failed tries" in page.one("div", class_="alert-warning", role="alert").text
+    assert "Too many failed attempts" in page.one("div", class_="alert-warning", role="alert").text
     assert page.one("input", name="username").attributes["value"] == "viewer"
     assert client.post("/login/", {"username": "owner", "password": PASSWORD}).status_code == 302
 

@@ -54,7 +54,7 @@ def set_password(link: str, password: str = OTHER) -> bool:
     browser = Client()
     page = browser.get(link)
     if page.status_code != 302:
-        assert "This link is worth nothing" in page.content.decode()
+        assert "This link is not valid" in page.content.decode()
         return False
     form = page.headers["Location"]
     assert browser.get(form).status_code == 200

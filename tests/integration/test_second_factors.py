@@ -228,8 +228,8 @@ def test_who_must_have_one_is_led_to_it_and_can_do_nothing_else(cast: Cast, sett
     assert rest_login().status_code == 401, "a password is no way to a token"
     assert token.get(TEAMS).status_code == 200, "one that there was goes on"
     assert client.get("/readyz").status_code == 200
-    assert "before anything else" in client.get("/account/app/").content.decode()
-    assert "before anything else" in client.get("/account/passkey/").content.decode()
+    assert "before you can use this site" in client.get("/account/app/").content.decode()
+    assert "before you can use this site" in client.get("/account/passkey/").content.decode()
     enrolled(cast.users["viewer"])
     assert inside(client)
     assert client.get(TEAMS).status_code == 200

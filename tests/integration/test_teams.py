@@ -88,7 +88,7 @@ def test_only_a_team_that_owns_nothing_is_offered_to_be_deleted(cast: Cast) -> N
     owned = re.findall(r"data-owned>.*?</section>", owner.get("/teams/alpha/about/").content.decode(), re.DOTALL)[0]
     assert "1 datasource<" in owned and 'href="/datasources/flights/"' in owned
     assert "1 connection<" in owned and 'href="/connections/alpha/orders-schemas/"' in owned
-    assert "What it owns" not in superuser.get("/teams/beta/about/").content.decode()
+    assert "Owned by this team" not in superuser.get("/teams/beta/about/").content.decode()
 
 
 def test_the_list_and_a_teams_page_show_what_is_ones_own(cast: Cast) -> None:
@@ -187,7 +187,7 @@ def test_nothing_comes_to_a_team_that_is_being_deleted(transactional_db: None) -
             made = pool.submit(make)
             looked.set()
             _until_somebody_waits()
-        assert made.result() == "There is no team 'empty' any more."
+        assert made.result() == "Team 'empty' no longer exists."
     assert not Datasource.objects.filter(name="late").exists()
 
 

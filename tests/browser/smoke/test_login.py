@@ -29,7 +29,7 @@ def test_a_provider_with_groups_ends_in_the_right_team_and_role(site: Site, brow
         try:
             page = context.new_page()
             page.goto(f"{site.url}/login/?next=/datasources/")
-            page.get_by_role("link", name="Log in by Example").click()
+            page.get_by_role("link", name="Log in with Example").click()
             page.get_by_placeholder("sub").fill("ann")
             page.get_by_role("button", name="Authorize").click()
             page.wait_for_url(f"{site.url}/datasources/")
@@ -50,10 +50,10 @@ def test_a_code_after_the_password(visit: Visit) -> None:
     visit.page.get_by_label("Password").fill(PASSWORD)
     visit.press("Log in")
     visit.page.get_by_label("Code").fill("000000")
-    visit.press("Go on")
+    visit.press("Continue")
     expect(visit.page.get_by_role("alert").filter(has_text="The code is wrong")).to_be_visible()
     visit.page.get_by_label("Code").fill(code_of(viewer))
-    visit.press("Go on")
+    visit.press("Continue")
     visit.page.wait_for_url(f"{visit.site.url}/tasks/")
     assert Authenticator.objects.get(type="totp", user=viewer).last_used_at is not None
 
@@ -71,7 +71,7 @@ def test_a_password_that_was_forgotten(visit: Visit, settings: Any) -> None:
         visit.page.get_by_role("link", name="Forgotten your password?").click()
         visit.page.get_by_label("Your e-mail address").fill("vi@example.org")
         visit.press("Send a link")
-        expect(visit.page.get_by_role("status").filter(has_text="a mail with a link is on its way")).to_be_visible()
+        expect(visit.page.get_by_role("status").filter(has_text="Headgate has mailed a link")).to_be_visible()
         end = time.monotonic() + DEADLINE_S
         while not mailbox.messages:
             assert time.monotonic() < end, "no mail has come"
