@@ -31,7 +31,6 @@ from ingestion.specs.input_format import (
 
 PORTION_ROWS = 20_000  # that are decoded at once, as many as a batch has records
 PORTION_BYTES = 8 * 1024 * 1024
-# A text, or the end of one object before the next: outside of texts nothing else stands between two braces so.
 # A text as JSON has it, or what is between one object and the next: elsewhere no two braces stand like that.
 _BETWEEN_OBJECTS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|\}([ \t\r\n]*+)(?=\{)', re.DOTALL)
 _LINE_END = re.compile(LINE_END.pattern.encode())
@@ -102,6 +101,19 @@ def taken_apart(input_format: InputFormat, payloads: Sequence[bytes | None]) -> 
     several = Several.of(input_format, 0)
     held = [_apart(several, payload) for payload in payloads]
     return [row for rows in held for row in rows], [i for i, rows in enumerate(held) for _ in rows]
+
+
+def fitting(input_format: InputFormat, payloads: Sequence[bytes | None], most_rows: int, most_bytes: int) -> int:
+    """How many of the first payloads hold so many rows, of so many bytes, at most: the first one whatever it holds."""
+    several = Several.of(input_format, 0)
+    rows = size = 0
+    for count, payload in enumerate(payloads if several is not None else ()):
+        held = several.rows_in(payload) if several is not None and payload else Rows(())
+        rows += max(1, len(held.bounds))
+        size += len(payload or b"") + held.head * len(held.bounds)
+        if count and (rows > most_rows or size > most_bytes):
+            return count
+    return len(payloads)
 
 
 def _apart(several: Several | None, payload: bytes | None) -> list[bytes | None]:

@@ -14,6 +14,7 @@ from ingestion.decode import several as module
 from ingestion.decode.several import taken_apart
 from ingestion.specs.input_format import of_one_row
 from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.task.sampler import records
 from ingestion.task.sampler.answering import answer_to
 from tests.support.formats import decoded, fault, format_of, schema_of
 
@@ -158,6 +159,20 @@ def test_records_are_taken_apart_for_a_sample() -> None:
     rows, owners = taken_apart(format_of(JSON), [b'{"a":1}{"a":2}', None, b"", b"[1]", b'{"a":3}'])
     assert rows == [b'{"a":1}', b'{"a":2}', None, b"", b"[1]", b'{"a":3}']
     assert owners == [0, 0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("most", [{"MOST_HELD_ROWS": 5}, {"MOST_INPUT_BYTES": 20}])
+def test_a_sample_ends_where_its_records_hold_too_many_rows(monkeypatch: pytest.MonkeyPatch, most: Any) -> None:
+    """Header rows count as often as they are read; the first record is shown whatever it holds."""
+    for name, value in most.items():
+        monkeypatch.setattr(records, name, value)
+    texts = [base64.b64encode(text).decode() for text in (b"t,a\n" + b"1,x\n" * 3, b"t,a\n" + b"1,x\n" * 3)]
+    io_config = {"inputFormat": HEADED | {"skipHeaderRows": 0}}
+    io_config["inputSource"] = {"type": "inline", "data": texts, "encoding": "base64"}
+    schema = {"timestampSpec": {"column": "t", "format": "auto"}, "dimensionsSpec": {"dimensions": ["a"]}}
+    spec = parse_sampler_spec({"type": "kafka", "spec": {"dataSchema": schema, "ioConfig": io_config}})
+    answer = answer_to(spec.order)
+    assert ([r.held for r in answer.records], answer.stopped_by) == ([3], "answer")
 
 
 def test_brackets_and_quotes_without_end_take_no_long_time() -> None:
