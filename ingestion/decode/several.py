@@ -36,6 +36,7 @@ _BETWEEN_OBJECTS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|\}([ \t\r\n]*+)(?=
 _LINE_END = re.compile(LINE_END.pattern.encode())
 _ONE_ROW = 1
 _MOST_OF_A_RECORD_BYTES = 256 * 1024 * 1024  # of its rows
+_TOO_LARGE = "holds rows that are, each with the header, {:,} bytes, {:,} at most"
 _SHARE = 8
 Bounds = Sequence[tuple[int, int]]
 Decode = Callable[[Sequence[bytes], Envelope | None], Decoded]
@@ -48,6 +49,11 @@ class Rows:
     bounds: Bounds
     head: int = 0  # how many of its first bytes stand before each row's own
     empty: bytes = b""  # what a row without a byte is as a payload
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of them as payloads."""
+        return len(self.bounds) * self.head + sum(end - start for start, end in self.bounds)
 
     def of(self, payload: bytes) -> Iterator[bytes]:
         """Each row as a payload of its own."""
@@ -77,6 +83,12 @@ class Several:
         """
         held = {i: self.rows_in(payload) for i in found.unparseable if (payload := payloads[i])}
         held = {i: rows for i, rows in held.items() if len(rows.bounds) > _ONE_ROW}
+        sizes = {i: rows.size_bytes for i, rows in held.items()}
+        over = {
+            i: _TOO_LARGE.format(n, _MOST_OF_A_RECORD_BYTES) for i, n in sizes.items() if n > _MOST_OF_A_RECORD_BYTES
+        }
+        found = replace(found, unparseable=found.unparseable | over) if over else found
+        held = {i: rows for i, rows in held.items() if i not in over}
         if not held:
             return found
         owners = np.repeat(list(held), [len(rows.bounds) for rows in held.values()])
@@ -110,7 +122,7 @@ def fitting(input_format: InputFormat, payloads: Sequence[bytes | None], most_ro
     for count, payload in enumerate(payloads if several is not None else ()):
         held = several.rows_in(payload) if several is not None and payload else Rows(())
         rows += max(1, len(held.bounds))
-        size += len(payload or b"") + held.head * len(held.bounds)
+        size += max(len(payload or b""), held.size_bytes)
         if count and (rows > most_rows or size > most_bytes):
             return count
     return len(payloads)

@@ -148,6 +148,15 @@ def test_records_whose_rows_need_too_much_memory_together_are_decoded_apart(monk
         decoder.close()
 
 
+def test_a_header_that_would_be_read_with_too_many_rows_makes_its_record_unparseable() -> None:
+    header, rows = b"t,a," + b",".join(b"column_%d" % n for n in range(2000)), b"\n1,x" * 20_000
+    found = decoded(
+        HEADED | {"skipHeaderRows": 0}, [header + rows, b"t,a\n1,x\n2,y"], schema=schema_of(dimensions=["a"])
+    )
+    assert found.unparseable[0].startswith("holds rows that are, each with the header, 4")
+    assert row_indexes(found.rows).tolist() == [1, 1]
+
+
 def test_rows_that_hold_too_many_fields_together_make_their_record_unparseable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_IN_BATCH", 20)
     wide = b"".join(b'{"f%d":1}' % n for n in range(30))
