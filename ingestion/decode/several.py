@@ -31,12 +31,12 @@ from ingestion.specs.input_format import (
 
 PORTION_ROWS = 20_000  # that are decoded at once, as many as a batch has records
 PORTION_BYTES = 8 * 1024 * 1024
-# A text, or the end of one object before the next: outside of texts nothing else stands between two braces so.
 # A text as JSON has it, or what is between one object and the next: elsewhere no two braces stand like that.
 _BETWEEN_OBJECTS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|\}([ \t\r\n]*+)(?=\{)', re.DOTALL)
 _LINE_END = re.compile(LINE_END.pattern.encode())
 _ONE_ROW = 1
 _MOST_OF_A_RECORD_BYTES = 256 * 1024 * 1024  # of its rows
+_TOO_LARGE = "holds rows that are, each with the header, {:,} bytes, {:,} at most"
 _SHARE = 8
 Bounds = Sequence[tuple[int, int]]
 Decode = Callable[[Sequence[bytes], Envelope | None], Decoded]
@@ -49,6 +49,11 @@ class Rows:
     bounds: Bounds
     head: int = 0  # how many of its first bytes stand before each row's own
     empty: bytes = b""  # what a row without a byte is as a payload
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of them as payloads."""
+        return len(self.bounds) * self.head + sum(end - start for start, end in self.bounds)
 
     def of(self, payload: bytes) -> Iterator[bytes]:
         """Each row as a payload of its own."""
@@ -78,6 +83,12 @@ class Several:
         """
         held = {i: self.rows_in(payload) for i in found.unparseable if (payload := payloads[i])}
         held = {i: rows for i, rows in held.items() if len(rows.bounds) > _ONE_ROW}
+        sizes = {i: rows.size_bytes for i, rows in held.items()}
+        over = {
+            i: _TOO_LARGE.format(n, _MOST_OF_A_RECORD_BYTES) for i, n in sizes.items() if n > _MOST_OF_A_RECORD_BYTES
+        }
+        found = replace(found, unparseable=found.unparseable | over) if over else found
+        held = {i: rows for i, rows in held.items() if i not in over}
         if not held:
             return found
         owners = np.repeat(list(held), [len(rows.bounds) for rows in held.values()])
@@ -102,6 +113,19 @@ def taken_apart(input_format: InputFormat, payloads: Sequence[bytes | None]) -> 
     several = Several.of(input_format, 0)
     held = [_apart(several, payload) for payload in payloads]
     return [row for rows in held for row in rows], [i for i, rows in enumerate(held) for _ in rows]
+
+
+def fitting(input_format: InputFormat, payloads: Sequence[bytes | None], most_rows: int, most_bytes: int) -> int:
+    """How many of the first payloads hold so many rows, of so many bytes, at most: the first one whatever it holds."""
+    several = Several.of(input_format, 0)
+    rows = size = 0
+    for count, payload in enumerate(payloads if several is not None else ()):
+        held = several.rows_in(payload) if several is not None and payload else Rows(())
+        rows += max(1, len(held.bounds))
+        size += max(len(payload or b""), held.size_bytes)
+        if count and (rows > most_rows or size > most_bytes):
+            return count
+    return len(payloads)
 
 
 def _apart(several: Several | None, payload: bytes | None) -> list[bytes | None]:

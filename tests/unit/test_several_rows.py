@@ -14,6 +14,7 @@ from ingestion.decode import several as module
 from ingestion.decode.several import taken_apart
 from ingestion.specs.input_format import of_one_row
 from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.task.sampler import records
 from ingestion.task.sampler.answering import answer_to
 from tests.support.formats import decoded, fault, format_of, schema_of
 
@@ -147,6 +148,15 @@ def test_records_whose_rows_need_too_much_memory_together_are_decoded_apart(monk
         decoder.close()
 
 
+def test_a_header_that_would_be_read_with_too_many_rows_makes_its_record_unparseable() -> None:
+    header, rows = b"t,a," + b",".join(b"column_%d" % n for n in range(2000)), b"\n1,x" * 20_000
+    found = decoded(
+        HEADED | {"skipHeaderRows": 0}, [header + rows, b"t,a\n1,x\n2,y"], schema=schema_of(dimensions=["a"])
+    )
+    assert found.unparseable[0].startswith("holds rows that are, each with the header, 4")
+    assert row_indexes(found.rows).tolist() == [1, 1]
+
+
 def test_rows_that_hold_too_many_fields_together_make_their_record_unparseable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_IN_BATCH", 20)
     wide = b"".join(b'{"f%d":1}' % n for n in range(30))
@@ -158,6 +168,20 @@ def test_records_are_taken_apart_for_a_sample() -> None:
     rows, owners = taken_apart(format_of(JSON), [b'{"a":1}{"a":2}', None, b"", b"[1]", b'{"a":3}'])
     assert rows == [b'{"a":1}', b'{"a":2}', None, b"", b"[1]", b'{"a":3}']
     assert owners == [0, 0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("most", [{"MOST_HELD_ROWS": 5}, {"MOST_INPUT_BYTES": 20}])
+def test_a_sample_ends_where_its_records_hold_too_many_rows(monkeypatch: pytest.MonkeyPatch, most: Any) -> None:
+    """Header rows count as often as they are read; the first record is shown whatever it holds."""
+    for name, value in most.items():
+        monkeypatch.setattr(records, name, value)
+    texts = [base64.b64encode(text).decode() for text in (b"t,a\n" + b"1,x\n" * 3, b"t,a\n" + b"1,x\n" * 3)]
+    io_config = {"inputFormat": HEADED | {"skipHeaderRows": 0}}
+    io_config["inputSource"] = {"type": "inline", "data": texts, "encoding": "base64"}
+    schema = {"timestampSpec": {"column": "t", "format": "auto"}, "dimensionsSpec": {"dimensions": ["a"]}}
+    spec = parse_sampler_spec({"type": "kafka", "spec": {"dataSchema": schema, "ioConfig": io_config}})
+    answer = answer_to(spec.order)
+    assert ([r.held for r in answer.records], answer.stopped_by) == ([3], "answer")
 
 
 def test_brackets_and_quotes_without_end_take_no_long_time() -> None:

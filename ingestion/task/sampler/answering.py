@@ -76,11 +76,14 @@ def _formats(order: SampleOrder, records: Records) -> SampleAnswer:
 
 
 def _times(order: SampleOrder, records: Records) -> SampleAnswer:
-    return SampleAnswer.model_construct(times=time_guesses(*fields_of(order, records)))
+    some = records.fitting(order.io_config.inputFormat)
+    return SampleAnswer.model_construct(times=time_guesses(*fields_of(order, some)))
 
 
 def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
     """The part of the sample that an answer may hold."""
+    if order.formatted:
+        records = records.fitting(order.io_config.inputFormat)
     outcomes = outcomes_of(order, records)
     budget = _Budget(MOST_ANSWER_BYTES)
     shown = list(budget.kept(_bearable(_sampled(records, outcomes, index)) for index in range(len(records))))

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ingestion.decode import Envelope
-from ingestion.decode.several import taken_apart
+from ingestion.decode.several import fitting, taken_apart
 from ingestion.sources.peek import Limits, Place, peek
 from ingestion.sources.topic import admissible
 from ingestion.specs import InputFormat
-from ingestion.specs.sampling import SHOWN_BYTES, WINDOWS_S, Arrived, Bytes, KeptRecord, SampleOrder
+from ingestion.specs.sampling import MOST_INPUT_BYTES, SHOWN_BYTES, WINDOWS_S, Arrived, Bytes, KeptRecord, SampleOrder
 
+MOST_HELD_ROWS = 5_000  # of all records of a sample together
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -27,7 +28,7 @@ class Records:
     headers: list[Headers]
     topic: str
     places: list[tuple[int | None, int | None]]  # partition and offset, of what comes from a topic
-    stopped_by: Literal["", "time", "bytes"] = ""
+    stopped_by: Literal["", "time", "bytes", "answer"] = ""
     arrived: Arrived | None = None
 
     def __len__(self) -> int:
@@ -36,6 +37,14 @@ class Records:
     @property
     def envelope(self) -> Envelope:
         return Envelope(self.topic, self.keys, self.timestamps_ms, self.headers)
+
+    def fitting(self, input_format: InputFormat) -> Records:
+        """The first of them, as many as do not hold more rows than can be answered for in time."""
+        count = fitting(input_format, self.payloads, MOST_HELD_ROWS, 2 * MOST_INPUT_BYTES)
+        if count == len(self):
+            return self
+        columns = ("payloads", "keys", "timestamps_ms", "headers", "places")
+        return replace(self, stopped_by="answer", **{name: getattr(self, name)[:count] for name in columns})
 
     def by_row(self, input_format: InputFormat) -> tuple[Records, list[int]]:
         """Each row that they hold as a record of its own, and of which record it is."""
