@@ -240,7 +240,11 @@ def test_what_can_not_be_done_is_said(source: Source, root: User) -> None:
     for changes, where, why in (
         ({"projections": [{}]}, "projections", "is not supported"),
         ({"ioConfig": {"type": "compact", "inputSpec": {**interval, "interval": "2025/2025"}}}, "interval", "empty"),
-        ({"ioConfig": {"type": "compact", "inputSpec": {**interval, "interval": "today"}}}, "interval", "not an interval"),
+        (
+            {"ioConfig": {"type": "compact", "inputSpec": {**interval, "interval": "today"}}},
+            "interval",
+            "not an interval",
+        ),
         ({"ioConfig": None}, "", "give an interval"),
         ({"interval": "2025/2026"}, "", "not both"),
         ({"ioConfig": {"type": "compact", "inputSpec": {"type": "segments"}}}, "type", "must be 'interval'"),
