@@ -41,7 +41,7 @@ def test_rules_are_saved_as_they_were_looked_at(cast: Cast, owner: Client) -> No
     wanted = [("loadByPeriod", "P1M"), ("dropByInterval", "2013-01-01/P1D")]
     looked = owner.post(RULES, rows(*wanted))
     assert looked.status_code == 200
-    assert "takes 2 segments of 1 interval out of use: 900 rows, 8.8 KiB, from 2013-01-01" in parsed(looked).text
+    assert "marks 2 segments of 1 interval unused: 900 rows, 8.8 KiB, from 2013-01-01" in parsed(looked).text
     assert "dropByInterval 2013-01-01T00:00:00.000Z/2013-01-02T00:00:00.000Z" in parsed(looked).text
     saved = owner.post(RULES, rows(*wanted, do="save", seen=seen_in(looked), comment="a month"))
     assert (saved.status_code, saved["Location"]) == (302, "/datasources/flights/retention/")
@@ -58,8 +58,8 @@ def test_what_was_not_looked_at_is_not_saved(cast: Cast, owner: Client) -> None:
     looked = seen_in(owner.post(RULES, rows(("loadForever", ""))))
     again = owner.post(RULES, rows(("dropForever", ""), do="save", seen=looked))
     assert again.status_code == 200
-    assert "look at this one" in parsed(again).text
-    assert "takes 4 segments of 3 intervals out of use" in parsed(again).text
+    assert "Check this preview" in parsed(again).text
+    assert "marks 4 segments of 3 intervals unused" in parsed(again).text
     assert not RuleSet.objects.exists()
 
 

@@ -104,7 +104,7 @@ def test_pages_and_rest_show_export_and_purge_them(cast: Cast, clients: dict[str
     listed = viewer.get(base)
     assert listed.status_code == 200
     page = parsed(listed)
-    assert PLACE in page.text and "What became of it" not in page.text and b"<b>.json" not in listed.content
+    assert PLACE in page.text and "View outcome" not in page.text and b"<b>.json" not in listed.content
     alone = viewer.get(f"{base}{record.pk}/")
     assert PLACE in parsed(alone).text and not parsed(alone).all("p", data_cut="1")
     assert "Written to Kafka" not in parsed(alone).text
