@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from controlplane.tasks.slot_waits import SlotWait
 
 _LONGEST = 300
-FIRST_TASK = "Its first task is about to start: within seconds, while the worker and beat run."
+FIRST_TASK = "Its first task starts within seconds, if the worker and beat run."
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Rest:
     @property
     def told(self) -> str:
         return (
-            f"All is settled, and nothing has come in since {moment(self.since)}: no task runs. Kafka is asked every "
-            f"{length(self.period)}; the first new record starts one."
+            f"All is settled and no records arrived since {moment(self.since)}, so no task runs. Headgate asks Kafka "
+            f"every {length(self.period)}; the first new record starts a task."
         )
 
 
@@ -37,8 +37,8 @@ def of_indexers(number: int) -> str:
 
 
 def after_attempts(times: int) -> str:
-    """``Once``, ``3 times in a row``."""
-    return "Once" if times == 1 else f"{times:,} times in a row"
+    """``once``, ``3 times in a row``."""
+    return "once" if times == 1 else f"{times:,} times in a row"
 
 
 def moment(time: datetime | None) -> str:
@@ -61,13 +61,13 @@ def meanwhile(versions: tuple[int, int] | None) -> str:
     """Which of two versions of a spec is read by, and until when; empty when there is but one."""
     if versions is None:
         return ""
-    return f" Its task reads on by version {versions[0]} of the spec, until one of version {versions[1]} is up."
+    return f" Its task uses version {versions[0]} of the spec until a task with version {versions[1]} runs."
 
 
 def unattended(since: datetime, tasks: int) -> str:
     """Of one that has no rounds any more; ``tasks``: how many of it have not ended."""
-    rest = "Its task reads on" if tasks else "No task is started"
-    return f"Nobody has looked after it since {moment(since)}: do the worker and beat run? {rest} meanwhile."
+    rest = "Its task continues to read" if tasks else "No task starts"
+    return f"Its last run was at {moment(since)}. Check that the worker and beat run. {rest} meanwhile."
 
 
 def shortened(text: str) -> str:
@@ -79,6 +79,6 @@ def shortened(text: str) -> str:
 def never_enough_slots(room: SlotWait) -> str:
     """What to do about a task that no pool of this size can hold."""
     return (
-        f"It asks for {of_indexers(room.asked)}, more than the {room.size or 0:,} that this installation ever runs. "
-        "Ask for a smaller taskCount, or raise HEADGATE_WORKER_CAPACITY."
+        f"It needs {count(room.asked, 'slot')}, but this installation has {room.size or 0:,}. "
+        "Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
     )

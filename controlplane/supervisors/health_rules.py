@@ -108,7 +108,7 @@ def health_of(seen: Observed) -> Health:
 def _terminated(seen: Observed) -> Health | None:
     if seen.terminated is None:
         return None
-    text = f"Terminated{seen.terminated.told}. Its segments stay; submit its spec again to bring it back."
+    text = f"Terminated{seen.terminated.told}. Its segments stay. Submit its spec again to start it again."
     return Health(Kind.WAITING, Code.TERMINATED, "terminated", text, seen.terminated.at)
 
 
@@ -118,8 +118,8 @@ def _suspended(seen: Observed) -> Health | None:
     if seen.tasks:
         text = f"Suspended{seen.suspended.told}. Its task publishes what it holds, and ends."
         return Health(Kind.WORKING, Code.STOPPING, "stopping", text, seen.suspended.at)
-    waits = f" {count(seen.lag.lag, 'offset')} wait." if seen.lag and seen.lag.lag else ""
-    text = f"Suspended{seen.suspended.told}.{waits} Resume it to read on."
+    waits = f" The lag is {count(seen.lag.lag, 'offset')}." if seen.lag and seen.lag.lag else ""
+    text = f"Suspended{seen.suspended.told}.{waits} Resume it to continue."
     return Health(Kind.WAITING, Code.SUSPENDED, "suspended", text, seen.suspended.at)
 
 
@@ -137,20 +137,19 @@ def _topic(seen: Observed) -> Health | None:
         return None
     goes_on = meanwhile(seen.versions)
     if seen.topic_seen_at is not None:
-        stored = f" {count(seen.stored, 'row')} of it had been stored before." if seen.stored else ""
+        stored = f" {count(seen.stored, 'row')} of it were stored before." if seen.stored else ""
         text = (
-            f"Topic {seen.topic!r} is gone since {moment(seen.topic_seen_at)}: it was deleted, or this login may no "
-            f"longer see it.{stored} Make it again, or change the spec.{goes_on}"
+            f"Topic {seen.topic!r} has been missing since {moment(seen.topic_seen_at)}. It was deleted, or this login "
+            f"may no longer see it.{stored} Create it again, or change the spec.{goes_on}"
         )
-        return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic gone", text, seen.topic_seen_at)
+        return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, seen.topic_seen_at)
     since = seen.iterations.since if seen.iterations else None
     text = f"There is no topic {seen.topic!r}, or this login may not see it."
     if seen.unhealthy:
-        text += f" Check its name in the spec, or make it; it is looked for again every period.{goes_on}"
+        text += f" Check its name in the spec, or create it. Headgate looks for it every period.{goes_on}"
         return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, since)
-    return Health(
-        Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topic", f"{text} It is read once it is there.{goes_on}", since
-    )
+    text += f" Reading starts when it exists.{goes_on}"
+    return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waiting for topic", text, since)
 
 
 def _seen_again(seen: Observed) -> bool:
@@ -163,24 +162,24 @@ def _iterations(seen: Observed) -> Health | None:
     trouble = seen.iterations
     if trouble is None:
         if seen.unhealthy and seen.detailed_state in _OF_ITERATIONS:
-            text = "It is well again, and called so after some more good iterations."
+            text = "It has recovered. Its state turns healthy after some more successful runs."
             return Health(Kind.WORKING, Code.RECOVERING, "recovering", text)
         return None
     if trouble.kind == "TopicMissing":
-        return Health(Kind.WORKING, Code.RECOVERING, "recovering", "Its topic is there again, and is read.")
+        return Health(Kind.WORKING, Code.RECOVERING, "recovering", "Its topic exists again, and its task reads it.")
     if not trouble.of_stream:
-        text = f"{after_attempts(trouble.times)} it could not do its work: {shortened(trouble.message)}"
-        return Health(Kind.FAILED, Code.UNHEALTHY, "cannot work", text, trouble.since)
+        text = f"Its run failed {after_attempts(trouble.times)}: {shortened(trouble.message)}"
+        return Health(Kind.FAILED, Code.UNHEALTHY, "runs failing", text, trouble.since)
     kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
     if trouble.kind == "KafkaRefuses":
-        text = f"{shortened(trouble.message)}. It is tried again every period.{meanwhile(seen.versions)}"
+        text = f"{shortened(trouble.message)}. Headgate retries every period.{meanwhile(seen.versions)}"
         return Health(kind, Code.KAFKA_REFUSES, "Kafka refuses", text, trouble.since)
-    since = f" It last did at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
+    since = f" It last answered at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
     next_step = "Check bootstrap.servers, the login and the network."
     if seen.versions is not None:
         next_step += meanwhile(seen.versions)
     elif seen.tasks:
-        next_step = "Running tasks go on by themselves when it is back."
+        next_step = "Running tasks continue when Kafka answers again."
     text = f"Kafka does not answer: {shortened(trouble.message)}.{since} {next_step}"
     return Health(kind, Code.KAFKA_UNREACHABLE, "Kafka unreachable", text, trouble.since)
 
@@ -191,7 +190,7 @@ def _refused(seen: Observed) -> Health | None:
         return None
     refused = sum(state == "refused" for state in seen.indexer_states)
     part = "" if refused == len(seen.indexer_states) else f"{refused} of {len(seen.indexer_states)} indexers: "
-    text = f"{part}{shortened(seen.refusal)}. It is tried again every few seconds.{meanwhile(seen.versions)}"
+    text = f"{part}{shortened(seen.refusal)}. It retries every few seconds.{meanwhile(seen.versions)}"
     return Health(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
 
 
@@ -207,44 +206,41 @@ def _unattended(seen: Observed) -> Health | None:
     """Before all that promises that something happens by itself: it is rounds that do it."""
     if seen.ran_at is None or seen.now - seen.ran_at <= STALE:
         return None
-    return Health(Kind.WAITING, Code.NOT_OBSERVED, "no rounds", unattended(seen.ran_at, seen.tasks), seen.ran_at)
+    return Health(Kind.WAITING, Code.NOT_OBSERVED, "no runs", unattended(seen.ran_at, seen.tasks), seen.ran_at)
 
 
 def _room(seen: Observed) -> Health | None:
     room = seen.room
     if room is None:
         return None
-    asks = f"It asks for {of_indexers(room.asked)}"
-    if room.team is not None:
-        kind, label = (Kind.NEEDS_ATTENTION, "never enough slots") if room.never else (Kind.WAITING, "waits for a slot")
-        return Health(kind, Code.WAITING_FOR_SLOT, label, room.team.told(room.asked), room.since)
-    if room.never:
-        return Health(
-            Kind.NEEDS_ATTENTION, Code.WAITING_FOR_SLOT, "never enough slots", never_enough_slots(room), room.since
-        )
-    size = f" of {room.size:,}" if room.size is not None else ""
-    text = f"{asks}; {room.free or 0:,}{size} are free{room.told}. It starts by itself when there is room."
-    return Health(Kind.WAITING, Code.WAITING_FOR_SLOT, "waits for a slot", text, room.since)
+    text = never_enough_slots(room) if room.team is None else room.team.told(room.asked)
+    if room.team is None and not room.never:
+        size = f" of {room.size:,}" if room.size is not None else ""
+        free = f"{room.free or 0:,}{size} {'is' if room.free == 1 else 'are'} free{room.told}"
+        text = f"It needs {count(room.asked, 'slot')}; {free}. It starts when enough slots are free."
+    kind = Kind.NEEDS_ATTENTION if room.never else Kind.WAITING
+    label = "never enough slots" if room.never else "waiting for a slot"
+    return Health(kind, Code.WAITING_FOR_SLOT, label, text, room.since)
 
 
 def _failing(seen: Observed) -> Health | None:
     trouble = seen.failures
     if trouble is None or not trouble.times:
         if seen.unhealthy and seen.detailed_state == "UNHEALTHY_TASKS":
-            text = "Its task reads again; it is called well when that has gone on for a minute."
+            text = "Its task reads again. Its state turns healthy after a minute of reading."
             return Health(Kind.WORKING, Code.RECOVERING, "recovering", text)
         return None
     if seen.tasks and not seen.unhealthy:
         return None  # one failure, and another task is at work
     times = "Its last task failed" if trouble.times == 1 else f"Its last {trouble.times:,} tasks have all failed"
     later = seen.next_start_at is not None and seen.next_start_at > seen.now
-    then = f"the next starts at {moment(seen.next_start_at)}" if later else "another is at work"
+    then = f"the next starts at {moment(seen.next_start_at)}" if later else "another is running"
     error = f" {shortened(trouble.message)}" if trouble.message else ""
-    since = f" since {moment(trouble.since)}" if trouble.since else ""
-    text = f"{times}{since}; {then}. The last error: {error.strip() or 'its log has it.'}"
+    since = f" {'at' if trouble.times == 1 else 'since'} {moment(trouble.since)}" if trouble.since else ""
+    text = f"{times}{since}; {then}. The last error: {error.strip() or 'see its log.'}"
     if seen.unhealthy:
         return Health(Kind.FAILED, Code.FAILING, "failing", text + meanwhile(seen.versions), trouble.since)
-    return Health(Kind.WORKING, Code.FAILING, "starts again", text, trouble.since)
+    return Health(Kind.WORKING, Code.FAILING, "restarting", text, trouble.since)
 
 
 def _idle(seen: Observed) -> Health | None:
@@ -258,7 +254,7 @@ def _starting(seen: Observed) -> Health | None:
     if seen.tasks:
         return None
     if seen.detailed_state == "CONNECTING_TO_STREAM":
-        text = "Kafka is being asked for the topic; its task starts when it has answered."
+        text = "Headgate asks Kafka for the topic. The task starts when Kafka has answered."
     elif seen.next_start_at is not None and seen.next_start_at > seen.now:
         text = f"Its first task starts at {moment(seen.next_start_at)}."
     else:
@@ -269,16 +265,16 @@ def _starting(seen: Observed) -> Health | None:
 def _indexers(seen: Observed) -> Health | None:
     states = set(seen.indexer_states)
     if seen.kafka_error and seen.kafka_refuses:
-        text = f"{shortened(seen.kafka_error)}. How far it is behind is not known."
+        text = f"{shortened(seen.kafka_error)}. Its lag is unknown."
         return Health(Kind.FAILED, Code.KAFKA_REFUSES, "Kafka refuses", text)
     if seen.kafka_error:
-        text = f"Kafka does not answer: {shortened(seen.kafka_error)}. Its task goes on by itself when it is back."
+        text = f"Kafka does not answer: {shortened(seen.kafka_error)}. Its task continues when Kafka answers again."
         return Health(Kind.WAITING, Code.KAFKA_UNREACHABLE, "Kafka unreachable", text)
     if states == {"paused"}:
-        text = f"Reading pauses: {shortened(seen.indexer_message) or 'a store refuses'}. It goes on by itself then."
+        text = f"Reading is paused: {shortened(seen.indexer_message) or 'a store refuses'}. It continues by itself."
         return Health(Kind.FAILED, Code.STORAGE_REFUSES, "paused", text)
     if states == {"restarting"}:
-        text = f"All its indexers fail, and are started again: {shortened(seen.indexer_message)}"
+        text = f"All its indexers fail and restart: {shortened(seen.indexer_message)}"
         return Health(Kind.FAILED, Code.FAILING, "failing", text)
     return None
 
@@ -287,7 +283,7 @@ def _changing(seen: Observed) -> Health | None:
     if seen.versions is None:
         return None
     before, after = seen.versions
-    text = f"Its task still reads by version {before} of the spec; one of version {after} takes over when it is up."
+    text = f"Its task still uses version {before} of the spec. A task with version {after} takes over once it runs."
     return Health(Kind.WORKING, Code.CHANGING_SPEC, "changing spec", text)
 
 
@@ -308,11 +304,11 @@ def _nothing_stored(seen: Observed) -> Health | None:
 def _behind(seen: Observed) -> Health | None:
     lag = seen.lag
     if lag is None:
-        text = "Its task runs; the topic has not been looked at yet, which takes a few seconds."
+        text = "Its task runs. Headgate checks the topic within a few seconds."
         return Health(Kind.WORKING, Code.STARTING, "starting", text)
     if seen.now - lag.at > STALE:
-        text = f"How far it is behind is not known since {moment(lag.at)}. Do the worker and beat run?"
-        return Health(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", text, lag.at)
+        text = f"Its lag has been unknown since {moment(lag.at)}. Check that the worker and beat run."
+        return Health(Kind.WAITING, Code.NOT_OBSERVED, "lag unknown", text, lag.at)
     if not is_behind(lag):
         return None
     trend = trend_of(lag)
@@ -336,12 +332,12 @@ def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
         left = time_left(lag)
         return f"and catching up{'' if lag.is_young else f' at {rows}'}: done in about {length(left)}."
     if lag.is_young and seen.tasks:
-        return "and its indexers have just begun to read."
-    more = "its autoscaler may add indexers" if seen.scales_itself else "scale it up, or look at its tasks"
+        return "and its indexers have just started to read."
+    more = "Its autoscaler may add indexers" if seen.scales_itself else "Scale it up, or check its tasks"
     if not lag.records_per_s:
-        return f"and nothing is being stored: {'look at its tasks and their logs' if seen.tasks else 'none runs'}."
-    how = "and growing" if trend == Trend.GROWING else "neither growing nor shrinking"
-    return f"{how}: its {of_indexers(seen.indexers)} store {rows}; {more}."
+        return f"and nothing is stored: {'check its tasks and their logs' if seen.tasks else 'no task runs'}."
+    how = "and growing" if trend == Trend.GROWING else "and not changing"
+    return f"{how}: its {of_indexers(seen.indexers)} store {rows}. {more}."
 
 
 def _holding(seen: Observed) -> Health | None:
@@ -360,8 +356,8 @@ def _well(seen: Observed) -> Health:
     lag = seen.lag
     if lag is not None and not lag.lag and not lag.records_per_s and lag.before is not None:
         # It is looked at over some minutes: nothing may have come in for days.
-        late = "" if lag.is_young else f" over the last {max(1, round(lag.over.total_seconds() / 60))} min"
-        text = f"All of topic {seen.topic!r} is settled, and nothing has come in{late}."
+        late = "" if lag.is_young else f" in the last {max(1, round(lag.over.total_seconds() / 60))} min"
+        text = f"All of topic {seen.topic!r} is settled. No records arrived{late}."
         return Health(Kind.WAITING, Code.IDLE, "idle", text)
     return Health(Kind.OK, Code.UP_TO_DATE, "up to date", f"It keeps up with its topic{_of_the_last_minute(lag)}.")
 
@@ -369,8 +365,8 @@ def _well(seen: Observed) -> Health:
 def _of_the_last_minute(lag: LagTrend | None) -> str:
     now = None if lag is None else lag.records_per_s_now
     if now == 0 and lag is not None and not lag.is_young:
-        return "; nothing has come in for a minute"
-    return f" and stores {now:,.0f} records a second" if now is not None and now >= 2 else " and stores what comes in"
+        return "; no records arrived for a minute"
+    return f" and stores {now:,.0f} records per second" if now is not None and now >= 2 else " and stores what comes in"
 
 
 _OF_ITERATIONS = {"UNABLE_TO_CONNECT_TO_STREAM", "LOST_CONTACT_WITH_STREAM", "UNHEALTHY_SUPERVISOR"}

@@ -42,20 +42,20 @@ def health_of_pattern(seen: SeenPattern) -> Health:
     """What is wrong with one of its topics is said by that one, and calls for somebody there alone."""
     topics = count(seen.read, "topic")
     if seen.detailed_state == TOO_MANY:
-        reads = f" It goes on with the {topics} that it reads." if seen.read else ""
+        reads = f" It continues with the {topics} that it reads." if seen.read else ""
         text = (
-            f"{seen.matched or 0:,} topics match {seen.pattern!r}, and one supervisor reads {seen.most:,} at most: it "
-            f"begins none. Narrow the pattern, or raise HEADGATE_TOPICS_PER_SUPERVISOR.{reads}"
+            f"{seen.matched or 0:,} topics match {seen.pattern!r}, but one supervisor reads at most {seen.most:,}. It "
+            f"starts none. Narrow the pattern, or raise HEADGATE_TOPICS_PER_SUPERVISOR.{reads}"
         )
         return Health(Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "too many topics", text, behind=seen.behind)
     if not seen.read and seen.detailed_state == NONE_YET:
-        text = f"No topic matches {seen.pattern!r}, or this login may not see it. Each is read once it is there."
-        return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waits for topics", text)
+        text = f"No topic matches {seen.pattern!r}, or this login may not see it. Reading starts when one exists."
+        return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waiting for topics", text)
     if not seen.read:
-        text = f"Kafka is being asked for topics that match {seen.pattern!r}; each gets a supervisor of its own."
+        text = f"Headgate asks Kafka for topics that match {seen.pattern!r}. Each topic gets its own supervisor."
         return Health(Kind.WORKING, Code.STARTING, "starting", text)
     if seen.unwell:
-        text = f"{seen.unwell:,} of {topics} can't be read as they should; their supervisors say why."
-        return Health(Kind.WORKING, Code.TOPICS_UNWELL, "topics unwell", text, behind=seen.behind)
-    text = f"It reads {topics} that match {seen.pattern!r}, by a supervisor for each."
-    return Health(Kind.OK, Code.UP_TO_DATE, f"reads {topics}", text, behind=seen.behind)
+        text = f"{seen.unwell:,} of {topics} are unhealthy. Their supervisors say why."
+        return Health(Kind.WORKING, Code.TOPICS_UNWELL, "topics unhealthy", text, behind=seen.behind)
+    text = f"It reads {topics} that match {seen.pattern!r}, with one supervisor for each."
+    return Health(Kind.OK, Code.UP_TO_DATE, f"reading {topics}", text, behind=seen.behind)

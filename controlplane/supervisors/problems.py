@@ -80,7 +80,7 @@ def _told(name: str, health: Health, health_by_id: Mapping[str, Health]) -> bool
 
 
 def _of_drift(name: str, differs: Sequence[str]) -> Problem:
-    text = f"Its share group is configured otherwise than its spec says: {'; '.join(differs)}."
+    text = f"The configuration of its share group differs from its spec: {'; '.join(differs)}."
     return Problem(Kind.NEEDS_ATTENTION, GROUP_DRIFT, "supervisor", name, text)
 
 
@@ -92,7 +92,7 @@ def _full(health_by_id: Mapping[str, Health]) -> list[Problem]:
     names = sorted(waiting)
     shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
     longest = min(waiting.values(), key=lambda s: s.since.timestamp() if s.since else float("inf"))
-    text = f"{count(len(names), 'supervisor')} wait{'s' if len(names) == 1 else ''} for room: {shown}. {longest.text}"
+    text = f"{count(len(names), 'supervisor')} wait{'s' if len(names) == 1 else ''} for slots: {shown}. {longest.text}"
     return [Problem(Kind.NEEDS_ATTENTION, "capacity_full", "pool", "", text, longest.since)]
 
 
@@ -102,7 +102,7 @@ def _unseen(health_by_id: Mapping[str, Health]) -> list[Problem]:
     if not unseen:
         return []
     first, *others = sorted(unseen)
-    more = f" So it is with {count(len(others), 'more supervisor')}." if others else ""
+    more = f" The same holds for {count(len(others), 'more supervisor')}." if others else ""
     text = f"{unseen[first].text}{more}"
     return [Problem(Kind.NEEDS_ATTENTION, Code.NOT_OBSERVED, "supervisor", first, text, unseen[first].since)]
 
@@ -145,7 +145,7 @@ def _of_alarms(alarms: Sequence[SourceEvent], at_work: set[str]) -> list[Problem
 
 
 def _of_alarm(datasource: str, events: Sequence[SourceEvent]) -> Problem:
-    newest, times = events[0], f" ({len(events):,} times of late)" if len(events) > 1 else ""
+    newest, times = events[0], f" ({len(events):,} times recently)" if len(events) > 1 else ""
     text = f"{newest.get_kind_display()}{times}: {shortened(newest.detail)}."
     return Problem(
         Kind.NEEDS_ATTENTION,

@@ -23,16 +23,16 @@ def health_of_quarantining(lag: LagTrend, since: BadSince | None, now: datetime)
     of = max(lag.ended, lag.quarantined)
     text = (
         f"{lag.quarantined:,} of the last {of:,} records ({lag.quarantined / of:.0%}), within "
-        f"{length(QUARANTINE_OVER)}, could not be read: they wait in quarantine.{_lasts(since, now)} Mend the spec "
-        "there, and ingest them again."
+        f"{length(QUARANTINE_OVER)}, could not be read and are in quarantine.{_lasts(since, now)} Fix the spec "
+        "there, then replay the records."
     )
     began = None if since is None or since.at_least else since.at
-    return Health(Kind.NEEDS_ATTENTION, Code.QUARANTINING, "into quarantine", text, began)
+    return Health(Kind.NEEDS_ATTENTION, Code.QUARANTINING, "quarantining", text, began)
 
 
 def _lasts(since: BadSince | None, now: datetime) -> str:
     if since is None:
         return ""
     if since.at_least:
-        return f" A twentieth or more has come there for {length(now - since.at)} at least."
-    return f" A twentieth or more has come there since {moment(since.at)}."
+        return f" The share has been 5% or more for at least {length(now - since.at)}."
+    return f" The share has been 5% or more since {moment(since.at)}."

@@ -12,7 +12,7 @@ from controlplane.datasources.selectors import begins_first
 from controlplane.segments.models import IndexerFence
 from controlplane.segments.selectors import Totals, totals_of
 from controlplane.supervisors.health import Code
-from controlplane.supervisors.health_messages import FIRST_TASK, Rest
+from controlplane.supervisors.health_messages import FIRST_TASK, Rest, after_attempts
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
 from controlplane.supervisors.pattern_health import health_of_pattern, pattern_of
 from controlplane.tasks import selectors as tasks
@@ -118,9 +118,9 @@ _NO_ROOM = ("waiting_for_capacity", "waiting_for_slot")
 def why_nothing(supervisor: Supervisor) -> list[Reason]:
     """Why nothing new arrives: its own state, else that of its current task."""
     if supervisor.terminated_at is not None:
-        return [Reason("terminated", "It was terminated; submit its spec again to bring it back.")]
+        return [Reason("terminated", "It was terminated. Submit its spec again to start it again.")]
     if supervisor.suspended:
-        return [Reason("suspended", "It is suspended; resume it to read on.")]
+        return [Reason("suspended", "It is suspended. Resume it to continue.")]
     quota = stopped_team(supervisor.datasource.team_id)
     if quota is not None:
         return [Reason("waiting_for_capacity", quota.text)]
@@ -145,22 +145,22 @@ def _stream(supervisor: Supervisor) -> list[Reason]:
     """What its iterations came to, in words."""
     said = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
     if supervisor.detailed_state == "CONNECTING_TO_STREAM" and not supervisor.failed_runs:
-        return [Reason("connecting", "Kafka is being asked for the topic; its task starts when it has answered.")]
+        return [Reason("connecting", "Headgate asks Kafka for the topic. The task starts when Kafka has answered.")]
     if not supervisor.failed_runs and supervisor.state != State.UNHEALTHY_SUPERVISOR:
         return []
     if not supervisor.failed_runs:
         return [_recovering(supervisor)]
     if supervisor.run_errors[0].get("class") == "TopicMissing":
-        return [Reason("topic_missing", f"{said} It is looked for again every period; check its name.")]
+        return [Reason("topic_missing", f"{said} Headgate looks for it every period. Check its name.")]
     if not supervisor.run_errors[0].get("stream"):
-        return [Reason("unhealthy_supervisor", f"{_times(supervisor)} in a row it could not do its work: {said}")]
+        return [Reason("unhealthy_supervisor", f"Its run failed {after_attempts(supervisor.failed_runs)}: {said}")]
     if supervisor.run_errors[0].get("class") == "KafkaRefuses":
-        return [Reason("kafka_refuses", f"{said} It is tried again every period.")]
+        return [Reason("kafka_refuses", f"{said} Headgate retries every period.")]
     if supervisor.contacted_at is None:
         text = "No task starts before it does. Check bootstrap.servers, the login and the network."
         return [Reason("unable_to_connect", f"Kafka has not answered yet: {said}. {text}")]
-    since = f"It last did at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC."
-    text = f"Kafka does not answer: {said}. {since} Running tasks go on by themselves when it is back."
+    since = f"It last answered at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC."
+    text = f"Kafka does not answer: {said}. {since} Running tasks continue when Kafka answers again."
     return [Reason("lost_contact", text)]
 
 
@@ -176,12 +176,8 @@ def _topics(supervisor: Supervisor) -> list[Reason]:
 
 def _recovering(supervisor: Supervisor) -> Reason:
     code = "unhealthy_supervisor" if supervisor.detailed_state == "UNHEALTHY_SUPERVISOR" else "lost_contact"
-    good = f"{supervisor.good_runs} of {settings.SUPERVISOR_HEALTHINESS_THRESHOLD} good iterations"
-    return Reason(code, f"It is well again, and called so after {good}.")
-
-
-def _times(supervisor: Supervisor) -> str:
-    return "Once" if supervisor.failed_runs == 1 else f"{supervisor.failed_runs} times"
+    good, needed = supervisor.good_runs, settings.SUPERVISOR_HEALTHINESS_THRESHOLD
+    return Reason(code, f"It has recovered. Its state turns healthy after {needed} successful runs, {good} so far.")
 
 
 def _unstarted(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
@@ -197,12 +193,12 @@ def _unstarted(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
     older = [t for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
     if older:
         reads = any(i.state == "reading" for t in older for i in t.indexers.all())
-        does = "reads on meanwhile" if reads else "starts again, and reads on meanwhile"
+        does = "reads on meanwhile" if reads else "restarts, and reads on meanwhile"
         return [Reason("version_not_started", f"{text} The task of version {older[0].spec_version} {does}.")]
     last = published.filter(spec_version__lt=supervisor.version).order_by("-created_at").first()
     if last is None or not failed:
         return []
-    text += f" Version {last.spec_version} was the last that published; submit it again to go back to it."
+    text += f" Version {last.spec_version} was the last that published. Submit it again to go back to it."
     return [Reason("version_not_started", text)]
 
 
@@ -222,9 +218,9 @@ def _failing(supervisor: Supervisor) -> list[Reason]:
         return []  # what its task has no room for, the task says
     what = "The last task has" if supervisor.failures == 1 else f"The last {supervisor.failures} tasks have all"
     text = (
-        f"{what} failed; another is at work."
+        f"{what} failed; another is running."
         if supervisor.failures
-        else "It is well when a task has read for a minute."
+        else "Its state turns healthy when a task has read for a minute."
     )
     last = _last_error(supervisor)
     return [Reason("unhealthy_tasks", f"{text} Last error: {last}" if last else text)]

@@ -51,14 +51,13 @@ class TeamSlots:
 
     def told(self, asked: int) -> str:
         """Why a task of the team has to wait."""
-        asks = f"It asks for {asked} indexer{'' if asked == 1 else 's'}"
+        asks = f"It needs {asked} slot{'' if asked == 1 else 's'}"
         if self.size is not None and asked > self.size:
             return (
-                f"{asks}, more than the {self.size} that team {self.name} may run at once. Ask for a smaller "
-                "taskCount, or have an administrator of the site raise the team's quota."
+                f"{asks}, but team {self.name} may use at most {self.size}. Reduce taskCount, or ask a site "
+                "administrator to raise the team's quota."
             )
-        runs = f"team {self.name} runs {self.used} of {self.size} indexers"
-        return f"{asks}; {runs}. It starts by itself when there is room."
+        return f"{asks}; team {self.name} uses {self.used} of {self.size}. It starts when enough slots are free."
 
 
 @dataclass(frozen=True)
@@ -365,14 +364,13 @@ def waits_for_room(task: Task) -> str:
         return team.told(task.indexers_wanted)
     if now.size is None:
         return ""  # another quota of its team's is used up, which its supervisor says
-    asks = f"It asks for {task.indexers_wanted} of the {now.size} indexers of this installation"
+    needs = f"It needs {task.indexers_wanted} slot{'' if task.indexers_wanted == 1 else 's'}"
     if task.indexers_wanted > now.size:
-        return f"{asks}, more than will ever be free. Ask for a smaller taskCount, or raise HEADGATE_WORKER_CAPACITY."
+        return f"{needs}, but this installation has {now.size}. Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
     turn = [a.id for a in _in_turn(now)].index(task.pk)
     before = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""
-    return (
-        f"{asks}; {now.free} {'is' if now.free == 1 else 'are'} free{before}. It starts by itself when there is room."
-    )
+    free = f"{now.free} of {now.size} {'is' if now.free == 1 else 'are'} free"
+    return f"{needs}; {free}{before}. It starts when enough slots are free."
 
 
 def _waits_for_slot(task: Task) -> str:
@@ -380,6 +378,6 @@ def _waits_for_slot(task: Task) -> str:
     used = f"; {cluster.used} of the cluster's {cluster.cores} cores are in use" if cluster else ""
     text = f"Spark has no free core, or not enough memory, for it{used}. "
     if not _predecessors(task, list(running())):
-        return text + "It reads as soon as there is room."
+        return text + "It reads when a core is free."
     bound = settings.HANDOVER_PATIENCE.total_seconds()
-    return text + f"The task before it reads on with its own spec, and makes room after {bound:.0f} s."
+    return text + f"The previous task reads on with its own spec and stops after {bound:.0f} s."

@@ -117,7 +117,7 @@ def lag_told(trend: Trend) -> str:
     """What the drawing of a lag shows."""
     known = [value for value in trend.lag if value is not None]
     if not known:
-        return "Lag of the last hour: not seen"
+        return "Lag of the last hour: unknown"
     return f"Lag of the last hour: {int(known[-1]):,} at the end, at most {int(max(known)):,}"
 
 
@@ -132,5 +132,5 @@ def rate_told(trend: Trend) -> str:
     """What the drawing of a rate shows."""
     known = [value for value in trend.rows_per_s if value is not None]
     if not known:
-        return "Rows a second of the last hour: not seen"
-    return f"Rows a second of the last hour: {known[-1]:,.0f} at the end, at most {max(known):,.0f}"
+        return "Rows/s of the last hour: unknown"
+    return f"Rows/s of the last hour: {known[-1]:,.0f} at the end, at most {max(known):,.0f}"

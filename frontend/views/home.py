@@ -85,11 +85,11 @@ class DayChart:
 
     @property
     def told(self) -> str:
-        return f"the last day; {self.each}, {self.top} at most"
+        return f"last day; {self.each}, at most {self.top}"
 
     @property
     def label(self) -> str:
-        return f"{self.name} over {self.told}"
+        return f"{self.name}, {self.told}"
 
 
 def _charts(day: Sequence[DayPoint]) -> list[DayChart]:
@@ -108,8 +108,8 @@ def _charts(day: Sequence[DayPoint]) -> list[DayChart]:
     edges = [begin + n * (last - begin) / 4 for n in range(5)]
     minutes = round(stretch / timedelta(minutes=1))
     drawn = (
-        ("Records stored a second", rates, f"averages of {minutes} minutes"),
-        ("Offsets behind", lags, f"the most within {minutes} minutes"),
+        ("Records stored/s", rates, f"{minutes}-minute averages"),
+        ("Lag", lags, f"{minutes}-minute maximums"),
     )
     return [
         DayChart(name, values, max(v for v in values if v is not None), edges, each) for name, values, each in drawn
@@ -145,7 +145,7 @@ def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
     return ProblemRow(
         code=problem.code,
         level="bad" if problem.kind == Kind.FAILED else "need",
-        subject=problem.name or "The pool of indexers",
+        subject=problem.name or "Capacity",
         url=url,
         text=problem.text,
         since=problem.since,
@@ -164,10 +164,10 @@ def _about(problem: Problem) -> str:
 
 
 _STEPS_OF_SUPERVISORS = {
-    Code.TOPIC_MISSING: ("Look at its spec", "supervisor-spec"),
-    Code.BEHIND: ("Look at its lag", "supervisor-lag"),
-    Code.HOLDING: ("Look at its lag", "supervisor-lag"),
-    Code.NOTHING_STORED: ("Look at its spec", "supervisor-spec"),
+    Code.TOPIC_MISSING: ("View spec", "supervisor-spec"),
+    Code.BEHIND: ("View lag", "supervisor-lag"),
+    Code.HOLDING: ("View lag", "supervisor-lag"),
+    Code.NOTHING_STORED: ("View spec", "supervisor-spec"),
 }
 
 
@@ -175,19 +175,19 @@ def _step(problem: Problem, may_operate: bool) -> tuple[str, str]:
     """What to do next: a link's label and address. ``may_operate``: the datasource that it is about."""
     if problem.subject == "supervisor":
         known = {code.value: step for code, step in _STEPS_OF_SUPERVISORS.items()}
-        known[GROUP_DRIFT] = ("Look at its group", "share-group")
-        label, view = known.get(problem.code, ("What happened", "supervisor"))
+        known[GROUP_DRIFT] = ("View share group", "share-group")
+        label, view = known.get(problem.code, ("View supervisor", "supervisor"))
         return label, reverse(f"frontend:{view}", args=[problem.name])
     if problem.subject == "pool":
-        return "Who waits", _about(problem)
+        return "View capacity", _about(problem)
     if problem.code == "quarantined":
         chosen = f"?{urlencode({'cause': problem.cause})}" if problem.cause else ""
         if chosen and may_operate:
-            return "Mend the spec", reverse("frontend:quarantine-fix", args=[problem.name]) + chosen
-        return "Look at them", reverse("frontend:datasource-quarantine", args=[problem.name]) + chosen
+            return "Fix spec", reverse("frontend:quarantine-fix", args=[problem.name]) + chosen
+        return "View records", reverse("frontend:datasource-quarantine", args=[problem.name]) + chosen
     if problem.task and problem.code in _OF_TASKS:
-        return "Look at the task", reverse("frontend:task", args=[problem.task])
-    return "Look at the event", reverse("frontend:datasource-events", args=[problem.name])
+        return "View task", reverse("frontend:task", args=[problem.task])
+    return "View event", reverse("frontend:datasource-events", args=[problem.name])
 
 
 _OF_TASKS = (SourceEvent.Kind.TASK_FAILED, SourceEvent.Kind.FAILING, SourceEvent.Kind.REPAIRED)

@@ -49,8 +49,8 @@ TABLE = Shape(
     (
         Column("supervisor", "Supervisor", sorts="id", fixed=True),
         Column("state", "State", sorts="state"),
-        Column("lag", "Behind", number=True),
-        Column("lag_chart", "Behind, last hour"),
+        Column("lag", "Lag", number=True),
+        Column("lag_chart", "Lag, last hour"),
         Column("rate", "Rows/s", number=True),
         Column("rate_chart", "Rows/s, last hour"),
         Column("topic", "Topic"),
@@ -129,7 +129,7 @@ def confirm(request: PageRequest, supervisor_id: str, action: str) -> HttpRespon
     supervisor = get_supervisor(request.user, supervisor_id)
     chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
     if chosen is None:
-        raise Http404("There is nothing to do here now.")
+        raise Http404("This action is not available now.")
     crumbs = [("Supervisors", reverse("frontend:supervisors")), (supervisor.id, _url(supervisor))]
     context = {"action": chosen, "back": _url(supervisor), "crumbs": crumbs}
     return render(request, "confirm.html", context)
@@ -140,7 +140,7 @@ def confirm(request: PageRequest, supervisor_id: str, action: str) -> HttpRespon
 def suspend(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Stop its task; keep everything else."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    done = f"{supervisor.id} is suspended; its task publishes what it holds and ends."
+    done = f"{supervisor.id} is suspended. Its task publishes what it holds and ends."
     return act(request, lambda: services.suspend(user=request.user, supervisor=supervisor), done, _url(supervisor))
 
 
@@ -149,7 +149,7 @@ def suspend(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def resume(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Start again after a suspension."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    done = f"{supervisor.id} is resumed; a task starts within seconds."
+    done = f"{supervisor.id} is resumed. A task starts within seconds."
     return act(request, lambda: services.resume(user=request.user, supervisor=supervisor), done, _url(supervisor))
 
 
@@ -185,7 +185,7 @@ def scale(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def handoff(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Publish early, with the next task up before this one stops."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    done = f"{supervisor.id} hands off: the next task is started, and this one publishes then."
+    done = f"{supervisor.id} hands off. The next task starts, then the current one publishes."
     return act(request, lambda: resetting.hand_off(user=request.user, supervisor=supervisor), done, _url(supervisor))
 
 

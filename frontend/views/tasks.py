@@ -136,7 +136,7 @@ def confirm(request: PageRequest, task_id: str, action: str) -> HttpResponse:
     task = get_task(request.user, task_id)
     chosen = TaskActions.for_user(request.user, task).get(action)
     if chosen is None:
-        raise Http404("There is nothing to do here now.")
+        raise Http404("This action is not available now.")
     crumbs = [("Tasks", reverse("frontend:tasks")), (short_name(task.id), _url(task))]
     context = {"action": chosen, "back": _url(task), "crumbs": crumbs}
     return render(request, "confirm.html", context)

@@ -261,7 +261,7 @@ SUPERVISORS = [
         walks.answer_on_a_page("terminate", "Terminate", walks.is_terminated),
         (f"POST {SV}terminate/", "Terminate"),
     ),
-    row((SV, GUIDE), walks.look_further_back, ("", "How far back")),
+    row((SV, GUIDE), walks.look_further_back, ("", "Time window")),
     row((SV, GUIDE), walks_of_site.zoom_the_lag, ("", "Zoom in"), ("", "Zoom out"), ("", "Whole")),
     row((SV, GUIDE), walks_of_site.look_at_a_partition, ("", "Lag of")),
     row(f"{SV}autoscaler/", walks_of_site.simulate, (f"GET {SV}autoscaler/", "Simulate")),
@@ -276,7 +276,7 @@ TASKS = [
     row(ASK_TASK, walks.stop_on_a_page, (f"POST {TASK}stop/", "Stop now")),
     row(TASK, walks.copy_log_and_spec, ("", "Copy")),
     row(TASK, walks_of_site.search_the_log, (f"GET {TASK}", "Search")),
-    row(TASK, walks_of_site.see_an_example, ("", "The newest of them")),
+    row(TASK, walks_of_site.see_an_example, ("", "Newest record")),
 ]
 SPECS = [
     row("tasks/-/new/", walks.submit_a_task, ("POST tasks/-/new/", "Submit task")),

@@ -52,7 +52,7 @@ def test_lag_is_drawn_and_read_out(page: Page, site: Cast, live_server: LiveServ
     page.keyboard.press("ArrowRight")
     expect(section.locator("[data-lag-announce]")).to_contain_text("UTC: lag 120, 100 rows a second")
     expect(section.locator(".timeline-tip")).to_contain_text("Redelivered a second1")
-    section.get_by_label("How far back").select_option("7d")
+    section.get_by_label("Time window").select_option("7d")
     expect(section.locator(".lag-empty")).to_be_visible()
     section.get_by_role("link", name="As tables").click()
     table = page.get_by_role("table", name="Partitions with their lag")

@@ -222,14 +222,14 @@ def look_further_back(visit: Visit) -> None:
     section = visit.page.locator("[data-lag]")
     expect(section).to_have_attribute("data-points", "20")
     with visit.page.expect_response("**/lag.json?window=7d*"):
-        section.get_by_label("How far back").select_option("7d")
+        section.get_by_label("Time window").select_option("7d")
 
 
 def show_another_window(visit: Visit) -> None:
     visit.open("/supervisors/flights/lag/")
-    visit.page.get_by_label("How far back").select_option("1d")
+    visit.page.get_by_label("Time window").select_option("1d")
     visit.press("Show")
-    expect(visit.page.get_by_label("How far back")).to_have_value("1d")
+    expect(visit.page.get_by_label("Time window")).to_have_value("1d")
     assert "window=1d" in visit.page.url
 
 

@@ -9,7 +9,7 @@ from tests.browser.imported import NEW, ODD, druids_list
 from tests.browser.site import Visit
 
 PAGE = "supervisors/-/import/"
-LOOK, IMPORT, UNFOLD = "See what it would do", "Import the ticked", "Options without effect"
+LOOK, IMPORT, UNFOLD = "Preview import", "Import selected", "Options without effect"
 CONTROLS = ((f"POST {PAGE}", LOOK), (f"POST {PAGE}", IMPORT), ("", UNFOLD))
 
 

@@ -213,12 +213,12 @@ def search_the_log(visit: Visit) -> None:
     expect(visit.page.locator("[data-log-found='400']")).to_be_visible()
     visit.page.get_by_label("Lines with").fill("nowhere")
     visit.press("Search")
-    expect(visit.page.get_by_text("No line is like that.")).to_be_visible()
+    expect(visit.page.get_by_text("No line matches.")).to_be_visible()
 
 
 def see_an_example(visit: Visit) -> None:
     """It stays open when the part is refreshed."""
     visit.open(f"/tasks/{visit.site.task.pk}/")
     with visit.page.expect_response("**/live/**"):
-        visit.page.get_by_text("The newest of them", exact=True).first.click()
+        visit.page.get_by_text("Newest record", exact=True).first.click()
     expect(visit.page.locator("#parse-errors article").first).to_be_visible()

@@ -98,7 +98,7 @@ def test_another_team_s_tasks_are_counted_and_not_named(cast: Cast, clients: dic
 def test_a_replica_that_has_no_room_is_named_before_one_that_starts(
     cast: Cast, settings: LazySettings, clients: dict[str, Client]
 ) -> None:
-    """Else the page said that the application runs, beside the health "waits for a slot"."""
+    """Else the page said that the application runs, beside the health "waiting for a slot"."""
     settings.WORKER_CAPACITY = 0
     supervisor = submit(cast, kafka_spec("twice", replicas=2))
     run(supervisor.pk)
@@ -107,7 +107,7 @@ def test_a_replica_that_has_no_room_is_named_before_one_that_starts(
     heartbeat(newest, beat("starting"))
     heartbeat(older, beat("waiting_for_slot"))
     found = clients["viewer"].get("/api/v1/supervisors/twice/").json()
-    assert found["health"]["label"] == "waits for a slot"
+    assert found["health"]["label"] == "waiting for a slot"
     assert [reason["code"] for reason in found["why_nothing"]] == ["waiting_for_slot"]
 
 
@@ -167,7 +167,7 @@ def test_a_task_from_before_the_pool_was_made_smaller_says_that_it_never_fits(
     task, small = ask(cast, "large", 6), ask(cast, "small", 1)
     settings.WORKER_CAPACITY = 4
     assert [launcher.launch(t.pk) for t in (task, small)] == [False, True]
-    assert "more than will ever be free" in capacity.waits_for_room(task)
+    assert "but this installation has" in capacity.waits_for_room(task)
 
 
 def test_a_repair_waits_for_nobody(cast: Cast) -> None:

@@ -56,7 +56,7 @@ def test_one_that_falls_behind(cast: Cast) -> None:
     said = of_flights(cast)
     assert (said.kind, said.code, said.behind, said.trend) == (Kind.NEEDS_ATTENTION, Code.BEHIND, 50_000, "growing")
     assert "50,000 offsets behind for 30 min" in said.text
-    assert "10 records a second" in said.text  # 2,400 in four minutes
+    assert "10 records per second" in said.text  # 2,400 in four minutes
 
 
 def test_a_burst_that_is_read_off(cast: Cast) -> None:

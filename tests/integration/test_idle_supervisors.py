@@ -113,7 +113,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     assert (status["state"], status["activeTasks"], status["publishingTasks"]) == ("IDLE", [], [])
     page = parsed(browsing_as(cast, "viewer").get(f"/supervisors/{supervisor.pk}/"))
     assert page.one("dd", data_state="IDLE").text == "IDLE"
-    assert "the first new record starts one" in page.one("p", data_health_text="").text
+    assert "the first new record starts a task" in page.one("p", data_health_text="").text
     broker.produce(sleeper.topic, [b"{}"] * 2, partition=0)
     assert sleeper.looks() == WELL
     assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]

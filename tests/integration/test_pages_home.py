@@ -58,7 +58,7 @@ def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
     sample(cast.source, timedelta(), 0)
     page = parsed(owner.get("/"))
     assert problems(page) == {}
-    assert "Nothing needs a person now" in page.one("p", data_no_problems="").text
+    assert "Nothing needs attention now" in page.one("p", data_no_problems="").text
     [state] = [e for e in page.one("main").all("span") if "data-health" in e.attributes]
     assert (state.attributes["data-health"], state.text) == ("idle", "idle")
 
@@ -69,7 +69,7 @@ def test_a_site_that_nobody_looks_at_is_not_called_well(owner: Client, cast: Cas
     assert "not_observed" not in problems(parsed(owner.get("/"))), "it begins again"
     Supervisor.objects.update(contacted_at=timezone.now())
     page = parsed(owner.get("/"))
-    assert "do the worker and beat run?" in problems(page)["not_observed"].text
+    assert "Check that the worker and beat run." in problems(page)["not_observed"].text
     assert page.all("p", data_no_problems="") == []
 
 
@@ -91,7 +91,7 @@ def test_a_burst_that_is_over_is_no_rate_and_is_in_the_days_chart(owner: Client,
     page = parsed(owner.get("/"))
     assert page.one("div", data_figure="rate").one("div", class_="figure-value").text == "0"
     charts = [e for e in page.all("section") if "data-chart" in e.attributes]
-    assert [chart.one("h2").text for chart in charts] == ["Records stored a second", "Offsets behind"]
+    assert [chart.one("h2").text for chart in charts] == ["Records stored/s", "Lag"]
     assert len(charts[0].all("span")) == 6  # the most, and five times
 
 
@@ -155,7 +155,7 @@ def test_one_click_begins_with_the_demos_topic(cast: Cast, broker: Broker, setti
 
 @pytest.mark.parametrize(
     ("bootstrap", "says"),
-    [("127.0.0.1:1", "does not answer now"), ("", "Any topic of a Kafka that Headgate can reach")],
+    [("127.0.0.1:1", "does not answer"), ("", "Any topic of a Kafka that Headgate can reach")],
 )
 def test_without_the_demos_topic_the_page_says_what_is_missing(
     cast: Cast, settings: Any, bootstrap: str, says: str

@@ -79,7 +79,7 @@ def test_other_parameters_of_an_autoscaler_are_tried(viewer: Client, cast: Cast,
     for n in range(60):
         sample(cast, now, 10 - n / 12, 5000, n)
     page = parsed(viewer.get(f"{FLIGHTS}autoscaler/"))
-    assert "has no autoscaler that is on" in page.text
+    assert "has no enabled autoscaler" in page.text
     assert page.one("p", data_simulated="0")
     tried = {"taskCountMax": "3", "scaleOutThreshold": "1000", "scaleActionStartDelayMillis": "0"}
     page = parsed(viewer.get(f"{FLIGHTS}autoscaler/", tried))
@@ -130,7 +130,7 @@ def test_a_lag_that_is_not_known_is_no_number(viewer: Client, cast: Cast) -> Non
     Source.objects.update(bounds={}, looked_at=None)
     told = parsed(viewer.get(f"{FLIGHTS}lag/")).text
     assert "– offsets" not in told
-    assert "indexers hold 0 records just now." in told
+    assert "Indexers hold 0 records now." in told
 
 
 def test_a_lag_of_the_past_says_so(viewer: Client, cast: Cast) -> None:
@@ -165,15 +165,15 @@ def test_the_list_says_how_far_behind_it_is_now_and_not_at_the_minutes_peak(
         in_flight=0, processed=100, redelivered=0,
     )  # fmt: skip
     row = parsed(viewer.get("/supervisors/")).one("tr", data_supervisor="flights")
-    assert row.one("td", data_label="Behind").text == "0"
+    assert row.one("td", data_label="Lag").text == "0"
 
 
 def test_nothing_was_seen_yet(viewer: Client, cast: Cast) -> None:
     ProgressKey.objects.all().delete()
     Source.objects.update(bounds={}, looked_at=None)
     text = parsed(viewer.get(f"{FLIGHTS}lag/")).text
-    assert "Nothing is known yet" in text
-    assert "No lag was seen in this time" in text
+    assert "No partitions yet" in text
+    assert "No lag was recorded in this time" in text
 
 
 def test_an_autoscaler_shows_what_it_did_and_takes_the_scale_button_away(cast: Cast) -> None:
@@ -181,7 +181,7 @@ def test_an_autoscaler_shows_what_it_did_and_takes_the_scale_button_away(cast: C
     supervisor = Supervisor.objects.get(pk="scaled")
     owner = browsing_as(cast, "owner")
     page = parsed(owner.get("/supervisors/scaled/"))
-    assert "It has changed nothing yet" in page.text
+    assert "The autoscaler has changed nothing yet" in page.text
     assert "ask-scale" not in [d.attributes["id"] for d in page.all("dialog", class_="confirm")]
     assert owner.get("/supervisors/scaled/confirm/scale/").status_code == 404
     ScaleAction.objects.create(supervisor=supervisor, at=timezone.now(), before=1, after=3, reason="The lag was so.")

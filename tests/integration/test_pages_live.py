@@ -87,7 +87,7 @@ def test_an_empty_topic_has_no_share_that_is_done(owner: Client, cast: Cast) -> 
     empty = {"topic_exists": True, "settled": 0, "lag": 0, "end_offsets": {"0": 0}}
     Task.objects.filter(pk=cast.task.pk).update(observation=empty)
     shown = parsed(owner.get(f"/tasks/{cast.task.pk}/"))
-    assert "The topic holds nothing to read yet." in shown.one("main").text
+    assert "The topic is empty." in shown.one("main").text
     assert shown.all("div", role="progressbar") == []
 
 
@@ -129,4 +129,4 @@ def test_what_is_not_read_is_said_though_rows_were_published(owner: Client, cast
     Indexer.objects.filter(task=cast.task).update(state="refused", message=said)
     for address in (FLIGHTS, f"/tasks/{cast.task.pk}/"):
         block = parsed(owner.get(address)).one("div", data_reasons="")
-        assert (block.one("h2").text, block.one("li").text) == ("Not everything is read", said)
+        assert (block.one("h2").text, block.one("li").text) == ("Some records are not read", said)

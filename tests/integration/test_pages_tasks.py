@@ -213,7 +213,7 @@ def test_records_with_a_faulty_field_are_behind_their_number(viewer: Client, cas
     page = parsed(viewer.get(f"/tasks/{cast.task.pk}/"))
     shown = page.one(id="parse-errors").all("article")
     assert shown[0].attributes["data-record"] == "2:29"  # the last first
-    assert all(a.text != "Whole record" for a in shown[0].all("a"))
+    assert all(a.text != "View record" for a in shown[0].all("a"))
     tile = page.one("div", data_counter="processed_with_error")
     behind = parsed(viewer.get(tile.one("a").attributes["href"]))
     records = _rows(behind)
@@ -251,7 +251,7 @@ def test_many_parse_errors_have_pages_of_their_own(viewer: Client, cast: Cast) -
 
 def test_the_progress_bar(viewer: Client, cast: Cast) -> None:
     address = f"/tasks/{cast.task.pk}/"
-    assert "has not been looked at yet" in parsed(viewer.get(address)).one("main").text
+    assert "has not checked the topic yet" in parsed(viewer.get(address)).one("main").text
     cast.task.observation = {"topic_exists": True, "settled": 1590, "lag": 410, "observed_at": "2025-06-01T12:09:00Z"}
     cast.task.save()
     bar = parsed(viewer.get(address)).one("div", role="progressbar")
@@ -327,8 +327,8 @@ def test_an_action_needs_post_and_a_token(cast: Cast) -> None:
 def test_of_a_task_without_records_it_is_not_said_that_all_could_be_read(viewer: Client, cast: Cast) -> None:
     more_tasks(cast, 2)  # the first is one of repair, the second a stream's
     page = parsed(viewer.get("/tasks/task-001/"))
-    assert page.one(id="parse-errors").one("p").text == "No record was polled yet."
-    assert "could be read" not in page.text
+    assert page.one(id="parse-errors").one("p").text == "No record has been polled yet."
+    assert "No record was unparseable" not in page.text
 
 
 def test_of_records_that_could_not_be_read_and_are_kept_no_longer_it_is_not_said_that_all_could_be(
@@ -336,7 +336,7 @@ def test_of_records_that_could_not_be_read_and_are_kept_no_longer_it_is_not_said
 ) -> None:
     QuarantinedRecord.objects.all().delete()
     text = parsed(viewer.get(f"/tasks/{cast.task.pk}/")).one(id="parse-errors").one("p").text
-    assert "that could not be read" in text and text.endswith("is kept.")
+    assert "unparseable" in text and text.endswith("is kept.")
 
 
 def test_a_task_lasted_as_long_on_its_page_as_in_the_list(viewer: Client, cast: Cast) -> None:

@@ -141,7 +141,7 @@ def test_a_spec_that_alone_asks_for_more_is_refused(cast: Cast, clients: dict[st
     limit(cast, indexers=3)
     task = Task.objects.get(supervisor_id=supervisor.pk)
     assert not launcher.launch(task.pk)
-    assert "more than the 3 that team alpha may run" in capacity.waits_for_room(task)
+    assert "but team alpha may use at most 3" in capacity.waits_for_room(task)
     assert health_of_supervisor(cast.users["owner"], supervisor).label == "never enough slots"
 
 

@@ -70,10 +70,10 @@ def test_the_indexers_are_the_teams(cast: Cast) -> None:
         return parsed(root.get("/")).one("div", data_figure="indexers").one("div", class_="figure-value").text
 
     choose(root, "beta")
-    assert line() == "0 indexers in use, of team beta alone."
+    assert line() == "0 indexers in use, of team beta only."
     assert figure() == "0"
     choose(root, "alpha")
-    assert line() == "2 indexers in use, of team alpha alone. 1 task waits to be launched, for 2 more."
+    assert line() == "2 indexers in use, of team alpha only. 1 task waits to be launched, for 2 more."
     assert figure() == "2"
 
 

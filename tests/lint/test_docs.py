@@ -264,8 +264,8 @@ def test_reasons_are_all_there() -> None:
 
 
 def test_every_health_code_is_described() -> None:
-    text = section("How a supervisor stands")
-    assert described("How a supervisor stands") | {"stopping"} == {*Kind, *Code}
+    text = section("Health of a supervisor")
+    assert described("Health of a supervisor") | {"stopping"} == {*Kind, *Code}
     assert "stopping" in codes(text)
 
 

@@ -14,9 +14,9 @@ from controlplane.tasks.causes import DescribedCause
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(hours=1)
 WELL = Health(Kind.OK, Code.UP_TO_DATE, "up to date", "It keeps up.")
-GONE = Health(Kind.NEEDS_ATTENTION, Code.TOPIC_MISSING, "topic gone", "Topic 'o' is gone.", EARLIER)
+GONE = Health(Kind.NEEDS_ATTENTION, Code.TOPIC_MISSING, "topic missing", "Topic 'o' is gone.", EARLIER)
 FAILS = Health(Kind.FAILED, Code.FAILING, "failing", "Its last 3 tasks failed.", EARLIER)
-WAITS = Health(Kind.WAITING, Code.WAITING_FOR_SLOT, "waits", "It asks for 4 indexers; 0 of 8 are free.", EARLIER)
+WAITS = Health(Kind.WAITING, Code.WAITING_FOR_SLOT, "waits", "It needs 4 slots; 0 of 8 are free.", EARLIER)
 CAUSE = DescribedCause(
     QuarantineCause(
         datasource=Datasource(name="invoices"),
@@ -57,14 +57,14 @@ def test_those_that_nobody_looks_at_are_one_problem() -> None:
     unseen = Health(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", "Do the worker and beat run?", EARLIER)
     [problem] = problems_of({"c": WELL, "b": unseen, "a": unseen})
     assert (problem.kind, problem.code, problem.name) == (Kind.NEEDS_ATTENTION, "not_observed", "a")
-    assert problem.text == "Do the worker and beat run? So it is with 1 more supervisor."
+    assert problem.text == "Do the worker and beat run? The same holds for 1 more supervisor."
 
 
 def test_those_that_wait_for_room_are_one_problem() -> None:
     names = ("e", "d", "c", "b", "a")
     [problem] = problems_of({n: replace(WAITS, since=NOW) for n in names} | {"b": WAITS})
     assert (problem.code, problem.subject, problem.since) == ("capacity_full", "pool", EARLIER)
-    assert problem.text == f"5 supervisors wait for room: a, b, c and 2 more. {WAITS.text}"
+    assert problem.text == f"5 supervisors wait for slots: a, b, c and 2 more. {WAITS.text}"
 
 
 def test_records_in_quarantine_name_cause_and_version() -> None:
@@ -96,6 +96,6 @@ def test_alarms_of_a_kind_are_one_problem_until_what_they_tell_of_is_over() -> N
     gaps = [event(SourceEvent.Kind.GAP, "Offsets 5 to 6.", NOW), event(SourceEvent.Kind.GAP, "Offset 1.", EARLIER)]
     failing = event(SourceEvent.Kind.FAILING, "Indexer 0 fails.", NOW, "t")
     [gap] = problems_of({}, [], [*gaps, failing])
-    assert gap.text == "Retention removed records before they were read (2 times of late): Offsets 5 to 6."
+    assert gap.text == "Retention removed records before they were read (2 times recently): Offsets 5 to 6."
     assert (gap.since, gap.last_at) == (EARLIER, NOW)
     assert [p.code for p in problems_of({}, [], [failing], at_work=["t"])] == ["failing"]

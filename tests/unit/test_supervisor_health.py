@@ -39,7 +39,7 @@ RESTS = Rest(EARLIER, timedelta(seconds=30))
 BY_OPS = Done("ops", EARLIER)
 
 TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
-    ("keeps up", {}, Kind.OK, Code.UP_TO_DATE, ["1,000 records a second"]),
+    ("keeps up", {}, Kind.OK, Code.UP_TO_DATE, ["1,000 records per second"]),
     (
         "a quota is used up",
         {"quota": Stopped("web", "rows_a_day", 5000, EARLIER, NOW), "tasks": 1},
@@ -52,7 +52,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"room": replace(WAITS, team=TeamSlots("web", 4, 4))},
         Kind.WAITING,
         Code.WAITING_FOR_SLOT,
-        ["It asks for 4 indexers; team web runs 4 of 4 indexers"],
+        ["It needs 4 slots; team web uses 4 of 4."],
     ),
     (
         "a third of what comes is quarantined, and nothing waits",
@@ -61,7 +61,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.QUARANTINING,
         [
             "4,000 of the last 12,000 records (33%), within 15 min, could not be read",
-            "A twentieth or more has come there since 2025-06-01 11:12:00 UTC. Mend the spec",
+            "The share has been 5% or more since 2025-06-01 11:12:00 UTC. Fix the spec",
         ],
     ),
     (
@@ -69,7 +69,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": TOO_BAD, "quarantining_since": BadSince(EARLIER, at_least=True)},
         Kind.NEEDS_ATTENTION,
         Code.QUARANTINING,
-        ["A twentieth or more has come there for 48 min at least. Mend the spec"],
+        ["The share has been 5% or more for at least 48 min. Fix the spec"],
     ),
     (
         "one bad record in a hundred",
@@ -99,27 +99,27 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.UP_TO_DATE,
         [],
     ),
-    ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "over the last 5 min."]),
+    ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "in the last 5 min."]),
     (
         "nothing comes, for as long as anybody has looked",
         {"lag": replace(QUIET, over=timedelta(minutes=5, seconds=1))},
         Kind.WAITING,
         Code.IDLE,
-        ["nothing has come in over the last 5 min."],
+        ["No records arrived in the last 5 min."],
     ),
     (
         "idle, and its task still publishes",
         {"rests": RESTS, "lag": QUIET},
         Kind.WAITING,
         Code.IDLE,
-        ["nothing has come in since 2025-06-01 11:12:00 UTC", "every 30 s", "Its task publishes what it holds"],
+        ["no records arrived since 2025-06-01 11:12:00 UTC", "every 30 s", "Its task publishes what it holds"],
     ),
     (
         "idle, and nobody has looked at its lag",
         {"rests": RESTS, "lag": replace(GROWING, at=EARLIER), "tasks": 0},
         Kind.WAITING,
         Code.IDLE,
-        ["the first new record starts one."],
+        ["the first new record starts a task."],
     ),
     ("idle, and Kafka is silent", {"rests": RESTS, "iterations": SILENT}, Kind.WAITING, Code.KAFKA_UNREACHABLE, []),
     (
@@ -127,7 +127,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": GROWING, "behind_since": EARLIER, "indexers": 2},
         Kind.NEEDS_ATTENTION,
         Code.BEHIND,
-        ["90,000 offsets behind for 48 min", "growing", "its 2 indexers store 1,000 records a second", "scale it up"],
+        ["90,000 offsets behind for 48 min", "growing", "its 2 indexers store 1,000 records per second", "Scale it up"],
     ),
     (
         "what came in a burst and is read off now does not grow, though more waits than five minutes ago",
@@ -142,7 +142,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": GROWING, "behind_since": EARLIER, "scales_itself": True},
         Kind.NEEDS_ATTENTION,
         Code.BEHIND,
-        ["its autoscaler may add indexers"],
+        ["Its autoscaler may add indexers"],
     ),
     (
         "catches up: 30,000 less in five minutes, 60,000 are left",
@@ -156,7 +156,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": LagTrend(NOW, lag=90_000, unread=90_000)},
         Kind.WORKING,
         Code.BEHIND,
-        ["90,000 offsets behind, and its indexers have just begun to read."],
+        ["90,000 offsets behind, and its indexers have just started to read."],
     ),
     (
         "it stores since some seconds",
@@ -177,7 +177,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": STUCK, "behind_since": EARLIER},
         Kind.NEEDS_ATTENTION,
         Code.BEHIND,
-        ["nothing is being stored", "look at its tasks"],
+        ["nothing is stored", "check its tasks"],
     ),
     ("what indexers hold is no lag", {"lag": replace(GROWING, unread=0)}, Kind.OK, Code.UP_TO_DATE, []),
     ("ten seconds' worth is no lag", {"lag": replace(GROWING, unread=10_000)}, Kind.OK, Code.UP_TO_DATE, []),
@@ -193,11 +193,11 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"ran_at": EARLIER, "tasks": 0, "rests": RESTS},
         Kind.WAITING,
         Code.NOT_OBSERVED,
-        ["Nobody has looked after it since 2025-06-01 11:12:00 UTC", "beat run? No task is started meanwhile."],
+        ["Its last run was at 2025-06-01 11:12:00 UTC", "beat run. No task starts meanwhile."],
     ),
     ("it had a round just now", {"ran_at": NOW - LATELY / 6}, Kind.OK, Code.UP_TO_DATE, []),
     ("not looked at yet", {"lag": None, "topic_seen_at": None}, Kind.WORKING, Code.STARTING, []),
-    ("a first task", {"tasks": 0, "lag": None}, Kind.WORKING, Code.STARTING, ["about to start"]),
+    ("a first task", {"tasks": 0, "lag": None}, Kind.WORKING, Code.STARTING, ["first task starts within seconds"]),
     (
         "a start delay",
         {"tasks": 0, "lag": None, "next_start_at": NOW + timedelta(minutes=1)},
@@ -210,14 +210,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"tasks": 0, "detailed_state": "CONNECTING_TO_STREAM"},
         Kind.WORKING,
         Code.STARTING,
-        ["Kafka is being asked"],
+        ["Headgate asks Kafka"],
     ),
     (
         "the topic is not there yet",
         {"tasks": 0, "iterations": NO_TOPIC, "topic_seen_at": None, "lag": None},
         Kind.WAITING,
         Code.WAITING_FOR_TOPIC,
-        ["no topic 'clicks'", "once it is there"],
+        ["no topic 'clicks'", "when it exists"],
     ),
     (
         "its pattern matches too many topics",
@@ -245,21 +245,21 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"iterations": NO_TOPIC, "topic_seen_at": EARLIER, "stored": 1_204_331},
         Kind.FAILED,
         Code.TOPIC_MISSING,
-        ["gone since 2025-06-01 11:12:00 UTC", "1,204,331 rows"],
+        ["missing since 2025-06-01 11:12:00 UTC", "1,204,331 rows"],
     ),
     (
         "its task saw first that the topic is gone",
         {"topic_exists": False, "topic_seen_at": EARLIER},
         Kind.FAILED,
         Code.TOPIC_MISSING,
-        ["gone since"],
+        ["missing since"],
     ),
     (
         "Kafka was silent once",
         {"iterations": SILENT, "contacted_at": EARLIER},
         Kind.WAITING,
         Code.KAFKA_UNREACHABLE,
-        ["Connection refused. It last did at 2025-06-01 11:12:00 UTC.", "go on by themselves"],
+        ["Connection refused. It last answered at 2025-06-01 11:12:00 UTC.", "Running tasks continue"],
     ),
     (
         "Kafka is silent",
@@ -273,14 +273,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"iterations": SILENT, "unhealthy": True, "versions": (1, 2)},
         Kind.FAILED,
         Code.KAFKA_UNREACHABLE,
-        ["Check bootstrap.servers", "Its task reads on by version 1 of the spec, until one of version 2 is up."],
+        ["Check bootstrap.servers", "Its task uses version 1 of the spec until a task with version 2 runs."],
     ),
     (
         "a topic that was made again is seen before the next iteration",
         {"iterations": NO_TOPIC, "contacted_at": EARLIER, "topic_seen_at": NOW},
         Kind.WORKING,
         Code.RECOVERING,
-        ["is there again"],
+        ["exists again"],
     ),
     ("a task sees it first", {"kafka_error": "timed out"}, Kind.WAITING, Code.KAFKA_UNREACHABLE, ["timed out"]),
     (
@@ -302,14 +302,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"room": WAITS},
         Kind.WAITING,
         Code.WAITING_FOR_SLOT,
-        ["4 indexers; 1 of 8 are free (clicks has 5, others have 2)"],
+        ["4 slots; 1 of 8 is free (clicks has 5, others have 2)"],
     ),
     (
         "a failure",
         {"tasks": 0, "failures": replace(FAILED, times=1), "next_start_at": NOW + timedelta(seconds=4)},
         Kind.WORKING,
         Code.FAILING,
-        ["Its last task failed since", "12:00:04", "Out of memory"],
+        ["Its last task failed at", "12:00:04", "Out of memory"],
     ),
     ("another task is at work", {"failures": replace(FAILED, times=1)}, Kind.OK, Code.UP_TO_DATE, []),
     (
@@ -342,7 +342,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         },
         Kind.FAILED,
         Code.KAFKA_REFUSES,
-        ["This login lacks DESCRIBE. It is tried again every period."],
+        ["This login lacks DESCRIBE. Headgate retries every period."],
     ),
     (
         "its login may no longer describe the topic",
@@ -389,7 +389,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"suspended": BY_OPS, "tasks": 0, "lag": GROWING},
         Kind.WAITING,
         Code.SUSPENDED,
-        ["by ops since 2025-06-01 11:12:00 UTC", "90,000 offsets wait", "Resume it"],
+        ["by ops since 2025-06-01 11:12:00 UTC", "lag is 90,000 offsets", "Resume it"],
     ),
     ("by nobody who is known", {"suspended": Done(), "tasks": 0}, Kind.WAITING, Code.SUSPENDED, ["Suspended."]),
     ("terminated", {"terminated": BY_OPS, "tasks": 0}, Kind.WAITING, Code.TERMINATED, ["Terminated by ops since"]),
@@ -430,12 +430,12 @@ def test_more_than_there_will_ever_be_needs_somebody(settings: Any) -> None:
     settings.WORKER_CAPACITY = 8
     said = health_of(replace(CALM, room=replace(WAITS, asked=9)))
     assert said.kind == Kind.NEEDS_ATTENTION
-    assert "more than the 8" in said.text
+    assert "has 8" in said.text
 
 
 @pytest.mark.parametrize(
     ("now", "says"),
-    [(3.0, "stores 3 records a second."), (0.4, "stores what comes in."), (0.0, "nothing has come in for a minute.")],
+    [(3.0, "stores 3 records per second."), (0.4, "stores what comes in."), (0.0, "no records arrived for a minute.")],
 )
 def test_what_it_stores_is_of_the_last_minute(now: float, says: str) -> None:
     """Not of five, over which a burst that has long passed would still be told."""

@@ -122,7 +122,7 @@ def test_ids_name_the_owner_and_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("pattern", "kind", "code", "said"),
     [
-        (SeenPattern("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "is being asked"),
+        (SeenPattern("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "asks Kafka"),
         (SeenPattern("a.*", "WAITING_FOR_TOPICS", 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
         (SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "51 topics match"),
         (SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
