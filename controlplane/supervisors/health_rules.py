@@ -327,7 +327,7 @@ def _quarantines(seen: Observed) -> Health | None:
 
 
 def _pace(seen: Observed, lag: LagTrend, trend: Trend) -> str:
-    rows = f"{lag.records_per_s or 0:,.0f} records a second"
+    rows = f"{lag.records_per_s or 0:,.0f} records per second"
     if trend == Trend.SHRINKING:
         left = time_left(lag)
         return f"and catching up{'' if lag.is_young else f' at {rows}'}: done in about {length(left)}."

@@ -132,7 +132,7 @@ def stops(site: Site) -> Iterator[Stop]:
         yield Stop(f"/{kind}/-/new/?from={source}")
     yield Stop("/tasks/-/new/?example=index_parallel")
     yield Stop("/supervisors/-/import/")
-    yield Stop("/supervisors/-/import/", press="See what it would do", fill=("Or its JSON text", druids_list()))
+    yield Stop("/supervisors/-/import/", press="Preview import", fill=("Or its JSON text", druids_list()))
 
 
 def _of_segments(site: Site) -> Iterator[Stop]:
