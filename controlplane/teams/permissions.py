@@ -64,7 +64,7 @@ def require(user: User, action: Action, team: Team) -> None:
 
 def _needs(user: User, action: Action, where: str) -> str:
     if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
-        return f"This needs the scope {action.value.value}. This token has the scope {user.limits.scope.value}."
+        return f"This needs the role {action.value.value}. This token has only the scope {user.limits.scope.value}."
     return f"This needs the role {action.value.value} in {where}."
 
 

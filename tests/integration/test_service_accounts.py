@@ -143,7 +143,7 @@ def test_an_admin_makes_an_account_and_tokens_which_are_listed_and_revoked(clien
     assert robot.post("/api/v1/supervisors/flights/suspend/").status_code == 200
     refused = robot.post("/api/v1/supervisors/flights/terminate/")
     assert refused.status_code == 403
-    assert "scope, operate" in refused.json()["detail"]
+    assert "scope operate" in refused.json()["detail"]
     [listed] = owner.get(f"{ACCOUNTS}robot/tokens/").json()["results"]
     assert listed["last_used_at"] is not None
     assert "token" not in listed
@@ -174,7 +174,7 @@ def test_a_token_for_a_datasource_sees_it_and_not_another(cast: Cast) -> None:
 def test_a_read_token_changes_nothing_and_is_told_why(cast: Cast) -> None:
     answer = serving(cast, Scope.READ).post("/api/v1/supervisors/flights/suspend/")
     assert answer.status_code == 403
-    assert "scope, read" in answer.json()["detail"]
+    assert "scope read" in answer.json()["detail"]
     assert not Supervisor.objects.get(pk="flights").suspended
 
 
