@@ -63,7 +63,7 @@ def why_nothing(facts: Facts) -> list[Reason]:
     if facts.status == "PENDING" and facts.no_room:
         return [Reason("waiting_for_capacity", facts.no_room)]
     if facts.status == "PENDING":
-        return [Reason("starting", "The application is being started; the first heartbeat is awaited.")]
+        return [Reason("starting", "The application starts. It has not sent its first heartbeat yet.")]
     failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []
     if facts.totals.polled:
         return failed + _what_became(facts.totals)
@@ -78,7 +78,7 @@ def strangers_told(strangers: Sequence[str]) -> str:
     many = len(strangers)
     who = f"{', '.join(strangers[:3])}{f' and {many - 3:,} more' if many > 3 else ''}"
     return (
-        f"Another application is in the consumer group: {who}. What Kafka gives to it is not stored here. Stop it, or "
+        f"Another application is in the consumer group: {who}. Headgate does not store what it reads. Stop it, or "
         "use another groupId."
     )
 
@@ -115,9 +115,9 @@ def _topic(facts: Facts, topic: str) -> list[Reason]:
     ends: Mapping[str, int] = seen.get("end_offsets") or {}
     starts: Mapping[str, int] = seen.get("log_start_offsets") or {}
     if not any(ends.values()):
-        return [Reason("topic_empty", f"Topic {topic!r} is empty: nothing was ever written to it.")]
+        return [Reason("topic_empty", f"Topic {topic!r} is empty: it never held a record.")]
     if all(starts.get(partition, 0) >= end for partition, end in ends.items()):
-        return [Reason("topic_expired", f"Topic {topic!r} holds nothing any more: retention removed all its records.")]
+        return [Reason("topic_expired", f"Topic {topic!r} is empty: retention removed all its records.")]
     if seen.get("settled"):
         return [] if seen.get("lag") else [_caught_up(seen)]
     if not io_config_of(facts.spec).useEarliestOffset and not seen.get("lag"):
@@ -134,8 +134,8 @@ def _topic(facts: Facts, topic: str) -> list[Reason]:
 def _caught_up(seen: Mapping[str, Any]) -> Reason:
     return Reason(
         "caught_up",
-        f"All {seen['settled']:,} offsets of the topic are settled, and nothing is new: they are records that were "
-        "read, or hold none (transactions' markers, aborted and compacted records).",
+        f"All {seen['settled']:,} offsets of the topic are settled, and no records are new. The offsets were read, "
+        "or hold no record (transaction markers, aborted and compacted records).",
     )
 
 
@@ -149,10 +149,10 @@ UNSTORED = {
     "tombstones": ("tombstones", "tombstones: records without a value, which delete a key and make no row."),
     "unparseable": (
         "unparseable",
-        "unparseable. Look at the quarantined records, then at timestampSpec and inputFormat.",
+        "unparseable. Check the quarantined records, then timestampSpec and inputFormat.",
     ),
-    "duplicates": ("duplicates", "stored before and not stored twice."),
-    "released": ("released", "given up without being published; they are read again."),
+    "duplicates": ("duplicates", "stored before, and were not stored again."),
+    "released": ("released", "released without a publish; they are read again."),
     "redundant": ("redundant", "published by another replica first."),
 }
 
@@ -174,18 +174,20 @@ def _share(part: int, whole: int) -> str:
 def _waiting(facts: Facts) -> list[Reason]:
     states = list(facts.indexer_states)
     if states and all(s == "waiting" for s in states):
-        return [Reason("predecessor", "It waits until the task before it has published what it read.")]
+        return [Reason("predecessor", "It waits until the previous task has published what it read.")]
     if states and all(s == "waiting_for_slot" for s in states):
         return [Reason("waiting_for_slot", f"Every indexer waits for a free Spark slot ({facts.slots} in all).")]
     if states and all(s == "paused" for s in states):
         return [
-            Reason("paused", f"Reading pauses: {facts.pause.rstrip('.') or 'a store refuses'}. It goes on by itself.")
+            Reason(
+                "paused", f"Reading is paused: {facts.pause.rstrip('.') or 'a store refuses'}. It continues by itself."
+            )
         ]
     if not any(s in ("reading", "finishing") for s in states):
-        told = "The application runs; its executors and indexers are starting, which may take a minute or two."
+        told = "The application runs. Its executors and indexers start, which may take two minutes."
         return [Reason("starting", told)]
     if not facts.observation:
-        return [Reason("not_observed", "The topic has not been looked at yet; this takes a few seconds.")]
+        return [Reason("not_observed", "Headgate has not checked the topic yet; this takes a few seconds.")]
     traits = io_config_of(facts.spec).traits
     if traits.keeps_offsets:
         period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")

@@ -36,7 +36,7 @@ def report_restarts(task: Task, before: Mapping[int, int], indexers: list[Indexe
             _add(
                 task,
                 SourceEvent.Kind.RESTARTED,
-                f"Indexer {indexer.number} was started again, {times} so far: {reason}",
+                f"Indexer {indexer.number} restarted, {times} so far: {reason}",
             )
 
 

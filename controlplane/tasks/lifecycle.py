@@ -130,8 +130,8 @@ def _lost_message(task: Task, silence: timedelta) -> str:
         return "The application never reported. Its log says why."
     if task.kind == Task.Kind.KILL:
         return (
-            "The worker that ran it is gone. What it had given up goes with the next deletions; submit it again for "
-            "what is left."
+            "The worker that ran it is gone. The next deletions remove the files that it had released. Submit it again "
+            "for the rest."
         )
     return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {what_is_left(task)}"
 

@@ -25,12 +25,12 @@ class Phase:
 
 # A phase begins with its time, and lasts until the next that is known.
 _PHASES = (
-    ("waiting", "Until there was room, and a worker launched it."),
-    ("launching", "Spark's application starts, until it asked for its work."),
+    ("waiting", "Until enough slots were free and a worker launched it."),
+    ("launching", "The Spark application starts, until it requests its work."),
     ("starting", "Indexers start, until the first of them reads."),
     ("reading", "From the first poll until the first publish."),
     ("publishing", "Reading and publishing, from the first publish to the last."),
-    ("ending", "From the last publish to the end: what was held is given back or was published, processes end."),
+    ("ending", "From the last publish to the end: held records are released, and processes end."),
 )
 
 

@@ -78,6 +78,6 @@ def lacks_overlap(indexers: int) -> str:
     if not size or 2 * indexers <= size:
         return ""
     return (
-        f"This installation runs {size} indexers at most: too few for two tasks of {indexers} side by side. When one "
-        "task hands over to the next, reading pauses until the first has ended."
+        f"This installation has {size} slots, too few for two tasks of {indexers} at the same time. When one "
+        "task hands off to the next, reading pauses until the first has ended."
     )

@@ -94,13 +94,13 @@ def _fail_unlisted() -> None:
         lifecycle.end_task(task, error=f"{REASON} {lifecycle.what_is_left(task)}")
 
 
-_STOPPED = "Stopped with the stack or its machine, and killed before it had ended in order."
+_STOPPED = "Stopped with the stack or its machine, and killed before it ended cleanly."
 
 
 def _dead_message(task: Task) -> str:
     if task.last_heartbeat_at is None:
         return "The application's process ended before it reported. Its log says why."
-    return f"The application's process is gone, without a last word. {lifecycle.what_is_left(task)}"
+    return f"The application's process ended without a report. {lifecycle.what_is_left(task)}"
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def _make_it_obey(task: Task) -> None:
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
     elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > patience(task):
         _clear_away(task.pk)
-        lifecycle.end_task(task, error="The application did not end when it was told to, and was killed.")
+        lifecycle.end_task(task, error="The application did not end after the stop, so Headgate killed it.")
 
 
 def patience(task: Task) -> timedelta:

@@ -58,7 +58,7 @@ def test_the_application_is_killed_between_publish_and_acknowledge(house: House)
     assert totals["redelivered"] >= totals["duplicates"]
     house.ended(task, "FAILED")
     error = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)[0][0]
-    assert error.startswith("The application's process is gone")
+    assert error.startswith("The application's process ended without a report")
 
 
 @pytest.mark.parametrize("fault", ["refuse", "lose_answer"])

@@ -74,7 +74,7 @@ def test_a_task_that_does_not_end_when_it_is_told_to(house: House) -> None:
     house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/suspend")
     house.ended(task, "FAILED")
     [(error,)] = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
-    assert "did not end when it was told to" in error
+    assert "did not end after the stop" in error
     indexer = int(held.read_text())
     gone = "neither application nor indexer is left"
     wait_for(gone, lambda: house.application_pid(task) is None and not psutil.pid_exists(indexer), 20)

@@ -50,7 +50,7 @@ def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, c
     client = clients["owner"]
     [reason] = client.get(f"/api/v1/tasks/{third.pk}/").json()["why_nothing"]
     assert reason["code"] == "waiting_for_capacity"
-    assert "1 of the 6 indexers" in reason["text"]
+    assert "1 slot; 2 of 6 are free" in reason["text"]
     assert "2 are free, and 1 task comes first" in reason["text"]
     assert client.get("/api/v1/capacity/").json() == {
         "capacity": 6,
@@ -269,7 +269,7 @@ def test_a_task_whose_executors_start_is_not_said_to_wait_for_room(
     heartbeat(task, beat("waiting_for_slot", "waiting_for_slot"))
     assert set(task.indexers.values_list("state", flat=True)) == {"starting"}
     [reason] = owner.get(f"/api/v1/tasks/{task.pk}/").json()["why_nothing"]
-    assert "executors and indexers are starting" in reason["text"]
+    assert "executors and indexers start" in reason["text"]
 
 
 def states_in_list(cast: Cast) -> dict[str, str]:

@@ -135,7 +135,7 @@ def test_a_large_part_is_quarantined_for_longer_than_samples_are_kept(cast: Cast
     quarantining(cast.source, *[BAD] * 4)
     said = of_flights(cast)
     assert (said.code, said.since) == (Code.QUARANTINING, None)
-    assert "for 3 min at least" in said.text
+    assert "for at least 3 min" in said.text
     hours = quarantining(cast.source, FINE, FINE, BAD, BAD, resolution_s=COARSEST_S)
     assert of_flights(cast).since == hours[2]
 

@@ -113,14 +113,14 @@ def test_a_process_that_is_found_dead_was_stopped_if_that_was_noted(cast: Cast, 
     watching._fail_dead()
     cast.task.refresh_from_db()
     assert (cast.task.status, cast.task.error) == (Status.SUCCESS, "")
-    assert "killed before it had ended in order" in cast.task.message
+    assert "killed before it ended cleanly" in cast.task.message
 
 
 def test_a_process_that_is_found_dead_without_a_note_has_failed(cast: Cast, folder: Path) -> None:
     watching._fail_dead()
     cast.task.refresh_from_db()
     assert cast.task.status == Status.FAILED
-    assert cast.task.error.startswith("The application's process is gone, without a last word.")
+    assert cast.task.error.startswith("The application's process ended without a report.")
 
 
 def test_nothing_is_launched_beside_the_last_process(cast: Cast, folder: Path) -> None:

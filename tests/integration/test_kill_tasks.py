@@ -194,7 +194,7 @@ def test_a_worker_that_died_has_failed_and_the_next_run_ends_it(source: Source, 
     kills.given_up(task, kills.unused_ids(task, Chosen(), kills.KillTaskSpec.model_validate(task.spec)))
     assert lifecycle.fail_lost(long_ago) == [task.pk]
     task.refresh_from_db()
-    assert "goes with the next deletions" in task.error
+    assert "next deletions remove" in task.error
     assert celery_tasks.kill() == "2 unused segments (100 bytes) deleted"
 
 

@@ -53,9 +53,9 @@ def test_restarts_are_events_with_their_reason_and_few(cast: Cast) -> None:
     for restarts in (1, 1, 2, 3, 4, 7):
         say(restarts, f"reason {restarts}")
     assert [event.detail for event in noted("restarted")] == [
-        "Indexer 0 was started again, once so far: reason 1",
-        "Indexer 0 was started again, 2 times so far: reason 2",
-        "Indexer 0 was started again, 4 times so far: reason 4",
+        "Indexer 0 restarted, once so far: reason 1",
+        "Indexer 0 restarted, 2 times so far: reason 2",
+        "Indexer 0 restarted, 4 times so far: reason 4",
     ]
     assert {(event.task_id, event.alarm) for event in noted("restarted")} == {(cast.task.pk, False)}
 
