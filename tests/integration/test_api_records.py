@@ -52,7 +52,7 @@ def test_a_record_whose_receipt_is_folded_is_settled(viewer: Client) -> None:
 def test_unknown_records_say_what_is_known(viewer: Client, cast: Cast) -> None:
     assert "Not settled yet" in str(fates(viewer, 705)[0]["explanation"])
     assert "log's end, which was 1,000" in str(fates(viewer, 1000)[0]["explanation"])
-    assert "Nothing of partition 5" in str(fates(viewer, 0, partition=5)[0]["explanation"])
+    assert "nothing of partition 5" in str(fates(viewer, 0, partition=5)[0]["explanation"])
     ProgressKey.objects.filter(pk=cast.keys[1].pk).update(log_start_offset=900)
     assert "Below the log's start" in str(fates(viewer, 700, partition=1)[0]["explanation"])
     assert {f["outcome"] for f in fates(viewer, 1000)} == {"unknown"}

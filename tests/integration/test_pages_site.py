@@ -211,7 +211,7 @@ def test_what_a_role_may_submit_is_what_it_is_offered(
 def test_who_is_in_no_team_is_told_whom_to_ask(cast: Cast) -> None:
     cast.users["viewer"].memberships.all().delete()
     page = parsed(browsing_as(cast, "viewer").get("/datasources/"))
-    assert "ask an administrator of this site" in page.one("main").text
+    assert "Ask an administrator of this site" in page.one("main").text
 
 
 def test_no_page_is_kept_by_a_cache(cast: Cast) -> None:

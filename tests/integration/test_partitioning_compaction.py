@@ -267,7 +267,7 @@ def test_what_segments_do_not_allow_is_said_without_a_task(source: Source, root:
         (config({"type": "range", "targetRowsPerSegment": 5}), "partitionDimensions"),
         (config({"type": "range", "partitionDimensions": ["item"]}), "targetRowsPerSegment or maxRowsPerSegment"),
         (config({"type": "hashed", "numShards": 2, "targetRowsPerSegment": 5}), "either numShards"),
-        (config(maxRowsPerSegment=1000), "maxRowsPerSegment is not for partitionsSpec range"),
+        (config(maxRowsPerSegment=1000), "partitionsSpec range has its own number of rows"),
         (config({"type": "dynamic", "numShards": 2}), "numShards is not supported"),
         (
             {"dataSource": "flights", "tuningConfig": {"maxNumConcurrentSubTasks": 2}},
