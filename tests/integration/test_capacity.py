@@ -51,7 +51,7 @@ def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, c
     [reason] = client.get(f"/api/v1/tasks/{third.pk}/").json()["why_nothing"]
     assert reason["code"] == "waiting_for_capacity"
     assert "1 slot; 2 of 6 are free" in reason["text"]
-    assert "2 are free, and 1 task comes first" in reason["text"]
+    assert "2 of 6 are free, and 1 task comes first" in reason["text"]
     assert client.get("/api/v1/capacity/").json() == {
         "capacity": 6,
         "used": 4,

@@ -75,7 +75,7 @@ def test_a_task_waits_for_its_team_and_says_so_everywhere(cast: Cast, clients: d
     task = Task.objects.get(supervisor_id=waiting.pk)
     other = ask(cast, "others", 30, "outsider", "beta")
     assert [launcher.launch(t.pk) for t in (task, other)] == [False, True]
-    said = "team alpha runs 4 of 4 indexers"
+    said = "team alpha uses 4 of 4"
     assert said in capacity.waits_for_room(task)
     Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - capacity.NOTICED)
     assert said in health_of_supervisor(cast.users["viewer"], waiting).text

@@ -293,7 +293,7 @@ def test_kafka_is_lost_and_comes_back(cast: Cast, broker: Broker, settings: Sett
     answered = streams.TopicAnswer(supervisor.pk, supervisor.version, partitions=4)
     run(supervisor.pk, answered)
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
-    assert "1 of 2 good iterations" in why_nothing(supervisor)[0].text
+    assert "2 successful runs, 1 so far" in why_nothing(supervisor)[0].text
     run(supervisor.pk, answered)
     assert states(supervisor) == ("RUNNING", "RUNNING")
 
