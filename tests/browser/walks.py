@@ -57,7 +57,7 @@ def choose_a_theme(visit: Visit) -> None:
 
 def filter_the_audit_trail(visit: Visit) -> None:
     visit.open("/audit/")
-    visit.page.get_by_label("Its id").fill("nothing-of-this-name")
+    visit.page.get_by_label("Id", exact=True).fill("nothing-of-this-name")
     visit.press("Filter")
     expect(visit.page.get_by_text("No entries match these filters.")).to_be_visible()
     with visit.page.expect_download() as download:

@@ -215,7 +215,7 @@ def _is_replayed(visit: Visit, mode: str, records: int) -> None:
 def ingest_ticked(visit: Visit) -> None:
     _tick(visit, 529, 528)
     visit.press("Ingest…")
-    expect(visit.page.get_by_role("heading", name="Ingest 2 records with the present spec?")).to_be_visible()
+    expect(visit.page.get_by_role("heading", name="Ingest 2 records with the current spec?")).to_be_visible()
     visit.press("Ingest")
     _is_replayed(visit, "ingest", 2)
 

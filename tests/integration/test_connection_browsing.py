@@ -252,7 +252,7 @@ def test_the_wizard_reaches_every_topic_of_its_connection(
 
     assert [name for number in "123" for name in shown(page=number)] == names
     assert shown(sort="-name") == names[:-3:-1]
-    assert "No topic is like that." in owner.get(address, {"search": f"{prefix}-none"}).content.decode()
+    assert "No topics match these filters." in owner.get(address, {"search": f"{prefix}-none"}).content.decode()
     assert "can&#x27;t be sorted by" in owner.get(address, {"sort": "rate"}).content.decode()
     asked = f"{address}?search={prefix}&page=3"
     assert owner.post(asked, {"guess": json.dumps({"topic": names[4]})})["Location"] == address

@@ -367,7 +367,7 @@ def test_the_page_asks_with_the_count_and_then_acts(cast: Cast, kept: list[Quara
     assert QuarantinedRecord.objects.filter(partition=1).count() == 2
     everything = {"action": "ingest", "scope": "matching", "upto": kept[-1].pk, "filter": "partition=1"}
     asked = client.post("/datasources/flights/quarantine/confirm/", everything).content.decode()
-    assert "Ingest 2 records with the present spec?" in asked
+    assert "Ingest 2 records with the current spec?" in asked
     started = client.post("/datasources/flights/quarantine/replay/", everything)
     task = Task.objects.get(kind=Task.Kind.REPLAY)
     assert started["Location"] == f"/tasks/{task.pk}/"

@@ -179,11 +179,11 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     assert boxes == {str(of_topic.pk), str(of_file.pk)}
     question = parsed(client.post(f"{path}confirm/", {"action": "produce", "scope": "matching"}))
     assert "Produce 1 record to the topic again?" in question.text
-    assert "2 more are of files, which have no topic, and stay in quarantine." in question.text
+    assert "2 more come from files, have no topic, and stay in quarantine." in question.text
     ticked = {"scope": "ticked", "record": [of_topic.pk, of_file.pk, cut.pk]}
     for chosen in ({"scope": "matching"}, ticked):
         question = parsed(client.post(f"{path}confirm/", {"action": "ingest", **chosen}))
-        assert "Ingest 2 records with the present spec?" in question.text
+        assert "Ingest 2 records with the current spec?" in question.text
         assert "1 more is kept only in part, and stays in quarantine." in question.text
         assert question.one("p", data_readers="1").one("a").attributes["href"] == f"/tasks/{task.pk}/"
     sent = {"action": "ingest", "scope": "matching"}
