@@ -160,5 +160,5 @@ def delete_a_datasource(visit: Visit) -> None:
     assert not Segment.objects.filter(datasource__name="year", used=True).exists()
     assert AuditEntry.objects.filter(action="delete", target="datasource", target_id="year").exists()
     visit.open("/datasources/year/")
-    expect(visit.page.locator("[data-deleted]")).to_contain_text("deleted by owner")
+    expect(visit.page.locator("[data-deleted]")).to_contain_text("owner deleted this datasource")
     Datasource.objects.filter(name="year").update(deleted_at=None)

@@ -47,7 +47,7 @@ def transfer_a_datasource(visit: Visit) -> None:
     visit.page.get_by_role("link", name="Transfer").click()
     visit.page.get_by_label("To team").select_option("beta")
     visit.press("Transfer it")
-    visit.told("The datasource flights is team beta's now.")
+    visit.told("Team beta now owns the datasource flights.")
     moved = Datasource.objects.filter(name="flights")
     assert [d.team.name for d in moved] == ["beta"]
     moved.update(team=Team.objects.get(name="alpha"))
@@ -58,7 +58,7 @@ def transfer_a_connection(visit: Visit) -> None:
     visit.open("/connections/alpha/orders-schemas/transfer/")
     visit.page.get_by_label("To team").select_option("beta")
     visit.press("Transfer connection")
-    visit.told("The connection orders-schemas is team beta's now.")
+    visit.told("Team beta now owns the connection orders-schemas.")
     moved = Connection.objects.filter(name="orders-schemas")
     assert [c.team.name for c in moved] == ["beta"]
     moved.update(team=Team.objects.get(name="alpha"))

@@ -95,10 +95,10 @@ def test_parts_of_segments_are_not_replaced(source: Source, root: User) -> None:
     elsewhere = a_reindex(root, ioConfig__inputSource=half, dataSchema__dataSource="copies")
     assert len(batches.start(elsewhere).inputs) == 1
     for changes, why in (
-        ({"ioConfig__inputFormat": {"type": "json"}}, "leave it out"),
+        ({"ioConfig__inputFormat": {"type": "json"}}, "omit it"),
         ({"dataSchema__timestampSpec": {"column": "t"}}, "__time"),
         ({"ioConfig__dropExisting": True, "dataSchema__granularitySpec": {"intervals": ["2025/P1Y"]}}, "dropExisting"),
-        ({"ioConfig__inputSource": {**half, "interval": "today"}}, "no interval"),
+        ({"ioConfig__inputSource": {**half, "interval": "today"}}, "is not an interval"),
         ({"ioConfig__inputSource": {**half, "filter": {"type": "true"}}}, "transformSpec"),
     ):
         with pytest.raises(InvalidInput) as refused:

@@ -223,7 +223,7 @@ def test_it_takes_places_of_the_pool_and_no_more_than_there_are(
     Task.objects.filter(pk=first.pk).update(launched_at=first.created_at)
     assert capacity.pool().used == 3
     assert not capacity.may_launch(second)
-    assert "3 of 4" in capacity.waits_for_room(second) or "asks for 4 of the 4" in capacity.waits_for_room(second)
+    assert "It needs 4 slots; 1 of 4 is free" in capacity.waits_for_room(second)
     assert set_goal(second, Goal.STOP)
     second.refresh_from_db()
     assert second.status == Status.FAILED
@@ -246,7 +246,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tuningConfig__forceGuaranteedRollup": True, "tuningConfig__partitionsSpec": {"type": "dynamic"}}, "range or"),
     ({"tuningConfig__maxRetries": 1}, "unknown field"),
     ({"tuningConfig__type": "index"}, "tuningConfig.type"),
-    ({"dataSchema__granularitySpec": {"intervals": ["yesterday"]}}, "no interval"),
+    ({"dataSchema__granularitySpec": {"intervals": ["yesterday"]}}, "is not an interval"),
     ({"dataSchema__transformSpec": {"filter": {"type": "expression", "expression": "((("}}}, "filter"),
 ]
 

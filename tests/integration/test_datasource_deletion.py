@@ -69,7 +69,7 @@ def test_it_leaves_the_lists_and_says_what_it_is(idle: Cast, clients: dict[str, 
 def test_while_something_reads_into_it_it_stays(cast: Cast) -> None:
     with pytest.raises(Conflict) as refused:
         delete(cast)
-    assert f"supervisor flights, task {cast.task.pk} read into flights" in refused.value.detail
+    assert f"supervisor flights, task {cast.task.pk} write to flights" in refused.value.detail
     Supervisor.objects.update(terminated_at=cast.task.created_at)
     with pytest.raises(Conflict):
         delete(cast)

@@ -25,7 +25,7 @@ def test_the_timeline_opens_where_the_rows_are_and_links_to_what_lies_far(cast: 
     assert datetime.fromisoformat(section["data-opens-from"]) == first
     assert datetime.fromisoformat(section["data-opens-to"]) == last
     told = page.one("p", data_outliers="")
-    assert "1 row lies far from there" in told.text
+    assert "1 row is far from it" in told.text
     [link] = told.all("a")
     assert link.attributes["href"].startswith("/datasources/flights/segments/?from=1999-12-31T00%3A00%3A00Z")
     listed = parsed(viewer.get(link.attributes["href"])).one("tbody").all("tr")

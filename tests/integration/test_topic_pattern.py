@@ -332,7 +332,7 @@ def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client
     spec = clients["viewer"].get(f"{DRUID}/{stem}").json()
     assert spec["ioConfig"]["topicPattern"] == f"{stem}-.*"
     assert len(clients["viewer"].get(f"{DRUID}/{stem}/stats").json()["0"]) == 2
-    with pytest.raises(InvalidInput, match="the supervisor that reads it"):
+    with pytest.raises(InvalidInput, match="Reset the offsets of one topic at its own supervisor"):
         resetting.reset_offsets(user=cast.users["owner"], supervisor=supervisor, offsets={0: 0})
     resetting.reset(user=cast.users["owner"], supervisor=supervisor)
     found = completeness(supervisor.datasource)

@@ -181,7 +181,7 @@ def test_the_page_asks_and_says_what_changes(both: Cast) -> None:
     assert "3 members no longer see it" in asked
     assert "Its supervisors come with it: flights" in asked
     answer = owner.post(PAGE, {"team": "beta"}, follow=True)
-    assert "The datasource flights is team beta&#x27;s now" in answer.content.decode()
+    assert "Team beta now owns the datasource flights" in answer.content.decode()
     assert owner_of() == "beta"
     assert browsing_as(both, "viewer").get(PAGE).status_code == 404
 
