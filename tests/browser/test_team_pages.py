@@ -43,7 +43,7 @@ def _make_a_team_and_invite(visit: Visit) -> str:
     """By an administrator of the site; returns the link."""
     visit.become("superuser")
     visit.open("/teams/-/new/")
-    visit.page.get_by_label("Name").fill("web")
+    visit.page.get_by_label("Name", exact=True).fill("web")
     visit.press("Create team")
     visit.page.get_by_label("E-mail address").fill("ann@example.org")
     visit.page.locator("#link-role").select_option("operator")
@@ -95,7 +95,7 @@ def _raise_the_role(visit: Visit) -> None:
 def _make_and_revoke_a_token(guest: Page, url: str) -> None:
     """By the new admin; the token reads and does not write, and then does nothing."""
     guest.goto(f"{url}/teams/web/service-accounts/")
-    guest.get_by_label("Name").fill("robot")
+    guest.get_by_label("Name", exact=True).fill("robot")
     guest.get_by_role("button", name="Create account").click()
     guest.get_by_label("Token name").fill("nightly")
     guest.get_by_role("button", name="Create token").click()

@@ -21,7 +21,7 @@ def make_a_team(visit: Visit) -> None:
     visit.become("superuser")
     visit.open("/teams/")
     visit.page.get_by_role("link", name="New team").click()
-    visit.page.get_by_label("Name").fill("gamma")
+    visit.page.get_by_label("Name", exact=True).fill("gamma")
     visit.press("Create team")
     visit.told("Team gamma was created, and you are its admin.")
     assert _open_team("gamma")
@@ -203,7 +203,7 @@ def revoke_a_members_token(visit: Visit) -> None:
 
 def make_an_account(visit: Visit) -> None:
     visit.open("/teams/alpha/service-accounts/")
-    visit.page.get_by_label("Name").fill("robot")
+    visit.page.get_by_label("Name", exact=True).fill("robot")
     visit.press("Create account")
     expect(visit.page.get_by_role("heading", name="Service account robot")).to_be_visible()
     assert User.objects.get(username="robot@alpha").service_of == visit.site.cast.alpha
