@@ -102,9 +102,9 @@ class SupervisorActions:
     @classmethod
     def _reset(cls, supervisor: Supervisor) -> PageAction:
         text = (
-            "Reading goes on at other offsets: what lies before them is never read, what is read a second time is "
-            "stored a second time, and what is in progress is given up. With all offsets forgotten, reading begins "
-            "anew where useEarliestOffset says."
+            "Reading continues at other offsets. Records before them are never read, records that are read twice are "
+            "stored twice, and work in progress is given up. With all offsets deleted, reading starts where "
+            "useEarliestOffset says."
         )
         action = cls._action(supervisor, "reset", "Reset offsets", text, "danger").with_form(ResetForm())
         return replace(action, question=f"Reset the offsets of {supervisor.id}?")
@@ -113,7 +113,7 @@ class SupervisorActions:
     def _terminate(cls, supervisor: Supervisor) -> PageAction:
         text = (
             "Its task ends and it never starts another. The datasource and its segments stay. "
-            "Submitting a spec with the same id starts it anew."
+            "Submitting a spec with the same id starts it again."
         )
         return cls._action(supervisor, "terminate", "Terminate", text, "danger")
 

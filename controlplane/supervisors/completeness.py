@@ -77,7 +77,7 @@ class Completeness:
     def reason(self) -> str:
         """Why it is not known, or no longer moves; empty while it does."""
         if not self.readers:
-            return "No supervisor fills this datasource; what tasks by hand leave in a topic is not followed."
+            return "No supervisor writes to this datasource. Headgate does not track what manual tasks leave unread."
         return " ".join(f"{r.supervisor.pk}: {r.problem}" for r in self.readers if r.problem)
 
 

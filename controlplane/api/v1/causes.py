@@ -50,7 +50,7 @@ class CauseSerializer(serializers.Serializer[Any]):
     example = serializers.SerializerMethodField(help_text="The last one's number in the datasource's quarantine.")
     error = serializers.SerializerMethodField(help_text="The last one's.")
     supervisor = serializers.CharField(
-        source="supervisor_id", help_text="Whose task quarantined the last one; empty for one submitted by hand."
+        source="supervisor_id", help_text="Whose task quarantined the last one; empty for a manual task."
     )
     spec_version = serializers.IntegerField(allow_null=True, help_text="Of the supervisor's spec that was in force.")
 

@@ -26,7 +26,7 @@ class QuotasSerializer(serializers.Serializer[Any]):
     stored_bytes = ShareSerializer(help_text="Of segments in use.")
     used_up = serializers.CharField(help_text="rows_a_day or stored_bytes, while nothing reads for want of it.")
     since = serializers.DateTimeField(allow_null=True)
-    until = serializers.DateTimeField(allow_null=True, help_text="When it begins anew; null: not by itself.")
+    until = serializers.DateTimeField(allow_null=True, help_text="When the limit resets; null: never by itself.")
     text = serializers.CharField(help_text="The same for people.")
 
 

@@ -56,7 +56,7 @@ class ColumnSerializer(serializers.Serializer[Any]):
 
 class DatasourceDetailSerializer(DatasourceSerializer):
     deleted_at = serializers.DateTimeField(
-        allow_null=True, help_text="Since when it is deleted; a spec that names it makes it anew."
+        allow_null=True, help_text="Since when it is deleted; a spec that names it creates it again."
     )
     columns = ColumnSerializer(many=True)
     totals = TotalsSerializer()

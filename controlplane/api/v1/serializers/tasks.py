@@ -34,7 +34,7 @@ class TaskSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(help_text=f"{', '.join(dict(task_kinds()))}.")
     datasource = serializers.CharField(source="datasource.name")
     team = serializers.CharField(source="datasource.team.name")
-    supervisor = serializers.SerializerMethodField(help_text="Null for a task submitted by hand.")
+    supervisor = serializers.SerializerMethodField(help_text="Null for a manual task.")
     spec_version = serializers.IntegerField(allow_null=True)
     status = serializers.ChoiceField(Status.choices)
     goal = serializers.ChoiceField(Goal.choices)
