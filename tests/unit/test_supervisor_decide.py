@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -21,52 +21,7 @@ from controlplane.supervisors.decide import (
     failed_starts,
     failures_in_a_row,
 )
-
-NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
-CALM = Observed(
-    now=NOW,
-    suspended=False,
-    terminated=False,
-    version=1,
-    task_count=2,
-    tasks=[],
-    runs=Runs(good=9, connected=True),
-    before=("RUNNING", "RUNNING"),
-    steady=True,
-)
-RUNNING = SeenTask(
-    id="running",
-    spec_version=1,
-    active=True,
-    reading=True,
-    ready=True,
-    failed=False,
-    running_goal=True,
-    indexers_wanted=2,
-    created_at=NOW - timedelta(minutes=5),
-)
-
-STARTING = replace(RUNNING, id="starting", reading=False, ready=False)
-WAITING = replace(STARTING, id="waiting", ready=True)
-FRESH = replace(CALM, runs=Runs(), before=("PENDING", "PENDING"), steady=False)
-REACHED = replace(FRESH, runs=Runs(good=1, connected=True))
-UNREACHED = Runs(failed=1, stream_failed=True)
-LOST = Runs(failed=1, stream_failed=True, connected=True)
-
-
-def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
-    ended = NOW - timedelta(seconds=seconds_ago)
-    return replace(
-        RUNNING,
-        id=f"failed-{seconds_ago}",
-        active=False,
-        reading=False,
-        ready=False,
-        failed=True,
-        created_at=ended - timedelta(seconds=lived),
-        ended_at=ended,
-    )
-
+from tests.support.decisions import CALM, FRESH, LOST, NOW, REACHED, RUNNING, STARTING, UNREACHED, WAITING, failed
 
 TABLE: dict[str, tuple[Observed, Decision]] = {
     "nothing runs: start": (CALM, Decision("RUNNING", "RUNNING", start=1)),
@@ -309,165 +264,6 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     ),
 }
 
-PAIR = [replace(RUNNING, id="a", group="g"), replace(RUNNING, id="b", group="g")]
-TWO = replace(CALM, replicas=2)
-NEXT = [replace(STARTING, id="c", group="h"), replace(STARTING, id="d", group="h")]
-
-REPLICAS: dict[str, tuple[Observed, Decision]] = {
-    "nothing runs: all start": (TWO, Decision("RUNNING", "RUNNING", start=2)),
-    "all run: nothing to do": (replace(TWO, tasks=PAIR), Decision("RUNNING", "RUNNING")),
-    "one died: another joins its group after the back-off": (
-        replace(TWO, tasks=[failed(1.5), PAIR[0]]),
-        Decision("RUNNING", "RUNNING", start=1, group="g", failures=1),
-    ),
-    "one died a moment ago": (
-        replace(TWO, tasks=[failed(0.5), PAIR[0]]),
-        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
-    ),
-    "one of two fails again and again, while the other reads well": (
-        replace(TWO, tasks=[failed(1), failed(20), failed(40), replace(PAIR[0], well=True), failed(999)]),
-        Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3, next_start_at=NOW + timedelta(seconds=3)),
-    ),
-    "one too many: one that is not up yet finishes": (
-        replace(CALM, tasks=[replace(PAIR[0], ready=False, reading=False), PAIR[1]]),
-        Decision("RUNNING", "RUNNING", finish=["a"]),
-    ),
-    "they have read long enough: a new group starts": (
-        replace(TWO, tasks=[replace(t, expired=True) for t in PAIR]),
-        Decision("RUNNING", "RUNNING", start=2),
-    ),
-    "the next group is starting: the old one reads on": (
-        replace(TWO, tasks=[*NEXT, *(replace(t, expired=True) for t in PAIR)]),
-        Decision("RUNNING", "RUNNING"),
-    ),
-    "one of the next group waits: all of the old one finish": (
-        replace(TWO, tasks=[NEXT[0], replace(NEXT[1], ready=True), *(replace(t, expired=True) for t in PAIR)]),
-        Decision("RUNNING", "RUNNING", finish=["a", "b"]),
-    ),
-    "another spec with fewer replicas: a new group": (
-        replace(CALM, version=2, tasks=PAIR),
-        Decision("RUNNING", "RUNNING", start=1),
-    ),
-    "suspended: all finish": (
-        replace(TWO, suspended=True, tasks=PAIR),
-        Decision("STOPPING", "STOPPING", finish=["a", "b"]),
-    ),
-}
-
-
-CHANGED = replace(CALM, version=2, in_force=1, last_good=LastGood(version=1, replicas=1))
-GOOD = replace(RUNNING, begun=True)
-DIED = replace(failed(1.5), begun=True, published=True)
-REFUSED = replace(STARTING, id="refused", spec_version=2, refused=True)
-
-
-def second_failed(seconds_ago: float) -> SeenTask:
-    return replace(failed(seconds_ago), id=f"second-{seconds_ago}", spec_version=2)
-
-
-LAST_GOOD: dict[str, tuple[Observed, Decision]] = {
-    "a version's first task begins: it is in force": (
-        replace(CALM, tasks=[GOOD]),
-        Decision("RUNNING", "RUNNING", in_force=1),
-    ),
-    "the next begins: it is in force, and never goes back": (
-        replace(CHANGED, tasks=[replace(second_failed(0.5), begun=True), DIED]),
-        Decision("RUNNING", "BACKING_OFF", failures=2, next_start_at=NOW + timedelta(seconds=1.5), in_force=2),
-    ),
-    "a version that differs in the task count only is the one that reads": (
-        replace(CALM, version=2, in_force=1, tasks=[GOOD], same_task=frozenset({1})),
-        Decision("RUNNING", "RUNNING", in_force=2),
-    ),
-    "the last good one dies while the next is on its way: nothing goes back": (
-        replace(CHANGED, tasks=[replace(STARTING, spec_version=2), DIED]),
-        Decision("RUNNING", "RUNNING", in_force=1),
-    ),
-    "the next fails, and the last good one reads on": (
-        replace(CHANGED, tasks=[second_failed(0.5), GOOD]),
-        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5), in_force=1),
-    ),
-    "the next fails, and the last good one dies: it is started again": (
-        replace(CHANGED, tasks=[second_failed(0.5), DIED]),
-        Decision(
-            "RUNNING", "BACKING_OFF", restart=1, failures=1, next_start_at=NOW + timedelta(seconds=0.5), in_force=1
-        ),
-    ),
-    "the last good one has died a moment ago": (
-        replace(CHANGED, tasks=[second_failed(1.5), replace(DIED, ended_at=NOW - timedelta(seconds=0.5))]),
-        Decision("RUNNING", "RUNNING", start=1, failures=1, in_force=1),
-    ),
-    "it is on its way, beside another try of the next": (
-        replace(
-            CHANGED, tasks=[replace(STARTING, id="again"), replace(STARTING, spec_version=2), second_failed(9), DIED]
-        ),
-        Decision("RUNNING", "RUNNING", failures=1, in_force=1),
-    ),
-    "it reads again and is well, which says nothing of the next": (
-        replace(
-            CHANGED,
-            tasks=[replace(GOOD, well=True), second_failed(1), second_failed(20), second_failed(40), DIED],
-            before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
-        ),
-        Decision(
-            "UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3, next_start_at=NOW + timedelta(seconds=3), in_force=1
-        ),
-    ),
-    "the next waits until it ends: it hands over": (
-        replace(CHANGED, tasks=[replace(WAITING, spec_version=2), second_failed(20), GOOD]),
-        Decision("RUNNING", "RUNNING", finish=["running"], failures=1, in_force=1),
-    ),
-    "the next finds no topic, and the last good one dies: it is started again": (
-        replace(CHANGED, runs=LOST, tasks=[replace(STARTING, spec_version=2), DIED]),
-        Decision("RUNNING", "RUNNING", restart=1, in_force=1),
-    ),
-    "Kafka was never reached for the next, and the last good one dies: it is started again": (
-        replace(CHANGED, runs=UNREACHED, steady=False, tasks=[DIED]),
-        Decision("RUNNING", "CONNECTING_TO_STREAM", restart=1, in_force=1),
-    ),
-    "Kafka refuses the next before it begins, and the last good one reads on": (
-        replace(CHANGED, tasks=[REFUSED, GOOD]),
-        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", in_force=1),
-    ),
-    "Kafka refuses the next before it begins, and the last good one dies: it is started again": (
-        replace(CHANGED, tasks=[REFUSED, DIED]),
-        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", restart=1, in_force=1),
-    ),
-    "Kafka refuses the next but one, too: the one between ends, and the last good one reads on": (
-        replace(CHANGED, version=3, tasks=[replace(REFUSED, id="third", spec_version=3), REFUSED, GOOD]),
-        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", finish=["refused"], in_force=1),
-    ),
-    "so it does while it is on its way": (
-        replace(CHANGED, version=3, tasks=[replace(REFUSED, id="third", spec_version=3), REFUSED, STARTING, DIED]),
-        Decision("UNHEALTHY_TASKS", "KAFKA_REFUSES", finish=["refused"], in_force=1),
-    ),
-    "it pauses, and so reads nothing: it is not ended": (
-        replace(CHANGED, tasks=[second_failed(0.5), replace(GOOD, reading=False, ready=False)]),
-        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5), in_force=1),
-    ),
-    "one of its replicas died: another joins its group": (
-        replace(
-            CHANGED,
-            last_good=LastGood(version=1, replicas=2),
-            tasks=[second_failed(0.5), replace(DIED, group="g"), replace(GOOD, group="g")],
-        ),
-        Decision(
-            "RUNNING",
-            "BACKING_OFF",
-            restart=1,
-            restart_group="g",
-            failures=1,
-            next_start_at=NOW + timedelta(seconds=0.5),
-            in_force=1,
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", LAST_GOOD)
-def test_decision_while_a_version_does_not_start(case: str) -> None:
-    seen, expected = LAST_GOOD[case]
-    assert decide(seen) == expected
-
 
 @pytest.mark.parametrize("case", TABLE)
 def test_decision(case: str) -> None:
@@ -475,13 +271,7 @@ def test_decision(case: str) -> None:
     assert decide(seen) == expected
 
 
-@pytest.mark.parametrize("case", REPLICAS)
-def test_decision_with_replicas(case: str) -> None:
-    seen, expected = REPLICAS[case]
-    assert decide(seen) == expected
-
-
-def test_a_task_that_ran_well_begins_the_count_anew() -> None:
+def test_a_task_that_ran_well_restarts_the_count() -> None:
     assert failures_in_a_row([failed(1), failed(100, lived=3600), failed(8000)]) == 2
 
 
