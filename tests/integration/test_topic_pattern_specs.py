@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 import pytest
@@ -14,12 +13,6 @@ from controlplane.supervisors.models import Supervisor
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast
 from tests.support.topic_patterns import V1, a_spec
-
-
-@pytest.fixture
-def stem() -> str:
-    """What the names of a test's topics begin with."""
-    return f"stem{uuid.uuid4().hex[:8]}"
 
 
 @pytest.mark.parametrize(

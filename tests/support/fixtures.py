@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,9 @@ def make_workers(house: House) -> Iterator[Callable[..., Workers]]:
     for workers in made:
         workers.close()
         workers.leave_nothing_to_do()
+
+
+@pytest.fixture
+def stem() -> str:
+    """What the names of a test's topics begin with."""
+    return f"stem{uuid.uuid4().hex[:8]}"
