@@ -66,7 +66,7 @@ def test_retention_has_passed_the_stored_offset(house: House, make_workers: Make
     assert all(e["alarm"] for e in events(house, topic))
     told = house.api("GET", f"/api/v1/tasks/{after.id}/report/")["events"]
     assert sorted(e["kind"] for e in told) == sorted(kinds)
-    assert any("Offsets 2000 to 2499" in e["detail"] for e in told)
+    assert any("Retention removed offsets 2000 to 2499" in e["detail"] for e in told)
 
 
 def events(house: House, datasource: str) -> list[dict[str, Any]]:
