@@ -27,7 +27,7 @@ _PRODUCERS = 2
 _NOW = """
     SELECT coalesce(sum(f.published), 0), coalesce(sum(f.segments), 0),
            (SELECT count(*) FROM segments_segment s WHERE s.datasource_id = d.id AND s.used)
-    FROM datasources_datasource d LEFT JOIN segments_indexerfence f ON f.datasource_id = d.id
+    FROM datasources_datasource d LEFT JOIN publishing_indexerfence f ON f.datasource_id = d.id
     WHERE d.name = %s GROUP BY d.id
 """
 _MERGED = """
@@ -37,8 +37,8 @@ _MERGED = """
 """
 _SETTLED = """
     SELECT coalesce(sum(upper(r.span) - lower(r.span)), 0)
-    FROM segments_settledrange r JOIN segments_progresskey k ON k.id = lower(r.span) >> 44
-    JOIN segments_source o ON o.id = k.source_id JOIN datasources_datasource d ON d.id = o.datasource_id
+    FROM publishing_settledrange r JOIN publishing_progresskey k ON k.id = lower(r.span) >> 44
+    JOIN sources_source o ON o.id = k.source_id JOIN datasources_datasource d ON d.id = o.datasource_id
     WHERE d.name = %s
 """
 _LIVE = """

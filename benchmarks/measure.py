@@ -73,7 +73,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def published(house: House, datasource: str) -> int:
     """Rows so far. Asked of the metadata store: the web process is part of what is measured."""
     rows = house.sql(
-        "SELECT coalesce(sum(f.published), 0) FROM segments_indexerfence f"
+        "SELECT coalesce(sum(f.published), 0) FROM publishing_indexerfence f"
         " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )
@@ -93,7 +93,7 @@ def await_rows(house: House, datasource: str, count: int) -> None:
 def span(house: House, datasource: str) -> tuple[datetime, datetime]:
     """From the start of the first indexer, which then asks for its offsets and connects, to the last publish."""
     rows = house.sql(
-        "SELECT min(f.started_at), max(f.last_publish_at) FROM segments_indexerfence f"
+        "SELECT min(f.started_at), max(f.last_publish_at) FROM publishing_indexerfence f"
         " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )
@@ -103,7 +103,7 @@ def span(house: House, datasource: str) -> tuple[datetime, datetime]:
 def publishes(house: House, datasource: str) -> tuple[int, int]:
     """How many, and how many segments they registered."""
     rows = house.sql(
-        "SELECT sum(f.publishes), sum(f.segments) FROM segments_indexerfence f"
+        "SELECT sum(f.publishes), sum(f.segments) FROM publishing_indexerfence f"
         " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )

@@ -93,7 +93,7 @@ def _make(supervisors: int) -> None:
     from django.utils import timezone
 
     from controlplane.datasources.models import Datasource
-    from controlplane.segments.models import Source
+    from controlplane.sources.models import Source
     from controlplane.supervisors.models import SpecVersion, Supervisor
     from controlplane.tasks.models import Indexer, Task
     from controlplane.teams.models import Team
@@ -175,7 +175,7 @@ _ENDED = """
     JOIN tasks_task t ON t.id = 'task-s' || lpad((n %% %(supervisors)s)::text, 4, '0')
 """
 _FENCES = """
-    INSERT INTO segments_indexerfence (
+    INSERT INTO publishing_indexerfence (
         task_id, number, datasource_id, source_id, epoch, published, rolled_up, further_rows, thrown_away, unparseable,
         duplicates, redelivered, quarantined, filtered, outside_window, tombstones, processed_with_error, input_bytes,
         polled, segments, size_bytes, publishes, replayed, replay, released_before, released_now, redundant_before,
@@ -183,7 +183,7 @@ _FENCES = """
     )
     SELECT t.id, i, t.datasource_id, s.id, 1, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100000, 1000, 1, 10000, 1, 0,
            false, 0, 0, 0, 0, 0, 0, t.started_at, t.started_at, coalesce(t.ended_at, now())
-    FROM tasks_task t JOIN segments_source s ON s.datasource_id = t.datasource_id, generate_series(0, 1) i
+    FROM tasks_task t JOIN sources_source s ON s.datasource_id = t.datasource_id, generate_series(0, 1) i
 """
 _SEGMENTS = """
     INSERT INTO segments_segment (
@@ -209,21 +209,21 @@ _INTERVALS = """
 """
 # A lag that comes and goes; each tenth source falls behind.
 _SAMPLES = """
-    INSERT INTO segments_lagsample (
+    INSERT INTO lag_lagsample (
         source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered
     )
     SELECT s.id, %(seconds)s, t.at, t.at, CASE WHEN s.id %% 10 = 0 THEN 100000 - 50 * n ELSE n %% 7 END, '{0,0,0,0}', 0,
            1000000 - n * %(seconds)s * 10, 0
-    FROM segments_source s, generate_series(0, %(count)s - 1) n,
+    FROM sources_source s, generate_series(0, %(count)s - 1) n,
     LATERAL (SELECT to_timestamp(floor(extract(epoch FROM now()) / %(seconds)s) * %(seconds)s) - n * %(seconds)s
              * interval '1 second' AS at) t
 """
 _RECORDS = """
-    INSERT INTO segments_quarantinedrecord (
+    INSERT INTO quarantine_quarantinedrecord (
         source_id, datasource_id, task_id, partition, "offset", delivery_count, reason, error, payload, headers,
         publish_id, state, replay_id, replays, created_at
     )
     SELECT s.id, s.datasource_id, 'task-s0000', 0, n, 1, 'unparseable', 'Malformed JSON at byte ' || n, '{', '[]',
            gen_random_uuid(), 'kept', '', 0, now() - n * interval '1 second'
-    FROM segments_source s, generate_series(0, 49999) n WHERE s.topic = 's0000'
+    FROM sources_source s, generate_series(0, 49999) n WHERE s.topic = 's0000'
 """

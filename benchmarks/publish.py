@@ -124,14 +124,14 @@ def fill(house: House, count: int) -> None:
     """Settle ``count`` ranges with holes between them, below the offsets the writers use."""
     with psycopg.connect(house.postgres.dsn) as connection:
         connection.execute(
-            "INSERT INTO segments_settledrange (span, settled_at) SELECT"
+            "INSERT INTO publishing_settledrange (span, settled_at) SELECT"
             " int8range((k.id << %s) + 2 * n, (k.id << %s) + 2 * n + 1), now()"
-            " FROM generate_series(0, %s) n, segments_progresskey k",
+            " FROM generate_series(0, %s) n, publishing_progresskey k",
             (OFFSET_BITS, OFFSET_BITS, count // PARTITIONS - 1),
         )
         connection.execute("COMMIT")
     with psycopg.connect(house.postgres.dsn, autocommit=True) as connection:
-        connection.execute("ANALYZE segments_settledrange")
+        connection.execute("ANALYZE publishing_settledrange")
 
 
 class Offsets:

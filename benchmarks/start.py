@@ -26,7 +26,7 @@ _VISIBLE = (
 )
 _MILESTONES = (
     "SELECT min(t.created_at), min(t.started_at), min(f.started_at) FROM tasks_task t"
-    " JOIN datasources_datasource d ON d.id = t.datasource_id LEFT JOIN segments_indexerfence f ON f.task_id = t.id"
+    " JOIN datasources_datasource d ON d.id = t.datasource_id LEFT JOIN publishing_indexerfence f ON f.task_id = t.id"
     " WHERE d.name = %s"
 )
 

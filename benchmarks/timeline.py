@@ -109,7 +109,7 @@ def _asked(opened: Site, requests: int, addresses: Mapping[str, str], of_all: st
 def _plans(span: timedelta, plans: int) -> Results:
     """All that a reader needs of a day's segments, each time another day."""
     from controlplane.datasources.models import Datasource
-    from controlplane.segments.selectors import live_segments
+    from controlplane.segments.selectors.planning import live_segments
 
     datasource, of, took = Datasource.objects.get(name=DATASOURCE), random.Random(1), []
     for _ in range(plans):
@@ -219,7 +219,7 @@ class _Writing:
 
     def __init__(self, opened: Site, datasource: str, length: timedelta, of_seed: int) -> None:
         from benchmarks.publish import FIRST_OFFSET, PARTITIONS, Offsets
-        from controlplane.segments.models import Source
+        from controlplane.sources.models import Source
         from controlplane.tasks.lifecycle import new_token
         from controlplane.tasks.models import Task
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from controlplane.alerts.selectors import count_firing
-from controlplane.segments.selectors.causes import new_causes
+from controlplane.quarantine.selectors.causes import new_causes
 from frontend.reach import Reach, reach_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane.segments.selectors import Totals
+from controlplane.publishing.selectors.totals import Totals
 from ingestion.specs.counters import Counter, Detail, Outcome, Surplus, counters_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from controlplane.segments.selectors.coverage import CELLS, PartitionCoverage
+from controlplane.publishing.selectors.coverage import CELLS, PartitionCoverage
 
 # In the order in which they are named; the first that a cell has of ``_NOTABLE`` is marked in it, however few they are.
 WORDS = {

@@ -8,7 +8,7 @@ from django import forms
 
 from controlplane.compaction.models import State as MergeState
 from controlplane.connections.models import Connection
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.health import Code
 from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, task_kinds

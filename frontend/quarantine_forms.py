@@ -7,9 +7,9 @@ from typing import Any, get_args
 from django import forms
 from django.http import QueryDict
 
-from controlplane.segments.models import QuarantinedRecord
-from controlplane.segments.selectors.causes import CauseFilter
-from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.quarantine.selectors.causes import CauseFilter
+from controlplane.quarantine.selectors.filters import BIGGEST_KEY, Choice, QuarantineFilter
 from frontend.filters import Filter, Window, choice_input, offer, text_input, time_input
 from frontend.forms import SpecText
 from ingestion.specs.causes import FINGERPRINT_LENGTH

@@ -125,7 +125,7 @@ def _invariants(house: House, lane: Lane, good: set[int]) -> tuple[dict[str, Any
 
 def _alarms(house: House, lane: Lane) -> dict[str, int]:
     rows = house.sql(
-        "SELECT e.kind, count(*) FROM segments_sourceevent e JOIN datasources_datasource d ON d.id = e.datasource_id"
+        "SELECT e.kind, count(*) FROM sources_sourceevent e JOIN datasources_datasource d ON d.id = e.datasource_id"
         " WHERE d.name = %s AND e.alarm GROUP BY 1",
         lane.datasource,
     )
@@ -136,7 +136,7 @@ def _quarantined(house: House, lane: Lane) -> Counter[Place]:
     return Counter(
         (partition, offset)
         for partition, offset in house.sql(
-            "SELECT q.partition, q.offset FROM segments_quarantinedrecord q"
+            "SELECT q.partition, q.offset FROM quarantine_quarantinedrecord q"
             " JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s",
             lane.datasource,
         )
@@ -147,8 +147,8 @@ def _ended(house: House, lane: Lane) -> dict[str, Counter[Place]]:
     """Outcome → every place that ended so, with how often, by the receipts."""
     ended: dict[str, Counter[Place]] = {}
     rows = house.sql(
-        "SELECT k.partition, r.outcomes FROM segments_receipt r JOIN segments_progresskey k ON k.id = r.key_id"
-        " JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id"
+        "SELECT k.partition, r.outcomes FROM publishing_receipt r JOIN publishing_progresskey k ON k.id = r.key_id"
+        " JOIN sources_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id"
         " WHERE d.name = %s",
         lane.datasource,
     )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.alerts.models import AboutKind
+from controlplane.alerts.recent_counts import newest_alarms, parse_errors_of, quarantined_of
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors.recent_counts import newest_alarms, parse_errors_of, quarantined_of
 from controlplane.supervisors.completeness import completeness_of
 from controlplane.supervisors.health_queries import observed
 from controlplane.supervisors.models import Supervisor

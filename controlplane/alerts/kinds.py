@@ -10,10 +10,10 @@ from typing import Any, Literal
 from controlplane.alerts.alert_state import Evaluation
 from controlplane.alerts.facts import Params, Subject
 from controlplane.alerts.models import AboutKind
+from controlplane.alerts.recent_counts import ParseErrors, Quarantined
 from controlplane.common.errors import FieldError
 from controlplane.common.text import in_one_line, storable
-from controlplane.segments.models import SourceEvent
-from controlplane.segments.selectors.recent_counts import ParseErrors, Quarantined
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.behind import is_behind
 from controlplane.supervisors.completeness import Completeness
 from controlplane.supervisors.health import Code

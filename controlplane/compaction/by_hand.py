@@ -26,7 +26,8 @@ from controlplane.compaction.configs import Policy
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.compaction.planning import Looked, Span, make_job, segments_of_each
 from controlplane.compaction.policy import LARGE, Choice, Limits, all_of
-from controlplane.segments.models import MERGES, IndexerFence, Interval, Segment
+from controlplane.publishing.models import MERGES, IndexerFence
+from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task

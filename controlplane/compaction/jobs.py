@@ -17,8 +17,8 @@ from django.utils import timezone
 from controlplane.common.changes import Change, tell
 from controlplane.compaction import rewrites
 from controlplane.compaction.models import OPEN, Job, State
-from controlplane.segments import replace as replacing
-from controlplane.segments.fence import PublishRefused
+from controlplane.publishing import replace as replacing
+from controlplane.publishing.fence import PublishRefused
 from controlplane.segments.models import Segment
 from controlplane.tasks import residents
 from controlplane.tasks.models import Resident

@@ -15,7 +15,7 @@ from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.retention.segment_selection import found_ids
 from controlplane.segments.models import DaySum, Interval, KilledSegment, Removal, Segment
-from controlplane.segments.selectors.segment_detail import killed_segment
+from controlplane.segments.selectors.lists import killed_segment
 from controlplane.teams.models import User
 
 MOST_NAMED, MOST_TOLD = 100_000, 10_000

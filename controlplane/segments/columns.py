@@ -13,8 +13,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Column
-from controlplane.segments.schema_models import fingerprint, plain
+from controlplane.segments.models import Column, fingerprint, plain
 from ingestion.specs import protocol
 from ingestion.specs.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
 

@@ -1,42 +1,76 @@
-"""Segments and the progress of their sources: what one publish transaction writes.
+"""Segments, their intervals, columns and removals.
 
-``task_id`` is text, not a key: tasks know segments, not the other way round.
+``task_id`` is text, not a key: tasks know segments, not the other way round. Intervals are summed up by day, so that a
+million intervals are drawn and listed as soon as a thousand.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
+from collections.abc import Iterable
+from typing import Any
 
-from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField, RangeOperators
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
-from django.db.models.functions import MD5
 
-from controlplane.datasources.concealing import ConcealingQuerySet, mark
+from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
-from controlplane.segments.cause_models import CauseSum as CauseSum
-from controlplane.segments.cause_models import QuarantineCause as QuarantineCause
-from controlplane.segments.column_models import Column as Column
-from controlplane.segments.event_models import SourceEvent as SourceEvent
-from controlplane.segments.feed_models import Feed as Feed
-from controlplane.segments.feed_models import FeedEntry as FeedEntry
-from controlplane.segments.interval_models import DaySum as DaySum
-from controlplane.segments.interval_models import Interval as Interval
-from controlplane.segments.interval_models import IntervalChange as IntervalChange
-from controlplane.segments.interval_models import IntervalDay as IntervalDay
-from controlplane.segments.removal_models import KilledSegment as KilledSegment
-from controlplane.segments.removal_models import Removal as Removal
-from controlplane.segments.replacement_models import Replacement as Replacement
-from controlplane.segments.schema_models import SegmentSchema as SegmentSchema
-from ingestion.specs.causes import FINGERPRINT_LENGTH
-from ingestion.specs.source_traits import SHARE_GROUPS, Progress
-from ingestion.specs.sources import all_traits, progress_of
+from ingestion.specs import protocol
 
-# A progress key stands in the high bits of a range's bounds, the offset in the low ones: the exclusion constraint
-# then needs one range column only (btree_gist is not always there). 2^44 offsets a partition, 2^19 keys.
-OFFSET_BITS = 44
-MAX_OFFSET = (1 << OFFSET_BITS) - 1
+
+class SegmentSchema(models.Model):
+    """The columns of segments in their order: ``{"name", "type"}`` of each."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="schemas", db_index=False)
+    fingerprint = models.CharField(max_length=64)
+    columns = models.JSONField()
+    # Whether they also tell the first and last record of each row, in columns that are shown to nobody.
+    extents = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["datasource", "fingerprint"], name="one_schema_per_fingerprint")]
+
+    @classmethod
+    def of(cls, datasource: Datasource, columns: list[dict[str, str]], extents: bool = False) -> SegmentSchema:
+        """The schema with these columns; made if there is none."""
+        defaults = {"columns": columns, "extents": extents}
+        known_by = fingerprint(columns, extents)
+        return cls.objects.get_or_create(datasource=datasource, fingerprint=known_by, defaults=defaults)[0]
+
+
+def plain(columns: Iterable[protocol.Column]) -> list[dict[str, str]]:
+    """What is stored of them."""
+    return [{"name": c.name, "type": c.type} for c in columns]
+
+
+def fingerprint(columns: Iterable[dict[str, str]], extents: bool = False) -> str:
+    """SHA-256 of names and types in their order, and of ``extents`` if it has them, in hexadecimal digits."""
+    told = [[c["name"], c["type"]] for c in columns]
+    return hashlib.sha256(json.dumps([*told, ["extents"]] if extents else told).encode()).hexdigest()
+
+
+class Removal(models.Model):
+    """Segments of one datasource that somebody, or a rule, has marked unused."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="removals")
+    by = models.CharField(max_length=200)  # the user's name, or the rule's
+    what = models.CharField(max_length=500)  # was asked for, in words
+    # Of what it marked; of that some may be in use again since.
+    segments = models.BigIntegerField(default=0)
+    rows = models.BigIntegerField(default=0)
+    size_bytes = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["datasource", "-id"], name="removal_by_datasource")]
+
+    @property
+    def sentence(self) -> str:
+        """Who did it and when, for people: it goes on after 'removed'."""
+        return f"by {self.by} at {self.created_at:%Y-%m-%d %H:%M:%S} UTC ({self.what})"
 
 
 class Segment(models.Model):
@@ -104,275 +138,156 @@ class Segment(models.Model):
         return f"{self.datasource.name}_{start}_{end}_{self.version}{number}"
 
 
-def progress_kinds() -> list[tuple[str, str]]:
-    """Each as it is stored, and as people call it."""
-    return list(dict.fromkeys((traits.progress.kind, traits.progress.label) for traits in all_traits()))
+class KilledSegment(models.Model):
+    """What is left of a segment whose file was deleted: enough to say what became of its rows."""
 
-
-class Source(models.Model):
-    """A reader of a topic, by ids, of one datasource."""
-
-    kind = models.CharField(max_length=20, choices=progress_kinds, default=SHARE_GROUPS.kind)
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="sources")
-    cluster_id = models.CharField(max_length=100)
-    # The share group's name; of a source with stored offsets its supervisor's id.
-    group = models.CharField(max_length=249)
-    topic = models.CharField(max_length=249)
-    topic_id = models.CharField(max_length=50)
-    current = models.BooleanField(default=True)  # false once the topic was made again
-    created_at = models.DateTimeField(auto_now_add=True)
-    # From the observer, when it last looked: {partition: [log's start, where the reader begins, log's end]} of all
-    # partitions of the topic, and how many offsets lie behind an open transaction.
-    looked_at = models.DateTimeField(null=True)
-    bounds = models.JSONField(default=dict)
-    undecided = models.BigIntegerField(default=0)
-    # All that Kafka held before this time has ended; None until that was once seen. ``marks``: see ``completeness``.
-    complete_until = models.DateTimeField(null=True)
-    marks = models.JSONField(default=dict)
+    id = models.UUIDField(primary_key=True)  # the segment's
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+    min_time = models.DateTimeField()
+    max_time = models.DateTimeField()
+    created_at = models.DateTimeField()
+    unused_at = models.DateTimeField()
+    # Either is there: who holds its rows since, or who removed them.
+    replaced_by = models.UUIDField(null=True)
+    removal = models.ForeignKey(
+        Removal, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    killed_at = models.DateTimeField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["kind", "cluster_id", "group", "topic_id"], name="a_reader_of_a_topic_has_one_owner"
-            )
+        indexes = [models.Index(fields=["datasource", "unused_at"], name="killed_by_unused_at")]
+
+
+class Replacement(models.Model):
+    """Segments of one interval that became unused, and those that hold their rows since: in one transaction."""
+
+    id = models.UUIDField(primary_key=True)  # the replace's own: sent again, it is answered by it
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="replacements")
+    interval_start = models.DateTimeField()
+    interval_end = models.DateTimeField()
+    task_id = models.CharField(max_length=300)  # who did it
+    taken = ArrayField(models.UUIDField())
+    made = ArrayField(models.UUIDField())
+    rows_before = models.BigIntegerField()
+    rows_after = models.BigIntegerField()
+    bytes_before = models.BigIntegerField()
+    bytes_after = models.BigIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["datasource", "-created_at"], name="replacement_by_time"),
+            models.Index(fields=["task_id"], name="replacement_by_task"),
         ]
 
-    @property
-    def progress(self) -> Progress:
-        """How it is remembered what has ended."""
-        return progress_of(self.kind)
 
+class Interval(models.Model):
+    """A datasource's interval: its current version and the next partition number, handed out under a row lock.
 
-class ProgressKey(models.Model):
-    """The small number that stands for (cluster, group, topic id, partition) in settled ranges."""
+    Under the same lock it sums the interval's used segments, so that lists and the timeline need not: a datasource has
+    a million segments sooner than a hundred thousand intervals. ``revision`` grows under it as well, with every change
+    of which segments are in use: what is made of an interval's segments is true as long as its revision is the same.
+    """
 
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="keys")
-    partition = models.IntegerField()
-    # Of a source with stored offsets: where it goes on, and how often the partition has changed hands.
-    next_offset = models.BigIntegerField(null=True)
-    generation = models.IntegerField(default=0)
-    attempts = models.IntegerField(default=0)  # processes that began there since something of it was published
-    # From the observer: the log's end and start when last seen, and when.
-    end_offset = models.BigIntegerField(null=True)
-    log_start_offset = models.BigIntegerField(null=True)
-    observed_at = models.DateTimeField(null=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["source", "partition"], name="one_key_per_partition")]
-
-
-class LagSample(models.Model):
-    """What a source's lag was in a stretch of ``resolution_s`` seconds from ``at`` on, for charts and autoscaling."""
-
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="lag_samples")
-    resolution_s = models.IntegerField()
-    at = models.DateTimeField()
-    observed_at = models.DateTimeField()
-    lag = models.BigIntegerField()  # the largest that was seen, in offsets
-    partitions = ArrayField(models.BigIntegerField())  # what it consisted of, by partition number
-    in_flight = models.BigIntegerField()
-    processed = models.BigIntegerField()
-    redelivered = models.BigIntegerField()
-    # Of records that have ended, replays aside: how many came into quarantine, and how many there are.
-    quarantined = models.BigIntegerField(default=0, db_default=0)
-    ended = models.BigIntegerField(default=0, db_default=0)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["source", "resolution_s", "at"], name="one_sample_a_stretch_of_time")
-        ]
-        indexes = [models.Index(fields=["resolution_s", "at"], name="lag_sample_by_age")]
-
-
-class SettledRange(models.Model):
-    """Offsets of one key that have ended for good. No offset can be in two rows: that is exactly-once."""
-
-    span = BigIntegerRangeField()
-    settled_at = models.DateTimeField()
-
-    class Meta:
-        constraints = [
-            ExclusionConstraint(name="an_offset_is_settled_once", expressions=[("span", RangeOperators.OVERLAPS)])
-        ]
-        # In the order of offsets, for what walks along a partition; the constraint's index has no order.
-        indexes = [models.Index(models.Func("span", function="lower"), name="settled_by_offset")]
-
-
-MERGES = -1  # the number of the row of totals of a task that merges: rows of segments, and no records
-
-
-class IndexerFence(models.Model):
-    """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals."""
-
-    task_id = models.CharField(max_length=300)
-    number = models.IntegerField()
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="fences")
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="fences")
-    epoch = models.IntegerField(default=0)
-    published = models.BigIntegerField(default=0)
-    rolled_up = models.BigIntegerField(default=0)
-    further_rows = models.BigIntegerField(default=0)
-    thrown_away = models.BigIntegerField(default=0)
-    unparseable = models.BigIntegerField(default=0)
-    duplicates = models.BigIntegerField(default=0)
-    redelivered = models.BigIntegerField(default=0)
-    quarantined = models.BigIntegerField(default=0)
-    filtered = models.BigIntegerField(default=0)
-    outside_window = models.BigIntegerField(default=0)
-    tombstones = models.BigIntegerField(default=0)
-    processed_with_error = models.BigIntegerField(default=0)
-    input_bytes = models.BigIntegerField(default=0)
-    polled = models.BigIntegerField(default=0)
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="intervals", db_index=False)
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    version = models.CharField(max_length=30)
+    next_partition = models.IntegerField(default=0)
     segments = models.BigIntegerField(default=0)
+    rows = models.BigIntegerField(default=0)
     size_bytes = models.BigIntegerField(default=0)
-    publishes = models.BigIntegerField(default=0)
-    # Of the unparseable: taken from the quarantine since, and counted by the replay's fence as they ended then.
-    replayed = models.BigIntegerField(default=0)
-    replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
-    # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
-    released_before = models.BigIntegerField(default=0)
-    released_now = models.BigIntegerField(default=0)
-    redundant_before = models.BigIntegerField(default=0)
-    redundant_now = models.BigIntegerField(default=0)
-    redelivered_before = models.BigIntegerField(default=0)
-    redelivered_now = models.BigIntegerField(default=0)
-    started_at = models.DateTimeField(null=True)
-    first_publish_at = models.DateTimeField(null=True)
-    last_publish_at = models.DateTimeField(null=True)
-    # Rows published on the day (of UTC) of the last publish: for quotas.
-    published_on = models.DateField(null=True)
-    published_today = models.BigIntegerField(default=0, db_default=0)
+    min_time = models.DateTimeField(null=True)
+    max_time = models.DateTimeField(null=True)
+    revision = models.BigIntegerField(default=0, db_default=0)
+    # By what one task has dealt out all its rows (``ingestion.specs.partitions.effect_of``), at which revision: true
+    # as long as that is the interval's.
+    partitioned_by = models.TextField(default="", db_default="")
+    partitioned_revision = models.BigIntegerField(default=-1, db_default=-1)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_fence_per_indexer")]
-        indexes = [models.Index(fields=["published_on", "datasource"], name="fence_by_day")]
+        constraints = [models.UniqueConstraint(fields=["datasource", "start", "end"], name="one_row_per_interval")]
+        # By time span, whatever the lengths of intervals: see ``selectors.planning``.
+        indexes = [GistIndex(models.Func("start", "end", function="tstzrange"), name="interval_by_span")]
 
 
-class Publish(models.Model):
-    """A publish id that was seen: its answer, given again to a retry, or the mark that it never may commit."""
+class Spans(models.Field):
+    """Ranges of time that do not touch, as PostgreSQL keeps them. For SQL alone."""
 
-    id = models.UUIDField(primary_key=True)
-    fence = models.ForeignKey(IndexerFence, on_delete=models.CASCADE, related_name="+")
-    epoch = models.IntegerField()
-    abandoned = models.BooleanField(default=False)
-    segment_ids = models.JSONField(default=list)
-    counters = models.JSONField(default=dict)  # what is not zero, for rates
-    created_at = models.DateTimeField()
-
-    class Meta:
-        indexes = [models.Index(fields=["fence", "created_at"], name="publish_by_fence")]
+    def db_type(self, connection: Any) -> str:
+        return "tstzmultirange"
 
 
-class Receipt(models.Model):
-    """One partition's part of a publish: which offsets ended how, and in which segments. Partitioned by day."""
+class IntervalDay(models.Model):
+    """The intervals that start on one day of UTC and have segments in use, summed.
 
-    id = models.BigAutoField(primary_key=True)
-    publish_id = models.UUIDField()
-    task_id = models.CharField(max_length=300)
-    indexer = models.IntegerField()
-    key = models.ForeignKey(ProgressKey, on_delete=models.CASCADE, related_name="+")
-    hull = BigIntegerRangeField()
-    # ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``; as ``further``, in
-    # which other segments rows of the same records are: in ``stored`` each offset stands once.
-    outcomes = models.JSONField()
-    segment_ids = models.JSONField()
-    replay = models.BooleanField(default=False)  # these offsets had ended as unparseable before
-    created_at = models.DateTimeField()
+    True unless an ``IntervalChange`` names the day: ``days.sum_up`` makes it so again. ``DaySum`` is always true.
+    """
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)
+    day = models.DateTimeField()
+    intervals = models.BigIntegerField()
+    segments = models.BigIntegerField()
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+    start = models.DateTimeField()
+    end = models.DateTimeField()  # of an interval that is longer it lies after the day
+    min_time = models.DateTimeField(null=True)
+    max_time = models.DateTimeField(null=True)
+    lowest_version = models.CharField(max_length=30)
+    highest_version = models.CharField(max_length=30)
+    covered = Spans()
 
     class Meta:
-        indexes = [GistIndex(fields=["hull"], name="receipt_by_offset")]
+        constraints = [models.UniqueConstraint(fields=["datasource", "day"], name="one_sum_a_day")]
 
 
-class QuarantinedRecord(models.Model):
-    """A poison record, kept whole before it was rejected."""
+class IntervalChange(models.Model):
+    """An interval of this day has changed since the day was summed up. Several rows say no more than one.
 
-    class State(models.TextChoices):
-        KEPT = "kept", "kept"
-        REPLAYING = "replaying", "being replayed"
-        STORED = "stored", "stored by a replay"
-        THROWN_AWAY = "thrown_away", "thrown away by a replay"
-        PRODUCED = "produced", "produced again"
+    Triggers on the intervals' table add a row for each day of a statement, so that no publish waits for another.
+    """
 
-    # None for a record of a file: which file, and where in it, says ``place``; the byte or row is the offset, too.
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="quarantined")
-    place = models.TextField(default="", db_default="")
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="quarantined")
-    task_id = models.CharField(max_length=300)
-    partition = models.IntegerField()
-    offset = models.BigIntegerField()
-    timestamp_ms = models.BigIntegerField(null=True)
-    delivery_count = models.IntegerField()
-    reason = models.CharField(max_length=20)
-    error = models.TextField()
-    cause = models.CharField(
-        max_length=FINGERPRINT_LENGTH, default="", db_default=""
-    )  # fingerprint; see ``ingestion.specs.causes``
-    key = models.BinaryField(null=True)
-    payload = models.BinaryField(null=True)
-    headers = models.BinaryField(default=b"[]")  # JSON, a list of [name, base64 or null]
-    # Of a record of a file: whether the payload is only its beginning, and the line of the file that names the columns.
-    cut = models.BooleanField(default=False, db_default=False)
-    file_header = models.BinaryField(default=b"", db_default=b"")
-    publish_id = models.UUIDField()
-    state = models.CharField(max_length=12, choices=State.choices, default=State.KEPT)
-    replay_id = models.CharField(max_length=300, blank=True)  # the task that holds it, or that ended it
-    replays = models.IntegerField(default=0)  # attempts that came to an end
-    ended_at = models.DateTimeField(null=True)  # when it left the state kept for good
-    produced_partition = models.IntegerField(null=True)
-    produced_offset = models.BigIntegerField(null=True)
-    created_at = models.DateTimeField()
+    # Not checked: when a datasource is deleted, its intervals' trigger writes here once more.
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    day = models.DateTimeField()
 
-    objects = ConcealingQuerySet["QuarantinedRecord"].as_manager()
-    concealed_for = ""
+
+class DaySum(models.Model):
+    """A day's intervals as they are now. A view: what is summed up where that is true, the rest from the intervals."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False)
+    day = models.DateTimeField()
+    intervals = models.BigIntegerField()
+    segments = models.BigIntegerField()
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    min_time = models.DateTimeField(null=True)
+    max_time = models.DateTimeField(null=True)
+    lowest_version = models.CharField(max_length=30)
+    highest_version = models.CharField(max_length=30)
+
+    class Meta:
+        managed = False
+        db_table = "segments_daysum"
+
+
+class Column(models.Model):
+    """Nothing deletes one: its id would be another's then. Rows are written by ``columns`` alone."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.TextField()
+    type = models.CharField(max_length=100)
+    fingerprint = models.CharField(max_length=64)  # of name and type: a name may be longer than an entry of an index
+    number = models.IntegerField()  # the id in files
+    element = models.IntegerField(null=True)  # that of a list's values
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["source", "partition", "offset"], name="a_record_is_quarantined_once")
+            models.UniqueConstraint(fields=["datasource", "fingerprint"], name="one_id_per_column"),
+            models.UniqueConstraint(fields=["datasource", "number"], name="one_column_per_id"),
         ]
-        indexes = [
-            models.Index(fields=["datasource", "-id"], name="quarantine_by_datasource"),
-            models.Index(fields=["task_id", "-id"], name="quarantine_by_task"),
-            models.Index(fields=["datasource", "cause", "-id"], name="quarantine_by_cause"),
-            # A key may be longer than an entry of an index.
-            models.Index("source", MD5("key"), name="quarantine_by_key"),
-            models.Index(fields=["replay_id", "id"], name="quarantine_by_replay", condition=~models.Q(replay_id="")),
-        ]
-
-    def conceal(self, role: str) -> None:
-        """All that may hold a value goes."""
-        self.concealed_for, self.error, self.headers, self.file_header = role, mark(role), b"[]", b""
-        self.key = self.payload = self.__dict__["payload_start"] = None
-
-
-class FaultyRecord(models.Model):
-    """A record that was stored although a field of it was no good: as many of a task as its report shows."""
-
-    reason = "processed_with_error"
-    place = ""  # of topics alone: what files have of these, their task's row keeps
-
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="faulty")
-    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="faulty")
-    task_id = models.CharField(max_length=300)
-    partition = models.IntegerField()
-    offset = models.BigIntegerField()
-    timestamp_ms = models.BigIntegerField(null=True)
-    delivery_count = models.IntegerField()
-    error = models.TextField()
-    cause = models.CharField(max_length=FINGERPRINT_LENGTH, default="", db_default="")
-    payload = models.BinaryField(null=True)  # its beginning
-    payload_size = models.IntegerField(null=True)  # of the whole
-    created_at = models.DateTimeField()
-
-    objects = ConcealingQuerySet["FaultyRecord"].as_manager()
-    concealed_for = ""
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["task_id", "-id"], name="faulty_by_task"),
-            models.Index(fields=["task_id", "cause", "-id"], name="faulty_by_cause"),
-        ]
-
-    def conceal(self, role: str) -> None:
-        """All that may hold a value goes."""
-        self.concealed_for, self.error = role, mark(role)
-        self.payload = self.__dict__["payload_start"] = None

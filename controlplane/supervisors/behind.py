@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
-from controlplane.segments.selectors import LagTrend
-from controlplane.segments.selectors.lag_trend import MINUTE
+from controlplane.lag.trend import MINUTE, LagTrend
 
 KEEPS_UP_S = 10  # what has come in within so many seconds is no lag yet
 CHANGED_BY = 0.05  # a lag that differs by less than this share neither grows nor shrinks

@@ -1,6 +1,6 @@
 """Until when a datasource is complete, by the supervisors that fill it.
 
-What a look at a topic proves is worked out in ``segments.completeness``. A datasource is as complete as that
+What a look at a topic proves is worked out in ``publishing.completeness``. A datasource is as complete as that
 reader of it which is furthest behind.
 """
 
@@ -16,9 +16,10 @@ from django.utils import timezone
 
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import IndexerFence, Source
-from controlplane.segments.selectors import Ongoing
-from controlplane.segments.selectors.causes import lately_quarantined
+from controlplane.publishing.models import IndexerFence
+from controlplane.quarantine.selectors.causes import lately_quarantined
+from controlplane.segments.selectors.timeline import Ongoing
+from controlplane.sources.models import Source
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.sources import key_of

@@ -19,9 +19,10 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount
-from controlplane.segments.models import QuarantinedRecord, Segment
+from controlplane.segments.models import Segment
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams import audit

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 
 from controlplane.datasources.groups import held_by
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task
 from ingestion.specs.sources import all_traits

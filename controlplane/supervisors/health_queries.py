@@ -11,17 +11,11 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from controlplane.datasources.concealing import mark
-from controlplane.segments.models import IndexerFence, Source
-from controlplane.segments.selectors import (
-    BadSince,
-    LagTrend,
-    Totals,
-    bad_since,
-    how_far_by_task,
-    lag_trends,
-    last_within,
-    totals_by_task,
-)
+from controlplane.lag.bad_since import BadSince, bad_since
+from controlplane.lag.trend import LagTrend, lag_trends, last_within
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.totals import Totals, how_far_by_task, totals_by_task
+from controlplane.sources.models import Source
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.health import Health

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from controlplane.segments.selectors import BadSince, LagTrend
+from controlplane.lag.bad_since import BadSince
+from controlplane.lag.trend import LagTrend
 from controlplane.supervisors.behind import Trend, is_behind, time_left, trend_of
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import (

@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.sources import sources_of

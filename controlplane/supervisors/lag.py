@@ -16,8 +16,9 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
-from controlplane.segments.models import Source
-from controlplane.segments.selectors import LagSeries, PartitionProgress, lag_series, progress
+from controlplane.lag.series import LagSeries, lag_series
+from controlplane.publishing.selectors.progress import PartitionProgress, progress
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question

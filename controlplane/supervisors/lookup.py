@@ -19,8 +19,10 @@ from controlplane.common.text import storable
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.resolving import client_properties
 from controlplane.datasources.masking import hidden_records, require_topic
-from controlplane.segments.models import MAX_OFFSET, QuarantinedRecord, Source
-from controlplane.segments.selectors.fate import MOST_PARTITION
+from controlplane.publishing.models import MAX_OFFSET
+from controlplane.publishing.selectors.fate import MOST_PARTITION
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source
 from controlplane.supervisors.replays import reader_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require, visible

@@ -11,17 +11,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Source
-from controlplane.segments.selectors import (
-    DayPoint,
-    Freshness,
-    days_of,
-    freshness,
-    lag_trends,
-    new_alarms,
-    together,
-)
-from controlplane.segments.selectors.causes import CauseFilter, list_causes
+from controlplane.lag.day import DayPoint, Freshness, days_of, freshness, together
+from controlplane.lag.trend import lag_trends
+from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
+from controlplane.sources.events import new_alarms
+from controlplane.sources.models import Source
 from controlplane.supervisors.health import Health, Kind
 from controlplane.supervisors.health_queries import health_by_supervisor
 from controlplane.supervisors.health_rules import STALE

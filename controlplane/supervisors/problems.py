@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from controlplane.segments.selectors import BadSince, LagTrend
-from controlplane.segments.selectors.lag_trend import QUARANTINE_OVER
+from controlplane.lag.bad_since import BadSince
+from controlplane.lag.trend import QUARANTINE_OVER, LagTrend
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import length, moment
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from controlplane.datasources.masking import read_by
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task
 

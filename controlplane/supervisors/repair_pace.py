@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
-from controlplane.segments.models import Source, SourceEvent
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.tasks.models import Status, Task
 
 FIRST_DELAY = timedelta(seconds=30)

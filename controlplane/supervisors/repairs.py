@@ -15,8 +15,8 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from controlplane.segments.models import Source
-from controlplane.segments.offset_gaps import OffsetGap, extents, leading_gaps, offset_gaps
+from controlplane.publishing.offset_gaps import OffsetGap, extents, leading_gaps, offset_gaps
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task

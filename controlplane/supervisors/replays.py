@@ -16,10 +16,11 @@ from controlplane.common.errors import Conflict
 from controlplane.common.ids import task_id
 from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
-from controlplane.segments import replaying
-from controlplane.segments.models import QuarantinedRecord, Source
-from controlplane.segments.quarantine import record_action
-from controlplane.segments.selectors.quarantine import Choice, chosen, ingestable, producible
+from controlplane.quarantine import replays
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.quarantine.selectors.filters import Choice, chosen, ingestable, producible
+from controlplane.quarantine.services import record_action
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.file_replays import FileReader, readers_of
 from controlplane.tasks.models import Task
@@ -119,7 +120,7 @@ def _held(
     tasks, records = [], 0
     for part in parts:
         identifier = task_id("replay", datasource.name, timezone.now())
-        held = replaying.hold(found.filter(**part.where), identifier)
+        held = replays.hold(found.filter(**part.where), identifier)
         if held:
             given = {"datasource": datasource, "source": part.source, "mode": mode, "user": user, **part.reader}
             tasks.append(create_replay(identifier=identifier, **given))

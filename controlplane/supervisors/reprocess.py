@@ -20,9 +20,10 @@ from controlplane.common.text import storable
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
-from controlplane.segments.models import QuarantinedRecord, Source
-from controlplane.segments.replaying import unpacked
-from controlplane.segments.selectors.quarantine import Choice, Matching, QuarantineFilter, chosen, ingestable, matching
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.quarantine.replays import unpacked
+from controlplane.quarantine.selectors.filters import Choice, Matching, QuarantineFilter, chosen, ingestable, matching
+from controlplane.sources.models import Source
 from controlplane.supervisors.live_records import Live, try_live
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.replays import (

@@ -13,8 +13,9 @@ from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments import claims
-from controlplane.segments.models import MAX_OFFSET, ProgressKey, Source
+from controlplane.publishing import claims
+from controlplane.publishing.models import MAX_OFFSET, ProgressKey
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.services import ask_to_hand_off, record_action, topics_of
 from controlplane.tasks.models import Task

@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import following, scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
-from controlplane.segments.models import Source
-from controlplane.segments.selectors import lag_samples
+from controlplane.lag.series import lag_samples
+from controlplane.sources.models import Source
 from controlplane.supervisors.autoscale import (
     Scaling,
     SeenLag,

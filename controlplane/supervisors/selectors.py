@@ -9,8 +9,8 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.selectors import begins_first
-from controlplane.segments.models import IndexerFence
-from controlplane.segments.selectors import Totals, totals_of
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.totals import Totals, totals_of
 from controlplane.supervisors.health import Code
 from controlplane.supervisors.health_messages import FIRST_TASK, Rest, after_attempts
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch

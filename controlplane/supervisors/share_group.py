@@ -15,8 +15,9 @@ from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.models import IndexerFence, Source, SourceEvent
-from controlplane.segments.selectors.coverage import PartitionCoverage, coverage
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.coverage import PartitionCoverage, coverage
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.group_config import GroupSetting, held_against
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor

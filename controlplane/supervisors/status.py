@@ -8,8 +8,11 @@ from datetime import datetime, timedelta
 from django.db.models import Min
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence, Source
-from controlplane.segments.selectors import PartitionProgress, Totals, first_published, rates
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.progress import PartitionProgress
+from controlplane.publishing.selectors.published import first_published, rates
+from controlplane.publishing.selectors.totals import Totals
+from controlplane.sources.models import Source
 from controlplane.supervisors.lag import LagNow, lag_now, source_read, topics_read
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks

@@ -12,9 +12,8 @@ from typing import Any
 from controlplane.common.errors import Conflict, HeadgateError, InvalidInput, NotAllowed, Unavailable
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
+from controlplane.publishing.selectors.fate import Fate, record_fate
 from controlplane.segments.newest import NewestRows, rows_like
-from controlplane.segments.selectors import record_fate
-from controlplane.segments.selectors.fate import Fate
 from controlplane.supervisors.lookup import LookedUp, Wanted, look_up
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User

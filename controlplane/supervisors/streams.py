@@ -19,7 +19,7 @@ from django.utils import timezone
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.named import NoSuchConnection, kafka_properties
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.group_config import held_against

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.supervisors import rollout_limit
 from controlplane.supervisors.decide import HEALTHY_AFTER, SeenTask
 from controlplane.supervisors.models import Supervisor

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from controlplane.segments.models import LagSample
-from controlplane.segments.selectors.per_second import per_second
-from controlplane.segments.selectors.source_starts import source_starts
+from controlplane.lag.models import LagSample
+from controlplane.lag.per_second import per_second
+from controlplane.lag.source_starts import source_starts
 from controlplane.supervisors.health_queries import sources_read_by
 from controlplane.supervisors.models import Supervisor
 

@@ -19,9 +19,16 @@ from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.datasources.selectors import find_datasource
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.segments.batch import MOST_INPUTS, BatchPlace, in_use, prepare_batch, publish_batch, take_batch_epoch
+from controlplane.publishing.batch import (
+    MOST_INPUTS,
+    BatchPlace,
+    in_use,
+    prepare_batch,
+    publish_batch,
+    take_batch_epoch,
+)
+from controlplane.publishing.publish import retried
 from controlplane.segments.models import Segment
-from controlplane.segments.publish import retried
 from controlplane.tasks.batch_places import check_places
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from controlplane.common.errors import NotFound
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import QuarantineCause, QuarantinedRecord
-from controlplane.segments.selectors.causes import CauseFilter, latest_of, list_causes, trends
+from controlplane.quarantine.models import QuarantineCause, QuarantinedRecord
+from controlplane.quarantine.selectors.causes import CauseFilter, latest_of, list_causes, trends
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from ingestion.specs.causes import cause_of

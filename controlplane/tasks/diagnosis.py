@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from controlplane.segments.lag_store import FINEST
-from controlplane.segments.selectors import Totals
+from controlplane.lag.samples import FINEST
+from controlplane.publishing.selectors.totals import Totals
 from ingestion.specs.index_spec import IndexSpec
 from ingestion.specs.ingestion_spec import TuningConfig
 from ingestion.specs.io_config import IOConfig

@@ -8,7 +8,9 @@ from datetime import timedelta
 from django.db.models import Sum
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence, QuarantinedRecord, SourceEvent
+from controlplane.publishing.models import IndexerFence
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks.models import Task
 from ingestion.specs.protocol import IndexerStatus
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.common.errors import Conflict
-from controlplane.segments.kept_files import publish_kept
+from controlplane.publishing.kept_files import publish_kept
 from controlplane.tasks.batches import assignment, spec_of
 from controlplane.tasks.models import Task
 from ingestion.specs import SpecError

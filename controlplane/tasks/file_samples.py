@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from controlplane.datasources.sampling import take_sample
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.teams.models import User
 from ingestion.specs.batch import BatchTaskSpec
 from ingestion.specs.sampler_spec import SamplerSpec, sampler_of_batch

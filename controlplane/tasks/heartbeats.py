@@ -11,9 +11,10 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from controlplane.segments.fence import keep_unpublished
-from controlplane.segments.models import IndexerFence, SourceEvent
-from controlplane.segments.selectors import totals_of_one
+from controlplane.publishing.fence import keep_unpublished
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.totals import totals_of_one
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks import events, spark_master
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.common.database import cursor
 from controlplane.common.text import storable
-from controlplane.segments import replaying
+from controlplane.quarantine import replays
 from controlplane.tasks import events
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
@@ -30,7 +30,7 @@ def set_goal(task: Task, goal: Goal) -> bool:
                 status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
             ):
                 if task.kind == Task.Kind.REPLAY:
-                    replaying.give_back(task.pk)
+                    replays.give_back(task.pk)
                 return True
     notify_task_changed(task, urgent=True)
     return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
@@ -63,7 +63,7 @@ def end_task(task: Task, *, error: str = "") -> bool:
     with transaction.atomic():
         won = ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
         if won and task.kind == Task.Kind.REPLAY:
-            replaying.give_back(task.pk)
+            replays.give_back(task.pk)
         if won:
             events.report_quarantined(task, at_its_end=True)
         if won and error:

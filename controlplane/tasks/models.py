@@ -9,7 +9,7 @@ from django.db import models
 
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.tasks.resident_models import CompactionShare as CompactionShare
 from controlplane.tasks.resident_models import Resident as Resident
 from controlplane.teams.models import User

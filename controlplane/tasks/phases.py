@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controlplane.segments.models import IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.tasks.models import Status, Task
 
 

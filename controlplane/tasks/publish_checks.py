@@ -19,7 +19,7 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import properties_of
 from ingestion.specs.protocol import PublishRequest, SegmentFile, StartRequest
@@ -28,7 +28,7 @@ from ingestion.specs.protocol import PublishRequest, SegmentFile, StartRequest
 GROWTH = 1_000_000
 _SEEN = """
     SELECT w.partition, w.last, (s.bounds -> w.partition::text ->> 2)::int8, s.topic, s.topic_id
-    FROM segments_indexerfence i JOIN segments_source s ON s.id = i.source_id,
+    FROM publishing_indexerfence i JOIN sources_source s ON s.id = i.source_id,
         unnest(%s::int8[], %s::int8[]) AS w(partition, last)
     WHERE i.task_id = %s AND i.number = %s AND NOT i.replay AND s.looked_at IS NOT NULL
 """

@@ -19,7 +19,8 @@ from django.utils import timezone
 from controlplane.common.changes import Change, tell
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import DaySum, IndexerFence
+from controlplane.publishing.models import IndexerFence
+from controlplane.segments.models import DaySum
 from controlplane.tasks.capacity import places_by_team
 from controlplane.tasks.events import report_quota
 from controlplane.tasks.lifecycle import set_goal

@@ -16,8 +16,11 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.concealing import mark
-from controlplane.segments.models import MERGES, FaultyRecord, IndexerFence, QuarantinedRecord, SourceEvent
-from controlplane.segments.selectors import Totals, list_faulty, list_quarantined_by, totals_of, totals_of_one
+from controlplane.publishing.models import MERGES, IndexerFence
+from controlplane.publishing.selectors.totals import Totals, totals_of, totals_of_one
+from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
+from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of

@@ -18,8 +18,8 @@ from controlplane.datasources.masking import require_topic
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.segments.models import Source
-from controlplane.segments.offset_gaps import OffsetGap
+from controlplane.publishing.offset_gaps import OffsetGap
+from controlplane.sources.models import Source
 from controlplane.tasks.batches import submit_batch
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec

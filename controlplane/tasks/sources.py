@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from controlplane.connections.named import kafka_properties
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from ingestion.specs import IOConfig
 from ingestion.specs.providers import Value

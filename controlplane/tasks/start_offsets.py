@@ -12,8 +12,8 @@ from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
 from controlplane.datasources.models import Datasource
-from controlplane.segments import claims
-from controlplane.segments.fence import adopt_source
+from controlplane.publishing import claims
+from controlplane.publishing.fence import adopt_source
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import key_of, owner_of, properties_of, sources_of
 from ingestion.specs import IOConfig

@@ -8,11 +8,12 @@ from datetime import datetime
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.datasources.models import Datasource
-from controlplane.segments import lag_store
-from controlplane.segments.completeness import Mark, Marks
-from controlplane.segments.models import ProgressKey, Source
-from controlplane.segments.offset_gaps import Extent, Unsettled, extents, unsettled
-from controlplane.segments.settled import keep_bounds
+from controlplane.lag import samples
+from controlplane.publishing.completeness import Mark, Marks
+from controlplane.publishing.models import ProgressKey
+from controlplane.publishing.offset_gaps import Extent, Unsettled, extents, unsettled
+from controlplane.publishing.settled import keep_bounds
+from controlplane.sources.models import Source
 from controlplane.tasks.sources import sources_of
 from ingestion.specs import IOConfig
 
@@ -65,7 +66,7 @@ def keep_lag(
     lags = {partition: of.lag for partition, of in partitions.items()}
     # Indexers said seconds ago what they hold: where it is known what is left, they do not hold more by now.
     held = in_flight if unknown else min(in_flight, look.lag.total)
-    moves = lag_store.keep(source, lags, more=topic.undecided, in_flight=held)
+    moves = samples.keep(source, lags, more=topic.undecided, in_flight=held)
     return replace(look.lag, moves=moves)
 
 

@@ -30,8 +30,8 @@ from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
-from controlplane.segments.models import IndexerFence
-from controlplane.segments.offset_gaps import Unsettled
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.offset_gaps import Unsettled
 from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quotas
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task

@@ -7,9 +7,9 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.common.errors import NotFound
-from controlplane.segments import acknowledging
-from controlplane.segments.models import SourceEvent
-from controlplane.segments.selectors import get_event
+from controlplane.sources import events as source_events
+from controlplane.sources.events import get_event
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require
 from frontend.actions import PageAction
@@ -24,7 +24,7 @@ def acknowledge(request: PageRequest, name: str, number: int) -> HttpResponse:
     events = reverse("frontend:datasource-events", args=[name])
     if request.method == "POST":
         done = f"The alarm of {name} is acknowledged."
-        return act(request, lambda: acknowledging.acknowledge(user=request.user, event=event), done, events)
+        return act(request, lambda: source_events.acknowledge(user=request.user, event=event), done, events)
     require(request.user, Action.OPERATE, datasource.team)
     if not event.calls:
         raise NotFound("There is nothing left to acknowledge here.")

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from controlplane.segments.selectors.causes import CauseFilter, list_causes
+from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
 from controlplane.tasks.causes import described
 from frontend.paging import keyset_page
 from frontend.quarantine_forms import CausesFilterForm

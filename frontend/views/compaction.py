@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import InvalidInput
 from controlplane.compaction import configs, selectors
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors import made_by_task
+from controlplane.segments.selectors.lineage import made_by_task
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.residents import running
 from controlplane.teams.permissions import Action, require

@@ -13,14 +13,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors import (
-    datasource_totals,
-    gaps,
-    list_events,
-    progress,
-    rows_per_s,
-)
+from controlplane.publishing.selectors.progress import progress
+from controlplane.publishing.selectors.published import rows_per_s
+from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.segments.selectors.bulk import bulk_of
+from controlplane.segments.selectors.gaps import gaps
+from controlplane.sources.events import list_events
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
 from controlplane.supervisors.health import Health
 from controlplane.supervisors.health_queries import health_by_supervisor

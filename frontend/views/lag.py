@@ -8,8 +8,8 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from controlplane.segments.lag_store import RESOLUTIONS
-from controlplane.segments.selectors import LagSeries
+from controlplane.lag.samples import RESOLUTIONS
+from controlplane.lag.series import LagSeries
 from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor

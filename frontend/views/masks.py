@@ -16,8 +16,7 @@ from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.datasources.masking import TIME, masked_columns, set_masks
 from controlplane.datasources.models import Datasource
 from controlplane.segments.columns import alike
-from controlplane.segments.selectors import datasource_schema
-from controlplane.segments.selectors.columns import mask_warnings
+from controlplane.segments.selectors.columns import datasource_schema, mask_warnings
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action, require

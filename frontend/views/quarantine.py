@@ -18,12 +18,11 @@ from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.streaming import download
 from controlplane.datasources.masking import require_records
 from controlplane.datasources.models import Datasource
-from controlplane.segments import quarantine
-from controlplane.segments.models import QuarantinedRecord
-from controlplane.segments.replaying import unpacked
-from controlplane.segments.selectors import get_quarantined, list_quarantined
-from controlplane.segments.selectors.causes import CauseFilter, list_causes
-from controlplane.segments.selectors.quarantine import (
+from controlplane.quarantine import services as quarantine
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.quarantine.replays import unpacked
+from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
+from controlplane.quarantine.selectors.filters import (
     Choice,
     Matching,
     QuarantineFilter,
@@ -32,6 +31,7 @@ from controlplane.segments.selectors.quarantine import (
     ingestable,
     matching,
 )
+from controlplane.quarantine.selectors.lists import get_quarantined, list_quarantined
 from controlplane.supervisors import replays, reprocess
 from controlplane.supervisors.replays import check_read, fit
 from controlplane.tasks.causes import described

@@ -9,7 +9,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 
 from controlplane.common.errors import HeadgateError
-from controlplane.segments.selectors import record_fate
+from controlplane.publishing.selectors.fate import record_fate
 from controlplane.supervisors.lookup import Search, Wanted, may_look, search, sources_of_topic
 from controlplane.supervisors.stored_row import StoredRow, stored_rows
 from frontend.forms import RecordForm

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.specjson import spec_text
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter
+from controlplane.quarantine.selectors.filters import Choice, QuarantineFilter
 from controlplane.supervisors.reprocess import (
     SHOWN,
     ReprocessTarget,

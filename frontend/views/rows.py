@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
+from controlplane.feed.manifest import how_to_open
 from controlplane.segments.columns import alike
-from controlplane.segments.manifest import how_to_open
 from controlplane.segments.newest import NewestRows, TooManyRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
 from frontend.sketches import sketch_text

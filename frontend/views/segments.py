@@ -13,18 +13,12 @@ from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.segments.selectors import (
-    LAYERS,
-    Bar,
-    Gap,
-    Layer,
-    Timeline,
-    count_segments,
-    layers,
-    list_segments,
-    merged_by_task,
-)
-from controlplane.segments.selectors import timeline as segment_timeline
+from controlplane.segments.selectors.gaps import Gap
+from controlplane.segments.selectors.layers import LAYERS, Layer, layers
+from controlplane.segments.selectors.lineage import merged_by_task
+from controlplane.segments.selectors.lists import count_segments, list_segments
+from controlplane.segments.selectors.timeline import Bar, Timeline
+from controlplane.segments.selectors.timeline import timeline as segment_timeline
 from controlplane.supervisors.completeness import ongoing
 from controlplane.tasks.datasources import get_datasource
 from frontend.filters import SegmentFilter

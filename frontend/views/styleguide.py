@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
 from controlplane.common.specdiff import spec_diff
-from controlplane.segments.selectors import Totals
+from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.phases import Phase
 from controlplane.teams.permissions import require_site_admin
 from frontend.counters import sum_of

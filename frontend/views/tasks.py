@@ -13,7 +13,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from controlplane.segments.selectors import error_groups, list_faulty, list_quarantined_by
+from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
+from controlplane.quarantine.selectors.task_errors import error_groups
 from controlplane.tasks import services
 from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.logs import search_log

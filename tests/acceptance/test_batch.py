@@ -25,11 +25,11 @@ _USED = """
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.used
 """
 _KEPT = """
-    SELECT q.place, q."offset", q.reason, convert_from(q.payload, 'UTF8') FROM segments_quarantinedrecord q
+    SELECT q.place, q."offset", q.reason, convert_from(q.payload, 'UTF8') FROM quarantine_quarantinedrecord q
     JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s
 """
 _BY_STATE = """
-    SELECT q.state, count(*) FROM segments_quarantinedrecord q
+    SELECT q.state, count(*) FROM quarantine_quarantinedrecord q
     JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s GROUP BY 1
 """
 

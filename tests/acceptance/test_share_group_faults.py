@@ -149,7 +149,7 @@ def test_two_applications_in_one_group(house: House) -> None:
         nonlocal records
         house.produce(topic, numbered(records, records + 500))
         records += 500
-        shares = house.sql("SELECT DISTINCT task_id FROM segments_indexerfence WHERE published > 0")
+        shares = house.sql("SELECT DISTINCT task_id FROM publishing_indexerfence WHERE published > 0")
         return {task for (task,) in shares} >= set(tasks)
 
     wait_for("both applications publish", both_have_published, 150, lambda: house.logs(topic))
@@ -187,7 +187,7 @@ def test_a_crash_loop_uses_up_the_deliveries(house: House, make_workers: Callabl
     totals = check_exactly_once(house, topic, range(2 * records))
     assert totals["published"] == 2 * records
     repaired = house.sql(
-        "SELECT sum(f.published) FROM segments_indexerfence f JOIN tasks_task t ON t.id = f.task_id"
+        "SELECT sum(f.published) FROM publishing_indexerfence f JOIN tasks_task t ON t.id = f.task_id"
         " JOIN datasources_datasource d ON d.id = t.datasource_id WHERE d.name = %s AND t.kind = 'repair'",
         topic,
     )

@@ -44,7 +44,9 @@ def test_twenty_indexers_on_four_partitions(house: House) -> None:
     published(house, topic, records)
     check_exactly_once(house, topic, range(records))
     assert house.running_task(topic) == task, "the application was replaced"
-    shares = house.sql("SELECT number, published FROM segments_indexerfence WHERE task_id = %s AND published > 0", task)
+    shares = house.sql(
+        "SELECT number, published FROM publishing_indexerfence WHERE task_id = %s AND published > 0", task
+    )
     assert len(shares) > 4, shares
     # A pause of the group would last as long as the lock.
     assert gaps < 30, f"nothing was published for {gaps:.1f} s while indexers came and went"
@@ -56,8 +58,8 @@ def _longest_gap(house: House, datasource: str, done: Any, seconds: float) -> fl
     while not done():
         assert time.monotonic() < end, house.logs(datasource)
         count = house.sql(
-            "SELECT sum(published) FROM segments_indexerfence f JOIN datasources_datasource d ON d.id = f.datasource_id"
-            " WHERE d.name = %s",
+            "SELECT sum(published) FROM publishing_indexerfence f"
+            " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
             datasource,
         )[0][0]
         now = time.monotonic()
@@ -130,8 +132,8 @@ def test_transactions_some_aborted(house: House, make_workers: Callable[..., Wor
     def ranges() -> int:
         return int(
             house.sql(
-                "SELECT count(*) FROM segments_settledrange r JOIN segments_progresskey k"
-                " ON r.span && int8range(k.id << 44, (k.id + 1) << 44) JOIN segments_source s ON s.id = k.source_id"
+                "SELECT count(*) FROM publishing_settledrange r JOIN publishing_progresskey k"
+                " ON r.span && int8range(k.id << 44, (k.id + 1) << 44) JOIN sources_source s ON s.id = k.source_id"
                 " WHERE s.topic = %s",
                 topic,
             )[0][0]

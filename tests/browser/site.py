@@ -19,21 +19,17 @@ from playwright.sync_api import Locator, Page, expect
 from controlplane.compaction.models import Job
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
+from controlplane.lag.models import LagSample
 from controlplane.loading import samples
 from controlplane.loading.documents import nested
 from controlplane.loading.models import Draft
 from controlplane.login.addresses import secret_for
+from controlplane.publishing.models import ProgressKey
+from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.retention.models import RuleSet
 from controlplane.segments.marking import Chosen, mark_unused
-from controlplane.segments.models import (
-    FaultyRecord,
-    LagSample,
-    ProgressKey,
-    QuarantinedRecord,
-    Segment,
-    SegmentSchema,
-    Source,
-)
+from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.links import LINK_LIFE, digest_of

@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from controlplane.segments.models import LagSample
+from controlplane.lag.models import LagSample
 from tests.browser.site import log_in_as
 from tests.support.django_cast import Cast, make_cast
 

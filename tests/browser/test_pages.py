@@ -11,7 +11,8 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from pytest_django.live_server_helper import LiveServer
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import IndexerFence, Segment
+from controlplane.publishing.models import IndexerFence
+from controlplane.segments.models import Segment
 from controlplane.tasks.models import Status, Task
 from tests.browser.conftest import Quiet
 from tests.browser.crawl import NARROW

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from controlplane.datasources.models import Datasource
 from controlplane.login.models import Session
-from controlplane.segments.models import ProgressKey
+from controlplane.publishing.models import ProgressKey
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Goal, Status, Task
 from tests.browser.site import STORED, Visit, leave

@@ -13,7 +13,8 @@ from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.models import Alert, Event, Receiver, Rule, Silence
 from controlplane.alerts.sending import send_due
 from controlplane.connections.secrets import unseal
-from controlplane.segments.models import LagSample, Source, SourceEvent
+from controlplane.lag.models import LagSample
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.models import State, Supervisor
 from tests.browser.site import Visit
 from tests.integration.test_health_of_supervisors import sample

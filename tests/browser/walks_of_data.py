@@ -8,7 +8,7 @@ import re
 from playwright.sync_api import expect
 
 from controlplane.datasources.models import MaskedColumn
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.tasks.models import Task
 from tests.browser.site import Visit
 from tests.browser.timeline import drawn

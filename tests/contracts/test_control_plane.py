@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Team

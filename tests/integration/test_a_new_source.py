@@ -9,8 +9,8 @@ from django.core.cache import cache
 from django.db import transaction
 from django.test import Client
 
-from controlplane.segments.models import Source
-from controlplane.segments.settled import settled_among
+from controlplane.publishing.settled import settled_among
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.repairs import start_repairs
 from controlplane.supervisors.run import run

@@ -8,7 +8,9 @@ from django.utils import timezone
 
 from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.models import Alert, Rule
-from controlplane.segments.models import IndexerFence, Publish, QuarantinedRecord, Source, SourceEvent
+from controlplane.publishing.models import IndexerFence, Publish
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.models import State, Supervisor
 from ingestion.specs.protocol import Outcomes
 from tests.integration.test_health_of_supervisors import COARSE_S, sample

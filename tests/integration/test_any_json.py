@@ -13,16 +13,11 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
-from controlplane.segments.models import (
-    IndexerFence,
-    ProgressKey,
-    QuarantinedRecord,
-    Segment,
-    SettledRange,
-    Source,
-    SourceEvent,
-)
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.publishing.models import IndexerFence, ProgressKey, SettledRange
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.tasks.models import Task
 from ingestion.decode import fields
 from ingestion.sources.memory import MemoryLeasedSource

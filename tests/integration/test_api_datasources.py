@@ -11,9 +11,11 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments import fence
-from controlplane.segments.models import QuarantinedRecord, Segment, SegmentSchema, Source, SourceEvent
-from controlplane.segments.publish import publish
+from controlplane.publishing import fence
+from controlplane.publishing.publish import publish
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.counters import Counters
 from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
 from ingestion.specs.source_traits import SHARE_GROUPS

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from controlplane.segments.models import ProgressKey, Receipt, Source
+from controlplane.publishing.models import ProgressKey, Receipt
+from controlplane.sources.models import Source
 from tests.support.django_cast import SEED, Cast, spec_for
 
 RECORDS = "/api/v1/records"  # also without the slash

@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence, Source
+from controlplane.publishing.models import IndexerFence
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs import parse_supervisor_spec

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.config.celery import app
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import FaultyRecord
+from controlplane.quarantine.models import FaultyRecord
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.selectors import task_log_tail

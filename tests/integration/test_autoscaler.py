@@ -11,8 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.segments.models import LagSample, ProgressKey, Source
-from controlplane.segments.selectors import lag_samples, lag_series
+from controlplane.lag.models import LagSample
+from controlplane.lag.series import lag_samples, lag_series
+from controlplane.publishing.models import ProgressKey
+from controlplane.sources.models import Source
 from controlplane.supervisors import scaling, services
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.supervisors.run import run

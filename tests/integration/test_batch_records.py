@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.tasks import batches, heartbeats
 from controlplane.tasks.models import Status, Task
 from ingestion.specs.batch_protocol import BatchPublishRequest

@@ -9,9 +9,10 @@ from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, MaskedColumn
+from controlplane.publishing.fence import PublishRefused
 from controlplane.segments import marking
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Interval, Source
+from controlplane.segments.models import Interval
+from controlplane.sources.models import Source
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User

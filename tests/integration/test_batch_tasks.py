@@ -14,12 +14,15 @@ from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.compaction.schemas import written_by
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.publish_sql import keep_schemas
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.selectors.fate import record_fate
+from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.segments import marking
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Interval, Removal, Segment, SegmentSchema, Source
-from controlplane.segments.publish_sql import keep_schemas
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.selectors import datasource_totals, list_segments, record_fate
+from controlplane.segments.models import Interval, Removal, Segment, SegmentSchema
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.tasks import batches, capacity
 from controlplane.tasks.lifecycle import Goal, new_token, set_goal
 from controlplane.tasks.models import Status, Task

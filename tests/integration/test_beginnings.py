@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.segments import claims, fence
-from controlplane.segments.models import Source
+from controlplane.publishing import claims, fence
+from controlplane.sources.models import Source
 from controlplane.supervisors.run import iterate
 from controlplane.tasks import launcher
 from controlplane.tasks.models import Task

@@ -12,11 +12,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments import causes, quarantine, replaying
-from controlplane.segments.models import CauseSum, FaultyRecord, QuarantinedRecord, Source
-from controlplane.segments.publish import publish
-from controlplane.segments.selectors.causes import CauseFilter, list_causes, new_causes, trends
-from controlplane.segments.selectors.quarantine import Choice, QuarantineFilter
+from controlplane.publishing.publish import publish
+from controlplane.quarantine import causes, replays
+from controlplane.quarantine import services as quarantine
+from controlplane.quarantine.models import CauseSum, FaultyRecord, QuarantinedRecord
+from controlplane.quarantine.selectors.causes import CauseFilter, list_causes, new_causes, trends
+from controlplane.quarantine.selectors.filters import Choice, QuarantineFilter
+from controlplane.sources.models import Source
 from controlplane.tasks.causes import described
 from ingestion.specs.causes import cause_of
 from ingestion.specs.protocol import FaultyRecord as WireFaulty
@@ -91,11 +93,11 @@ def test_records_are_counted_by_cause(kept: Cast) -> None:
 
 def test_sums_follow_replays_and_purges(kept: Cast) -> None:
     mine = QuarantinedRecord.objects.filter(cause=of_title(TIME).cause)
-    assert replaying.hold(mine, "a-replay") == 3
+    assert replays.hold(mine, "a-replay") == 3
     assert found(kept)[TIME] == (3, 0)
     assert TIME not in found(kept, waiting=True)
     check_sums(kept)
-    replaying.give_back("a-replay")
+    replays.give_back("a-replay")
     check_sums(kept)
     assert found(kept, waiting=True)[TIME] == (3, 3)
     purged = quarantine.purge(
@@ -147,7 +149,7 @@ def test_the_trend_is_by_hour(kept: Cast) -> None:
 def test_what_is_new(kept: Cast) -> None:
     assert new_causes(kept.users["viewer"]) == 2  # the cast's own is of last year
     assert new_causes(kept.users["outsider"]) == 0
-    replaying.hold(QuarantinedRecord.objects.filter(cause=of_title(TIME).cause), "a-replay")
+    replays.hold(QuarantinedRecord.objects.filter(cause=of_title(TIME).cause), "a-replay")
     assert new_causes(kept.users["viewer"]) == 1
     assert new_causes(kept.users["viewer"], timezone.now() + timedelta(days=2)) == 0
 

@@ -12,7 +12,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.compaction import by_hand, reindexing
 from controlplane.compaction.schemas import written_by
 from controlplane.datasources.models import MaskedColumn
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.tasks import batches, services
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User

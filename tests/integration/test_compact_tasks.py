@@ -17,9 +17,12 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.compaction import by_hand, jobs
 from controlplane.compaction.models import Job, State
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Segment, Source
-from controlplane.segments.selectors import datasource_totals, list_segments, record_fate
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.selectors.fate import record_fate
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.segments.models import Segment
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.tasks import services
 from controlplane.tasks.models import Resident, Task
 from controlplane.tasks.selectors import task_log_tail, task_totals

@@ -14,10 +14,11 @@ from controlplane.common.errors import InvalidInput, NotAllowed
 from controlplane.compaction import configs, jobs, planning, selectors
 from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import written_by
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Interval, Replacement, Segment, Source
-from controlplane.segments.publish_sql import keep_schemas
-from controlplane.segments.selectors import list_segments
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.publish_sql import keep_schemas
+from controlplane.segments.models import Interval, Replacement, Segment
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Resident, Task
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.completeness import MARGIN
-from controlplane.segments.models import Source
+from controlplane.publishing.completeness import MARGIN
+from controlplane.sources.models import Source
 from controlplane.supervisors import services
 from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.models import Supervisor
@@ -27,11 +27,11 @@ from tests.support.waiting import wait_for
 from tests.support.workers import Workers
 
 PARTITIONS = 3
-_UNTIL = "SELECT max(complete_until) FROM segments_source WHERE topic = %s"
+_UNTIL = "SELECT max(complete_until) FROM sources_source WHERE topic = %s"
 _SETTLED = """
     SELECT k.partition, lower(r.span) - (k.id << 44), upper(r.span) - (k.id << 44)
-    FROM segments_source s JOIN segments_progresskey k ON k.source_id = s.id
-    JOIN segments_settledrange r ON r.span <@ int8range(k.id << 44, (k.id + 1) << 44) WHERE s.topic = %s
+    FROM sources_source s JOIN publishing_progresskey k ON k.source_id = s.id
+    JOIN publishing_settledrange r ON r.span <@ int8range(k.id << 44, (k.id + 1) << 44) WHERE s.topic = %s
 """
 Settled = list[tuple[int, int, int]]
 

@@ -62,7 +62,7 @@ def test_a_member_that_slept_publishes_late(house: House, make_workers: Make) ->
         nonlocal records
         house.produce(topic, numbered(records, records + 400))
         records += 400
-        late = "SELECT 1 FROM segments_indexerfence WHERE task_id = %s AND last_publish_at > now() - interval '3 s'"
+        late = "SELECT 1 FROM publishing_indexerfence WHERE task_id = %s AND last_publish_at > now() - interval '3 s'"
         return len(house.sql(late, workers.id)) == 2
 
     wait_for("both publish", both_publish, 60, lambda: (workers.status(0), workers.status(1)))

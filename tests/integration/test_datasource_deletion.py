@@ -10,10 +10,11 @@ from django.test import Client
 from controlplane.alerts.evaluating import evaluate
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.datasources.models import Datasource
+from controlplane.publishing.models import SettledRange
+from controlplane.publishing.selectors.fate import record_fate
+from controlplane.quarantine.selectors.filters import Choice
 from controlplane.segments import marking
-from controlplane.segments.models import DaySum, Interval, Removal, Segment, SettledRange
-from controlplane.segments.selectors import record_fate
-from controlplane.segments.selectors.quarantine import Choice
+from controlplane.segments.models import DaySum, Interval, Removal, Segment
 from controlplane.supervisors import deleting, services
 from controlplane.supervisors.deleting import delete_datasource, go_on
 from controlplane.supervisors.models import Supervisor

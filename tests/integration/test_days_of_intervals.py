@@ -13,9 +13,10 @@ from django.db.models.functions import Now
 from controlplane.datasources.models import Datasource
 from controlplane.segments import days
 from controlplane.segments.models import DaySum, Interval, IntervalChange, IntervalDay
-from controlplane.segments.selectors import gaps, timeline
+from controlplane.segments.selectors.gaps import gaps
 from controlplane.segments.selectors.planning import intervals_within, latest_intervals
 from controlplane.segments.selectors.sums import window_sums
+from controlplane.segments.selectors.timeline import timeline
 from tests.support.publishes import DAY, make_source, request, segment, send, start
 
 HOUR = timedelta(hours=1)

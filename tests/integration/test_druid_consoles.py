@@ -9,7 +9,7 @@ from django.test import Client
 from jsonschema import Draft202012Validator
 
 from controlplane.datasources.masking import set_masks
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from tests.support.django_cast import PAYLOAD, Cast
 
 C, D = "/druid/coordinator/v1/", "/druid/indexer/v1/"

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.celery_tasks import drop_old_events
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.celery_tasks import drop_old_events
+from controlplane.sources.models import SourceEvent
 from controlplane.teams.models import AuditEntry
 from tests.support.django_cast import Cast, browsing_as, speaking_as
 from tests.support.html import parsed

@@ -10,10 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.segments import quarantine
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, QuarantinedRecord
-from controlplane.segments.selectors.totals import datasource_totals
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.quarantine import services as quarantine
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.supervisors import replays
 from controlplane.tasks import file_replays, heartbeats, lifecycle
 from controlplane.tasks.models import Status, Task

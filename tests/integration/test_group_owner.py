@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.teams.models import AuditEntry, Membership, Role
 from ingestion.specs import parse_supervisor_spec

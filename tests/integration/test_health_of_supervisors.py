@@ -11,7 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import IndexerFence, LagSample, Source
+from controlplane.lag.models import LagSample
+from controlplane.publishing.models import IndexerFence
+from controlplane.sources.models import Source
 from controlplane.supervisors import services
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.segments import folding, offset_gaps
-from controlplane.segments.models import SettledRange, Source
+from controlplane.publishing import folding, offset_gaps
+from controlplane.publishing.models import SettledRange
+from controlplane.sources.models import Source
 from tests.support.publishes import make_source, request, send, settled_offsets, start
 
 

@@ -11,7 +11,8 @@ from confluent_kafka.admin import NewPartitions
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import ProgressKey, SettledRange, SourceEvent
+from controlplane.publishing.models import ProgressKey, SettledRange
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.models import Supervisor

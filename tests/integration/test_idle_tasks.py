@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
-from controlplane.segments.models import IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.tasks import services, watching
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs import parse_task_spec

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common import applications
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.tasks import launcher, lifecycle, watching
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.specs.protocol import EndRequest

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.compaction.models import Job, State
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from tests.support.django_cast import DAY, Cast, browsing_as, make_segment
 from tests.support.html import parsed

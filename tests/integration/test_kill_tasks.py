@@ -12,11 +12,12 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, NotAllowed
+from controlplane.publishing.selectors.fate import record_fate
 from controlplane.retention import celery_tasks
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount, Chosen
-from controlplane.segments.models import KilledSegment, Removal, Segment, Source
-from controlplane.segments.selectors import record_fate
+from controlplane.segments.models import KilledSegment, Removal, Segment
+from controlplane.sources.models import Source
 from controlplane.tasks import kills, lifecycle, services
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.selectors import task_log_tail

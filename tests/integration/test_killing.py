@@ -17,15 +17,18 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.config import settings as site
+from controlplane.feed.manifest import manifest
+from controlplane.publishing.models import SettledRange
+from controlplane.publishing.replace import Place, replace
+from controlplane.publishing.selectors.fate import record_fate
 from controlplane.retention import celery_tasks, services
 from controlplane.segments import killing, marking
 from controlplane.segments.killing import Killed
-from controlplane.segments.manifest import manifest
 from controlplane.segments.marking import Amount, Chosen
-from controlplane.segments.models import Interval, KilledSegment, Removal, Segment, SettledRange, Source
+from controlplane.segments.models import Interval, KilledSegment, Removal, Segment
 from controlplane.segments.orphans import clean_up
-from controlplane.segments.replace import Place, replace
-from controlplane.segments.selectors import list_segments, record_fate
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
 from ingestion.segments.deletion import delete

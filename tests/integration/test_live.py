@@ -20,7 +20,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from controlplane.common.changes import CHANNEL, Change, tell
 from controlplane.connections.kafka import TopicOffsets
-from controlplane.segments.models import LagSample
+from controlplane.lag.models import LagSample
 from controlplane.supervisors import services
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal

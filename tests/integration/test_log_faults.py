@@ -126,7 +126,7 @@ def test_partitions_are_added(house: House, make_workers: Make) -> None:
     for lane, topic in topics.items():
         house.produce(topic, numbered(0, 100))
         make_workers(lane_spec(house, lane, topic, useEarliestOffset=lane == "share_group"), 2).start(0, 1)
-    stored = "SELECT 1 FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id"
+    stored = "SELECT 1 FROM publishing_progresskey k JOIN sources_source s ON s.id = k.source_id"
     for lane, topic in topics.items():
         if lane == "share_group":
             published(house, topic, 100)
@@ -135,7 +135,7 @@ def test_partitions_are_added(house: House, make_workers: Make) -> None:
                 "the topic's end is where it starts",
                 lambda topic=topic: house.sql(f"{stored} WHERE s.topic = %s AND k.next_offset = 100", topic),
                 60,
-                lambda topic=topic: house.sql("SELECT * FROM segments_progresskey"),
+                lambda topic=topic: house.sql("SELECT * FROM publishing_progresskey"),
             )
         house.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
         wait_for(
@@ -223,7 +223,8 @@ def log_ends(house: House, topic: str) -> dict[int, int]:
 def stored_offsets(house: House, datasource: str) -> dict[int, int]:
     return dict(
         house.sql(
-            "SELECT k.partition, k.next_offset FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id"
+            "SELECT k.partition, k.next_offset FROM publishing_progresskey k"
+            " JOIN sources_source s ON s.id = k.source_id"
             " JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.current",
             datasource,
         )

@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import Producer
 from django.test import Client
 
-from controlplane.segments.models import QuarantinedRecord, Source
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source
 from controlplane.supervisors import lookup
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task

@@ -17,9 +17,9 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.manifest import how_to_open, root_address
+from controlplane.feed.manifest import how_to_open, root_address
+from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.segments.models import Segment
-from controlplane.segments.receipts import make_receipt_partitions
 from controlplane.teams.models import ApiToken
 from ingestion.specs.protocol import SegmentFile
 from tests.integration.test_newest_rows import register
@@ -57,7 +57,7 @@ def test_what_was_published_is_there_at_once_whatever_else_is_open(clients: dict
         beside.execute("BEGIN; SELECT count(*) FROM segments_segment; UPDATE teams_team SET name = name")
         send(request(epochs[0], {0: [(0, 10)]}))
         assert [one["rows"] for one in read(clients)] == [10]
-        beside.execute("ROLLBACK; BEGIN; SELECT 1 FROM segments_indexerfence WHERE number = 1 FOR UPDATE")
+        beside.execute("ROLLBACK; BEGIN; SELECT 1 FROM publishing_indexerfence WHERE number = 1 FOR UPDATE")
         send(request(epochs[0], {0: [(10, 15)]}))
         assert [one["rows"] for one in read(clients)] == [10], "a publish has begun that may be of an earlier time"
         beside.execute("COMMIT")

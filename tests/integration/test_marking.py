@@ -14,16 +14,21 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.datasources.models import Datasource
+from controlplane.feed.manifest import manifest, moment
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import SettledRange
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.replace import Place, replace
+from controlplane.publishing.selectors.fate import record_fate
+from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.retention import outlook, services
 from controlplane.retention.segment_selection import chosen
 from controlplane.segments import days, marking
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.manifest import manifest, moment
 from controlplane.segments.marking import Amount, Chosen
-from controlplane.segments.models import DaySum, Interval, Removal, Segment, SettledRange, Source
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.replace import Place, replace
-from controlplane.segments.selectors import count_segments, datasource_totals, list_segments, record_fate, timeline
+from controlplane.segments.models import DaySum, Interval, Removal, Segment
+from controlplane.segments.selectors.lists import count_segments, list_segments
+from controlplane.segments.selectors.timeline import timeline
+from controlplane.sources.models import Source
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import Membership, Role, Team, User
 from ingestion.specs.compaction import ReplaceRequest

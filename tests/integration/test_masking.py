@@ -14,7 +14,9 @@ from django.utils import timezone
 from controlplane.compaction.models import Job
 from controlplane.datasources.masking import MOST_COLUMNS, set_masks
 from controlplane.datasources.models import Datasource, MaskedColumn
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SegmentSchema, SourceEvent
+from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
+from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, AuditEntry, Role

@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import QuarantinedRecord, Source
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import AuditEntry

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.segments.models import QuarantinedRecord, Source
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source
 from controlplane.supervisors import live_records
 from controlplane.supervisors.services import submit_supervisor
 from tests.support.broker import Broker

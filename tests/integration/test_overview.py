@@ -12,8 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import LagSample, QuarantinedRecord, Source, SourceEvent
-from controlplane.segments.selectors import days_of, lag_trends
+from controlplane.lag.day import days_of
+from controlplane.lag.models import LagSample
+from controlplane.lag.trend import lag_trends
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.health import Kind
 from controlplane.supervisors.health_queries import health_of_supervisor

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from frontend.reach import TEAM_KEY
 from ingestion.specs.causes import cause_of
 from tests.support.django_cast import Cast, browsing_as

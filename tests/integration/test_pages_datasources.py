@@ -12,7 +12,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import IndexerFence, Publish, Segment, SegmentSchema, Source
+from controlplane.publishing.models import IndexerFence, Publish
+from controlplane.segments.models import Segment, SegmentSchema
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from frontend.views import segments
 from tests.support.django_cast import DAY, STARTED, Cast, browsing_as, make_segment, sum_intervals

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.supervisors.models import SpecVersion
 from tests.support.django_cast import STARTED, Cast, browsing_as
 from tests.support.html import parsed

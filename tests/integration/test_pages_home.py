@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.loading.demo import TOPIC
 from controlplane.loading.models import Draft
-from controlplane.segments.models import SourceEvent
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.tasks.models import Task

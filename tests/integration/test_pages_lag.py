@@ -9,7 +9,9 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import LagSample, ProgressKey, Source
+from controlplane.lag.models import LagSample
+from controlplane.publishing.models import ProgressKey
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import ScaleAction, SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from ingestion.specs.source_traits import SHARE_GROUP

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence, SourceEvent
+from controlplane.publishing.models import IndexerFence
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from tests.support.django_cast import Cast, browsing_as, settle

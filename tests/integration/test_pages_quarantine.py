@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from controlplane.segments.models import QuarantinedRecord
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from tests.support.django_cast import Cast, browsing_as

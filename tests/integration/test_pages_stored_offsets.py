@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from controlplane.segments.models import ProgressKey
+from controlplane.publishing.models import ProgressKey
 from controlplane.supervisors.models import Supervisor
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed

@@ -12,7 +12,8 @@ from django.utils import timezone
 from controlplane.alerts.models import Receiver, Rule
 from controlplane.compaction.models import Job
 from controlplane.loading import services as loading
-from controlplane.segments.models import QuarantinedRecord, SourceEvent
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import SourceEvent
 from controlplane.teams.models import ApiToken, AuditEntry, Membership, Role, Scope, User
 from controlplane.teams.services import new_token
 from tests.support.django_cast import Cast, browsing_as

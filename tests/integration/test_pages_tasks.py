@@ -12,7 +12,8 @@ from django.conf import settings
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from controlplane.segments.models import FaultyRecord, IndexerFence, QuarantinedRecord
+from controlplane.publishing.models import IndexerFence
+from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.tasks.models import Goal, Status, Task
 from tests.support.django_cast import PAYLOAD, STARTED, Cast, browsing_as
 from tests.support.html import Element, counters, parsed

@@ -12,9 +12,10 @@ from django.conf import LazySettings
 
 from controlplane.compaction import planning
 from controlplane.compaction.models import Job, State
-from controlplane.segments.models import Interval, Segment, Source
-from controlplane.segments.publish import publish
-from controlplane.segments.selectors import list_segments
+from controlplane.publishing.publish import publish
+from controlplane.segments.models import Interval, Segment
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.segments import LocalStorage, read_segment, write_segments

@@ -16,7 +16,8 @@ from controlplane.compaction import configs, jobs, planning, reindexing, rewrite
 from controlplane.compaction.models import Configured, Job, Rewrite
 from controlplane.compaction.policy import QUIET
 from controlplane.compaction.selectors import Amount
-from controlplane.segments.models import Interval, Segment, Source
+from controlplane.segments.models import Interval, Segment
+from controlplane.sources.models import Source
 from controlplane.tasks import batches, services
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Resident, Task

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from controlplane.compaction import jobs, planning
 from controlplane.compaction.models import Job, Rewrite, State
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import Interval, Segment, Source
+from controlplane.publishing.fence import PublishRefused
+from controlplane.segments.models import Interval, Segment
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Resident
 from controlplane.teams.models import User
 from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.models import Interval, Segment, SegmentSchema, Source
-from controlplane.segments.selectors import count_segments, intervals_within, list_segments, live_segments
+from controlplane.segments.models import Interval, Segment, SegmentSchema
+from controlplane.segments.selectors.lists import count_segments, list_segments
+from controlplane.segments.selectors.planning import intervals_within, live_segments
+from controlplane.sources.models import Source
 from tests.support.django_cast import sum_intervals
 from tests.support.publishes import DAY, make_source, request, segment, send, start
 

@@ -16,25 +16,16 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
-from controlplane.segments import fence, folding
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import (
-    OFFSET_BITS,
-    IndexerFence,
-    Interval,
-    ProgressKey,
-    Publish,
-    QuarantinedRecord,
-    Receipt,
-    Segment,
-    SettledRange,
-    Source,
-    SourceEvent,
-)
-from controlplane.segments.offset_gaps import offset_gaps
-from controlplane.segments.publish import publish
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.selectors import list_faulty
+from controlplane.publishing import fence, folding
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import OFFSET_BITS, IndexerFence, ProgressKey, Publish, Receipt, SettledRange
+from controlplane.publishing.offset_gaps import offset_gaps
+from controlplane.publishing.publish import publish
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.quarantine.selectors.lists import list_faulty
+from controlplane.segments.models import Interval, Segment
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.teams.models import User
 from ingestion.specs import offsets
 from ingestion.specs.counters import Counters, Unpublished
@@ -269,7 +260,7 @@ def test_offsets_beyond_the_key_are_refused(source: Source) -> None:
 def test_receipt_partitions_are_made_ahead(db: None) -> None:
     today = datetime(2031, 3, 30, tzinfo=UTC).date()
     made = make_receipt_partitions(today)
-    assert made[0] == "segments_receipt_20310331"
+    assert made[0] == "publishing_receipt_20310331"
     assert len(made) == 7
     assert make_receipt_partitions(today) == []
 
@@ -335,7 +326,7 @@ def fail_commits(sqlstate: str, times: int) -> None:
             " RETURN NULL; END $$"
         )
         c.execute(
-            "CREATE OR REPLACE TRIGGER abort_publish AFTER INSERT ON segments_publish"
+            "CREATE OR REPLACE TRIGGER abort_publish AFTER INSERT ON publishing_publish"
             " FOR EACH ROW EXECUTE FUNCTION abort_publish()"
         )
 
@@ -375,6 +366,6 @@ def test_the_constraint_itself_refuses_an_overlap(source: Source) -> None:
     key = ProgressKey.objects.get().id << OFFSET_BITS
     with pytest.raises(Exception, match="an_offset_is_settled_once"), connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO segments_settledrange (span, settled_at) VALUES (int8range(%s, %s), now())",
+            "INSERT INTO publishing_settledrange (span, settled_at) VALUES (int8range(%s, %s), now())",
             [key + 4, key + 6],
         )

@@ -13,11 +13,16 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments import quarantine, replaying
-from controlplane.segments.fence import PublishRefused, take_epoch
-from controlplane.segments.models import IndexerFence, QuarantinedRecord, Segment, Source, SourceEvent
-from controlplane.segments.publish import publish
-from controlplane.segments.selectors import datasource_totals, record_fate
+from controlplane.publishing.fence import PublishRefused, take_epoch
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.publish import publish
+from controlplane.publishing.selectors.fate import record_fate
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.quarantine import replays
+from controlplane.quarantine import services as quarantine
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import task_totals
@@ -212,7 +217,7 @@ def test_what_a_dead_replay_held_is_kept_again_and_its_late_publish_changes_noth
         publish(task_id=task.pk, number=0, request=request(epoch, {1: [(700, 701)]}))
     assert states(*kept[:2]) == ["replaying", "kept"]
     assert not Segment.objects.filter(task_id=task.pk).exists()
-    assert replaying.held_records(other.pk, 0)[0].headers == [("trace", b"\xff"), ("empty", None)]
+    assert replays.held_records(other.pk, 0)[0].headers == [("trace", b"\xff"), ("empty", None)]
 
 
 def test_a_replay_that_is_stopped_before_it_starts_gives_back(
@@ -230,8 +235,8 @@ def test_what_was_produced_again_says_where_it_is(
 ) -> None:
     task = replay(clients["operator"], kept[:2], "produce")
     told = [ProducedRecord(number=kept[0].pk, partition=1, offset=4711)]
-    assert (replaying.mark_produced(task.pk, told), replaying.mark_produced(task.pk, told)) == (1, 0)
-    assert replaying.mark_produced("another", [ProducedRecord(number=kept[1].pk, partition=1, offset=1)]) == 0
+    assert (replays.mark_produced(task.pk, told), replays.mark_produced(task.pk, told)) == (1, 0)
+    assert replays.mark_produced("another", [ProducedRecord(number=kept[1].pk, partition=1, offset=1)]) == 0
     end_task(task)
     assert states(*kept[:2]) == ["produced", "kept"]
     [fate] = record_fate(cast.users["viewer"], topic="flights-topic", partition=1, offset=700)
@@ -239,11 +244,11 @@ def test_what_was_produced_again_says_where_it_is(
 
 
 def test_a_held_page_is_bounded(cast: Cast, kept: list[QuarantinedRecord], clients: dict[str, Client]) -> None:
-    large = b"x" * (replaying.PAGE_BYTES // 2 + 1)
+    large = b"x" * (replays.PAGE_BYTES // 2 + 1)
     QuarantinedRecord.objects.filter(pk__in=ids(kept)).update(payload=large)
     task = replay(clients["operator"], kept)
     numbers, after = [], 0
-    while page := replaying.held_records(task.pk, after):
+    while page := replays.held_records(task.pk, after):
         assert len(page) == 1
         after = page[-1].number
         numbers.append(after)

@@ -13,8 +13,10 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.models import IndexerFence, QuarantineCause, QuarantinedRecord, SourceEvent
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.quarantine.models import QuarantineCause, QuarantinedRecord
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from ingestion.specs.batch_protocol import BatchPublishRequest, FileRecord

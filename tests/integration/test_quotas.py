@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import IndexerFence, SourceEvent
+from controlplane.publishing.models import IndexerFence
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.segments.models import QuarantinedRecord, Segment, SettledRange, Source
+from controlplane.publishing.models import SettledRange
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from ingestion.client import HttpControlPlane, Invalid, Unacceptable
 from ingestion.specs import parse_task_spec

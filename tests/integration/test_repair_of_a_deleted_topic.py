@@ -13,8 +13,8 @@ from tests.support.workers import Workers
 
 RECORDS, PARTITIONS = 5, 2
 _TOO_OLD_TO_BE_DELIVERED = """
-    UPDATE segments_settledrange SET settled_at = settled_at - interval '10 minutes' WHERE lower(span) >> 44 IN (
-        SELECT k.id FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id WHERE s.topic = %s
+    UPDATE publishing_settledrange SET settled_at = settled_at - interval '10 minutes' WHERE lower(span) >> 44 IN (
+        SELECT k.id FROM publishing_progresskey k JOIN sources_source s ON s.id = k.source_id WHERE s.topic = %s
     ) RETURNING 1
 """
 _REPAIR = """

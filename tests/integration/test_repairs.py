@@ -9,7 +9,8 @@ import pytest
 from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
-from controlplane.segments.models import SettledRange, Source, SourceEvent
+from controlplane.publishing.models import SettledRange
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.repairs import patience, start_repairs
 from controlplane.supervisors.run import run
 from controlplane.tasks.heartbeats import end, heartbeat

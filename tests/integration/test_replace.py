@@ -11,20 +11,18 @@ from django.db import connections
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.manifest import manifest, moment
-from controlplane.segments.models import Interval, Replacement, Segment, Source
+from controlplane.feed.manifest import manifest, moment
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.replace import Place, prepare, replace
+from controlplane.publishing.selectors.fate import record_fate
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.segments.models import Interval, Replacement, Segment
 from controlplane.segments.orphans import _orphans
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.replace import Place, prepare, replace
-from controlplane.segments.selectors import (
-    count_segments,
-    datasource_schema,
-    datasource_totals,
-    list_segments,
-    record_fate,
-    timeline,
-)
+from controlplane.segments.selectors.columns import datasource_schema
+from controlplane.segments.selectors.lists import count_segments, list_segments
+from controlplane.segments.selectors.timeline import timeline
+from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from ingestion.specs.compaction import ReplaceRequest
 from ingestion.specs.protocol import SegmentFile

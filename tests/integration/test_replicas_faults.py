@@ -32,7 +32,7 @@ def pair(house: House, make_workers: Make, topic: str, **tuning: Any) -> list[Wo
 
 
 def publishes_of(house: House, workers: Workers) -> int:
-    rows = house.sql("SELECT coalesce(sum(publishes), 0) FROM segments_indexerfence WHERE task_id = %s", workers.id)
+    rows = house.sql("SELECT coalesce(sum(publishes), 0) FROM publishing_indexerfence WHERE task_id = %s", workers.id)
     return int(rows[0][0])
 
 

@@ -11,12 +11,14 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
+from controlplane.publishing.selectors.fate import record_fate
 from controlplane.retention import celery_tasks, rule_runner
 from controlplane.retention.models import RuleChange, RuleSet
 from controlplane.retention.rules import drops, read_rules, shown
 from controlplane.segments.marking import Amount
-from controlplane.segments.models import Interval, Removal, Segment, Source
-from controlplane.segments.selectors import list_segments, record_fate
+from controlplane.segments.models import Interval, Removal, Segment
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
 from tests.support.django_cast import Cast

@@ -11,20 +11,15 @@ import pytest
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments import replaying
-from controlplane.segments.fence import take_epoch
-from controlplane.segments.models import (
-    IndexerFence,
-    ProgressKey,
-    QuarantinedRecord,
-    Receipt,
-    Segment,
-    SettledRange,
-    Source,
-)
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.selectors import datasource_totals
-from controlplane.segments.selectors.coverage import coverage
+from controlplane.publishing.fence import take_epoch
+from controlplane.publishing.models import IndexerFence, ProgressKey, Receipt, SettledRange
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.selectors.coverage import coverage
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.quarantine import replays
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from ingestion.sources.memory import MemoryLeasedSource
@@ -152,7 +147,7 @@ def test_a_replay_stores_all_rows_of_a_record(db: None) -> None:
     source = make_source("flights")
     kept = [WireRecord(partition=0, offset=o, delivery_count=1, reason="unparseable", error="bad") for o in (2, 3)]
     send(request(start(source), outcomes={0: Outcomes(unparseable=[(2, 4)])}, quarantined=kept))
-    assert replaying.hold(QuarantinedRecord.objects.all(), "replay") == 2
+    assert replays.hold(QuarantinedRecord.objects.all(), "replay") == 2
     datasource = source.datasource
     epoch = take_epoch(task_id="replay", number=0, datasource=datasource, source=source, replay=True)
     send(in_two_segments(epoch, 2), task="replay")

@@ -10,9 +10,11 @@ from django.db import connection
 from django.test import Client
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments import fence
-from controlplane.segments.folding import fold
-from controlplane.segments.models import ProgressKey, Segment, Source
+from controlplane.publishing import fence
+from controlplane.publishing.folding import fold
+from controlplane.publishing.models import ProgressKey
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source
 from ingestion.specs.protocol import Advance, Column, Outcomes, QuarantinedRecord
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.support.django_cast import Cast

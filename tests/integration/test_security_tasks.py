@@ -10,8 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.models import Segment, Source
-from controlplane.segments.publish import publish
+from controlplane.publishing.publish import publish
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source
 from controlplane.tasks.lifecycle import end_task, new_token, token_hash
 from controlplane.tasks.models import Resident, Task
 from ingestion.specs.protocol import HeartbeatRequest

@@ -13,12 +13,12 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource, MaskedColumn
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.replace import Place, replace
 from controlplane.segments import marking
 from controlplane.segments.killing import Killed, kill_some
 from controlplane.segments.marking import Chosen
 from controlplane.segments.models import Segment
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.replace import Place, replace
 from ingestion.specs.compaction import ReplaceRequest
 from ingestion.specs.deleting import DeletedPage
 from tests.integration.test_newest_rows import files as files
@@ -73,11 +73,11 @@ def test_receipts_are_found_by_the_time_of_their_publish(db: None) -> None:
     """Each day's table has the index, those that are made later too."""
     make_receipt_partitions(timezone.now().date() + timedelta(days=400))
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'segments_receipt'::regclass")
+        cursor.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'publishing_receipt'::regclass")
         [days] = cursor.fetchone()
         cursor.execute(
             "SELECT count(*) FROM pg_indexes "
-            "WHERE tablename LIKE 'segments_receipt\\_%' AND indexdef LIKE '%USING brin (created_at)%'"
+            "WHERE tablename LIKE 'publishing_receipt\\_%' AND indexdef LIKE '%USING brin (created_at)%'"
         )
         assert cursor.fetchone() == (days,)
 

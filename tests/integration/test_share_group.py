@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.test import Client
 
-from controlplane.segments.models import IndexerFence
-from controlplane.segments.selectors.coverage import CELLS, coverage
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.coverage import CELLS, coverage
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.heartbeats import end, heartbeat

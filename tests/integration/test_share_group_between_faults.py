@@ -14,8 +14,8 @@ from tests.support.workers import Workers
 
 PARTITIONS, ROUNDS = 4, 2
 _REACHED = """
-    SELECT k.partition, max(upper(r.hull)) FROM segments_receipt r JOIN segments_progresskey k ON k.id = r.key_id
-    JOIN segments_source s ON s.id = k.source_id WHERE s.topic = %s GROUP BY k.partition
+    SELECT k.partition, max(upper(r.hull)) FROM publishing_receipt r JOIN publishing_progresskey k ON k.id = r.key_id
+    JOIN sources_source s ON s.id = k.source_id WHERE s.topic = %s GROUP BY k.partition
 """
 
 

@@ -34,7 +34,8 @@ def test_a_lock_ends_before_the_publish(house: House, make_workers: Callable[...
     totals = check_exactly_once(house, topic, range(RECORDS))
     assert (totals["polled"], totals["duplicates"], totals["redelivered"]) == (2 * RECORDS, RECORDS, RECORDS)
     by_number = house.sql(
-        "SELECT number, published, duplicates FROM segments_indexerfence WHERE task_id = %s ORDER BY number", workers.id
+        "SELECT number, published, duplicates FROM publishing_indexerfence WHERE task_id = %s ORDER BY number",
+        workers.id,
     )
     assert by_number == [(0, 0, RECORDS), (1, RECORDS, 0)]
     assert house.api("GET", f"/api/v1/datasources/{topic}/events/")["results"] == []

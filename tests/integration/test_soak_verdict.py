@@ -32,7 +32,7 @@ def test_the_verdict_finds_what_is_wrong(house: House, make_workers: Callable[..
     undone = max(stream.ledger.aborted)
     stream.ledger.acknowledged |= {phantom, undone}
     ((partition, offset),) = house.sql(
-        "DELETE FROM segments_quarantinedrecord WHERE id = (SELECT min(q.id) FROM segments_quarantinedrecord q"
+        "DELETE FROM quarantine_quarantinedrecord WHERE id = (SELECT min(q.id) FROM quarantine_quarantinedrecord q"
         ' JOIN datasources_datasource d ON d.id = q.datasource_id WHERE d.name = %s) RETURNING partition, "offset"',
         lane.datasource,
     )

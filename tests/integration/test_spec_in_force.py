@@ -9,7 +9,7 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import iterate, run

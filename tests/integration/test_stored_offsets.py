@@ -8,10 +8,12 @@ import pytest
 from django.db import connections
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments import claims
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, ProgressKey, Segment, Source, SourceEvent
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.publishing import claims
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import IndexerFence, ProgressKey
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.segments.models import Segment
+from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes, Reset
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.publishes import TASK, make_source, request, send, settled_offsets, start

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, ProgressKey, Publish, Source, SourceEvent
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import IndexerFence, ProgressKey, Publish
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.supervisors.task_snapshot import snapshots_of

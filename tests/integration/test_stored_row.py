@@ -23,7 +23,7 @@ def stored(house: House, topic: str, count: int) -> None:
         at = [f"/api/v1/records/?topic={topic}&partition=0&offset={n}" for n in range(count)]
         return {fate["outcome"] for place in at for fate in house.api("GET", place, expect=200)["fates"]}
 
-    wait_for("a reader is known", lambda: house.sql("SELECT 1 FROM segments_source WHERE topic = %s", topic), 60)
+    wait_for("a reader is known", lambda: house.sql("SELECT 1 FROM sources_source WHERE topic = %s", topic), 60)
     wait_for(f"{count} are stored", lambda: outcomes() == {"stored"}, 60)
 
 

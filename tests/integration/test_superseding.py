@@ -7,7 +7,8 @@ import threading
 import pytest
 from django.db import connections, transaction
 
-from controlplane.segments.models import QuarantinedRecord, SourceEvent
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks import file_replays, lifecycle
 from tests.support.django_cast import Cast
 from tests.support.file_replays import alone, became, ingest, left_by, numbers, published_by, states

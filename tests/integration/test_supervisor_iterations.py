@@ -16,7 +16,8 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from controlplane.config.celery import app
-from controlplane.segments.models import IndexerFence, Source, SourceEvent
+from controlplane.publishing.models import IndexerFence
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.resetting import hand_off

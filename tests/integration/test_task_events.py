@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import IndexerFence, SourceEvent
+from controlplane.publishing.models import IndexerFence
+from controlplane.sources.models import SourceEvent
 from controlplane.tasks import events
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.lifecycle import end_task

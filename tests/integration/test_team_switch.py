@@ -11,8 +11,8 @@ from controlplane.alerts.models import Receiver, Rule
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.loading.models import Draft
-from controlplane.segments.models import CauseSum
-from controlplane.segments.selectors.causes import new_causes
+from controlplane.quarantine.models import CauseSum
+from controlplane.quarantine.selectors.causes import new_causes
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Membership, Role
 from ingestion.specs.source_traits import SHARE_GROUP

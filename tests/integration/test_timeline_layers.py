@@ -12,7 +12,8 @@ from django.test import Client
 from controlplane.segments import marking
 from controlplane.segments.marking import Chosen
 from controlplane.segments.models import Replacement, Segment
-from controlplane.segments.selectors import layers, timeline
+from controlplane.segments.selectors.layers import layers
+from controlplane.segments.selectors.timeline import timeline
 from tests.support.django_cast import DAY, STARTED, Cast, browsing_as
 from tests.support.html import parsed
 

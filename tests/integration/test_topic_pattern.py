@@ -13,7 +13,8 @@ from pytest_django import Settings
 
 from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
-from controlplane.segments.models import ProgressKey, Source
+from controlplane.publishing.models import ProgressKey
+from controlplane.sources.models import Source
 from controlplane.supervisors import resetting, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate

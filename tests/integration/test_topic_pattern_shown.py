@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
-from controlplane.segments.models import IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.supervisors import resetting
 from controlplane.supervisors.completeness import completeness
 from controlplane.supervisors.lag import observe_waiting

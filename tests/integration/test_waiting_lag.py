@@ -7,8 +7,9 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.connections.kafka import topic_offsets
-from controlplane.segments import fence
-from controlplane.segments.models import LagSample, Source
+from controlplane.lag.models import LagSample
+from controlplane.publishing import fence
+from controlplane.sources.models import Source
 from controlplane.supervisors import services
 from controlplane.supervisors.lag import lag_now, observe_waiting
 from controlplane.supervisors.models import Supervisor

@@ -14,8 +14,8 @@ from django.urls import Resolver404, resolve
 
 from controlplane.api import problems
 from controlplane.api.fallback import fallback
-from controlplane.segments.models import SourceEvent
-from controlplane.segments.selectors import fate
+from controlplane.publishing.selectors import fate
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import decide, topics
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.models import State

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.segments.models import Source
-from controlplane.segments.selectors import list_segments
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.sources.models import Source
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User

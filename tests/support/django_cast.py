@@ -19,19 +19,10 @@ from psycopg.types.range import Int8Range
 
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import (
-    OFFSET_BITS,
-    IndexerFence,
-    Interval,
-    ProgressKey,
-    QuarantinedRecord,
-    Receipt,
-    Segment,
-    SegmentSchema,
-    SettledRange,
-    Source,
-    SourceEvent,
-)
+from controlplane.publishing.models import OFFSET_BITS, IndexerFence, ProgressKey, Receipt, SettledRange
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Interval, Segment, SegmentSchema
+from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, Membership, Role, Team, User

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.segments.models import QuarantinedRecord, Segment
-from controlplane.segments.receipts import make_receipt_partitions
-from controlplane.segments.selectors.quarantine import Choice
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.quarantine.selectors.filters import Choice
+from controlplane.segments.models import Segment
 from controlplane.supervisors import replays
 from controlplane.tasks import batches
 from controlplane.tasks.models import Status, Task

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.segments.selectors import BadSince, LagTrend
+from controlplane.lag.bad_since import BadSince
+from controlplane.lag.trend import LagTrend
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.health_messages import Rest
 from controlplane.supervisors.health_rules import Done, Observed, Trouble

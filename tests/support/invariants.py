@@ -24,13 +24,13 @@ from tests.support.house import House
 
 KEY_BITS = 44  # where a settled range's key begins
 _KEYS = """
-    SELECT k.id, k.partition, k.next_offset, s.kind, s.topic, s.current FROM segments_progresskey k
-    JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id
+    SELECT k.id, k.partition, k.next_offset, s.kind, s.topic, s.current FROM publishing_progresskey k
+    JOIN sources_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id
     WHERE d.name = %s
 """
 _RECEIPTS = """
-    SELECT r.key_id, r.publish_id, r.outcomes, r.segment_ids, r.replay FROM segments_receipt r
-    JOIN segments_progresskey k ON k.id = r.key_id JOIN segments_source s ON s.id = k.source_id
+    SELECT r.key_id, r.publish_id, r.outcomes, r.segment_ids, r.replay FROM publishing_receipt r
+    JOIN publishing_progresskey k ON k.id = r.key_id JOIN sources_source s ON s.id = k.source_id
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
 """
 _SEGMENTS = """
@@ -39,17 +39,17 @@ _SEGMENTS = """
 """
 _SETTLED = f"""
     SELECT k.id, lower(r.span) - (k.id << {KEY_BITS}), upper(r.span) - (k.id << {KEY_BITS})
-    FROM segments_progresskey k
-    JOIN segments_settledrange r ON r.span && int8range(k.id << {KEY_BITS}, (k.id + 1) << {KEY_BITS})
-    JOIN segments_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id
+    FROM publishing_progresskey k
+    JOIN publishing_settledrange r ON r.span && int8range(k.id << {KEY_BITS}, (k.id + 1) << {KEY_BITS})
+    JOIN sources_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id
     WHERE d.name = %s
 """
 _QUARANTINED = """
-    SELECT k.id, q.offset FROM segments_quarantinedrecord q JOIN datasources_datasource d ON d.id = q.datasource_id
-    JOIN segments_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition WHERE d.name = %s
+    SELECT k.id, q.offset FROM quarantine_quarantinedrecord q JOIN datasources_datasource d ON d.id = q.datasource_id
+    JOIN publishing_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition WHERE d.name = %s
 """
 _COMMITTABLE = """
-    SELECT s.group, k.partition, k.next_offset FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id
+    SELECT s.group, k.partition, k.next_offset FROM publishing_progresskey k JOIN sources_source s ON s.id = k.source_id
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s AND s.kind = 'offsets' AND s.current
 """
 _IDS = """
@@ -68,8 +68,8 @@ _REPLACEMENTS = """
     JOIN datasources_datasource d ON d.id = r.datasource_id WHERE d.name = %s
 """
 _PUBLISHES = """
-    SELECT f.id, p.epoch, p.abandoned, p.segment_ids FROM segments_publish p
-    JOIN segments_indexerfence f ON f.id = p.fence_id JOIN datasources_datasource d ON d.id = f.datasource_id
+    SELECT f.id, p.epoch, p.abandoned, p.segment_ids FROM publishing_publish p
+    JOIN publishing_indexerfence f ON f.id = p.fence_id JOIN datasources_datasource d ON d.id = f.datasource_id
     WHERE d.name = %s ORDER BY p.created_at
 """
 
@@ -264,10 +264,10 @@ def _check_intervals(house: House, datasource: str) -> None:
 
 _TORN = f"""
     SELECT k.partition, k.next_offset, (
-        SELECT max(upper(r.span)) - (k.id << {KEY_BITS}) FROM segments_settledrange r
+        SELECT max(upper(r.span)) - (k.id << {KEY_BITS}) FROM publishing_settledrange r
         WHERE r.span && int8range(k.id << {KEY_BITS}, (k.id + 1) << {KEY_BITS})
     ) AS settled
-    FROM segments_progresskey k JOIN segments_source s ON s.id = k.source_id
+    FROM publishing_progresskey k JOIN sources_source s ON s.id = k.source_id
     JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s
 """
 

@@ -6,9 +6,10 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments import fence, settled
-from controlplane.segments.models import IndexerFence, Source
-from controlplane.segments.publish import publish
+from controlplane.publishing import fence, settled
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.publish import publish
+from controlplane.sources.models import Source
 from controlplane.teams.models import Team
 from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.counters import Counters

@@ -27,7 +27,7 @@ def numbered(first: int, last: int, days: int = 3) -> Iterator[bytes]:
 def published_rows(house: House, datasource: str) -> int:
     """Rows so far, by the metadata store."""
     rows = house.sql(
-        "SELECT coalesce(sum(f.published), 0) FROM segments_indexerfence f"
+        "SELECT coalesce(sum(f.published), 0) FROM publishing_indexerfence f"
         " JOIN datasources_datasource d ON d.id = f.datasource_id WHERE d.name = %s",
         datasource,
     )

@@ -7,7 +7,7 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from ingestion.specs import parse_task_spec
 from tests.support.django_cast import spec_for

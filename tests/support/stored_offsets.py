@@ -7,9 +7,10 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.segments import claims, fence
-from controlplane.segments.models import ProgressKey, Source
-from controlplane.segments.receipts import make_receipt_partitions
+from controlplane.publishing import claims, fence
+from controlplane.publishing.models import ProgressKey
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Indexer, Status, Task

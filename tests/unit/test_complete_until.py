@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from controlplane.segments.completeness import MARGIN, Mark, Marks, most_marks, thinned
+from controlplane.publishing.completeness import MARGIN, Mark, Marks, most_marks, thinned
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

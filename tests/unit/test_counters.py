@@ -11,9 +11,8 @@ from django.db.models import BigIntegerField
 from controlplane.api.druid import shapes
 from controlplane.api.v1.serializers.totals import RatesSerializer, TotalsSerializer
 from controlplane.embedded.demo import report
-from controlplane.segments.models import IndexerFence
-from controlplane.segments.selectors import Totals
-from controlplane.segments.selectors.totals import columns_of
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.totals import Totals, columns_of
 from controlplane.tasks.diagnosis import UNSTORED
 from frontend.counters import sum_of
 from ingestion.specs.counters import (

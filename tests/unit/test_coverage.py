@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.segments.selectors.coverage import CELLS, STATES, PartitionCoverage, by_cell, from_receipts
+from controlplane.publishing.selectors.coverage import CELLS, STATES, PartitionCoverage, by_cell, from_receipts
 from frontend.coverage import WORDS, Drawing, drawing_of
 from frontend.templatetags.headgate import cover
 

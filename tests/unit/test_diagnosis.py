@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.segments.selectors import Totals
+from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.diagnosis import Facts, options_without_effect, why_nothing
 from ingestion.specs import batch, parse_task_spec
 

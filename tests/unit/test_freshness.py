@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.segments.models import Source
+from controlplane.sources.models import Source
 from controlplane.supervisors.completeness import Completeness, Reader
 from controlplane.supervisors.models import Supervisor
 from frontend.freshness import freshness_of

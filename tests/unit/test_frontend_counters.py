@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.segments.selectors import Totals
+from controlplane.publishing.selectors.totals import Totals
 from frontend.counters import sum_of
 from ingestion.specs.counters import OUTCOMES
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.segments.selectors.per_second import per_second
+from controlplane.lag.per_second import per_second
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GAP = timedelta(seconds=15)

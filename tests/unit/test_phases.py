@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.segments.models import IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
 from frontend.phases import WIDTH, bars_of

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import QuarantineCause, SourceEvent
+from controlplane.quarantine.models import QuarantineCause
+from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.problems import problems_of
 from controlplane.tasks.causes import DescribedCause

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from controlplane.segments.selectors import widest
+from controlplane.segments.selectors.columns import widest
 from ingestion.rows import TIME, TIME_TYPE
 from ingestion.segments import DamagedSegment, LocalStorage, read_segments
 from ingestion.segments.writer import columns_of

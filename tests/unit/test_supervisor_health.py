@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.segments.selectors import LagTrend
+from controlplane.lag.trend import LagTrend
 from controlplane.supervisors.behind import Trend
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.health_rules import health_of

@@ -10,7 +10,7 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.segments.selectors import Totals
+from controlplane.publishing.selectors.totals import Totals
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.supervisors.status import StatusReport, TaskProgress, TaskStats

@@ -19,7 +19,7 @@ from controlplane.api.druid import described, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.tasks import log_response
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.segments.selectors import rates
+from controlplane.publishing.selectors.published import rates
 from controlplane.tasks import capacity, selectors, services
 from controlplane.tasks.models import Status, Task, task_types
 from ingestion.specs.any_task import AnyTaskSpec

@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
 
 from controlplane.common.errors import HeadgateError
-from controlplane.segments.fence import PublishRefused
+from controlplane.publishing.fence import PublishRefused
 from controlplane.tasks.lifecycle import token_and_status, token_hash
 from controlplane.tasks.models import ENDED
 from controlplane.tasks.residents import token_and_end

@@ -16,12 +16,15 @@ from controlplane.common.errors import InvalidInput
 from controlplane.connections.named import with_registries
 from controlplane.connections.resolving import client_properties
 from controlplane.connections.secrets import unseal
-from controlplane.segments import claims, columns, fence, replaying
-from controlplane.segments import publish as publishing
-from controlplane.segments.fence import PublishRefused
-from controlplane.segments.models import IndexerFence, Source
-from controlplane.segments.selectors.totals import parse_exceptions_of
-from controlplane.segments.settled import settled_among
+from controlplane.publishing import claims, fence
+from controlplane.publishing import publish as publishing
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.selectors.totals import parse_exceptions_of
+from controlplane.publishing.settled import settled_among
+from controlplane.quarantine import replays
+from controlplane.segments import columns
+from controlplane.sources.models import Source
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, publish_checks
 from controlplane.tasks.models import Task
@@ -194,14 +197,14 @@ def quarantined(request: HttpRequest, task_id: str) -> HttpResponse:
     after = request.GET.get("after", "0")
     if not after.isdecimal() or len(after) > 18:
         raise InvalidInput("after must be a record's number.")
-    return message(KeptRecords.model_construct(records=replaying.held_records(task_id, int(after))))
+    return message(KeptRecords.model_construct(records=replays.held_records(task_id, int(after))))
 
 
 @for_task("POST")
 def produced(request: HttpRequest, task_id: str) -> HttpResponse:
     """The broker has confirmed these records of a replay."""
     asked = read(request, ProducedRequest)
-    return message(ProducedAnswer(noted=replaying.mark_produced(task_id, asked.records)))
+    return message(ProducedAnswer(noted=replays.mark_produced(task_id, asked.records)))
 
 
 @for_task("POST")

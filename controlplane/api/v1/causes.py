@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.pagination import Key, Page, PageQuery, page_of, page_response, paged
-from controlplane.segments.selectors.causes import HOURS, CauseFilter, list_causes
+from controlplane.quarantine.selectors.causes import HOURS, CauseFilter, list_causes
 from controlplane.tasks.causes import described
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord

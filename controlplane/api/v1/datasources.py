@@ -14,8 +14,13 @@ from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, paged
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.datasources.selectors import find_datasource
-from controlplane.segments import selectors as segments
-from controlplane.segments.acknowledging import acknowledge
+from controlplane.publishing.selectors.progress import progress
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.segments.selectors.columns import datasource_schema
+from controlplane.segments.selectors.layers import layers
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.segments.selectors.timeline import timeline
+from controlplane.sources.events import acknowledge, get_event, list_events
 from controlplane.supervisors.completeness import ongoing
 from controlplane.tasks.datasources import get_datasource, list_datasources
 
@@ -41,8 +46,8 @@ class DatasourceView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """One datasource with its columns and what became of all its records."""
         datasource: Any = get_datasource(self.actor, name)
-        datasource.columns = segments.datasource_schema(datasource)
-        datasource.totals = segments.datasource_totals(datasource)
+        datasource.columns = datasource_schema(datasource)
+        datasource.totals = datasource_totals(datasource)
         return Response(shapes.DatasourceDetailSerializer(datasource).data)
 
 
@@ -63,7 +68,7 @@ class SegmentsView(HeadgateView):
         """Its segments that are in use, newest interval first."""
         query = query_of(request, shapes.SegmentsQuery)
         datasource = find_datasource(self.actor, name)
-        listed = segments.list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
+        listed = list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
         return page_response(page_of(request, listed.shown_to(self.actor), self.order, query), shapes.SegmentSerializer)
 
 
@@ -79,9 +84,9 @@ class TimelineView(HeadgateView):
         query = query_of(request, shapes.TimelineQuery)
         datasource = find_datasource(self.actor, name)
         window = {"start": query.get("from"), "end": query.get("to")}
-        timeline = segments.timeline(datasource, **window, width=query["width"], ongoing=ongoing(datasource))
+        drawn = timeline(datasource, **window, width=query["width"], ongoing=ongoing(datasource))
         asked = [layer for layer in query.get("layers", "").split(",") if layer]
-        told = {**vars(timeline), "layers": segments.layers(datasource, asked, **window)}
+        told = {**vars(drawn), "layers": layers(datasource, asked, **window)}
         return Response(shapes.TimelineSerializer(told).data)
 
 
@@ -96,7 +101,7 @@ class EventsView(HeadgateView):
         """What an operator must know about its sources, newest first."""
         query = query_of(request, shapes.EventsQuery)
         datasource = find_datasource(self.actor, name)
-        events = segments.list_events(self.actor, datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
+        events = list_events(self.actor, datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
         return page_response(page_of(request, events, NEWEST_FIRST, query), shapes.EventSerializer)
 
 
@@ -106,7 +111,7 @@ class AcknowledgeView(HeadgateView):
     )
     def post(self, request: Request, name: str, number: int) -> Response:
         """Say that you see to an alarm, and to the older ones of its kind. Needs the role operator."""
-        event = segments.get_event(self.actor, find_datasource(self.actor, name), number)
+        event = get_event(self.actor, find_datasource(self.actor, name), number)
         return Response(shapes.EventSerializer(acknowledge(user=self.actor, event=event)).data)
 
 
@@ -114,5 +119,5 @@ class ProgressView(HeadgateView):
     @extend_schema(operation_id="get_progress", tags=["datasources"], responses=shapes.ProgressSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """How far each partition of its sources has come."""
-        partitions = segments.progress(find_datasource(self.actor, name))
+        partitions = progress(find_datasource(self.actor, name))
         return Response(shapes.ProgressSerializer(partitions, many=True).data)

@@ -16,8 +16,9 @@ from controlplane.api.pagination import Key, page_of, page_response, paged
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
-from controlplane.segments import quarantine, selectors
-from controlplane.segments.selectors.quarantine import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.quarantine import services as quarantine
+from controlplane.quarantine.selectors.filters import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.quarantine.selectors.lists import get_quarantined, list_quarantined
 from controlplane.supervisors import replays, reprocess
 from controlplane.tasks.models import Task
 
@@ -46,7 +47,7 @@ class QuarantineView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its poison records, newest first, with the beginning of their payloads."""
         query = query_of(request, shapes.QuarantineQuery)
-        records = selectors.list_quarantined(self.actor, find_datasource(self.actor, name), wanted_of(query))
+        records = list_quarantined(self.actor, find_datasource(self.actor, name), wanted_of(query))
         return page_response(page_of(request, records, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
 
 
@@ -54,7 +55,7 @@ class QuarantinedView(HeadgateView):
     @extend_schema(operation_id="get_quarantined", tags=["quarantine"], responses=shapes.WholeQuarantinedSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
         """One poison record with its whole payload."""
-        record = selectors.get_quarantined(self.actor, find_datasource(self.actor, name), number)
+        record = get_quarantined(self.actor, find_datasource(self.actor, name), number)
         return Response(shapes.WholeQuarantinedSerializer(record).data)
 
 

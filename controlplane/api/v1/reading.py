@@ -15,9 +15,9 @@ from controlplane.api.v1.serializers import reading as shapes
 from controlplane.api.v1.serializers.datasources import WindowQuery
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
+from controlplane.feed.entries import publishes, with_files
+from controlplane.feed.manifest import addresses, manifest, moment, root_address
 from controlplane.segments.columns import columns_of
-from controlplane.segments.feed import publishes, with_files
-from controlplane.segments.manifest import addresses, manifest, moment, root_address
 from controlplane.segments.newest import newest_rows
 from controlplane.supervisors.completeness import completeness
 

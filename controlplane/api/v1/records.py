@@ -11,7 +11,7 @@ from controlplane.api.v1.serializers import records as shapes
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.connections.named import admit
 from controlplane.datasources.selectors import team_of_spec
-from controlplane.segments.selectors import record_fate
+from controlplane.publishing.selectors.fate import record_fate
 from controlplane.supervisors.lookup import Wanted, search
 from controlplane.supervisors.stored_row import stored_rows
 from controlplane.tasks.checking import read_spec

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.interval_models import DaySum
+from controlplane.segments.models import DaySum
 
 SHARE = 0.99  # of the rows
 FAR = 10  # times as long as where they lie: then the rest is far away

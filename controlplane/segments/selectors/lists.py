@@ -1,21 +1,16 @@
-"""Segments, quarantined records and events as lists, in orders that a cursor can follow."""
+"""Segments as lists, in orders that a cursor can follow."""
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
-
-from django.db.models import BinaryField, F, Func, IntegerField, QuerySet
 
 from controlplane.common.errors import NotFound
 from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, Segment, SourceEvent
+from controlplane.segments.models import KilledSegment, Segment
 from controlplane.segments.selectors.planning import live_segments
-from controlplane.segments.selectors.quarantine import BIGGEST_KEY, EVERYTHING, QuarantineFilter, filtered
 from controlplane.segments.selectors.sums import window_sums
-from controlplane.teams.models import User
-
-PREVIEW_BYTES = 4096
 
 
 def list_segments(
@@ -40,60 +35,12 @@ def count_segments(
     return window_sums(datasource, interval_start, interval_end).segments
 
 
-def list_quarantined(
-    user: User, datasource: Datasource, wanted: QuarantineFilter = EVERYTHING
-) -> QuerySet[QuarantinedRecord]:
-    """Poison records of a datasource that match, newest first, with their source.
-
-    Payloads may be large: rows carry ``payload_start`` (4 KiB at most) and ``payload_size``; reading ``.payload``
-    fetches the whole. Nothing of them that the user may not see: see ``datasources.masking``.
-    """
-    return _shown(user, filtered(datasource, wanted))
-
-
-def list_quarantined_by(user: User, task_id: str) -> QuerySet[QuarantinedRecord]:
-    """What a task put into quarantine, newest first."""
-    return _shown(user, QuarantinedRecord.objects.filter(task_id=task_id))
-
-
-def _shown(user: User, records: ConcealingQuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
-    start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
-    size = Func(F("payload"), function="octet_length", output_field=IntegerField())
-    shown = records.shown_to(user).select_related("source").defer("payload", "headers", "file_header")
-    return shown.annotate(payload_start=start, payload_size=size).order_by("-id")
-
-
-def list_faulty(user: User, task_id: str) -> QuerySet[FaultyRecord]:
-    """Records of a task that were stored with a faulty field, newest first, with their source.
-
-    As far as they were kept; with ``payload_start`` as above.
-    """
-    start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
-    records = FaultyRecord.objects.filter(task_id=task_id).shown_to(user).select_related("source")
-    return records.defer("payload").annotate(payload_start=start).order_by("-id")
-
-
-def get_quarantined(user: User, datasource: Datasource, number: int) -> QuarantinedRecord:
-    """One poison record, whole. Raises ``NotFound``."""
-    record = list_quarantined(user, datasource).filter(pk=min(number, BIGGEST_KEY)).first()
-    if record is None:
-        raise NotFound(f"There is no quarantined record {number}.")
-    return record
-
-
-def list_events(
-    user: User, datasource: Datasource, *, kind: str = "", alarm: bool | None = None
-) -> QuerySet[SourceEvent]:
-    """What an operator must know about its sources, newest first; of one kind, with an alarm or without."""
-    events = SourceEvent.objects.filter(datasource=datasource).shown_to(user).select_related("source").order_by("-id")
-    if kind:
-        events = events.filter(kind=kind)
-    return events if alarm is None else events.filter(alarm=alarm)
-
-
-def get_event(user: User, datasource: Datasource, number: int) -> SourceEvent:
-    """Raises ``NotFound``. The caller has made sure that the user may see the datasource."""
-    found = list_events(user, datasource).filter(pk=number).first()
-    if found is None:
-        raise NotFound(f"Datasource {datasource.name!r} has no event {number}.")
+def killed_segment(datasource: Datasource, named: str) -> KilledSegment:
+    """What is left of one whose file was deleted, by Headgate's id. Raises ``NotFound``."""
+    try:
+        found = KilledSegment.objects.select_related("datasource", "removal").get(
+            pk=uuid.UUID(named), datasource=datasource
+        )
+    except (KilledSegment.DoesNotExist, ValueError):
+        raise NotFound(f"There is no segment {named[:200]!r} of {datasource.name}.") from None
     return found

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("datasources", "0001_initial"),
-        ("segments", "0001_initial"),
+        ("sources", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "replay_source",
-                    models.ForeignKey(null=True, on_delete=models.CASCADE, related_name="+", to="segments.source"),
+                    models.ForeignKey(null=True, on_delete=models.CASCADE, related_name="+", to="sources.source"),
                 ),
                 (
                     "submitted_by",

@@ -13,11 +13,12 @@ from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.plain import PlainSerializer
 from controlplane.api.v1.serializers.totals import TotalsSerializer
-from controlplane.segments.models import FaultyRecord, QuarantinedRecord, SourceEvent
-from controlplane.segments.replaying import unpacked
+from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
+from controlplane.quarantine.replays import unpacked
+from controlplane.quarantine.selectors.filters import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.layers import LAYERS
-from controlplane.segments.selectors.quarantine import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.timeline import MOST_BARS, STATES
+from controlplane.sources.models import SourceEvent
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.protocol import QuarantinedRecord as WireRecord
 

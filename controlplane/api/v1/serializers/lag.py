@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.v1.serializers.datasources import WindowQuery
-from controlplane.segments.lag_store import RESOLUTIONS
+from controlplane.lag.samples import RESOLUTIONS
 
 
 class SeriesQuery(WindowQuery):

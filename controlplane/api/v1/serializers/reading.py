@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.datasources import SegmentSerializer, SegmentsQuery, WindowQuery
-from controlplane.segments.feed import PublishedFiles
+from controlplane.feed.entries import PublishedFiles
 from controlplane.segments.models import Segment
 from controlplane.segments.newest import USUAL_ROWS
 from ingestion.specs.newest_rows import MOST_ROWS

@@ -13,8 +13,8 @@ from rest_framework import serializers
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.datasources import SourceSerializer
 from controlplane.api.v1.serializers.reading import NewestRowsSerializer
-from controlplane.segments.models import MAX_OFFSET
-from controlplane.segments.selectors.fate import MOST_PARTITION
+from controlplane.publishing.models import MAX_OFFSET
+from controlplane.publishing.selectors.fate import MOST_PARTITION
 
 
 class RecordQuery(QuerySerializer):

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.segments.selectors import Totals
+from controlplane.publishing.selectors.totals import Totals
 from ingestion.specs.counters import IN_DRUID, counters_of
 
 

@@ -1,0 +1,1 @@
+"""Publishes by number, and the manifest."""

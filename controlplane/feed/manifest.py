@@ -1,0 +1,114 @@
+"""A datasource's files as others read them: with full addresses, all as of one moment.
+
+A moment is chosen before which every publish has come to its end, so that pages asked for one after the other show the
+files of whole publishes, and the same ones, however long that takes. What is published meanwhile is not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import QuerySet
+
+from controlplane.common.database import clock
+from controlplane.common.errors import InvalidInput
+from controlplane.datasources.masking import require_records
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import KilledSegment, Segment
+from controlplane.segments.selectors.lists import list_segments
+from controlplane.teams.models import User
+
+_ADDRESSES_A_CHUNK = 1_000
+_ASK = "from urllib.request import Request, urlopen"
+# Whoever publishes, merges or marks takes a row's lock in one of these tables first, and its time after that, by the
+# database's clock. Who only reads them holds a lock of another kind; so does a vacuum.
+_OLDEST = """
+    SELECT least(statement_timestamp(), min(a.xact_start)) - interval '1 microsecond'
+    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.relation = ANY('{publishing_indexerfence, segments_interval, segments_segment}'::regclass[])
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.pid <> pg_backend_pid()
+"""
+
+
+def moment() -> datetime:
+    """A time up to which all publishes have come to their end: now, or when the first of those under way began."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OLDEST)
+        [oldest] = cursor.fetchone()
+    found: datetime = oldest
+    return found
+
+
+def manifest(
+    user: User, datasource: Datasource, *, as_of: datetime, start: datetime | None = None, end: datetime | None = None
+) -> QuerySet[Segment]:
+    """Its segments that were in use at a ``moment`` and touch ``[start, end)``, newest interval first.
+
+    Who reads a file reads all its columns: raises ``NotAllowed`` where some are masked for the user, and
+    ``InvalidInput`` for a moment that is yet to come, and for one whose files are deleted in part.
+    """
+    require_records(user, datasource, "listing its files (they hold all columns in plain)")
+    if as_of > clock():
+        raise InvalidInput("as_of is in the future.")
+    if start is not None and end is not None and start >= end:
+        raise InvalidInput("The window is empty: 'from' must be before 'to'.")
+    if KilledSegment.objects.filter(datasource=datasource, created_at__lte=as_of, unused_at__gt=as_of).exists():
+        raise InvalidInput("Some files of that moment are deleted. Ask for the current segments.")
+    listed = list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
+    return listed.select_related("datasource", "schema")
+
+
+def addresses(
+    user: User, datasource: Datasource, start: datetime | None = None, end: datetime | None = None
+) -> Iterator[bytes]:
+    """The address of each file, one a line, as of one moment, in chunks. Raises ``NotAllowed`` at once."""
+    return _addresses(manifest(user, datasource, as_of=moment(), start=start, end=end))
+
+
+def _addresses(files: QuerySet[Segment]) -> Iterator[bytes]:
+    root = root_address()
+    paths = files.values_list("path", flat=True)
+    chunk: list[str] = []
+    for path in paths.iterator(_ADDRESSES_A_CHUNK):
+        chunk.append(f"{root}/{path}\n")
+        if len(chunk) == _ADDRESSES_A_CHUNK:
+            yield "".join(chunk).encode()
+            chunk.clear()
+    yield "".join(chunk).encode()
+
+
+def root_address() -> str:
+    """Deep storage's own address, without what only Headgate's clients need: ``file:///…``, ``s3://bucket/folder``."""
+    location: str = settings.DEEP_STORAGE
+    if "://" not in location:
+        return _of_folder(Path(location))
+    parts = urlsplit(location)
+    if parts.scheme.lower() == "file":
+        return _of_folder(Path(unquote(parts.path)))
+    return f"{parts.scheme.lower()}://{parts.netloc}{parts.path}".rstrip("/")
+
+
+def _of_folder(folder: Path) -> str:
+    """Not quoted: those who read Parquet take what follows ``file://`` for the path as it is."""
+    return f"file://{folder.resolve()}"
+
+
+def how_to_open(datasource: str, site: str) -> dict[str, str]:
+    """Python that opens a datasource, by the name of the tool; needs an API token in ``HEADGATE_TOKEN``.
+
+    ``site``: the address of Headgate, without a slash at the end.
+    """
+    url = f"{site}/api/v1/datasources/{datasource}/manifest/addresses/"
+    ask = f'Request("{url}", headers={{"Authorization": "Bearer " + os.environ["HEADGATE_TOKEN"]}})'
+    files = f"files = urlopen({ask}).read().decode().splitlines()"
+    return {
+        "DuckDB": f"import os, duckdb; {_ASK}; {files}; rows = duckdb.read_parquet(files, union_by_name=True)",
+        "pandas": f"import os, pandas; {_ASK}; {files}; rows = pandas.concat(map(pandas.read_parquet, files))",
+        "Spark": f'import os; {_ASK}; {files}; rows = spark.read.option("mergeSchema", "true").parquet(*files)',
+    }

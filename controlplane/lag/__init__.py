@@ -1,0 +1,1 @@
+"""How far readers are behind, over time."""

@@ -1,0 +1,14 @@
+"""What Celery is asked for: upkeep of the series of lag.
+
+Messages name these functions, so the names stay wherever they are.
+"""
+
+from celery import shared_task
+
+from controlplane.lag import samples
+
+
+@shared_task(name="controlplane.lag.tasks.drop_old_lag")
+def drop_old_lag() -> int:
+    """Delete samples of lag that have been kept for long enough."""
+    return samples.drop_old()

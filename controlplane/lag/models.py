@@ -1,0 +1,31 @@
+"""The lag of sources over time."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from controlplane.sources.models import Source
+
+
+class LagSample(models.Model):
+    """What a source's lag was in a stretch of ``resolution_s`` seconds from ``at`` on, for charts and autoscaling."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="lag_samples")
+    resolution_s = models.IntegerField()
+    at = models.DateTimeField()
+    observed_at = models.DateTimeField()
+    lag = models.BigIntegerField()  # the largest that was seen, in offsets
+    partitions = ArrayField(models.BigIntegerField())  # what it consisted of, by partition number
+    in_flight = models.BigIntegerField()
+    processed = models.BigIntegerField()
+    redelivered = models.BigIntegerField()
+    # Of records that have ended, replays aside: how many came into quarantine, and how many there are.
+    quarantined = models.BigIntegerField(default=0, db_default=0)
+    ended = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "resolution_s", "at"], name="one_sample_a_stretch_of_time")
+        ]
+        indexes = [models.Index(fields=["resolution_s", "at"], name="lag_sample_by_age")]

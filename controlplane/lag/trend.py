@@ -1,0 +1,159 @@
+"""Where the lags of many sources go, in a few statements for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+
+from controlplane.lag.samples import LATELY, RESOLUTIONS
+from controlplane.lag.source_starts import IS_FIRST
+
+MINUTE = timedelta(minutes=1)
+QUARANTINE_OVER = timedelta(minutes=15)
+LOOK = timedelta(seconds=15)  # that looks are apart, at most, while a task runs
+
+
+@dataclass(frozen=True)
+class LagTrend:
+    """A source's lag as it was seen last, against some minutes before."""
+
+    at: datetime
+    lag: int  # offsets that are not settled
+    unread: int  # the least, within the last minute, of those that no indexer held
+    before: int | None = None  # the lag at most five minutes earlier; None: there is no earlier sample
+    over: timedelta = timedelta()  # how much earlier
+    # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
+    records_per_s: float | None = None
+    records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
+    # Of the records that ended within the last ``QUARANTINE_OVER``: how many there are, and came into quarantine.
+    ended: int = 0
+    quarantined: int = 0
+    read_in_minute: int | None = None  # by how much what no indexer held became less within the last minute
+
+    @property
+    def is_young(self) -> bool:
+        """Whether it was not looked at for long enough to say a rate."""
+        return self.over < MINUTE - LOOK
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was looked at over all of the last minutes."""
+        return self.over >= LATELY - LOOK
+
+
+_TRENDS = f"""
+    SELECT s.id, newest.observed_at, newest.lag, recent.unread, earlier.lag, newest.observed_at - earlier.observed_at,
+           greatest(0, newest.processed - CASE WHEN is_new THEN 0 ELSE earlier.processed END),
+           newest.observed_at - CASE WHEN is_new THEN born.at ELSE earlier.observed_at END,
+           is_new OR earlier.processed = 0,
+           greatest(0, newest.ended - CASE WHEN began_lately THEN 0 ELSE long_ago.ended END),
+           greatest(0, newest.quarantined - CASE WHEN began_lately THEN 0 ELSE long_ago.quarantined END),
+           CASE WHEN minute.observed_at IS NOT NULL THEN greatest(0, newest.processed - minute.processed)
+                / extract(epoch FROM newest.observed_at - minute.observed_at)
+                WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
+                / extract(epoch FROM newest.observed_at - born.at) END,
+           minute.unread - greatest(0, newest.lag - newest.in_flight)
+    FROM unnest(%(sources)s::int8[]) AS s(id),
+    LATERAL (
+        SELECT at, observed_at, lag, in_flight, processed, quarantined, ended FROM lag_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s ORDER BY at DESC LIMIT 1
+    ) AS newest,
+    LATERAL (
+        SELECT min(greatest(0, lag - in_flight)) AS unread FROM lag_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
+    ) AS recent
+    LEFT JOIN LATERAL (
+        SELECT observed_at, lag, processed FROM lag_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
+        ORDER BY at LIMIT 1
+    ) AS earlier ON true
+    LEFT JOIN LATERAL (
+        SELECT observed_at, processed, greatest(0, lag - in_flight) AS unread FROM lag_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s
+          AND observed_at <= newest.observed_at - %(minute)s ORDER BY at DESC LIMIT 1
+    ) AS minute ON true
+    LEFT JOIN LATERAL (
+        SELECT quarantined, ended FROM lag_lagsample
+        WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(quarantine)s AND at < newest.at
+        ORDER BY at LIMIT 1
+    ) AS long_ago ON true,
+    LATERAL (
+        SELECT created_at AS at, created_at >= newest.at - %(lately)s
+               AND created_at < coalesce(earlier.observed_at, newest.observed_at) AND {IS_FIRST} AS is_new,
+               created_at >= newest.at - %(quarantine)s AND {IS_FIRST} AS began_lately
+        FROM sources_source AS source WHERE id = s.id
+    ) AS born
+"""
+
+
+def lag_trends(sources: Sequence[int]) -> dict[int, LagTrend]:
+    """By source, of those that have samples of the last hours."""
+    asked: dict[str, Any] = {
+        "sources": list(sources),
+        "finest": RESOLUTIONS[0].seconds,
+        "minute": MINUTE,
+        "lately": LATELY,
+        "quarantine": QUARANTINE_OVER,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TRENDS, asked)
+        return {source: _trend(*values) for source, *values in cursor.fetchall()}
+
+
+def _trend(
+    at: datetime,
+    lag: int,
+    unread: int,
+    before: int | None,
+    over: timedelta | None,
+    stored: int | None,
+    stored_over: timedelta | None,
+    began: bool | None,
+    ended: int | None,
+    quarantined: int | None,
+    now: Decimal | None,
+    read: int | None,
+) -> LagTrend:
+    """``began``: nothing had been stored before."""
+    if stored is None or not stored_over:
+        return LagTrend(at, lag, unread)
+    rate = stored / max(stored_over, MINUTE).total_seconds()
+    of_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
+    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, ended or 0, quarantined or 0, read)
+
+
+# The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.
+_LAST_WITHIN = """
+    SELECT s.id, coalesce(
+        (SELECT max(observed_at) FROM lag_lagsample WHERE source_id = s.id AND resolution_s = %(finest)s
+         AND lag - in_flight <= s.most),
+        (SELECT max(at) FROM lag_lagsample WHERE source_id = s.id AND resolution_s = %(fine)s
+         AND at > now() - interval '3 hours' AND lag - in_flight <= s.most),
+        (SELECT max(at) FROM lag_lagsample WHERE source_id = s.id AND resolution_s = %(coarse)s
+         AND lag - in_flight <= s.most)
+    )
+    FROM unnest(%(sources)s::int8[], %(most)s::float8[]) AS s(id, most)
+"""
+
+
+def last_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
+    """When each source's lag was last no more than so much: exact for two hours, then to a minute, then to an hour.
+
+    None: never, as far back as samples go.
+    """
+    finest, fine, coarse = RESOLUTIONS
+    asked: dict[str, Any] = {
+        "sources": list(most),
+        "most": [float(n) for n in most.values()],  # a list of fractions and whole numbers is none to the driver
+        "finest": finest.seconds,
+        "fine": fine.seconds,
+        "coarse": coarse.seconds,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_WITHIN, asked)
+        return dict(cursor.fetchall())

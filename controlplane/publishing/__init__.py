@@ -1,0 +1,1 @@
+"""The publish transaction: fence, claims, settled ranges, receipts."""

@@ -1,0 +1,205 @@
+"""Stored offsets: where a source that keeps them here goes on, and how a publish moves them.
+
+A publish names for each partition the offset it began at, and the generation if partitions change hands while it runs;
+both must be what is stored (compare and set), or nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from controlplane.common.database import cursor
+from controlplane.common.errors import InvalidInput
+from controlplane.publishing.fence import LockedFence, PublishRefused, lock_fence
+from controlplane.publishing.models import MAX_OFFSET, ProgressKey
+from controlplane.publishing.spans import keys_of, span
+from controlplane.sources.models import Source, SourceEvent
+from ingestion.specs.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
+
+
+@dataclass(frozen=True)
+class _Stored:
+    next_offset: int | None
+    generation: int
+    attempts: int
+
+
+@transaction.atomic
+def claim(
+    *, task_id: str, number: int, request: ClaimRequest, may_reset: bool, topic_missed: bool = False
+) -> ClaimAnswer:
+    """Tell an indexer where to go on; see ``ClaimRequest``. Raises ``PublishRefused`` (fenced), ``InvalidInput``.
+
+    ``may_reset``: whether the spec lets stored offsets be moved that Kafka has no records for.
+    ``topic_missed``: the topic came to be after the reader, which begins with all of it whatever the spec says.
+    """
+    fence = lock_fence(task_id, number, request.epoch)
+    _check(fence, request, may_reset)
+    keys = keys_of(fence.source, {*request.partitions, *request.starts, *request.resets})
+    stored = _locked(keys)
+    first_run = not topic_missed and _is_first_run(fence.source)
+    if request.starts and first_run == request.first_run:
+        _store(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
+    for partition, reset in request.resets.items():
+        if stored[partition].next_offset == reset.stored:
+            _reset(fence, task_id, keys[partition], partition, reset)
+    if request.new_generation or request.new_process:
+        _keep_holder([keys[p] for p in request.partitions], request)
+    after = _locked({p: keys[p] for p in request.partitions})
+    return ClaimAnswer(
+        partitions={
+            p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
+            for p, s in after.items()
+        },
+        first_run=not topic_missed and _is_first_run(fence.source),
+    )
+
+
+def _check(fence: LockedFence, request: ClaimRequest, may_reset: bool) -> None:
+    if fence.topic_id != request.topic_id:
+        raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
+    if not fence.progress.keeps_offsets:
+        label = fence.progress.label
+        raise InvalidInput(f"The broker distributes a {label}'s records: there is nothing to claim.")
+    if request.resets and not may_reset:
+        raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
+
+
+def advance(fence: LockedFence, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
+    """Move the stored offsets of a publish. Raises ``PublishRefused`` (offsets, generation)."""
+    if not progress:
+        return
+    stored = _locked({p: keys[p] for p in progress})
+    old = [p for p, a in progress.items() if a.generation not in (None, stored[p].generation)]
+    if old:
+        detail = f"{_named(fence, old)} went to another member meanwhile."
+        raise PublishRefused(
+            Refusal(code="generation", detail=detail, stored={p: stored[p].next_offset for p in sorted(old)})
+        )
+    elsewhere = [p for p, a in progress.items() if a.start != stored[p].next_offset]
+    if elsewhere:
+        where = ", ".join(f"{p}: {progress[p].start}, stored {stored[p].next_offset}" for p in sorted(elsewhere))
+        raise PublishRefused(
+            Refusal(
+                code="offsets",
+                detail=f"This publish of {fence.topic} does not begin at the stored offsets ({where}).",
+                stored={p: stored[p].next_offset for p in sorted(elsewhere)},
+            )
+        )
+    _store(keys, {p: a.end for p, a in progress.items()}, published=True)
+
+
+def _named(fence: LockedFence, partitions: list[int]) -> str:
+    noun = "partition" if len(partitions) == 1 else "partitions"
+    return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {fence.topic}"
+
+
+def _locked(keys: Mapping[int, int]) -> dict[int, _Stored]:
+    """What is stored of each partition; its row is locked, in the order of keys, until the transaction ends."""
+    by_key = {key: partition for partition, key in keys.items()}
+    with cursor() as c:
+        rows = c.execute(
+            "SELECT id, next_offset, generation, attempts FROM publishing_progresskey WHERE id = ANY(%s)"
+            " ORDER BY id FOR UPDATE",
+            (sorted(by_key),),
+        ).fetchall()
+    return {by_key[row[0]]: _Stored(*row[1:]) for row in rows}
+
+
+def _store(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool = False) -> None:
+    with cursor() as c:
+        c.execute(
+            "UPDATE publishing_progresskey k SET next_offset = w.next, attempts = k.attempts * %s"
+            " FROM unnest(%s::int8[], %s::int8[]) AS w(key, next)"
+            " WHERE k.id = w.key",
+            (int(not published), [keys[p] for p in offsets], list(offsets.values())),
+        )
+
+
+def _keep_holder(keys: list[int], request: ClaimRequest) -> None:
+    with cursor() as c:
+        c.execute(
+            "UPDATE publishing_progresskey SET generation = generation + %s, attempts = attempts + %s"
+            " WHERE id = ANY(%s)",
+            (int(request.new_generation), int(request.new_process), keys),
+        )
+
+
+@transaction.atomic
+def begin_at(source: Source, offsets: Mapping[int, int]) -> None:
+    """Store where a source begins that was never read, by partition; of one that was, nothing is changed."""
+    keys = keys_of(source.pk, offsets)
+    _locked(keys)  # an indexer that claims them is before this or after
+    if _is_first_run(source.pk):
+        _store(keys, offsets)
+
+
+def _is_first_run(source_id: int) -> bool:
+    """Whether nothing was ever stored for the source, nor for an older topic of its name."""
+    source = Source.objects.get(pk=source_id)
+    same = Source.objects.filter(
+        kind=source.kind, cluster_id=source.cluster_id, group=source.group, topic=source.topic
+    ).values("pk")
+    others = Source.objects.filter(pk__in=same).exclude(pk=source_id)
+    return not others.exists() and not ProgressKey.objects.filter(source=source, next_offset__isnull=False).exists()
+
+
+def _reset(fence: LockedFence, task_id: str, key: int, partition: int, reset: Reset) -> None:
+    """Move a stored offset that lies beyond the log's end back to it; what was settled beyond is forgotten."""
+    if reset.to >= reset.stored:
+        raise InvalidInput(
+            "A stored offset moves forward only by a publish that has the outcomes of the offsets between."
+        )
+    _forget_settled(key, reset.to, reset.stored)
+    _store({partition: key}, {partition: reset.to})
+    SourceEvent.objects.create(
+        datasource_id=fence.datasource,
+        source_id=fence.source,
+        kind=SourceEvent.Kind.OFFSET_RESET,
+        alarm=True,
+        task_id=task_id,
+        detail=(
+            f"The stored offset {reset.stored} of {fence.topic} partition {partition} lies beyond the log's end. It "
+            f"was reset to {reset.to}. The broker lost records that are stored here."
+        ),
+    )
+
+
+def move_by_hand(source: Source, task_ids: list[str], offsets: Mapping[int, int] | None, who: str) -> None:
+    """Set stored offsets, or with None forget them all; in the caller's transaction.
+
+    The tasks' indexers are fenced first, under the locks that a publish takes: what is on its way is refused whole, and
+    they begin again where the offsets are then.
+    """
+    with cursor() as c:
+        c.execute("SELECT id FROM publishing_indexerfence WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
+        c.execute("UPDATE publishing_indexerfence SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
+    known = dict(ProgressKey.objects.filter(source=source).values_list("partition", "id"))
+    keys = known if offsets is None else keys_of(source.pk, offsets)
+    before = _locked(keys)
+    for partition, key in keys.items():
+        first = 0 if offsets is None else offsets[partition]
+        _forget_settled(key, first, MAX_OFFSET)
+    if offsets is None:
+        ProgressKey.objects.filter(source=source).update(next_offset=None, attempts=0)
+    else:
+        _store(keys, offsets, published=True)
+    was = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
+    now = "forgotten" if offsets is None else ", ".join(f"{p}: {o}" for p, o in sorted(offsets.items()))
+    SourceEvent.objects.create(
+        datasource_id=source.datasource_id,
+        source=source,
+        kind=SourceEvent.Kind.OFFSET_RESET,
+        detail=f"{who} reset the stored offsets of {source.topic}. They were {was or 'none'}, and are {now}.",
+    )
+
+
+def _forget_settled(key: int, start: int, end: int) -> None:
+    """What is settled of ``[start, end)`` is not any more."""
+    with connection.cursor() as c:
+        gone = span(key, start, end)
+        c.execute("UPDATE publishing_settledrange SET span = span - %s WHERE span && %s", [gone, gone])
+        c.execute("DELETE FROM publishing_settledrange WHERE isempty(span)")

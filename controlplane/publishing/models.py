@@ -1,0 +1,136 @@
+"""What one publish transaction writes beside segments: progress, fences, receipts.
+
+``task_id`` is text, not a key: tasks know publishes, not the other way round.
+"""
+
+from __future__ import annotations
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import BigIntegerRangeField, RangeOperators
+from django.contrib.postgres.indexes import GistIndex
+from django.db import models
+
+from controlplane.datasources.models import Datasource
+from controlplane.sources.models import Source
+
+# A progress key stands in the high bits of a range's bounds, the offset in the low ones: the exclusion constraint
+# then needs one range column only (btree_gist is not always there). 2^44 offsets a partition, 2^19 keys.
+OFFSET_BITS = 44
+MAX_OFFSET = (1 << OFFSET_BITS) - 1
+
+
+class ProgressKey(models.Model):
+    """The small number that stands for (cluster, group, topic id, partition) in settled ranges."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="keys")
+    partition = models.IntegerField()
+    # Of a source with stored offsets: where it goes on, and how often the partition has changed hands.
+    next_offset = models.BigIntegerField(null=True)
+    generation = models.IntegerField(default=0)
+    attempts = models.IntegerField(default=0)  # processes that began there since something of it was published
+    # From the observer: the log's end and start when last seen, and when.
+    end_offset = models.BigIntegerField(null=True)
+    log_start_offset = models.BigIntegerField(null=True)
+    observed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["source", "partition"], name="one_key_per_partition")]
+
+
+class SettledRange(models.Model):
+    """Offsets of one key that have ended for good. No offset can be in two rows: that is exactly-once."""
+
+    span = BigIntegerRangeField()
+    settled_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(name="an_offset_is_settled_once", expressions=[("span", RangeOperators.OVERLAPS)])
+        ]
+        # In the order of offsets, for what walks along a partition; the constraint's index has no order.
+        indexes = [models.Index(models.Func("span", function="lower"), name="settled_by_offset")]
+
+
+MERGES = -1  # the number of the row of totals of a task that merges: rows of segments, and no records
+
+
+class IndexerFence(models.Model):
+    """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals."""
+
+    task_id = models.CharField(max_length=300)
+    number = models.IntegerField()
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="fences")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="fences")
+    epoch = models.IntegerField(default=0)
+    published = models.BigIntegerField(default=0)
+    rolled_up = models.BigIntegerField(default=0)
+    further_rows = models.BigIntegerField(default=0)
+    thrown_away = models.BigIntegerField(default=0)
+    unparseable = models.BigIntegerField(default=0)
+    duplicates = models.BigIntegerField(default=0)
+    redelivered = models.BigIntegerField(default=0)
+    quarantined = models.BigIntegerField(default=0)
+    filtered = models.BigIntegerField(default=0)
+    outside_window = models.BigIntegerField(default=0)
+    tombstones = models.BigIntegerField(default=0)
+    processed_with_error = models.BigIntegerField(default=0)
+    input_bytes = models.BigIntegerField(default=0)
+    polled = models.BigIntegerField(default=0)
+    segments = models.BigIntegerField(default=0)
+    size_bytes = models.BigIntegerField(default=0)
+    publishes = models.BigIntegerField(default=0)
+    # Of the unparseable: taken from the quarantine since, and counted by the replay's fence as they ended then.
+    replayed = models.BigIntegerField(default=0)
+    replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
+    # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
+    released_before = models.BigIntegerField(default=0)
+    released_now = models.BigIntegerField(default=0)
+    redundant_before = models.BigIntegerField(default=0)
+    redundant_now = models.BigIntegerField(default=0)
+    redelivered_before = models.BigIntegerField(default=0)
+    redelivered_now = models.BigIntegerField(default=0)
+    started_at = models.DateTimeField(null=True)
+    first_publish_at = models.DateTimeField(null=True)
+    last_publish_at = models.DateTimeField(null=True)
+    # Rows published on the day (of UTC) of the last publish: for quotas.
+    published_on = models.DateField(null=True)
+    published_today = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_fence_per_indexer")]
+        indexes = [models.Index(fields=["published_on", "datasource"], name="fence_by_day")]
+
+
+class Publish(models.Model):
+    """A publish id that was seen: its answer, given again to a retry, or the mark that it never may commit."""
+
+    id = models.UUIDField(primary_key=True)
+    fence = models.ForeignKey(IndexerFence, on_delete=models.CASCADE, related_name="+")
+    epoch = models.IntegerField()
+    abandoned = models.BooleanField(default=False)
+    segment_ids = models.JSONField(default=list)
+    counters = models.JSONField(default=dict)  # what is not zero, for rates
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["fence", "created_at"], name="publish_by_fence")]
+
+
+class Receipt(models.Model):
+    """One partition's part of a publish: which offsets ended how, and in which segments. Partitioned by day."""
+
+    id = models.BigAutoField(primary_key=True)
+    publish_id = models.UUIDField()
+    task_id = models.CharField(max_length=300)
+    indexer = models.IntegerField()
+    key = models.ForeignKey(ProgressKey, on_delete=models.CASCADE, related_name="+")
+    hull = BigIntegerRangeField()
+    # ``{"stored": [[start, end, segment index], ...], "unparseable": [[start, end], ...], ...}``; as ``further``, in
+    # which other segments rows of the same records are: in ``stored`` each offset stands once.
+    outcomes = models.JSONField()
+    segment_ids = models.JSONField()
+    replay = models.BooleanField(default=False)  # these offsets had ended as unparseable before
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [GistIndex(fields=["hull"], name="receipt_by_offset")]

@@ -1,0 +1,58 @@
+"""How a publish begins: its indexer's row is locked, and all read that it must know before it writes.
+
+In one round trip with the transaction's beginning: between two of them a busy machine lets other processes go first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from controlplane.common.database import pipeline
+from controlplane.publishing.fence import LOCK, LockedFence, fence_of
+from controlplane.publishing.publish_sql import KNOWN_SCHEMAS, fingerprints
+from controlplane.publishing.settled import OVERLAPS_OF_INDEXER, by_partition, columns
+from controlplane.publishing.spans import Ranges, keys_of
+from ingestion.specs.protocol import PublishRequest
+
+Seen = tuple[bool, list[str]]
+_SEEN = "SELECT abandoned, segment_ids FROM publishing_publish WHERE id = %s"
+_KEYS = """
+    SELECT k.partition, k.id FROM publishing_indexerfence f JOIN publishing_progresskey k ON k.source_id = f.source_id
+    WHERE f.task_id = %s AND f.number = %s AND k.partition = ANY(%s)
+"""
+
+
+@dataclass(frozen=True)
+class PublishContext:
+    """What a publish knows of the store when it begins."""
+
+    fence: LockedFence
+    seen: Seen | None  # the same publish before: whether it was abandoned, and its segments' ids
+    keys: dict[int, int]  # partition → progress key
+    duplicates: dict[int, Ranges]  # what of the offsets is settled already; others may add to it until the commit
+    schemas: bool  # whether those of all its files are stored
+
+
+def publish_context(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishContext:
+    """In the caller's transaction. Raises ``PublishRefused`` (fenced) for an old epoch."""
+    partitions = sorted({*settling, *request.outcomes})
+    wanted = fingerprints(request.segments)
+    of = (task_id, number)
+    with pipeline() as cursors:
+        # Each statement sees what was committed when it began: those after the first, all of the lock's last holder.
+        locked = cursors().execute(LOCK, of)
+        seen = cursors().execute(_SEEN, (request.publish_id,))
+        keys = cursors().execute(_KEYS, (*of, partitions))
+        overlaps = cursors().execute(OVERLAPS_OF_INDEXER, (*columns(settling), *of))
+        known = cursors().execute(KNOWN_SCHEMAS, {"task": task_id, "number": number, "fingerprints": list(wanted)})
+    fence = fence_of(locked.fetchone(), number, request.epoch)
+    answer = seen.fetchone()
+    found = dict(keys.fetchall())
+    return PublishContext(
+        fence=fence,
+        seen=None if answer is None else (answer[0], json.loads(answer[1])),
+        keys=found if len(found) == len(partitions) else keys_of(fence.source, partitions),
+        duplicates=by_partition(overlaps.fetchall()),
+        schemas=wanted.keys() <= {name for (name,) in known.fetchall()},
+    )

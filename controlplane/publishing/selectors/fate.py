@@ -1,0 +1,239 @@
+"""What became of one record: from receipts, the quarantine, and where those were folded, the settled ranges."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controlplane.common.errors import InvalidInput, NotFound
+from controlplane.common.text import storable
+from controlplane.datasources.concealing import conceal
+from controlplane.publishing.models import MAX_OFFSET, OFFSET_BITS, ProgressKey, Receipt, SettledRange
+from controlplane.publishing.spans import span
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Segment
+from controlplane.segments.selectors.lineage import Lineage, holders
+from controlplane.sources.models import Source
+from controlplane.teams.models import User
+from controlplane.teams.permissions import visible
+
+MOST_PARTITION = 2**31 - 1
+_WAITING = "Not settled yet: it waits to be delivered, or an indexer holds it."
+_AT_LATEST = (
+    "If it was written before the {} first polled, it is not read: without useEarliestOffset it begins at the latest "
+    "offset."
+)
+
+_EXPLANATION = {
+    "stored": "It is stored in the segments named here.",
+    "thrown_away": "Thrown away: the filter dropped it, its time lay outside the window, or it has no value.",
+    "unparseable": "It could not be read as a row; its payload is in quarantine.",
+    "duplicate": "Delivered again after it had been settled; this delivery was dropped.",
+    "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",
+    "gap": "Retention removed it before it was read.",
+    "skipped": "Left out when the stored offset was reset to the latest one.",
+    "settled": "Its final outcome is recorded. The receipt with the details is folded.",
+}
+
+
+@dataclass(frozen=True)
+class FateSource:
+    """The reader of a topic that read (or is to read) the record: a share group, or a supervisor's stored offsets."""
+
+    kind: str
+    group: str
+    topic: str
+    topic_id: str
+    cluster_id: str
+    datasource: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class FateSegment:
+    """A segment that holds a row of the record, or one of a few of which one does."""
+
+    id: uuid.UUID
+    identifier: str
+    path: str
+    interval_start: datetime
+    interval_end: datetime
+    rows: int
+    task_id: str  # that wrote it: the one that read the record, or the compaction that merged the segment it was in
+    removed: str = ""  # by whom and when it was taken out of use; empty while it is in use
+
+
+@dataclass(frozen=True)
+class Fate:
+    """One thing that happened to the record."""
+
+    source: FateSource
+    outcome: str  # a receipt's, or ``settled``, or ``unknown``
+    explanation: str
+    publish_id: uuid.UUID | None = None
+    task_id: str = ""
+    indexer: int | None = None
+    at: datetime | None = None
+    segments: list[FateSegment] = field(default_factory=list)
+    quarantined_id: int | None = None
+    error: str = ""
+
+
+def record_fate(user: User, *, topic: str, partition: int, offset: int, group: str | None = None) -> list[Fate]:
+    """All that is known of a record, by source (the topic's present id first) and time; at least one entry a source.
+
+    Raises ``InvalidInput`` (numbers out of range) and ``NotFound`` (no datasource of the user's reads the topic).
+    """
+    if not 0 <= partition <= MOST_PARTITION:
+        raise InvalidInput(f"partition must be 0 to {MOST_PARTITION}.")
+    if not 0 <= offset <= MAX_OFFSET:
+        raise InvalidInput(f"offset must be 0 to {MAX_OFFSET}.")
+    sources = _sources(user, topic, group)
+    if not sources:
+        through = f" as {group!r}" if group else ""
+        raise NotFound(f"No datasource of yours reads topic {topic!r}{through}.")
+    return [fate for source in sources for fate in _fates(user, source, partition, offset)]
+
+
+def _sources(user: User, topic: str, group: str | None) -> list[Source]:
+    if not storable(topic) or not storable(group or ""):
+        return []
+    sources = Source.objects.filter(visible(user, "datasource__team"), topic=topic).select_related("datasource")
+    if group is not None:
+        sources = sources.filter(group=group)
+    return list(sources.order_by("-current", "group", "-id"))
+
+
+def _fates(user: User, source: Source, partition: int, offset: int) -> list[Fate]:
+    shown = _shown(source)
+    key = ProgressKey.objects.filter(source=source, partition=partition).first()
+    if key is None:
+        nothing = f"This reader has published nothing of partition {partition} yet."
+        return [Fate(shown, "unknown", " ".join([nothing, *_of_a_group_at_latest(source, partition)]))]
+    number = (key.pk << OFFSET_BITS) + offset
+    known = list(_from_receipts(user, shown, source, partition, offset, number))
+    if known:
+        return known
+    settled = SettledRange.objects.filter(span__contains=number).first()
+    if settled is not None:
+        return [Fate(shown, "settled", _EXPLANATION["settled"], at=settled.settled_at)]
+    return [Fate(shown, "unknown", _why_unknown(source, key, offset))]
+
+
+def _shown(source: Source) -> FateSource:
+    return FateSource(
+        kind=source.get_kind_display(),
+        group=source.group,
+        topic=source.topic,
+        topic_id=source.topic_id,
+        cluster_id=source.cluster_id,
+        datasource=source.datasource.name,
+        current=source.current,
+    )
+
+
+def _from_receipts(
+    user: User, shown: FateSource, source: Source, partition: int, offset: int, number: int
+) -> Iterator[Fate]:
+    kept = QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset)
+    poison = kept.shown_to(user).defer("payload").first()
+    for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
+        for outcome, indexes in _outcomes(receipt, offset):
+            mine = poison if outcome == "unparseable" else None
+            lineage = holders(receipt.segment_ids[i] for i in indexes)
+            conceal(user, lineage.segments)
+            segments = _segments(lineage.segments)
+            yield Fate(
+                source=shown,
+                outcome=outcome,
+                explanation=_explained(outcome, receipt, poison, lineage),
+                publish_id=receipt.publish_id,
+                task_id=receipt.task_id,
+                indexer=receipt.indexer,
+                at=receipt.created_at,
+                segments=segments,
+                quarantined_id=mine.pk if mine else None,
+                error=mine.error if mine else "",
+            )
+
+
+def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None, lineage: Lineage) -> str:
+    if outcome == "unparseable":
+        return _quarantined(poison)
+    text = _stored(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
+    return f"A replay took it from the quarantine. {text}" if receipt.replay else text
+
+
+def _stored(lineage: Lineage) -> str:
+    removals = [s.removal for s in lineage.segments if not s.used and s.removal is not None] + lineage.killed
+    if not removals:
+        return _EXPLANATION["stored"]
+    if any(s.used for s in lineage.segments):
+        return "It is stored in segments named here, or was in one that was removed since."
+    return f"Stored, then removed {removals[0].sentence}. It is not read again."
+
+
+def _quarantined(poison: QuarantinedRecord | None) -> str:
+    """What has become of a record that could not be read."""
+    if poison is None:
+        return "It could not be read as a row. Its payload has been purged from the quarantine."
+    states = QuarantinedRecord.State
+    if poison.state == states.PRODUCED:
+        where = f"partition {poison.produced_partition}, offset {poison.produced_offset}"
+        return f"It could not be read as a row. It was produced again at {where} of the topic."
+    if poison.state == states.REPLAYING:
+        return f"{_EXPLANATION['unparseable']} Task {poison.replay_id} is replaying it."
+    if poison.state in (states.STORED, states.THROWN_AWAY):
+        return f"It could not be read as a row then. Task {poison.replay_id} has replayed it since."
+    return _EXPLANATION["unparseable"]
+
+
+def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
+    """The outcomes that this receipt gives the offset, with indexes into its segments."""
+    hits = {name: [r for r in ranges if r[0] <= offset < r[1]] for name, ranges in receipt.outcomes.items()}
+    further = hits.pop("further", [])
+    for outcome, mine in hits.items():
+        if mine:
+            among = [*mine, *further] if outcome == "stored" else mine
+            yield outcome, sorted({r[2] for r in among if len(r) > 2})
+
+
+def _segments(segments: list[Segment]) -> list[FateSegment]:
+    return [
+        FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id, _removed(s))
+        for s in segments
+    ]
+
+
+def _removed(segment: Segment) -> str:
+    return "" if segment.used or segment.removal is None else segment.removal.sentence
+
+
+def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
+    if key.end_offset is not None and offset >= key.end_offset:
+        seen = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
+        return f"Beyond the log's end, which was {key.end_offset:,}{seen}: not written yet."
+    if key.log_start_offset is not None and offset < key.log_start_offset:
+        return f"Below the log's start ({key.log_start_offset}): removed before it was read."
+    if key.next_offset is not None and offset < key.next_offset:
+        return _passed_over(key, key.next_offset, offset)
+    return " ".join([_WAITING, *_of_a_group_at_latest(source, key.partition)])
+
+
+def _passed_over(key: ProgressKey, goes_on: int, offset: int) -> str:
+    """Stored offsets are settled one after the other: what is below and is not, is not read."""
+    first = SettledRange.objects.filter(span__overlap=span(key.pk, 0, MAX_OFFSET)).order_by("span").first()
+    begins = goes_on if first is None else min(goes_on, first.span.lower - (key.pk << OFFSET_BITS))
+    if offset < begins:
+        return f"Before its reader's start: reading of this partition began at offset {begins}."
+    return f"Skipped: the stored offset was set beyond it. Reading continues at {goes_on}."
+
+
+def _of_a_group_at_latest(source: Source, partition: int) -> list[str]:
+    """Where a share group began only the broker knows. ``bounds``: the log's start, and where reading begins."""
+    start, begins, *_ = source.bounds.get(str(partition), (0, 0))
+    if source.progress.keeps_offsets or begins <= start:
+        return []
+    return [_AT_LATEST.format(source.progress.label)]

@@ -1,0 +1,100 @@
+"""Settled ranges: what of some offsets has ended already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import DateTimeField, F, Value
+from django.db.models.functions import Greatest
+from django.utils import timezone
+from psycopg.types.range import Int8Range
+
+from controlplane.common.database import cursor
+from controlplane.publishing.completeness import Marks
+from controlplane.publishing.models import OFFSET_BITS, ProgressKey
+from controlplane.publishing.spans import Ranges, checked, unspan
+from controlplane.sources.models import Source
+from ingestion.specs import offsets
+
+
+def settled_among(source: int, wanted: Mapping[int, Ranges]) -> dict[int, Ranges]:
+    """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out."""
+    with cursor() as c:
+        return by_partition(c.execute(_OVERLAPS_OF_SOURCE, (*columns(wanted), source)).fetchall())
+
+
+_TIME = DateTimeField(null=True)
+_OVERLAPS = f"""
+    SELECT a.partition, greatest(lower(s.span), lower(a.span)) - a.base, least(upper(s.span), upper(a.span)) - a.base
+    FROM (
+        SELECT w.partition, k.id << {OFFSET_BITS} AS base,
+               int8range((k.id << {OFFSET_BITS}) + w.low, (k.id << {OFFSET_BITS}) + w.high) AS span
+        FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS w(partition, low, high)
+        JOIN publishing_progresskey k ON k.partition = w.partition AND k.source_id = ({{}})
+    ) a JOIN publishing_settledrange s ON s.span && a.span
+"""
+_OVERLAPS_OF_SOURCE = _OVERLAPS.format("%s")
+# After ``columns``, of an indexer's task and number; the rows are for ``by_partition``.
+OVERLAPS_OF_INDEXER = _OVERLAPS.format(
+    "SELECT source_id FROM publishing_indexerfence WHERE task_id = %s AND number = %s"
+)
+
+
+def columns(wanted: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[int]]:
+    """Partitions, starts and ends. Raises ``InvalidInput`` for a range that can't be."""
+    flat = [(p, *checked(start, end)) for p, ranges in wanted.items() for start, end in ranges]
+    return [f[0] for f in flat], [f[1] for f in flat], [f[2] for f in flat]
+
+
+def by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
+    """Of rows of partition, start and end."""
+    settled: dict[int, Ranges] = {}
+    for partition, start, end in rows:
+        settled.setdefault(partition, []).append((start, end))
+    return {p: offsets.merged(ranges) for p, ranges in settled.items()}
+
+
+def settled_ranges(key: ProgressKey) -> Ranges:
+    """All settled ranges of one key, sorted."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT lower(span), upper(span) FROM publishing_settledrange WHERE span && %s ORDER BY lower(span)",
+            [_whole(key.id)],
+        )
+        return offsets.merged((unspan(low, up)[1], unspan(low, up)[2]) for low, up in cursor.fetchall())
+
+
+def keep_bounds(
+    source: Source,
+    starts: Mapping[int, int],
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
+    undecided: int,
+    complete: tuple[datetime | None, Marks] | None = None,
+) -> None:
+    """Keep where the log of each partition begins and ends now, and where the reader began.
+
+    ``undecided``: offsets behind an open transaction, of all partitions. ``complete``: see ``Marks.looked``.
+    """
+    bounds = {str(p): [starts[p], begins[p], end] for p, end in ends.items()}
+    seen: dict[str, Any] = {"looked_at": timezone.now(), "bounds": bounds, "undecided": undecided}
+    if complete is not None:
+        until, marks = complete
+        # What has ended has ended for good: it is never less than it was. PostgreSQL leaves out a null.
+        seen |= {"marks": marks.stored(), "complete_until": Greatest(F("complete_until"), Value(until, _TIME))}
+    Source.objects.filter(pk=source.pk).update(**seen)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE publishing_progresskey k"
+            " SET log_start_offset = seen.low, end_offset = seen.high, observed_at = now()"
+            " FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS seen(partition, low, high)"
+            " WHERE k.source_id = %s AND k.partition = seen.partition",
+            [list(ends), [starts[p] for p in ends], list(ends.values()), source.pk],
+        )
+
+
+def _whole(key: int) -> Any:
+    return Int8Range(key << OFFSET_BITS, (key + 1) << OFFSET_BITS)

@@ -1,0 +1,1 @@
+"""Readers of topics, and their events."""
