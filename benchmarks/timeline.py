@@ -132,9 +132,9 @@ def _removals(opened: Site, length: timedelta, segments: int, intervals: int) ->
     """
     from controlplane.datasources.models import Datasource
     from controlplane.retention import rule_runner
+    from controlplane.retention.deleting import delete_datasource, go_on
     from controlplane.retention.rules import read_rules
     from controlplane.segments.models import Segment
-    from controlplane.supervisors.deleting import delete_datasource, go_on
     from controlplane.supervisors.models import Supervisor
     from controlplane.tasks.models import Task
     from controlplane.teams.models import User

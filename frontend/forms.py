@@ -11,7 +11,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.urls import reverse
 
 from controlplane.common.strictjson import strict_json
-from controlplane.supervisors.lookup import Wanted
+from controlplane.records.lookup import Wanted
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
 from frontend.filters import Window, offer, text_input, time_input

@@ -8,7 +8,7 @@ from django import forms
 
 from controlplane.common.strictjson import MOST_BYTES
 from controlplane.connections.selectors import list_connections
-from controlplane.supervisors.importing import Wanted
+from controlplane.loading.druid_import import Wanted
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
 from frontend.forms import json_values

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "controlplane.segments",
     "controlplane.quarantine",
     "controlplane.publishing",
+    "controlplane.quotas",
     "controlplane.lag",
     "controlplane.feed",
     "controlplane.tasks",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from controlplane.loading.models import Draft
-from controlplane.supervisors.transfer import followed_by
+from controlplane.transfers.services import followed_by
 
 
 @followed_by

@@ -6,9 +6,8 @@ Messages name these functions, so the names stay wherever they are.
 from celery import shared_task
 from celery.utils.log import get_task_logger
 
-from controlplane.retention import rule_runner
+from controlplane.retention import deleting, rule_runner
 from controlplane.segments import killing
-from controlplane.supervisors import deleting
 
 KILL_S = 200.0  # under the time limit of tasks; the next run goes on
 _log = get_task_logger(__name__)

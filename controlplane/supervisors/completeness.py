@@ -20,9 +20,9 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.quarantine.selectors.causes import lately_quarantined
 from controlplane.segments.selectors.timeline import Ongoing
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
-from controlplane.tasks.sources import key_of
 
 
 @dataclass(frozen=True)

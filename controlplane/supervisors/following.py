@@ -16,13 +16,13 @@ from django.utils import timezone
 from controlplane.common.changes import Change, tell
 from controlplane.common.errors import Conflict
 from controlplane.datasources.groups import claim_group
+from controlplane.sources.progress_names import OF_TOPIC
 from controlplane.supervisors import streams
 from controlplane.supervisors.decide import Thresholds
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching, may_begin
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
-from controlplane.tasks.sources import OF_TOPIC
 from ingestion.specs.stored import but_for_scaling, of_topic
 
 LONGEST_ID = 200

@@ -15,7 +15,9 @@ from controlplane.lag.bad_since import BadSince, bad_since
 from controlplane.lag.trend import LagTrend, lag_trends, last_within
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, how_far_by_task, totals_by_task
+from controlplane.quotas.services import Stopped, stopped_datasources
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.health import Health
@@ -26,9 +28,7 @@ from controlplane.supervisors.pattern_health import SeenPattern, health_of_patte
 from controlplane.supervisors.quarantining import MANY, MUCH, is_quarantining
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
-from controlplane.tasks.quotas import Stopped, stopped_datasources
 from controlplane.tasks.slot_waits import SlotWait, slot_waits_of
-from controlplane.tasks.sources import key_of
 from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User
 from ingestion.specs.stored import but_for_scaling

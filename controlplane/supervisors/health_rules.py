@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from controlplane.lag.bad_since import BadSince
 from controlplane.lag.trend import LagTrend
+from controlplane.quotas.services import Stopped
 from controlplane.supervisors.behind import Trend, is_behind, time_left, trend_of
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import (
@@ -28,7 +29,6 @@ from controlplane.supervisors.health_messages import (
 )
 from controlplane.supervisors.quarantining import health_of_quarantining, is_quarantining
 from controlplane.tasks.diagnosis import Reason, strangers_told
-from controlplane.tasks.quotas import Stopped
 from controlplane.tasks.slot_waits import SlotWait
 
 PATIENCE = timedelta(minutes=5)  # being behind for longer than this is somebody's business

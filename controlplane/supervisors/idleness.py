@@ -10,11 +10,11 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
+from controlplane.lag.topic_lag import left_to_read
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
-from controlplane.tasks.sources import sources_of
-from controlplane.tasks.topic_lag import left_to_read
 
 
 def look(supervisor: Supervisor, topic: TopicOffsets) -> None:

@@ -17,14 +17,14 @@ from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.lag.series import LagSeries, lag_series
+from controlplane.lag.topic_lag import keep_lag
 from controlplane.publishing.selectors.progress import PartitionProgress, progress
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import key_of, sources_of
 from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question
 from controlplane.tasks.models import Status, Task
-from controlplane.tasks.sources import key_of, sources_of
-from controlplane.tasks.topic_lag import keep_lag
 
 logger = logging.getLogger(__name__)
 LOOKING_S = 8.0  # a round; what was not looked at then is so in another

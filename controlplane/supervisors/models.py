@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
-from controlplane.tasks.sources import owner_named
+from controlplane.sources.progress_names import owner_named
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs import IOConfig

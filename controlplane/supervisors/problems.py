@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.progress_names import owner_named
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause
-from controlplane.tasks.sources import owner_named
 
 NAMED = 3
 QUARANTINED = "quarantined"

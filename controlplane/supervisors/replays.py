@@ -21,11 +21,12 @@ from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.selectors.filters import Choice, chosen, ingestable, producible
 from controlplane.quarantine.services import record_action
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.file_replays import FileReader, readers_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import create_replay
-from controlplane.tasks.sources import key_of, owner_of
+from controlplane.tasks.sources import owner_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs import IOConfig, parse_supervisor_spec

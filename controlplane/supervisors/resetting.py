@@ -16,10 +16,10 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing import claims
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import OF_TOPIC, sources_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.services import ask_to_hand_off, record_action, topics_of
 from controlplane.tasks.models import Task
-from controlplane.tasks.sources import OF_TOPIC, sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs.providers import Value

@@ -17,6 +17,7 @@ from django.utils import timezone
 from controlplane.common.changes import Change, tell
 from controlplane.common.database import only_one
 from controlplane.common.ids import task_id
+from controlplane.quotas.services import stopped_team
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import following, scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
@@ -36,7 +37,6 @@ from controlplane.supervisors.task_snapshot import snapshots_of, tasks_of
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.quotas import stopped_team
 from controlplane.tasks.services import create_task
 from ingestion.specs import parse_supervisor_spec
 from ingestion.specs.stored import but_for_scaling

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from controlplane.lag.series import lag_samples
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors.autoscale import (
     Scaling,
     SeenLag,
@@ -18,7 +19,6 @@ from controlplane.supervisors.autoscale import (
 )
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.tasks.models import Goal, Task
-from controlplane.tasks.sources import sources_of
 from ingestion.specs import AutoScalerConfig
 
 ACTIONS_KEPT = 1000

@@ -11,6 +11,7 @@ from controlplane.common.text import storable
 from controlplane.datasources.selectors import begins_first
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, totals_of
+from controlplane.quotas.services import stopped_team
 from controlplane.supervisors.health import Code
 from controlplane.supervisors.health_messages import FIRST_TASK, Rest, after_attempts
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
@@ -18,7 +19,6 @@ from controlplane.supervisors.pattern_health import health_of_pattern, pattern_o
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.quotas import stopped_team
 from controlplane.teams.models import User
 
 _HEALTHY = frozenset({State.PENDING, State.RUNNING, State.IDLE, State.SUSPENDED, State.STOPPING})

@@ -18,13 +18,13 @@ from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.quotas.services import check_indexers
+from controlplane.sources.progress_names import OF_TOPIC
 from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.following import LONGEST_PARENT
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.tasks.checking import read_spec
-from controlplane.tasks.quotas import check_indexers
 from controlplane.tasks.services import check_room, check_slots
-from controlplane.tasks.sources import OF_TOPIC
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require

@@ -18,13 +18,13 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.coverage import PartitionCoverage, coverage
 from controlplane.sources.models import Source, SourceEvent
+from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors.group_config import GroupSetting, held_against
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.services import hold_group
 from controlplane.tasks.models import Indexer, Task
-from controlplane.tasks.sources import sources_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require

@@ -20,13 +20,13 @@ from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.named import NoSuchConnection, kafka_properties
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.group_config import held_against
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
 from controlplane.supervisors.topics import matching
 from controlplane.tasks.models import Indexer, Status
-from controlplane.tasks.sources import sources_of
 from controlplane.tasks.start_offsets import from_latest, start_offsets
 from ingestion.specs import IOConfig, ShareGroupIOConfig
 from ingestion.specs.providers import Value

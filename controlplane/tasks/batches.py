@@ -28,13 +28,13 @@ from controlplane.publishing.batch import (
     take_batch_epoch,
 )
 from controlplane.publishing.publish import retried
+from controlplane.quotas.services import quota_of
 from controlplane.segments.models import Segment
 from controlplane.tasks.batch_places import check_places
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
-from controlplane.tasks.quotas import quota_of
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Count, F, Max, Q, QuerySet
 
-from controlplane.tasks import spark_master
+from controlplane.quotas.services import limits_of_teams
+from controlplane.spark import master as spark_master
 from controlplane.tasks.models import Resident, Status, Task
-from controlplane.tasks.team_limits import limits_of_teams
 
 NOTICED = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041

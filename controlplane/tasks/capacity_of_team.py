@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from controlplane.quotas.services import limits_of_teams
 from controlplane.tasks.capacity import Pool, running, shown, slots_of
-from controlplane.tasks.team_limits import limits_of_teams
 
 
 def shown_of(team: str) -> Pool:

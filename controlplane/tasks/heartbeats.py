@@ -15,7 +15,8 @@ from controlplane.publishing.fence import keep_unpublished
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import totals_of_one
 from controlplane.sources.models import SourceEvent
-from controlplane.tasks import events, spark_master
+from controlplane.spark import master as spark_master
+from controlplane.tasks import events
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task

@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from controlplane.common.database import cursor
 from controlplane.common.text import storable
-from controlplane.tasks import capacity, heartbeat_gaps, launcher, spark_conf
+from controlplane.spark import conf as spark_conf
+from controlplane.tasks import capacity, heartbeat_gaps, launcher
 from controlplane.tasks.lifecycle import ERROR_LENGTH, token_hash
 from controlplane.tasks.models import CompactionShare, Resident
 from controlplane.tasks.unlisted import REASON, unlisted

@@ -21,12 +21,12 @@ from controlplane.publishing.selectors.totals import Totals, totals_of, totals_o
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.progress_names import OF_TOPIC
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
-from controlplane.tasks.sources import OF_TOPIC
 from controlplane.teams.models import User
 from ingestion.specs import batch
 from ingestion.specs.secrets import masked

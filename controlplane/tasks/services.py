@@ -19,13 +19,13 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.publishing.offset_gaps import OffsetGap
+from controlplane.quotas.services import check_indexers
 from controlplane.sources.models import Source
 from controlplane.tasks.batches import submit_batch
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
-from controlplane.tasks.quotas import check_indexers
 from controlplane.tasks.segment_tasks import submit_segment_task
 from controlplane.tasks.sources import of_supervisor
 from controlplane.teams import audit

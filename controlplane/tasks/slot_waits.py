@@ -8,7 +8,8 @@ from datetime import datetime
 
 from django.conf import settings
 
-from controlplane.tasks import capacity, spark_master
+from controlplane.spark import master as spark_master
+from controlplane.tasks import capacity
 from controlplane.tasks.models import Task
 
 NAMED = 3

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from django.conf import settings
 from django.core.cache import cache
 
-from controlplane.tasks import spark_master
+from controlplane.spark import master as spark_master
 
 PATIENCE_S = 30.0  # a master that takes over, with recovery, lists them again by then
 KEPT_S = 86_400

@@ -30,13 +30,13 @@ from controlplane.common.database import only_one
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
+from controlplane.lag.topic_lag import TopicLag, keep_lag
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.offset_gaps import Unsettled
-from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quotas
+from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quota_use
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
-from controlplane.tasks.topic_lag import TopicLag, keep_lag
 from controlplane.tasks.unlisted import REASON, unlisted
 from ingestion.specs import TaskSpec, parse_task_spec
 from ingestion.specs.protocol import SHARE_GROUPS_OFF
@@ -64,7 +64,7 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         running = Task.objects.active().reading().filter(status=Status.RUNNING).select_related("datasource")
         for observed in _observed([(task, parse_task_spec(task.spec)) for task in running]):
             _watch_task(observed)
-        quotas.look()
+        quota_use.look()
         _relaunch_forgotten(hand_over)
 
 

@@ -16,7 +16,6 @@ from knox.models import AbstractAuthToken
 
 from controlplane.teams.link_models import LinkInvitation as LinkInvitation
 from controlplane.teams.link_models import PasswordLink as PasswordLink
-from controlplane.teams.quota_models import Quota as Quota
 from controlplane.teams.roles import Limits, Scope
 from controlplane.teams.roles import Role as Role
 

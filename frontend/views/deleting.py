@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.supervisors.deleting import delete_datasource, outlook
+from controlplane.retention.deleting import delete_datasource, outlook
 from controlplane.tasks.datasources import get_datasource
 from frontend.views.common import PageRequest, page, refused, rest_address
 

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
-from controlplane.supervisors.importing import CHANGE, CREATE, Wanted, import_supervisors
+from controlplane.loading.druid_import import CHANGE, CREATE, Wanted, import_supervisors
 from frontend.import_form import ImportForm
 from frontend.views.common import PageRequest, page, refused
 

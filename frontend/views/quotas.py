@@ -7,7 +7,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from controlplane.tasks.quotas import LIMITS, MOST, set_quota, shares, stopped_team
+from controlplane.quotas.services import LIMITS, MOST, set_quota, stopped_team
+from controlplane.tasks.quota_use import shares
 from controlplane.teams import selectors
 from controlplane.teams.permissions import is_site_admin, require_site_admin
 from frontend.views.common import PageRequest, page, rest_address

@@ -10,8 +10,8 @@ from django.shortcuts import render
 
 from controlplane.common.errors import HeadgateError
 from controlplane.publishing.selectors.fate import record_fate
-from controlplane.supervisors.lookup import Search, Wanted, may_look, search, sources_of_topic
-from controlplane.supervisors.stored_row import StoredRow, stored_rows
+from controlplane.records.lookup import Search, Wanted, may_look, search, sources_of_topic
+from controlplane.records.stored_rows import StoredRow, stored_rows
 from frontend.forms import RecordForm
 from frontend.payload import payload_of
 from frontend.views.common import PageRequest, page, refused, rest_address

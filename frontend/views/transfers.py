@@ -13,11 +13,11 @@ from django.urls import reverse
 from controlplane.common.errors import Conflict
 from controlplane.connections.selectors import get_connection
 from controlplane.supervisors.connections import uses_of
-from controlplane.supervisors.transfer import outlook, transfer_connection, transfer_datasource
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, require
 from controlplane.teams.selectors import teams_administered
+from controlplane.transfers.services import outlook, transfer_connection, transfer_datasource
 from frontend.views.common import PageRequest, page, rest_address
 
 DATASOURCE, CONNECTION = "datasources/transfer.html", "connections/transfer.html"

@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
-from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, Membership, Quota, Team, User
+from controlplane.quotas.models import Quota
+from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, Membership, Team, User
 from tests.browser.site import OWNERS_ADDRESS, OWNERS_SECRET, Visit
 from tests.browser.site import invite_by_link as make_link
 from tests.support.django_cast import PASSWORD

@@ -10,11 +10,11 @@ import pytest
 
 from controlplane.publishing import claims, fence
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.run import iterate
 from controlplane.tasks import launcher
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import submit_task
-from controlplane.tasks.sources import key_of
 from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.protocol import ClaimAnswer, ClaimRequest

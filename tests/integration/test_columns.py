@@ -11,13 +11,13 @@ from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
+from controlplane.retention.deleting import delete_datasource
 from controlplane.segments.columns import alike, ids_of
 from controlplane.segments.models import Column
 from controlplane.supervisors import services
-from controlplane.supervisors.deleting import delete_datasource
-from controlplane.supervisors.transfer import transfer_datasource
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import Membership, Role
+from controlplane.transfers.services import transfer_datasource
 from ingestion.client import Unacceptable
 from ingestion.specs import protocol
 from ingestion.specs.column_ids import ColumnId, ColumnsRequest

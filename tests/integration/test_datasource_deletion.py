@@ -13,10 +13,11 @@ from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import SettledRange
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.quarantine.selectors.filters import Choice
+from controlplane.retention import deleting
+from controlplane.retention.deleting import delete_datasource, go_on
 from controlplane.segments import marking
 from controlplane.segments.models import DaySum, Interval, Removal, Segment
-from controlplane.supervisors import deleting, services
-from controlplane.supervisors.deleting import delete_datasource, go_on
+from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.replays import replay
 from controlplane.tasks.models import Status, Task

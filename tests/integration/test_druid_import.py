@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from controlplane.connections.models import Connection
-from controlplane.supervisors import importing
+from controlplane.loading import druid_import as importing
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import AuditEntry
 from tests.support.django_cast import Cast

@@ -14,11 +14,11 @@ from controlplane.connections.kafka import TopicOffsets
 from controlplane.lag import samples
 from controlplane.lag.models import LagSample
 from controlplane.lag.series import lag_samples, lag_series, resolution_for
+from controlplane.lag.topic_lag import keep_lag
 from controlplane.lag.trend import lag_trends
 from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Indexer, Task
-from controlplane.tasks.topic_lag import keep_lag
 from tests.support.django_cast import Cast
 from tests.support.publishes import make_source
 

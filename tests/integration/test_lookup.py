@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from django.test import Client
 
 from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.records import lookup
 from controlplane.sources.models import Source
-from controlplane.supervisors import lookup
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task
 from ingestion.sources.topic import TopicWatch

@@ -8,7 +8,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import connections
 
-from controlplane.tasks import launcher, quotas, services
+from controlplane.quotas import services as quotas
+from controlplane.tasks import launcher, services
 from controlplane.tasks.models import Task
 from tests.support.django_cast import make_cast, spec_for
 

@@ -13,14 +13,16 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
+from controlplane.quotas import services as quotas
+from controlplane.quotas.models import Quota
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
-from controlplane.tasks import capacity, launcher, lifecycle, quotas, services
+from controlplane.tasks import capacity, launcher, lifecycle, quota_use, services
 from controlplane.tasks.models import Goal, Indexer, Status, Task
-from controlplane.teams.models import AuditEntry, Quota
+from controlplane.teams.models import AuditEntry
 from tests.integration.test_supervisor_services import submit
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.publishes import make_source, request, send, start
@@ -157,19 +159,19 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
     launcher.launch(by_hand.pk)
     Task.objects.filter(pk=by_hand.pk).update(status=Status.RUNNING)
     publish_rows("stopped", 99)
-    quotas.look()
+    quota_use.look()
     run(supervisor.pk)
     task.refresh_from_db()
     assert task.goal == Goal.RUN
     publish_rows("stopped-2", 7)
     if used_up == "stored_bytes":
-        limit(cast, stored_bytes=quotas.use_of(cast.alpha).stored_bytes)
-    quotas.look()
+        limit(cast, stored_bytes=quota_use.use_of(cast.alpha).stored_bytes)
+    quota_use.look()
     run(supervisor.pk)
     for one in (task, by_hand):
         one.refresh_from_db()
         assert one.goal == Goal.FINISH
-    quotas.look()
+    quota_use.look()
     [event] = SourceEvent.objects.filter(kind="quota")
     assert (event.task_id, event.alarm) == (by_hand.pk, True), "its supervisor says it of the other one"
     page = browsing_as(cast, "viewer").get(f"/tasks/{by_hand.pk}/").content.decode()
@@ -199,14 +201,14 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
 def test_rows_of_a_day_count_anew_on_the_next(cast: Cast) -> None:
     limit(cast, rows_a_day=10)
     publish_rows("daily", 10)
-    quotas.look()
+    quota_use.look()
     assert quotas.stopped_team(cast.alpha.pk) is not None
     yesterday = timezone.now().date() - timedelta(days=1)
     IndexerFence.objects.update(published_on=yesterday)
-    quotas.look()
+    quota_use.look()
     assert quotas.stopped_team(cast.alpha.pk) is None
     publish_rows("daily-2", 3)
-    assert quotas.use_of(cast.alpha).rows_a_day == 3
+    assert quota_use.use_of(cast.alpha).rows_a_day == 3
 
 
 def test_a_publish_on_the_next_day_begins_its_indexers_count_anew(cast: Cast) -> None:
@@ -214,16 +216,16 @@ def test_a_publish_on_the_next_day_begins_its_indexers_count_anew(cast: Cast) ->
     epoch = start(source)
     send(request(epoch, {0: [(0, 4)]}))
     send(request(epoch, {0: [(4, 9)]}))
-    assert quotas.use_of(cast.alpha).rows_a_day == 9
+    assert quota_use.use_of(cast.alpha).rows_a_day == 9
     IndexerFence.objects.update(published_on=timezone.now().date() - timedelta(days=1))
     send(request(epoch, {0: [(9, 11)]}))
-    assert quotas.use_of(cast.alpha).rows_a_day == 2
+    assert quota_use.use_of(cast.alpha).rows_a_day == 2
 
 
 def test_the_numbers_are_the_same_everywhere(cast: Cast, clients: dict[str, Client]) -> None:
     limit(cast, indexers=8, rows_a_day=1000, stored_bytes=10**9)
     reading(cast, "counted", 3)
-    before = quotas.use_of(cast.alpha).stored_bytes
+    before = quota_use.use_of(cast.alpha).stored_bytes
     publish_rows("counted", 12)
     answer = clients["owner"].get(ADDRESS).json()
     assert answer["indexers"] == {"limit": 8, "used": 3}

@@ -18,9 +18,9 @@ from controlplane.segments.models import Segment
 from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
-from controlplane.supervisors.transfer import transfer_connection, transfer_datasource
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import AuditEntry, Membership, Role, Team
+from controlplane.transfers.services import transfer_connection, transfer_datasource
 from tests.integration.test_supervisor_services import submit
 from tests.support.alert_rounds import ill, rule_of
 from tests.support.django_cast import Cast, browsing_as, spec_for

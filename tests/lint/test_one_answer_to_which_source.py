@@ -20,8 +20,8 @@ OF_DOCUMENTS = {
     "controlplane/connections/admission.py",
     "controlplane/connections/named.py",
     "controlplane/compaction/rewrites.py",  # of the task that it submits
-    "controlplane/supervisors/importing.py",
-    "controlplane/supervisors/leftovers.py",
+    "controlplane/loading/druid_import.py",
+    "controlplane/loading/leftovers.py",
     "controlplane/supervisors/live_records.py",  # of the samples that it asks for
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
     "controlplane/tasks/batch_places.py",

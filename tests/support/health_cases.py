@@ -8,13 +8,13 @@ from typing import Any
 
 from controlplane.lag.bad_since import BadSince
 from controlplane.lag.trend import LagTrend
+from controlplane.quotas.services import Stopped
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.health_messages import Rest
 from controlplane.supervisors.health_rules import Done, Observed, Trouble
 from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern
 from controlplane.tasks.capacity import TeamSlots
 from controlplane.tasks.diagnosis import Reason
-from controlplane.tasks.quotas import Stopped
 from controlplane.tasks.slot_waits import SlotWait
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.supervisors.leftovers import without_leftovers
+from controlplane.loading.leftovers import without_leftovers
 
 Document = dict[str, Any]
 

@@ -13,7 +13,8 @@ import pytest
 from django.conf import LazySettings
 
 from controlplane.config import env
-from controlplane.tasks import shipping, spark_conf
+from controlplane.spark import conf as spark_conf
+from controlplane.spark import shipping
 from controlplane.tasks.models import Task
 from tests.support.django_cast import spec_for
 

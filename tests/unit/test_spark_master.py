@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.tasks.spark_master import Application, Cluster, read
+from controlplane.spark.master import Application, Cluster, read
 
 MINE = Application("mine", 0, True, 2000, 800)
 OLD = Application("old", 2, False, 500, 800)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from controlplane.sources.progress_names import owner_named
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT, child_id
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern
 from controlplane.supervisors.problems import problems_of
 from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching
-from controlplane.tasks.sources import owner_named
 
 READS = SeenChild("a", "RUNNING", "RUNNING", follows=1, suspended=False, terminated=False, matches=True)
 ANSWERED = Runs(good=3, connected=True)

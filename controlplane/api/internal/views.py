@@ -25,11 +25,12 @@ from controlplane.publishing.settled import settled_among
 from controlplane.quarantine import replays
 from controlplane.segments import columns
 from controlplane.sources.models import Source
+from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, publish_checks
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
-from controlplane.tasks.sources import consumer_group, key_of, owner_of, properties_of
+from controlplane.tasks.sources import consumer_group, owner_of, properties_of
 from ingestion.specs import IOConfig, parse_task_spec
 from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.protocol import (

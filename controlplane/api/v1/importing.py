@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, query_of
 from controlplane.api.v1.serializers import importing as shapes
-from controlplane.supervisors.importing import Wanted, import_supervisors
+from controlplane.loading.druid_import import Wanted, import_supervisors
 
 
 class ImportView(HeadgateView):

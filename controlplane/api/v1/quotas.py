@@ -10,7 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import BodySerializer, HeadgateView, body_of
-from controlplane.tasks.quotas import LIMITS, MOST, set_quota, shares, stopped_team
+from controlplane.quotas.services import LIMITS, MOST, set_quota, stopped_team
+from controlplane.tasks.quota_use import shares
 from controlplane.teams.models import Team
 from controlplane.teams.selectors import get_team
 

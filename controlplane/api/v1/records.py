@@ -12,8 +12,8 @@ from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.connections.named import admit
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.publishing.selectors.fate import record_fate
-from controlplane.supervisors.lookup import Wanted, search
-from controlplane.supervisors.stored_row import stored_rows
+from controlplane.records.lookup import Wanted, search
+from controlplane.records.stored_rows import stored_rows
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import shown_spec
 from controlplane.tasks.services import check_room

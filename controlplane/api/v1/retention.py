@@ -16,11 +16,11 @@ from controlplane.api.v1.serializers import retention as shapes
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import rule_runner, services
+from controlplane.retention.deleting import delete_datasource
 from controlplane.retention.rules import read_rules, shown
 from controlplane.retention.segment_selection import chosen
 from controlplane.retention.storage_summary import list_removals, unused
 from controlplane.segments.marking import Chosen
-from controlplane.supervisors.deleting import delete_datasource
 
 
 def _chosen(datasource: Datasource, body: dict[str, Any]) -> Chosen:

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from controlplane.api.base import BodySerializer, HeadgateView, body_of
 from controlplane.connections.selectors import get_connection
 from controlplane.datasources.selectors import find_datasource
-from controlplane.supervisors.transfer import transfer_connection, transfer_datasource
+from controlplane.transfers.services import transfer_connection, transfer_datasource
 
 
 class TransferBody(BodySerializer):

@@ -211,26 +211,6 @@ class Migration(migrations.Migration):
             ],
             options={"ordering": ["name"]},
         ),
-        migrations.CreateModel(
-            name="Quota",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("indexers", models.PositiveIntegerField(null=True)),
-                ("rows_a_day", models.PositiveBigIntegerField(null=True)),
-                ("stored_bytes", models.PositiveBigIntegerField(null=True)),
-                (
-                    "used_up",
-                    models.CharField(
-                        blank=True,
-                        choices=[("", "nothing"), ("rows_a_day", "rows a day"), ("stored_bytes", "stored bytes")],
-                        default="",
-                        max_length=12,
-                    ),
-                ),
-                ("used_up_since", models.DateTimeField(null=True)),
-                ("team", models.OneToOneField(on_delete=models.CASCADE, related_name="quota", to="teams.team")),
-            ],
-        ),
         migrations.AddField(
             model_name="membership",
             name="team",

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import FaultSerializer, QuerySerializer
 from controlplane.api.v1.serializers.supervisors import DiffLineSerializer
-from controlplane.supervisors import importing
+from controlplane.loading import druid_import as importing
 
 
 class ImportQuery(QuerySerializer):

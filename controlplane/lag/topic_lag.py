@@ -14,7 +14,7 @@ from controlplane.publishing.models import ProgressKey
 from controlplane.publishing.offset_gaps import Extent, Unsettled, extents, unsettled
 from controlplane.publishing.settled import keep_bounds
 from controlplane.sources.models import Source
-from controlplane.tasks.sources import sources_of
+from controlplane.sources.progress_names import sources_of
 from ingestion.specs import IOConfig
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told

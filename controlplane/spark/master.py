@@ -10,7 +10,7 @@ import httpx2
 from django.conf import settings
 from django.core.cache import cache
 
-_KEY = "tasks.spark_master"
+_KEY = "spark.master"
 _KEPT_S = 2
 _TIMEOUT_S = 2.0
 _WAITING = "WAITING"

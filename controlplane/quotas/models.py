@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from controlplane.teams.models import Team
+
 
 class Quota(models.Model):
     """A team's limits; None for none. A team without a row has no limit."""
@@ -15,7 +17,7 @@ class Quota(models.Model):
         ROWS = "rows_a_day", "rows a day"
         BYTES = "stored_bytes", "stored bytes"
 
-    team = models.OneToOneField("teams.Team", on_delete=models.CASCADE, related_name="quota")
+    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="quota")
     indexers = models.PositiveIntegerField(null=True)  # at once
     rows_a_day = models.PositiveBigIntegerField(null=True)  # a day of UTC
     stored_bytes = models.PositiveBigIntegerField(null=True)

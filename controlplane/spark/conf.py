@@ -12,12 +12,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from django.conf import settings
 
-from controlplane.tasks import shipping
-from controlplane.tasks.models import Task
+from controlplane.spark import shipping
 from ingestion.specs import parse_task_spec
 from ingestion.specs.batch import parse_batch_spec
 
@@ -36,7 +35,29 @@ _PACKED = {  # a batch task's chunks are compressed before Spark has them; what 
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
 
-def conf_of(task: Task) -> dict[str, str]:
+class Submitted(Protocol):
+    """What of a task decides how its application is submitted."""
+
+    @property
+    def pk(self) -> Any: ...
+
+    @property
+    def is_batch(self) -> bool: ...
+
+    @property
+    def spec(self) -> Any: ...
+
+    @property
+    def as_batch(self) -> dict[str, Any]: ...
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def indexers_wanted(self) -> int: ...
+
+
+def conf_of(task: Submitted) -> dict[str, str]:
     """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
     own = operators()
     asked = _preferred({} if is_local() else _size(task, own)) | (_PACKED if task.is_batch else {})
@@ -44,7 +65,7 @@ def conf_of(task: Task) -> dict[str, str]:
     return {**preferred, **_required(task.pk, _failures(task), reuse=task.is_batch), **_files(own)}
 
 
-def _failures(task: Task) -> int:
+def _failures(task: Submitted) -> int:
     """How often Spark may try one of its tasks. An indexer's driver starts it again by itself."""
     return 1 + parse_batch_spec(task.as_batch).spec.tuningConfig.maxRetry if task.is_batch else 1
 
@@ -124,7 +145,7 @@ def _preferred(size: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
+def _size(task: Submitted, own: Mapping[str, str]) -> dict[str, str]:
     """A core for each indexer, in an executor of its own unless the operator says how many it has.
 
     Executors come and go with the indexers, whose number may change while the task runs.
@@ -150,7 +171,7 @@ def _size(task: Task, own: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _size_of_batch(task: Task, cores: int) -> dict[str, str]:
+def _size_of_batch(task: Submitted, cores: int) -> dict[str, str]:
     """A core for each Spark task that runs beside others."""
     rows_mb = -(-parse_batch_spec(task.as_batch).spec.tuningConfig.maxBytesInMemory // MEBI)
     memory_mb = _JVM_MB + cores * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CHUNKS_MB)
@@ -177,7 +198,7 @@ def _executors(indexers: int, cores: int) -> int:
     return -(-indexers // cores)
 
 
-def _most_indexers(task: Task) -> int:
+def _most_indexers(task: Submitted) -> int:
     scaler = parse_task_spec(task.spec).spec.ioConfig.auto_scaler
     return max(task.indexers_wanted, scaler.bounds[1] if scaler else 0)
 

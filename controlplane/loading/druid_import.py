@@ -17,9 +17,9 @@ from controlplane.common.specdiff import DiffLine
 from controlplane.common.text import storable
 from controlplane.connections.models import Connection
 from controlplane.datasources.selectors import team_of_spec
+from controlplane.loading.leftovers import without_leftovers
 from controlplane.supervisors import services
 from controlplane.supervisors.history import would_change
-from controlplane.supervisors.leftovers import without_leftovers
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.diagnosis import options_without_effect
 from controlplane.teams.models import Team, User

@@ -13,8 +13,8 @@ from controlplane.common.errors import Conflict, HeadgateError, InvalidInput, No
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
 from controlplane.publishing.selectors.fate import Fate, record_fate
+from controlplane.records.lookup import LookedUp, Wanted, look_up
 from controlplane.segments.newest import NewestRows, rows_like
-from controlplane.supervisors.lookup import LookedUp, Wanted, look_up
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from ingestion.specs.data_schema import DataSchema

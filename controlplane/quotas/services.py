@@ -1,8 +1,8 @@
-"""What teams use of their quotas, and what is done when one is used up.
+"""Quotas of teams: set, and looked at for whether one is used up.
 
-Indexers at once are a place in a queue: who finds none waits (``capacity``). Rows a day and stored bytes are used up by
-what is published, which is never refused: tasks that read publish what they hold and end, none starts, and what is in
-Kafka waits there. Whether it is so is decided by ``look`` alone, and kept.
+Rows a day and stored bytes are used up by what is published, which is never refused: tasks that read publish what they
+hold and end, none starts, and what is in Kafka waits there. Whether it is so is decided by ``look`` alone, and kept.
+Indexers at once are a place in a queue: who finds none waits (``tasks.capacity``).
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from controlplane.common.changes import Change, tell
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
+from controlplane.quotas.models import Quota
 from controlplane.segments.models import DaySum
-from controlplane.tasks.capacity import places_by_team
-from controlplane.tasks.events import report_quota
-from controlplane.tasks.lifecycle import set_goal
-from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams import audit
-from controlplane.teams.models import Quota, Team, User
-from controlplane.teams.permissions import Action, require, require_site_admin
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import require_site_admin
 from controlplane.teams.services import lock_team
 
 LIMITS = ("indexers", "rows_a_day", "stored_bytes")
@@ -36,34 +33,11 @@ UsedUp = Quota.UsedUp
 
 
 @dataclass(frozen=True)
-class Use:
-    """What a team uses now, by limit."""
-
-    indexers: int  # of tasks that were launched, repairs and replays aside
-    rows_a_day: int  # published since 0:00 UTC
-    stored_bytes: int  # of segments in use
-
-
-@dataclass(frozen=True)
 class Published:
     """What a team has published, as far as quotas count it."""
 
     rows_a_day: int
     stored_bytes: int
-
-
-@dataclass(frozen=True)
-class Share:
-    """One limit and what is used of it."""
-
-    name: str
-    used: int
-    limit: int | None
-
-    @property
-    def percent(self) -> int | None:
-        """Rounded down, 100 at most."""
-        return None if self.limit is None else 100 if not self.limit else min(100, 100 * self.used // self.limit)
 
 
 @dataclass(frozen=True)
@@ -88,13 +62,7 @@ class Stopped:
         )
 
 
-def use_of(team: Team) -> Use:
-    """By sums that publishes keep: no segment is counted."""
-    published = _published({team.pk})[team.pk]
-    return Use(places_by_team().get(team.name, 0), published.rows_a_day, published.stored_bytes)
-
-
-def _published(teams: Collection[int]) -> dict[int, Published]:
+def published_by(teams: Collection[int]) -> dict[int, Published]:
     """Of each of these teams; two statements for any number of them."""
     today = timezone.now().astimezone(UTC).date()
     of = {"datasource__team__in": teams}
@@ -105,11 +73,13 @@ def _published(teams: Collection[int]) -> dict[int, Published]:
     return {team: Published(rows_of.get(team) or 0, size_of.get(team) or 0) for team in teams}
 
 
-def shares(user: User, team: Team) -> list[Share]:
-    """Each limit with its use. Raises ``NotAllowed``: the team's admins see them."""
-    require(user, Action.ADMINISTER, team)
-    quota, used = quota_of(team), use_of(team)
-    return [Share(name, getattr(used, name), getattr(quota, name)) for name in LIMITS]
+def limits_of_teams() -> dict[str, tuple[int | None, bool]]:
+    """By team: how many indexers it may run at once, and whether none of its tasks may start; those without are left
+    out.
+    """
+    some = Quota.objects.filter(Q(indexers__isnull=False) | ~Q(used_up=UsedUp.NO))
+    rows = some.values_list(F("team__name"), "indexers", "used_up")
+    return {team: (indexers, bool(used_up)) for team, indexers, used_up in rows}
 
 
 def quota_of(team: Team) -> Quota:
@@ -119,7 +89,7 @@ def quota_of(team: Team) -> Quota:
 
 def stopped_datasources(datasources: Collection[int]) -> dict[int, Stopped]:
     """Those of these whose team has used up a quota."""
-    found = {quota.team_id: _stopped(quota) for quota in _used_up_now()}
+    found = {quota.team_id: stopped_by(quota) for quota in _used_up_now()}
     if not found:
         return {}
     mine = Datasource.objects.filter(pk__in=datasources, team__in=found)
@@ -129,14 +99,14 @@ def stopped_datasources(datasources: Collection[int]) -> dict[int, Stopped]:
 def stopped_team(team_id: int) -> Stopped | None:
     """The quota that a team has used up."""
     quota = _used_up_now().filter(team=team_id).first()
-    return None if quota is None else _stopped(quota)
+    return None if quota is None else stopped_by(quota)
 
 
 def _used_up_now() -> QuerySet[Quota]:
     return Quota.objects.exclude(used_up=UsedUp.NO).select_related("team")
 
 
-def _stopped(quota: Quota) -> Stopped:
+def stopped_by(quota: Quota) -> Stopped:
     tomorrow = (timezone.now().astimezone(UTC) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     of_day = quota.used_up == UsedUp.ROWS
     most = getattr(quota, quota.used_up) or 0
@@ -160,7 +130,7 @@ def set_quota(*, user: User, team: Team, limits: Mapping[str, int | None]) -> Qu
             audit.record(
                 user=user, team=team, target="team", target_id=team.name, action="quota", before=before, after=after
             )
-        _look_at(quota, _published({team.pk})[team.pk])
+        _look_at(quota, published_by({team.pk})[team.pk])
     return quota
 
 
@@ -187,18 +157,14 @@ def check_indexers(team: Team | None, field: str, indexers: int) -> None:
         )
 
 
-def look() -> None:
-    """Whose quota is used up, or no longer. Its tasks by hand are told to finish; supervisors ask by themselves."""
+def look() -> list[Quota]:
+    """Whose quota is used up, or no longer; returns those that are used up."""
     limited = Quota.objects.filter(Q(rows_a_day__isnull=False) | Q(stored_bytes__isnull=False) | ~Q(used_up=UsedUp.NO))
     quotas = list(limited.select_related("team"))
-    used = _published({quota.team_id for quota in quotas})
+    used = published_by({quota.team_id for quota in quotas})
     for quota in quotas:
         _look_at(quota, used[quota.team_id])
-        if quota.used_up:
-            by_hand = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
-            for task in by_hand.filter(datasource__team=quota.team_id):
-                if set_goal(task, Goal.FINISH):
-                    report_quota(task, _stopped(quota).text)
+    return [quota for quota in quotas if quota.used_up]
 
 
 def _look_at(quota: Quota, used: Published) -> None:

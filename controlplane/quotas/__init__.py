@@ -1,0 +1,1 @@
+"""What teams may use at most."""

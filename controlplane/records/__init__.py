@@ -1,0 +1,1 @@
+"""Records, looked up in Kafka and in segments."""

@@ -1,0 +1,1 @@
+"""Spark: how applications are configured, what executors get, what the master says."""

@@ -1,0 +1,1 @@
+"""Datasources and connections that change teams."""
