@@ -23,12 +23,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import compaction_beside
-from ingestion.compaction import merge
+from ingestion.compaction.merging import merge
 from ingestion.rows import TIME_TYPE
-from ingestion.segments import LocalStorage, read_segment, write_segments
-from ingestion.specs import DataSchema
-from ingestion.specs.compaction import CompactionJob, InputSegment
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.batch import write_segments
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.compaction import CompactionJob, InputSegment
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.column_ids import some_ids
 
 PARTS = ("merge", "beside")

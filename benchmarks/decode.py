@@ -18,10 +18,11 @@ from pydantic import TypeAdapter
 from pyspark.sql import SparkSession
 
 from benchmarks.formats import Case, cases, envelope, values
-from ingestion.decode import JsonDecoder
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.segments.rollup import rolled_up
 from ingestion.segments.shape import Shape
-from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.schema.data_schema import DataSchema
 
 BATCH = 3_400  # what an indexer publishes at once: see benchmarks/README.md
 _FORMAT: TypeAdapter[InputFormat] = TypeAdapter(InputFormat)

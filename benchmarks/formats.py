@@ -20,7 +20,7 @@ from thriftpy2.parser import parse_fp
 from thriftpy2.protocol import TCompactProtocolFactory
 from thriftpy2.utils import serialize
 
-from ingestion.decode import Envelope
+from ingestion.decode.envelope import Envelope
 
 START = datetime(2025, 6, 1, tzinfo=UTC)
 Values = dict[str, Any]

@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ingestion.decode import JsonDecoder, MessageWindow
-from ingestion.segments import LocalStorage, RowIndex
-from ingestion.specs import DataSchema, TuningConfig
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.segments.index import RowIndex
+from ingestion.segments.local import LocalStorage
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.tasks.ingestion_spec import TuningConfig
 from tests.support.column_ids import some_ids
 
 START = datetime(2025, 6, 1, tzinfo=UTC)

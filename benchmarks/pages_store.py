@@ -97,8 +97,8 @@ def _make(supervisors: int) -> None:
     from controlplane.supervisors.models import SpecVersion, Supervisor
     from controlplane.tasks.models import Indexer, Task
     from controlplane.teams.models import Team
-    from ingestion.specs import parse_supervisor_spec
     from ingestion.specs.source_traits import SHARE_GROUP
+    from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 
     team, now = Team.objects.get(name="demo"), timezone.now()
     names = [f"s{number:04d}" for number in range(supervisors)]

@@ -103,7 +103,7 @@ def make_task(house: House) -> tuple[str, str]:
     from controlplane.tasks.lifecycle import new_token
     from controlplane.tasks.models import Status, Task
     from controlplane.teams.models import Team
-    from ingestion.specs import parse_task_spec
+    from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
     datasource = Datasource.objects.create(name="publish-bench", team=Team.objects.get(name="demo"))
     now = timezone.now()
@@ -182,8 +182,8 @@ def _writer(
     pause: float | None,
     make_request: MakeRequest,
 ) -> list[float]:
-    from ingestion.client import HttpControlPlane
-    from ingestion.specs.protocol import StartRequest
+    from ingestion.client.http import HttpControlPlane
+    from ingestion.specs.messages.protocol import StartRequest
 
     client = HttpControlPlane(url, task, token)
     epoch = client.start(number, StartRequest(cluster_id="c", topic_id="t", host="bench", pid=1)).epoch
@@ -214,7 +214,7 @@ def request_of(
 ) -> Any:
     """A publish of one file in the interval that begins then, with these offsets of one partition."""
     from ingestion.specs.counters import Counters
-    from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
+    from ingestion.specs.messages.protocol import Column, PublishRequest, SegmentFile
 
     file = SegmentFile(
         path=f"{folder}/{uuid.uuid4()}.parquet",

@@ -13,9 +13,9 @@ from controlplane.common.strictjson import strict_json
 from controlplane.connections.models import Connection
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
-from ingestion.specs.connection import Kind
-from ingestion.specs.connection_name import RULE
-from ingestion.specs.kafka_properties import MECHANISMS
+from ingestion.specs.inputs.connection import Kind
+from ingestion.specs.kafka.connection_name import RULE
+from ingestion.specs.kafka.properties import MECHANISMS
 
 _PROTOCOLS = (
     ("PLAINTEXT", "None: no TLS, no login"),

@@ -12,7 +12,7 @@ from controlplane.loading.druid_import import Wanted
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
 from frontend.forms import json_values
-from ingestion.specs.connection import Kind
+from ingestion.specs.inputs.connection import Kind
 
 _TOO_LARGE = f"It is larger than {MOST_BYTES:,} bytes. Send it in parts."
 

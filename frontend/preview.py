@@ -12,9 +12,17 @@ from frontend.forms import PreviewForm
 from frontend.payload import Payload, payload_of
 from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import from_ms, iso
-from ingestion.specs.protocol import Column
-from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import STORED, AbsentField, Bytes, KeptRecord, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.messages.sampler_spec import SamplerSpec
+from ingestion.specs.messages.sampling import (
+    STORED,
+    AbsentField,
+    Bytes,
+    KeptRecord,
+    RolledUpRow,
+    SampleAnswer,
+    SampledRecord,
+)
 
 SHOWN_BYTES = 1024
 MOST_COLUMNS = 60

@@ -13,7 +13,7 @@ from controlplane.quarantine.selectors.filters import BIGGEST_KEY, Choice, Quara
 from frontend.filters import Filter, Window, choice_input, offer, text_input, time_input
 from frontend.forms import SpecText
 from ingestion.specs.causes import FINGERPRINT_LENGTH
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 
 REASONS = get_args(WireRecord.model_fields["reason"].annotation)
 

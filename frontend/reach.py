@@ -7,7 +7,8 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from controlplane.teams.models import Membership, Role, User
+from controlplane.teams.models import Membership, User
+from controlplane.teams.roles import Role
 from controlplane.teams.selectors import list_teams
 
 TEAM_KEY = "team"  # of the session

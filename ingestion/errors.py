@@ -44,7 +44,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:  # a decoder's process needs nothing of the protocol
-    from ingestion.specs.protocol import Directive
+    from ingestion.specs.messages.protocol import Directive
 
 
 class IngestionError(Exception):

@@ -25,7 +25,7 @@ from controlplane.connections.secrets import seal, unseal
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require, team_for_new
 from controlplane.teams.services import lock_team
-from ingestion.specs.addresses import AddressRefused, AddressUnknown
+from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown
 
 MOST_RECEIVERS = 100  # of a team
 MOST_ADDRESSES = 20

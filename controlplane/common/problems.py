@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.common.errors import FieldError, InvalidInput
-from ingestion.specs import SpecError
+from ingestion.specs.errors import SpecError
 
 
 def invalid_spec(error: SpecError) -> InvalidInput:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from ingestion.specs import SupervisorSpec
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 def spec_text(spec: Any) -> str:

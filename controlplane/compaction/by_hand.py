@@ -33,7 +33,7 @@ from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
 from controlplane.tasks.segment_specs import segment_spec, span_of
-from ingestion.specs.segment_tasks import CompactTaskSpec
+from ingestion.specs.tasks.segment_tasks import CompactTaskSpec
 
 ATTEMPTS = 3  # failed jobs, after which it has failed
 AT_ONCE = 64  # jobs of a task that are open

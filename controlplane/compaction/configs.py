@@ -25,7 +25,7 @@ from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 from ingestion.specs.errors import said
-from ingestion.specs.partitions import DividingSpec
+from ingestion.specs.schema.partitions import DividingSpec
 
 _MOST_ROWS = 2**31 - 1
 _LONGEST_COMMENT = 500

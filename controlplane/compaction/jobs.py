@@ -22,9 +22,7 @@ from controlplane.publishing.fence import PublishRefused
 from controlplane.segments.models import Segment
 from controlplane.tasks import residents
 from controlplane.tasks.models import Resident
-from ingestion.specs import DataSchema, IndexSpec
-from ingestion.specs.batch import parse_batch_spec
-from ingestion.specs.compaction import (
+from ingestion.specs.messages.compaction import (
     CompactionJob,
     FailedRequest,
     InputSegment,
@@ -32,7 +30,10 @@ from ingestion.specs.compaction import (
     WorkAnswer,
     WorkRequest,
 )
-from ingestion.specs.protocol import Column, Refusal
+from ingestion.specs.messages.protocol import Column, Refusal
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.index_spec import IndexSpec
+from ingestion.specs.tasks.batch import parse_batch_spec
 
 REDELIVERED = timedelta(seconds=10)  # a job that its application does not name by then has not reached it
 ERROR_LENGTH = 4000

@@ -7,8 +7,7 @@ from django.db import models
 
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
-from controlplane.tasks.models import Resident as Resident
-from controlplane.tasks.models import Task
+from controlplane.tasks.models import Resident, Task
 
 
 class State(models.TextChoices):

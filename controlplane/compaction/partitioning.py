@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from pydantic import TypeAdapter
 
 from controlplane.segments.models import Interval
-from ingestion.specs.partitions import DividingSpec, effect_of
+from ingestion.specs.schema.partitions import DividingSpec, effect_of
 
 _SPEC: TypeAdapter[DividingSpec] = TypeAdapter(DividingSpec)
 

@@ -23,7 +23,7 @@ from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.models import Task
-from ingestion.specs import SpecError
+from ingestion.specs.errors import SpecError
 
 LOOKED_AT, PASSED = 50, 5_000  # intervals a round: looked at, and passed over as nothing was due there a moment ago
 RESTS = timedelta(seconds=30)

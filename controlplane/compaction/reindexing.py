@@ -15,15 +15,15 @@ from controlplane.segments.models import Segment
 from controlplane.tasks import batches
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
-from ingestion.specs import DataSchema, SpecError
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.batch_protocol import BatchAssignment
-from ingestion.specs.errors import issue_at
-from ingestion.specs.granularity import Granularity
-from ingestion.specs.metrics import BY_TIME, Metric
-from ingestion.specs.periods import AnyGranularity
-from ingestion.specs.reindexing import Changes, Held
-from ingestion.specs.segment_tasks import CompactTaskSpec, parse_compact_task
+from ingestion.specs.errors import SpecError, issue_at
+from ingestion.specs.messages.batch_protocol import BatchAssignment
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.schema.metrics import BY_TIME, Metric
+from ingestion.specs.schema.periods import AnyGranularity
+from ingestion.specs.tasks.batch import BatchTaskSpec
+from ingestion.specs.tasks.reindexing import Changes, Held
+from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, parse_compact_task
 
 _TIME = "__time"
 

@@ -27,9 +27,9 @@ from controlplane.tasks import residents
 from controlplane.tasks.batches import inputs_of
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.segment_tasks import create_segment_task
-from ingestion.specs import SpecError
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.segment_tasks import CompactTaskSpec, parse_compact_task
+from ingestion.specs.errors import SpecError
+from ingestion.specs.tasks.batch import BatchTaskSpec
+from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, parse_compact_task
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 ISSUED = "coordinator-issued_compact"  # how the ids of Druid's begin

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from controlplane.common.database import only_one
 from controlplane.compaction import by_hand, jobs, planning
-from controlplane.compaction.models import Job, Resident, State
+from controlplane.compaction.models import Job, State
 from controlplane.tasks import residents
+from controlplane.tasks.models import Resident
 
 _LOCK = 0x434F4D50
 

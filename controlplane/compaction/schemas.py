@@ -12,11 +12,12 @@ from typing import Any
 
 from controlplane.compaction.models import Job
 from controlplane.tasks.models import Task
-from ingestion.specs import DataSchema, parse_task_spec
-from ingestion.specs.batch import BatchSpec, is_batch, parse_batch_spec
 from ingestion.specs.errors import SpecError
-from ingestion.specs.metrics import BY_TIME
-from ingestion.specs.partitions import effect_of
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.metrics import BY_TIME
+from ingestion.specs.schema.partitions import effect_of
+from ingestion.specs.tasks.batch import BatchSpec, is_batch, parse_batch_spec
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 _KEPT = {"dataSource", "metricsSpec", "granularitySpec"}
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from controlplane.common.durations import duration_of
 from controlplane.common.environment import EnvironmentProblem, asked_for, text
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.input_source import named_in_specs
+from ingestion.specs.inputs.input_source import named_in_specs
+from ingestion.specs.kafka.addresses import AddressPolicy
 
 
 def flag(name: str, default: bool = False) -> bool:

@@ -18,14 +18,13 @@ from django.conf import settings
 from controlplane.common.problems import invalid_spec
 from controlplane.connections.kafka import check_configuration
 from controlplane.connections.resolving import PropertyProblem, client_properties, kafka_values, resolved
-from ingestion.specs import SpecError
-from ingestion.specs.addresses import AddressRefused, AddressUnknown, servers_of
-from ingestion.specs.connection import Kind
-from ingestion.specs.errors import issue_at
-from ingestion.specs.input_format import InputFormat, RegistryDecoder, registries_of
-from ingestion.specs.kafka_properties import insecure, missing
-from ingestion.specs.providers import Value
-from ingestion.specs.token_endpoint import ENDPOINT, endpoint_of
+from ingestion.specs.errors import SpecError, issue_at
+from ingestion.specs.formats.input_format import InputFormat, RegistryDecoder, registries_of
+from ingestion.specs.inputs.connection import Kind
+from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown, servers_of
+from ingestion.specs.kafka.properties import insecure, missing
+from ingestion.specs.kafka.providers import Value
+from ingestion.specs.kafka.token_endpoint import ENDPOINT, endpoint_of
 
 RESOLVING_S = 5.0
 Place = tuple[str, ...]

@@ -24,7 +24,7 @@ from controlplane.connections.named import properties_of
 from controlplane.connections.probe import check_reached
 from controlplane.connections.resolving import PropertyProblem
 from controlplane.connections.verdict import Clock, Failed
-from ingestion.specs.providers import Value
+from ingestion.specs.kafka.providers import Value
 
 LOOK_S = 5.0  # for a first line to one of the servers
 PAGE = 50

@@ -34,11 +34,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from controlplane.connections.resolving import PropertyProblem, client_properties
-from ingestion.specs.addresses import AddressProblem, AddressRefused, AddressUnknown
-from ingestion.specs.kafka_properties import admitted
-from ingestion.specs.kafka_words import in_words
-from ingestion.specs.msk_login import with_token
-from ingestion.specs.providers import Value
+from ingestion.specs.kafka.addresses import AddressProblem, AddressRefused, AddressUnknown
+from ingestion.specs.kafka.client_messages import in_words
+from ingestion.specs.kafka.msk_login import with_token
+from ingestion.specs.kafka.properties import admitted
+from ingestion.specs.kafka.providers import Value
 
 TIMEOUT_S = 5.0
 INTERNAL = "__"  # Kafka's own topics begin with it

@@ -8,7 +8,7 @@ from django.db import models
 
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import visible
-from ingestion.specs.connection import Kind
+from ingestion.specs.inputs.connection import Kind
 
 
 class ConnectionQuerySet(models.QuerySet["Connection"]):
@@ -28,7 +28,7 @@ class Connection(models.Model):
     name = models.CharField(max_length=63)
     kind = models.CharField(max_length=20, choices=Kinds.choices)
     description = models.CharField(max_length=500, blank=True)
-    properties = models.JSONField()  # without secrets, as ``ingestion.specs.connection`` reads them
+    properties = models.JSONField()  # without secrets, as ``ingestion.specs.inputs.connection`` reads them
     secrets = models.TextField(blank=True)  # sealed
     secret_names = models.JSONField(default=list)  # which there are
     version = models.IntegerField(default=1)

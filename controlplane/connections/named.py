@@ -18,13 +18,14 @@ from controlplane.connections.resolving import kafka_values, registry_resolved
 from controlplane.connections.secrets import unseal
 from controlplane.connections.selectors import own_properties_allowed
 from controlplane.teams.models import Team
-from ingestion.specs import IOConfig, SpecError
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.connection import Document, Kind, read_connection, with_secrets
-from ingestion.specs.input_format import InputFormat, JsonInputFormat, registries_of
-from ingestion.specs.kafka_properties import PROPERTIES
-from ingestion.specs.providers import Value
-from ingestion.specs.stored import read_io_config
+from ingestion.specs.errors import SpecError
+from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat, registries_of
+from ingestion.specs.inputs.connection import Document, Kind, read_connection, with_secrets
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.kafka.properties import PROPERTIES
+from ingestion.specs.kafka.providers import Value
+from ingestion.specs.tasks.stored import read_io_config
 
 _BY_NAME = "team {team} takes connections by their names only: give one in connection"
 

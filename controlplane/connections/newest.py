@@ -18,7 +18,7 @@ from controlplane.connections.resolving import client_properties
 from controlplane.connections.trying import WAIT_S, places
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.newest import MOST_ROWS, NewestAnswer, NewestOrder
+from ingestion.specs.messages.newest import MOST_ROWS, NewestAnswer, NewestOrder
 
 MODULE = "ingestion.task.newest"
 READ_MS = 5_000

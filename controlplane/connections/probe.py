@@ -22,11 +22,11 @@ from django.conf import settings
 from controlplane.connections import reaching, rights, wire
 from controlplane.connections.resolving import PropertyProblem, client_properties
 from controlplane.connections.verdict import Clock, ConnectionReport, Failed, Step
-from ingestion.specs.addresses import AddressProblem, servers_of
-from ingestion.specs.kafka_properties import admitted
-from ingestion.specs.msk_login import CALLBACK, with_token
-from ingestion.specs.providers import Value
-from ingestion.specs.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, endpoint_of
+from ingestion.specs.kafka.addresses import AddressProblem, servers_of
+from ingestion.specs.kafka.msk_login import CALLBACK, with_token
+from ingestion.specs.kafka.properties import admitted
+from ingestion.specs.kafka.providers import Value
+from ingestion.specs.kafka.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, endpoint_of
 
 TEST_S = 10.0
 MOST_SERVERS = 4  # of those that are named or advertised

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from controlplane.connections import wire
 from controlplane.connections.verdict import Clock, Failed
-from ingestion.specs.addresses import AddressRefused, AddressUnknown
+from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown
 
 DNS_S, TCP_S, TLS_S = 3.0, 3.0, 3.0
 _resolvers = ThreadPoolExecutor(8, "resolver-test")

@@ -13,9 +13,9 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.common.errors import Conflict
-from ingestion.specs.kafka_properties import librdkafka_properties
-from ingestion.specs.key_stores import MOST_BYTES, StoreProblem, with_stores
-from ingestion.specs.providers import EnvironmentVariable, Value, value_of
+from ingestion.specs.kafka.key_stores import MOST_BYTES, StoreProblem, with_stores
+from ingestion.specs.kafka.properties import librdkafka_properties
+from ingestion.specs.kafka.providers import EnvironmentVariable, Value, value_of
 
 
 class PropertyProblem(Conflict):

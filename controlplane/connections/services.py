@@ -17,11 +17,17 @@ from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require, team_for_new
 from controlplane.teams.services import lock_team
-from ingestion.specs import SpecError
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.connection import Document, Kind, as_document, read_connection, with_secrets, without_secrets
-from ingestion.specs.connection_name import NAME, RULE
-from ingestion.specs.errors import issue_at
+from ingestion.specs.errors import SpecError, issue_at
+from ingestion.specs.inputs.connection import (
+    Document,
+    Kind,
+    as_document,
+    read_connection,
+    with_secrets,
+    without_secrets,
+)
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.kafka.connection_name import NAME, RULE
 
 MOST_CONNECTIONS = 500  # of a team
 LONGEST_DESCRIPTION = 500

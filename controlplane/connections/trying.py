@@ -15,7 +15,7 @@ from controlplane.connections.services import checked_draft
 from controlplane.connections.verdict import ConnectionReport
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.connection import Document, Kind, with_secrets
+from ingestion.specs.inputs.connection import Document, Kind, with_secrets
 
 AT_ONCE = 6  # of one web process: each waits for others' machines, ten seconds at most
 OWN_AT_ONCE = 2

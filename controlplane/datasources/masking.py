@@ -16,11 +16,11 @@ from django.db.models import QuerySet
 from controlplane.common.errors import FieldError, InvalidInput, NotAllowed
 from controlplane.common.text import storable
 from controlplane.connections import newest
-from controlplane.datasources.mask_models import MaskedColumn
-from controlplane.datasources.models import Datasource
+from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.teams import audit
-from controlplane.teams.models import Role, Team, User
+from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, may, require, role_in
+from controlplane.teams.roles import Role
 
 MOST_COLUMNS = 500
 TIME = "__time"  # rows lie in intervals by it

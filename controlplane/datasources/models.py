@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import models
+from django.db.models import Q
 
-from controlplane.datasources.mask_models import MaskedColumn as MaskedColumn
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import visible
+from controlplane.teams.roles import Role
 
 
 class DatasourceQuerySet(models.QuerySet["Datasource"]):
@@ -50,3 +51,18 @@ class Datasource(models.Model):
 def append_version(created_at: datetime) -> str:
     """The append version of a datasource that was made at that time: ISO 8601, UTC, ms."""
     return f"{created_at:%Y-%m-%dT%H:%M:%S}.{created_at.microsecond // 1000:03d}Z"
+
+
+class MaskedColumn(models.Model):
+    """A column of a datasource, and the least role that sees its values. See ``masking``."""
+
+    datasource = models.ForeignKey("datasources.Datasource", on_delete=models.CASCADE, related_name="masked_columns")
+    column = models.CharField(max_length=300)
+    role = models.CharField(max_length=10, choices=[(r.value, r.label) for r in (Role.OPERATOR, Role.ADMIN)])
+
+    class Meta:
+        ordering = ["column"]
+        constraints = [
+            models.UniqueConstraint(fields=["datasource", "column"], name="a_column_is_masked_once"),
+            models.CheckConstraint(condition=Q(role__in=[Role.OPERATOR, Role.ADMIN]), name="masked_below_a_role"),
+        ]

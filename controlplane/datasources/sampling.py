@@ -27,9 +27,9 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require, require_somewhere, role_in
-from ingestion.specs import SpecError
-from ingestion.specs.sampler_spec import SamplerSpec, parse_sampler_spec
-from ingestion.specs.sampling import (
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.sampler_spec import SamplerSpec, parse_sampler_spec
+from ingestion.specs.messages.sampling import (
     MOST_INPUT_BYTES,
     KeptRecord,
     SampleAnswer,
@@ -37,7 +37,7 @@ from ingestion.specs.sampling import (
     SampleOrder,
     Wanted,
 )
-from ingestion.specs.stored import read_io_config
+from ingestion.specs.tasks.stored import read_io_config
 
 MODULE = "ingestion.task.sampler"
 READY_MODULE = "ingestion.task.sampler.ready"

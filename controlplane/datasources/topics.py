@@ -9,7 +9,7 @@ from controlplane.common.errors import HeadgateError
 from controlplane.connections import kafka
 from controlplane.datasources.sampling import check_rights
 from controlplane.teams.models import User
-from ingestion.specs.providers import Value
+from ingestion.specs.kafka.providers import Value
 
 
 @dataclass(frozen=True)

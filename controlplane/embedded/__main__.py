@@ -88,7 +88,7 @@ def run(options: argparse.Namespace, home: Home) -> int:
                 prepare_classes(Path(logs) / "spark-classes.log")
             return 0
         case _:
-            from controlplane.embedded.demo import run_demo  # not at the top: it loads Arrow, for no other command
+            from controlplane.embedded.demo.run import run_demo  # not at the top: it loads Arrow, for no other command
 
             return run_demo(
                 stack,

@@ -15,7 +15,7 @@ from controlplane.publishing.offset_gaps import Extent, Unsettled, extents, unse
 from controlplane.publishing.settled import keep_bounds
 from controlplane.sources.models import Source
 from controlplane.sources.progress_names import sources_of
-from ingestion.specs import IOConfig
+from ingestion.specs.inputs.io_config import IOConfig
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controlplane.common.errors import FieldError, InvalidInput
-from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.kafka import secrets as spec_secrets
 
 Document = dict[str, Any]
 PARTS = ("dataSchema", "ioConfig", "tuningConfig")

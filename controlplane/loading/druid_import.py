@@ -24,12 +24,13 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.diagnosis import options_without_effect
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require_somewhere
-from ingestion.specs import SpecError, SupervisorSpec, parse_supervisor_spec
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.addresses import servers_of
-from ingestion.specs.connection import Kind
-from ingestion.specs.kafka_properties import OF_CONNECTION
-from ingestion.specs.providers import PROVIDER
+from ingestion.specs.errors import SpecError
+from ingestion.specs.inputs.connection import Kind
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.kafka.addresses import servers_of
+from ingestion.specs.kafka.properties import OF_CONNECTION
+from ingestion.specs.kafka.providers import PROVIDER
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
 
 MOST = 100
 WITHIN_S = 45.0  # then the rest is left: whoever asks waits

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from ingestion.specs.sampling import STORED, SampleAnswer, SampledRecord
+from ingestion.specs.messages.sampling import STORED, SampleAnswer, SampledRecord
 
 MOST_CELLS = 50  # of one record, that are shown
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ingestion.specs.sampling import SampleAnswer
+from ingestion.specs.messages.sampling import SampleAnswer
 
 AHEAD = timedelta(days=50 * 365)
 _ALL_OF_1970_MS = 365 * 86_400_000

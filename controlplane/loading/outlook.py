@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ingestion.specs import AnyGranularity
-from ingestion.specs.sampling import STORED, Arrived, SampleAnswer
+from ingestion.specs.messages.sampling import STORED, Arrived, SampleAnswer
+from ingestion.specs.schema.periods import AnyGranularity
 
 A_MINUTE_S = 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

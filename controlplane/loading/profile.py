@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.protocol import Column
 
 MOST_EXAMPLES = 3
 LONGEST_EXAMPLE = 60

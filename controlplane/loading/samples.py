@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.loading.models import Draft
-from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
+from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer
 
 KEPT_S = 3600
 MOST_RECORDS = 500

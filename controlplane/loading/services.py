@@ -21,7 +21,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.services import submit_task
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, may, require, teams_of
-from ingestion.specs.sources import model_named
+from ingestion.specs.inputs.sources import model_named
 
 MOST_DRAFTS = 100  # of one user
 KEPT_FOR = timedelta(days=30)

@@ -19,8 +19,8 @@ from controlplane.loading.samples import MOST_BYTES, MOST_RECORDS, Sample
 from controlplane.loading.services import submitted
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import FormatGuess, SampleAnswer, TimeGuess, Wanted
+from ingestion.specs.messages.sampler_spec import SamplerSpec
+from ingestion.specs.messages.sampling import FormatGuess, SampleAnswer, TimeGuess, Wanted
 
 READ_MS = 8_000
 

@@ -13,7 +13,8 @@ from django.db import transaction
 from controlplane.login.models import Grant
 from controlplane.login.provider import Provider
 from controlplane.teams import audit
-from controlplane.teams.models import Membership, Role, Team, User
+from controlplane.teams.models import Membership, Team, User
+from controlplane.teams.roles import Role
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,8 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 
 from controlplane.login.codes import has_second_factor
-from controlplane.teams.models import Membership, Role, User
+from controlplane.teams.models import Membership, User
+from controlplane.teams.roles import Role
 
 
 def must_set_up(user: User | AnonymousUser) -> bool:

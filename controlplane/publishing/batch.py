@@ -34,10 +34,10 @@ from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.superseding import supersede
 from controlplane.segments.marking import Chosen, mark_unused
 from controlplane.segments.models import Interval, Segment
-from ingestion.specs.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
 from ingestion.specs.causes import cause_of
-from ingestion.specs.protocol import PublishRequest, Refusal, SegmentFile
-from ingestion.specs.replays import KeptPublishRequest
+from ingestion.specs.messages.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
+from ingestion.specs.messages.protocol import PublishRequest, Refusal, SegmentFile
+from ingestion.specs.messages.replays import KeptPublishRequest
 
 MOST_INPUTS = 20_000  # segments that a task reads
 NUMBER = 0  # of its one fence, as if it were an indexer

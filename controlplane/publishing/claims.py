@@ -17,7 +17,7 @@ from controlplane.publishing.fence import LockedFence, PublishRefused, lock_fenc
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
 from controlplane.publishing.spans import keys_of, span
 from controlplane.sources.models import Source, SourceEvent
-from ingestion.specs.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
+from ingestion.specs.messages.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
 
 
 @dataclass(frozen=True)

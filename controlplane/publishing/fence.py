@@ -15,9 +15,9 @@ from controlplane.datasources.models import Datasource, append_version
 from controlplane.publishing.models import IndexerFence, Publish
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Counts, Unpublished
-from ingestion.specs.protocol import AbandonRequest, Refusal
+from ingestion.specs.inputs.sources import progress_of
+from ingestion.specs.messages.protocol import AbandonRequest, Refusal
 from ingestion.specs.source_traits import Progress
-from ingestion.specs.sources import progress_of
 
 
 class PublishRefused(Exception):

@@ -21,9 +21,9 @@ from controlplane.publishing.models import Publish
 from controlplane.publishing.publish import retried
 from controlplane.publishing.publish_sql import keep_schemas
 from controlplane.publishing.replay_publish import Became
-from ingestion.specs.protocol import Refusal
-from ingestion.specs.publish_limits import MOST_COLUMNS
-from ingestion.specs.replays import KeptPublishAnswer, KeptPublishRequest
+from ingestion.specs.messages.protocol import Refusal
+from ingestion.specs.messages.publish_limits import MOST_COLUMNS
+from ingestion.specs.messages.replays import KeptPublishAnswer, KeptPublishRequest
 
 _HELD = """
     SELECT id FROM quarantine_quarantinedrecord

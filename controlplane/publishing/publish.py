@@ -23,11 +23,12 @@ from controlplane.publishing.spans import Ranges, spans
 from controlplane.quarantine import replays
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.sources.models import SourceEvent
-from ingestion.specs import offsets, protocol
+from ingestion.specs import offsets
 from ingestion.specs.causes import cause_of
 from ingestion.specs.counters import UNPUBLISHED_OUTCOMES
-from ingestion.specs.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
-from ingestion.specs.publish_limits import excess
+from ingestion.specs.messages import protocol
+from ingestion.specs.messages.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
+from ingestion.specs.messages.publish_limits import excess
 
 _RETRIED = {"40001", "40P01", "23P01"}  # serialization, deadlock, and an overlap that arose since it was looked for
 _ATTEMPTS = 5

@@ -13,7 +13,7 @@ from controlplane.publishing.fence import LOCK, LockedFence, fence_of
 from controlplane.publishing.publish_sql import KNOWN_SCHEMAS, fingerprints
 from controlplane.publishing.settled import OVERLAPS_OF_INDEXER, by_partition, columns
 from controlplane.publishing.spans import Ranges, keys_of
-from ingestion.specs.protocol import PublishRequest
+from ingestion.specs.messages.protocol import PublishRequest
 
 Seen = tuple[bool, list[str]]
 _SEEN = "SELECT abandoned, segment_ids FROM publishing_publish WHERE id = %s"

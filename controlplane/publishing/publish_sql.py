@@ -22,7 +22,7 @@ from controlplane.publishing.fence import LockedFence
 from controlplane.publishing.spans import span
 from controlplane.segments.models import fingerprint, plain
 from ingestion.specs.counters import PUBLISHED
-from ingestion.specs.protocol import Outcomes, PublishRequest, SegmentFile
+from ingestion.specs.messages.protocol import Outcomes, PublishRequest, SegmentFile
 
 Interval = tuple[datetime, datetime]
 Parameters = dict[str, Any]

@@ -22,8 +22,8 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.fence import PublishRefused
 from controlplane.segments.models import Interval, Replacement, Segment, SegmentSchema, plain
-from ingestion.specs.compaction import ReplaceRequest
-from ingestion.specs.protocol import Refusal, SegmentFile
+from ingestion.specs.messages.compaction import ReplaceRequest
+from ingestion.specs.messages.protocol import Refusal, SegmentFile
 
 
 @dataclass(frozen=True)

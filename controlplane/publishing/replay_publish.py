@@ -13,7 +13,7 @@ from controlplane.publishing.spans import Ranges
 from controlplane.quarantine.models import QuarantinedRecord
 from ingestion.specs import offsets
 from ingestion.specs.causes import cause_of
-from ingestion.specs.protocol import PublishRequest
+from ingestion.specs.messages.protocol import PublishRequest
 
 State = QuarantinedRecord.State
 

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from controlplane.common.database import cursor
 from controlplane.quarantine.models import QuarantinedRecord
-from ingestion.specs.protocol import Header
-from ingestion.specs.replays import MOST_RECORDS, KeptRecord, ProducedRecord
+from ingestion.specs.messages.protocol import Header
+from ingestion.specs.messages.replays import MOST_RECORDS, KeptRecord, ProducedRecord
 
 State = QuarantinedRecord.State
 PAGE_RECORDS = MOST_RECORDS

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import SourceEvent
-from ingestion.specs.batch_protocol import FileRecord
+from ingestion.specs.messages.batch_protocol import FileRecord
 
 State = QuarantinedRecord.State
 

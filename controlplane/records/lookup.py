@@ -26,8 +26,8 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.replays import reader_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require, visible
-from ingestion.specs.lookup import LookupAnswer, LookupOrder
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.messages.lookup import LookupAnswer, LookupOrder
+from ingestion.specs.tasks.stored import io_config_of
 
 MODULE = "ingestion.task.lookup"
 AT_ONCE, OWN_AT_ONCE = 2, 1  # of one web process

@@ -17,9 +17,9 @@ from controlplane.records.lookup import LookedUp, Wanted, look_up
 from controlplane.segments.newest import NewestRows, rows_like
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
-from ingestion.specs.data_schema import DataSchema
-from ingestion.specs.lookup import FoundRecord
-from ingestion.specs.sampling import KeptRecord, SampledRecord
+from ingestion.specs.messages.lookup import FoundRecord
+from ingestion.specs.messages.sampling import KeptRecord, SampledRecord
+from ingestion.specs.schema.data_schema import DataSchema
 
 MOST_ROWS = 5  # of one record
 

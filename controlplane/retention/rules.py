@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from controlplane.common.errors import FieldError, InvalidInput
-from ingestion.specs.intervals import interval_ms
+from ingestion.specs.schema.intervals import interval_ms
 
 MOST_RULES = 100
 _FAULTS_TOLD = 20

@@ -14,7 +14,7 @@ from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
 from controlplane.segments.marking import Chosen
 from controlplane.segments.models import Segment
-from ingestion.specs.intervals import interval_ms
+from ingestion.specs.schema.intervals import interval_ms
 
 MOST_IDS = 10_000
 _IDS_AT_ONCE = 500

@@ -14,8 +14,8 @@ from django.db.models.functions import Coalesce
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Column, fingerprint, plain
-from ingestion.specs import protocol
-from ingestion.specs.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
+from ingestion.specs.messages import protocol
+from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
 
 _ROWS = 5_000  # in one statement
 _Wanted = Mapping[str, protocol.Column]  # by fingerprint

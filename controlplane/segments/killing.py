@@ -33,7 +33,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.marking import Amount, Chosen
 from controlplane.segments.models import KilledSegment, Segment
 from ingestion.specs.base import Message
-from ingestion.specs.deleting import DeletedPage, DeleteOrder, DeletePage
+from ingestion.specs.messages.deep_storage import DeletedPage, DeleteOrder, DeletePage
 
 MODULE = "ingestion.segments.deletion"
 AT_ONCE = 500

@@ -18,7 +18,7 @@ from django.db import models
 
 from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
-from ingestion.specs import protocol
+from ingestion.specs.messages import protocol
 
 
 class SegmentSchema(models.Model):
@@ -202,7 +202,7 @@ class Interval(models.Model):
     min_time = models.DateTimeField(null=True)
     max_time = models.DateTimeField(null=True)
     revision = models.BigIntegerField(default=0, db_default=0)
-    # By what one task has dealt out all its rows (``ingestion.specs.partitions.effect_of``), at which revision: true
+    # By what one task has dealt out all its rows (``specs.schema.partitions.effect_of``), at which revision: true
     # as long as that is the interval's.
     partitioned_by = models.TextField(default="", db_default="")
     partitioned_revision = models.BigIntegerField(default=-1, db_default=-1)

@@ -28,8 +28,8 @@ from controlplane.segments.selectors.columns import widest
 from controlplane.segments.selectors.planning import latest_intervals
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
-from ingestion.specs.newest_rows import MOST_FILES, MOST_ROWS, FileProblem, Footer, RowsAnswer, RowsOrder
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.newest_rows import MOST_FILES, MOST_ROWS, FileProblem, Footer, RowsAnswer, RowsOrder
 
 MODULE = "ingestion.segments.newest"
 USUAL_ROWS = 100

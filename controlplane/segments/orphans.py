@@ -23,7 +23,7 @@ from django.db import connection
 from controlplane.common.errors import Unavailable
 from controlplane.common.processes import conversation, say
 from controlplane.segments.models import Segment
-from ingestion.specs.sweeping import SweepEnd, SweepOrder, SweepPage, SweepVerdict
+from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
 MODULE = "ingestion.segments.sweep"
 # A file younger than this may still be published: see ``LONGEST_S`` in ingestion/task/settling.py.

@@ -18,7 +18,7 @@ from controlplane.common.processes import conversation, say
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
 from ingestion.specs.base import Message
-from ingestion.specs.verifying import RegisteredFile, Verified, VerifyOrder
+from ingestion.specs.messages.deep_storage import RegisteredFile, Verified, VerifyOrder
 
 MODULE = "ingestion.segments.verification"
 FAILURES = 5  # files in a row that deep storage does not let be looked at

@@ -6,8 +6,8 @@ from django.db import models
 
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
+from ingestion.specs.inputs.sources import all_traits, progress_of
 from ingestion.specs.source_traits import SHARE_GROUPS, Progress
-from ingestion.specs.sources import all_traits, progress_of
 
 
 def progress_kinds() -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
-from ingestion.specs import IOConfig
+from ingestion.specs.inputs.io_config import IOConfig
 
 OF_TOPIC = ":"  # between a supervisor's id and the topic, in the id of the one that reads this topic for it
 

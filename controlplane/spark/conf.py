@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from django.conf import settings
 
 from controlplane.spark import shipping
-from ingestion.specs import parse_task_spec
-from ingestion.specs.batch import parse_batch_spec
+from ingestion.specs.tasks.batch import parse_batch_spec
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 MEBI = 1024 * 1024
 _JVM_MB = 256

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ingestion.specs import AutoScalerConfig, IOConfig
+from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
+from ingestion.specs.inputs.io_config import IOConfig
 
 Samples = Sequence[tuple[datetime, int]]
 _LAGS = {"SUM": "The lag", "MAX": "The largest lag of a partition", "AVERAGE": "The partitions' average lag"}

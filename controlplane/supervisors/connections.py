@@ -19,7 +19,7 @@ from controlplane.tasks.models import Task
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.connection import Kind
+from ingestion.specs.inputs.connection import Kind
 
 # Where a spec may name one, below ``spec.ioConfig``.
 _DECODERS = ("avroBytesDecoder", "protoBytesDecoder")

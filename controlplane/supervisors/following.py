@@ -23,7 +23,7 @@ from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching, may_begin
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
-from ingestion.specs.stored import but_for_scaling, of_topic
+from ingestion.specs.tasks.stored import but_for_scaling, of_topic
 
 LONGEST_ID = 200
 LONGEST_PARENT = 160  # so that the name of a topic, or what stands for it, fits behind it

@@ -13,7 +13,7 @@ from controlplane.datasources.groups import held_by
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task
-from ingestion.specs.sources import all_traits
+from ingestion.specs.inputs.sources import all_traits
 
 _READS = "spec__spec__ioConfig__"
 _NAMED = f"{_READS}groupId"

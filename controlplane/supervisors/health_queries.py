@@ -31,7 +31,7 @@ from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.slot_waits import SlotWait, slot_waits_of
 from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User
-from ingestion.specs.stored import but_for_scaling
+from ingestion.specs.tasks.stored import but_for_scaling
 
 # All of a task that is asked here.
 _OF_TASKS = (

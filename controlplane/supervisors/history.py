@@ -13,8 +13,8 @@ from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import versions
 from controlplane.tasks.selectors import shown_spec
-from ingestion.specs import SupervisorSpec
-from ingestion.specs import secrets as spec_secrets
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 @dataclass(frozen=True)

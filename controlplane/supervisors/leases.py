@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingestion.specs.protocol import Leases
+from ingestion.specs.messages.protocol import Leases
 
 WARN_AT = 0.5  # of the lock's duration: beyond it a pause of the store or the disk makes locks expire
 

@@ -14,10 +14,10 @@ from controlplane.connections.secrets import unseal
 from controlplane.datasources.sampling import take_sample
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import User
-from ingestion.specs import secrets as spec_secrets
 from ingestion.specs.causes import cause_of
-from ingestion.specs.sampling import STORED, KeptRecord, SampleAnswer
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.messages.sampling import STORED, KeptRecord, SampleAnswer
+from ingestion.specs.tasks.stored import io_config_of
 
 NEWEST = 100
 READ_MS = 4_000

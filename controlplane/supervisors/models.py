@@ -14,8 +14,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.sources.progress_names import owner_named
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
-from ingestion.specs import IOConfig
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.tasks.stored import io_config_of
 
 
 class State(models.TextChoices):

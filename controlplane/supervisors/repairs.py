@@ -21,8 +21,9 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.repair_pace import may_repair
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.services import create_repair
-from ingestion.specs import ShareGroupIOConfig, offsets
-from ingestion.specs.sources import all_traits
+from ingestion.specs import offsets
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.inputs.sources import all_traits
 
 HOLES_A_TASK = 1000
 RESTS = Q(suspended=True) | Q(terminated_at__isnull=False)

@@ -29,9 +29,10 @@ from controlplane.tasks.services import create_replay
 from controlplane.tasks.sources import owner_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import IOConfig, parse_supervisor_spec
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.batch import BatchTaskSpec
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.tasks.batch import BatchTaskSpec
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 
 MOST_READERS = 5  # specs of files' records: each is a task, and a process
 NONE_WAITS = "None of these records is in quarantine now: they were replayed or purged, or are being replayed."

@@ -42,10 +42,10 @@ from controlplane.tasks.file_samples import sample_of
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.batch import BatchTaskSpec, parse_changed_batch_spec
 from ingestion.specs.causes import cause_of
-from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import KeptRecord, SampleAnswer, SampledRecord
+from ingestion.specs.messages.sampler_spec import SamplerSpec
+from ingestion.specs.messages.sampling import KeptRecord, SampleAnswer, SampledRecord
+from ingestion.specs.tasks.batch import BatchTaskSpec, parse_changed_batch_spec
 
 TRIED = 500  # records of a cause
 TRIED_BYTES = 8 * 1024 * 1024  # of payloads, beside the first record's

@@ -22,7 +22,7 @@ from controlplane.supervisors.services import ask_to_hand_off, record_action, to
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.providers import Value
+from ingestion.specs.kafka.providers import Value
 
 Position = Literal["earliest", "latest"]
 _NOTHING_STORED = "No offsets are stored: this supervisor has not read its topics yet."

@@ -38,8 +38,8 @@ from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task
-from ingestion.specs import parse_supervisor_spec
-from ingestion.specs.stored import but_for_scaling
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
+from ingestion.specs.tasks.stored import but_for_scaling
 
 logger = logging.getLogger(__name__)
 _ITERATION_LOCK = 0x49544552

@@ -19,7 +19,7 @@ from controlplane.supervisors.autoscale import (
 )
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.tasks.models import Goal, Task
-from ingestion.specs import AutoScalerConfig
+from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 ACTIONS_KEPT = 1000
 

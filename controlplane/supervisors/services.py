@@ -28,9 +28,9 @@ from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
-from ingestion.specs import SupervisorSpec, parse_supervisor_spec
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.stored import with_task_count
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
+from ingestion.specs.tasks.stored import with_task_count
 
 SOON = timedelta(minutes=1)  # a start that is further away needs no round of its own
 

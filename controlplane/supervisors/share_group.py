@@ -28,8 +28,8 @@ from controlplane.tasks.models import Indexer, Task
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import ShareGroupIOConfig
-from ingestion.specs.providers import Value
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.kafka.providers import Value
 
 LISTED = 20
 _COUNTED = ("polled", "published", "unparseable", "thrown_away", "duplicates")

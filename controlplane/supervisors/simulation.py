@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.supervisors.autoscale import Samples, Scaling, SeenLag, autoscale, is_due, window_start
-from ingestion.specs import AutoScalerConfig
+from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 MOST_CHECKS = 2_000
 

@@ -28,8 +28,8 @@ from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySe
 from controlplane.supervisors.topics import matching
 from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.start_offsets import from_latest, start_offsets
-from ingestion.specs import IOConfig, ShareGroupIOConfig
-from ingestion.specs.providers import Value
+from ingestion.specs.inputs.io_config import IOConfig, ShareGroupIOConfig
+from ingestion.specs.kafka.providers import Value
 
 GROUP_EVERY = timedelta(minutes=5)
 SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again

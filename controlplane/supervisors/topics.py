@@ -13,8 +13,8 @@ from typing import Any
 import re2
 
 from controlplane.supervisors.decide import Runs, Thresholds, unhealthy
-from ingestion.specs.java_classes import BadPattern
-from ingestion.specs.java_patterns import translated
+from ingestion.specs.schema.java_classes import BadPattern
+from ingestion.specs.schema.java_patterns import translated
 
 TOO_MANY = "TOO_MANY_TOPICS"
 NONE_YET = "WAITING_FOR_TOPICS"

@@ -11,9 +11,8 @@ from django.conf import settings
 from controlplane.common.problems import invalid_spec
 from controlplane.connections import reaching
 from controlplane.connections.verdict import Clock, Failed
-from ingestion.specs import SpecError, issues_as_written
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.input_source import (
+from ingestion.specs.errors import SpecError
+from ingestion.specs.inputs.input_source import (
     FilesSource,
     HttpInputSource,
     InlineInputSource,
@@ -21,6 +20,8 @@ from ingestion.specs.input_source import (
     is_below,
     parts_of,
 )
+from ingestion.specs.tasks.batch import BatchTaskSpec
+from ingestion.specs.tasks.ingestion_spec import issues_as_written
 
 _FOLDERS, _LOCATIONS = "HEADGATE_LOCAL_INPUT_FOLDERS", "HEADGATE_INPUT_LOCATIONS"
 _SWITCHED_OFF = "can't be read here: an administrator of the site has to name"

@@ -38,15 +38,15 @@ from controlplane.tasks.models import Task
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.batch import BatchSpec, BatchTaskSpec, parse_batch_spec
-from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest, Reachable
-from ingestion.specs.compaction import InputSegment
 from ingestion.specs.counters import Counters
-from ingestion.specs.input_source import DruidInputSource
-from ingestion.specs.intervals import interval_ms
-from ingestion.specs.partitions import effect_of
-from ingestion.specs.publish_limits import MOST_QUARANTINED
+from ingestion.specs.inputs.input_source import DruidInputSource
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.messages.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest, Reachable
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.messages.publish_limits import MOST_QUARANTINED
+from ingestion.specs.schema.intervals import interval_ms
+from ingestion.specs.schema.partitions import effect_of
+from ingestion.specs.tasks.batch import BatchSpec, BatchTaskSpec, parse_batch_spec
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

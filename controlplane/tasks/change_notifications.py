@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from controlplane.common.changes import Change, tell
 from controlplane.tasks.models import Task
-from ingestion.specs.protocol import IndexerStatus
+from ingestion.specs.messages.protocol import IndexerStatus
 
 _KNOWN = 10_000
 _told: OrderedDict[str, tuple[object, object]] = OrderedDict()  # by task: what was told of its indexers last

@@ -19,9 +19,17 @@ from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare
 from controlplane.teams.models import User
-from ingestion.specs import SpecError, SupervisorSpec, TaskSpec, issues_as_written
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.checking import CheckAnswer, CheckOrder, format_of, needs_check, pattern_of, reader_schema_of
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.checking import (
+    CheckAnswer,
+    CheckOrder,
+    format_of,
+    needs_check,
+    pattern_of,
+    reader_schema_of,
+)
+from ingestion.specs.tasks.batch import BatchTaskSpec
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, TaskSpec, issues_as_written
 
 MODULE = "ingestion.task.check_spec"
 CHECK_S = 30.0

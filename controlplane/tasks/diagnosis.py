@@ -10,12 +10,12 @@ from pydantic_core import to_jsonable_python
 
 from controlplane.lag.samples import FINEST
 from controlplane.publishing.selectors.totals import Totals
-from ingestion.specs.index_spec import IndexSpec
-from ingestion.specs.ingestion_spec import TuningConfig
-from ingestion.specs.io_config import IOConfig
-from ingestion.specs.kafka_properties import without_effect
-from ingestion.specs.schema_options import schema_options_without_effect
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.kafka.properties import without_effect
+from ingestion.specs.schema.data_schema import schema_options_without_effect
+from ingestion.specs.schema.index_spec import IndexSpec
+from ingestion.specs.tasks.ingestion_spec import TuningConfig
+from ingestion.specs.tasks.stored import io_config_of
 
 _STANDSTILL = ("kafka_refuses", "strangers_in_group")
 

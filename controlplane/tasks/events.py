@@ -12,7 +12,7 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import SourceEvent
 from controlplane.tasks.models import Task
-from ingestion.specs.protocol import IndexerStatus
+from ingestion.specs.messages.protocol import IndexerStatus
 
 QUARANTINED_APART = timedelta(minutes=5)  # while a task runs
 SHOWN = 500  # characters of a reason

@@ -12,12 +12,12 @@ from controlplane.common.errors import Conflict
 from controlplane.publishing.kept_files import publish_kept
 from controlplane.tasks.batches import assignment, spec_of
 from controlplane.tasks.models import Task
-from ingestion.specs import SpecError
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.batch_protocol import BatchAssignment
-from ingestion.specs.input_source import DruidInputSource
-from ingestion.specs.metrics import BY_TIME
-from ingestion.specs.replays import KeptPublishAnswer, KeptPublishRequest
+from ingestion.specs.errors import SpecError
+from ingestion.specs.inputs.input_source import DruidInputSource
+from ingestion.specs.messages.batch_protocol import BatchAssignment
+from ingestion.specs.messages.replays import KeptPublishAnswer, KeptPublishRequest
+from ingestion.specs.schema.metrics import BY_TIME
+from ingestion.specs.tasks.batch import BatchTaskSpec
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 from controlplane.datasources.sampling import take_sample
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.teams.models import User
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.sampler_spec import SamplerSpec, sampler_of_batch
-from ingestion.specs.sampling import KeptRecord, SampleAnswer
+from ingestion.specs.messages.sampler_spec import SamplerSpec, sampler_of_batch
+from ingestion.specs.messages.sampling import KeptRecord, SampleAnswer
+from ingestion.specs.tasks.batch import BatchTaskSpec
 
 
 def sample_of(

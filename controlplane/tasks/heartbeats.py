@@ -20,7 +20,7 @@ from controlplane.tasks import events
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
-from ingestion.specs.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
+from ingestion.specs.messages.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
 ALARMING = 3  # failures in a row
 STARTING = timedelta(minutes=5)  # executors that are not up by then are not only unpacking

@@ -27,7 +27,7 @@ from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.own_log import note
 from controlplane.tasks.segment_specs import segment_spec, span_of
-from ingestion.specs.segment_tasks import KillTaskSpec
+from ingestion.specs.tasks.segment_tasks import KillTaskSpec
 
 LONGEST = timedelta(seconds=200)  # then the rest is given up, and goes with later deletions
 LAST_S = 60.0  # for that: both are under the time limit of Celery's tasks

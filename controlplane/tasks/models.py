@@ -10,13 +10,11 @@ from django.db import models
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
-from controlplane.tasks.resident_models import CompactionShare as CompactionShare
-from controlplane.tasks.resident_models import Resident as Resident
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
-from ingestion.specs import IOConfig
-from ingestion.specs.sources import all_traits
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.inputs.sources import all_traits
+from ingestion.specs.tasks.stored import io_config_of
 
 
 class Status(models.TextChoices):
@@ -141,7 +139,7 @@ class Task(models.Model):
     topic_missed = models.BooleanField(default=False, db_default=False)
     # Of a batch task: how many parts the phase has that it is in, and how many are done; of one of segments: how many
     # merges, or files to delete. And of records that could not be read, or have a faulty field, the first of a batch
-    # task, and of those that a failed task had read and not published (``ingestion.specs.protocol.UnreadRecord``); how
+    # task, and of those that a failed task had read and not published (``specs.messages.protocol.UnreadRecord``); how
     # many these were, as ``Counters``, without zeros.
     parts = models.IntegerField(default=0, db_default=0)
     parts_done = models.IntegerField(default=0, db_default=0)
@@ -241,3 +239,35 @@ class Indexer(models.Model):
     class Meta:
         ordering = ["number"]
         constraints = [models.UniqueConstraint(fields=["task", "number"], name="one_row_per_indexer")]
+
+
+class Resident(models.Model):
+    """One run of such an application. Its places are the pool's as long as it has not ended."""
+
+    id = models.CharField(primary_key=True, max_length=300)
+    token_hash = models.CharField(max_length=64)
+    slots = models.IntegerField()
+    finishing = models.BooleanField(default=False)  # it is to take no more work
+    launched_at = models.DateTimeField()
+    last_heartbeat_at = models.DateTimeField(null=True)
+    idle_since = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-launched_at"]
+        constraints = [
+            models.UniqueConstraint(models.Value(1), condition=models.Q(ended_at=None), name="one_resident_at_a_time")
+        ]
+
+
+class CompactionShare(models.Model):
+    """How much of the pool compaction may take, as an administrator of the site has set it. One row at most."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    ratio = models.FloatField()  # of the pool's places, 0 to 1
+    most = models.IntegerField(null=True)  # slots, whatever the ratio makes; None for no bound
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="one_share_of_compaction")]

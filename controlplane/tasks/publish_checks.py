@@ -22,7 +22,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import properties_of
-from ingestion.specs.protocol import PublishRequest, SegmentFile, StartRequest
+from ingestion.specs.messages.protocol import PublishRequest, SegmentFile, StartRequest
 
 # A topic grows between two looks at it; only what lies further beyond its end makes Kafka be asked once more.
 GROWTH = 1_000_000

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.common.problems import invalid_spec
 from controlplane.tasks.models import Task
-from ingestion.specs import SpecError
-from ingestion.specs.segment_tasks import CompactTaskSpec, KillTaskSpec, parse_segment_task
+from ingestion.specs.errors import SpecError
+from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, KillTaskSpec, parse_segment_task
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

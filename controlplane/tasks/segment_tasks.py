@@ -23,11 +23,10 @@ from controlplane.tasks.models import Task
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import SpecError
-from ingestion.specs.batch import BatchTaskSpec
-from ingestion.specs.checking import needs_check
-from ingestion.specs.errors import SpecIssue
-from ingestion.specs.segment_tasks import CompactTaskSpec, KillTaskSpec, parse_segment_task
+from ingestion.specs.errors import SpecError, SpecIssue
+from ingestion.specs.messages.checking import needs_check
+from ingestion.specs.tasks.batch import BatchTaskSpec
+from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, KillTaskSpec, parse_segment_task
 
 
 def submit_segment_task(*, user: User, document: Any) -> Task:

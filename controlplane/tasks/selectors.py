@@ -28,8 +28,8 @@ from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
 from controlplane.teams.models import User
-from ingestion.specs import batch
-from ingestion.specs.secrets import masked
+from ingestion.specs.kafka.secrets import masked
+from ingestion.specs.tasks import batch
 
 DEFAULT_SAVED_EXCEPTIONS = 100
 NAMES_LOOKED_THROUGH = 20_000  # a search of names costs as much however many tasks there are

@@ -31,11 +31,12 @@ from controlplane.tasks.sources import of_supervisor
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs import IOConfig, TaskSpec, parse_task_spec
-from ingestion.specs import secrets as spec_secrets
-from ingestion.specs.batch import is_batch
-from ingestion.specs.segment_tasks import is_segment_task
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.tasks.batch import is_batch
+from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
+from ingestion.specs.tasks.segment_tasks import is_segment_task
+from ingestion.specs.tasks.stored import io_config_of
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:

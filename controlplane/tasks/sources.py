@@ -7,7 +7,7 @@ from django.db.models import Q
 from controlplane.connections.named import kafka_properties
 from controlplane.sources.progress_names import OF_TOPIC, owner_named
 from controlplane.tasks.models import Task
-from ingestion.specs.providers import Value
+from ingestion.specs.kafka.providers import Value
 
 
 def owner_of(task: Task) -> str:

@@ -17,7 +17,7 @@ from controlplane.publishing.fence import adopt_source
 from controlplane.sources.progress_names import key_of, sources_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import owner_of, properties_of
-from ingestion.specs import IOConfig
+from ingestion.specs.inputs.io_config import IOConfig
 
 logger = logging.getLogger(__name__)
 

@@ -38,8 +38,8 @@ from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
 from controlplane.tasks.unlisted import REASON, unlisted
-from ingestion.specs import TaskSpec, parse_task_spec
-from ingestion.specs.protocol import SHARE_GROUPS_OFF
+from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF
+from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 
 logger = logging.getLogger(__name__)
 LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then

@@ -19,8 +19,9 @@ from controlplane.common import mail
 from controlplane.common.errors import Conflict, FieldError, InvalidInput, NotAllowed, NotFound
 from controlplane.common.text import storable
 from controlplane.teams import audit
-from controlplane.teams.models import LinkInvitation, Membership, Role, Team, User
+from controlplane.teams.models import LinkInvitation, Membership, Team, User
 from controlplane.teams.permissions import Action, may, require, require_person
+from controlplane.teams.roles import Role
 from controlplane.teams.services import MOST_INVITATIONS, lock_team, user_name
 
 LINK_LIFE = timedelta(days=7)

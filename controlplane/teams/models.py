@@ -14,10 +14,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from knox.models import AbstractAuthToken
 
-from controlplane.teams.link_models import LinkInvitation as LinkInvitation
-from controlplane.teams.link_models import PasswordLink as PasswordLink
-from controlplane.teams.roles import Limits, Scope
-from controlplane.teams.roles import Role as Role
+from controlplane.teams.roles import Limits, Role, Scope
 
 NAME = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use lower-case letters, digits, '-' and '_'.")
 
@@ -158,3 +155,28 @@ class AuditEntry(models.Model):
             models.Index(fields=["team", "-id"], name="audit_by_team"),
             models.Index(fields=["target", "target_id", "-id"], name="audit_by_target"),
         ]
+
+
+class LinkInvitation(models.Model):
+    """A role in a team that is offered to whoever has the link's secret and is of the address."""
+
+    team = models.ForeignKey("teams.Team", on_delete=models.CASCADE, related_name="link_invitations")
+    email = models.EmailField(max_length=254)  # in lower case
+    role = models.CharField(max_length=10, choices=Role.choices)
+    digest = models.CharField(max_length=64, unique=True)  # of the secret, which is nowhere kept
+    mailed = models.BooleanField(default=False)
+    invited_by = models.ForeignKey("teams.User", on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "email"], name="one_link_per_address")]
+
+
+class PasswordLink(models.Model):
+    """Lets whoever has the secret choose a user's password, once; a new one replaces it."""
+
+    user = models.OneToOneField("teams.User", on_delete=models.CASCADE, related_name="password_link")
+    digest = models.CharField(max_length=64, unique=True)
+    made_by = models.ForeignKey("teams.User", on_delete=models.CASCADE, related_name="+")
+    expires_at = models.DateTimeField()

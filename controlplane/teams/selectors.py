@@ -23,8 +23,9 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.teams.models import ApiToken, Invitation, Membership, Role, Team, User
+from controlplane.teams.models import ApiToken, Invitation, Membership, Team, User
 from controlplane.teams.permissions import Action, require, teams_of
+from controlplane.teams.roles import Role
 
 INVITATION_LIFE = timedelta(days=30)
 

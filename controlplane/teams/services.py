@@ -15,9 +15,9 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
-from controlplane.teams.models import ApiToken, Invitation, Membership, Role, Team, User
+from controlplane.teams.models import ApiToken, Invitation, Membership, Team, User
 from controlplane.teams.permissions import Action, require, require_person
-from controlplane.teams.roles import Scope
+from controlplane.teams.roles import Role, Scope
 from controlplane.teams.selectors import (
     INVITATION_LIFE,
     get_invitation,

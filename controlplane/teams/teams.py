@@ -14,8 +14,9 @@ from controlplane.common.changes import Change, tell
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
-from controlplane.teams.models import NAME, AuditEntry, Membership, Role, Team, User
+from controlplane.teams.models import NAME, AuditEntry, Membership, Team, User
 from controlplane.teams.permissions import Action, require, require_site_admin
+from controlplane.teams.roles import Role
 from controlplane.teams.services import lock_team
 
 NAMED = 20  # of what a team owns

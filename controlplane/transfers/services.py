@@ -28,7 +28,7 @@ from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
 from controlplane.teams.selectors import get_team
 from controlplane.teams.services import lock_team
-from ingestion.specs import IOConfig
+from ingestion.specs.inputs.io_config import IOConfig
 
 _NAMED = 10
 

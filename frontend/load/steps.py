@@ -22,7 +22,7 @@ from frontend.load.parse_form import ParseForm, flatten_choice, flatten_field, w
 from frontend.load.row_forms import OF_ONE_SOURCE, ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
 from frontend.preview import Preview, preview_of, with_headers
 from frontend.tables import Column
-from ingestion.specs.sampling import STORED, SampleAnswer
+from ingestion.specs.messages.sampling import STORED, SampleAnswer
 
 TOPICS = replace(
     topic_list.TOPICS,

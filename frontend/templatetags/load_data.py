@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from controlplane.loading.profile import FieldProfile
 from frontend.templatetags.headgate import duration, from_ms, iso
-from ingestion.specs.sampling import Arrived
+from ingestion.specs.messages.sampling import Arrived
 
 register = template.Library()
 MOST_SHOWN = 200  # fields that a table of them shows

@@ -19,8 +19,8 @@ from frontend.forms_scaling import WINDOWS, SimulatorForm
 from frontend.steps import drawing_of
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
-from ingestion.specs import AutoScalerConfig
 from ingestion.specs.errors import said
+from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 ACTIONS_SHOWN = 100
 MOST = 10  # indexers, for a spec that says nothing

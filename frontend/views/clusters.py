@@ -22,8 +22,8 @@ from frontend.payload import Payload, payload_as, payload_of
 from frontend.tables import Table
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
-from ingestion.specs.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
-from ingestion.specs.sampling import Bytes
+from ingestion.specs.messages.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
+from ingestion.specs.messages.sampling import Bytes
 
 ROWS = 20
 FORMS = ("text", "json", "hexadecimal")

@@ -26,7 +26,7 @@ from frontend.paging import numbered_page
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, act, page, rest_address
-from ingestion.specs.connection import Kind
+from ingestion.specs.inputs.connection import Kind
 
 LIST = "frontend:connections"
 TABLE = Shape(

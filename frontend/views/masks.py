@@ -18,14 +18,14 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.columns import alike
 from controlplane.segments.selectors.columns import datasource_schema, mask_warnings
 from controlplane.tasks.datasources import get_datasource
-from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action, require
+from controlplane.teams.roles import Role
 from frontend.filters import ColumnFilter
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, told
 from frontend.views.datasources import frame
-from ingestion.specs.newest_rows import one_in_the_other
+from ingestion.specs.messages.newest_rows import one_in_the_other
 
 COLUMNS = Shape(
     "columns",

@@ -16,8 +16,8 @@ from frontend.forms import RecordForm
 from frontend.payload import payload_of
 from frontend.views.common import PageRequest, page, refused, rest_address
 from frontend.views.rows import table_of
-from ingestion.specs.lookup import FoundRecord, LookupAnswer
-from ingestion.specs.sampling import Bytes
+from ingestion.specs.messages.lookup import FoundRecord, LookupAnswer
+from ingestion.specs.messages.sampling import Bytes
 
 TEMPLATE = "records/find.html"
 WHY = {

@@ -20,7 +20,7 @@ from controlplane.tasks.datasources import get_datasource
 from frontend.views.common import PageRequest, page, rest_address
 from frontend.views.datasources import frame
 from frontend.views.rows import table_of
-from ingestion.specs.newest_rows import Footer
+from ingestion.specs.messages.newest_rows import Footer
 
 ROWS_SHOWN = 20
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import etag
 
 from frontend.views.common import PageRequest, page
-from ingestion.specs import SupervisorSpec
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 @cache

@@ -35,9 +35,9 @@ from frontend.preview import preview_of, preview_request
 from frontend.reach import reach_of
 from frontend.taskname import short_name
 from frontend.views.common import PageRequest, page, refused, rest_address
-from ingestion.specs import parse_supervisor_spec, parse_task_spec
-from ingestion.specs.batch import is_batch
-from ingestion.specs.segment_tasks import is_segment_task
+from ingestion.specs.tasks.batch import is_batch
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec
+from ingestion.specs.tasks.segment_tasks import is_segment_task
 
 TEMPLATE = "specs/new.html"
 # A second task needs an id of its own, and only a supervisor can be suspended.

@@ -7,8 +7,8 @@ from typing import Any
 
 from headgate.errors import OptionError
 from headgate.sharegroup.options import Options
-from ingestion.specs.kafka_properties import ALLOWED, keen, librdkafka_properties, missing
-from ingestion.specs.key_stores import MOST_BYTES, with_stores
+from ingestion.specs.kafka.key_stores import MOST_BYTES, with_stores
+from ingestion.specs.kafka.properties import ALLOWED, keen, librdkafka_properties, missing
 
 RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 

@@ -12,7 +12,7 @@ import fastavro.read
 import pyarrow as pa
 
 from ingestion.decode.formats.avro import AvroSchema
-from ingestion.specs.file_format import AvroFileInputFormat
+from ingestion.specs.formats.file_format import AvroFileInputFormat
 
 _CHECKSUM_BYTES = 4
 _MAGIC = b"Obj\x01"

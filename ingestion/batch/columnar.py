@@ -19,7 +19,7 @@ from pyarrow import orc
 from ingestion.batch.splits import Part
 from ingestion.decode.druid_values import number_text
 from ingestion.decode.written_numbers import number_of, of_single
-from ingestion.specs.file_format import OrcInputFormat, ParquetInputFormat
+from ingestion.specs.formats.file_format import OrcInputFormat, ParquetInputFormat
 
 _ROWS = 4_096
 _ENUM = "ENUM"

@@ -16,7 +16,7 @@ from ingestion.batch.errors import InputRefused
 from ingestion.batch.lines import Line
 from ingestion.batch.splits import Part
 from ingestion.decode.formats.base import BadRecord, json_encoder, said
-from ingestion.specs.file_format import AvroFileInputFormat, ContainerFormat
+from ingestion.specs.formats.file_format import AvroFileInputFormat, ContainerFormat
 
 _CALLED = {"parquet": "Parquet", "orc": "ORC", "avro_ocf": "Avro container"}
 

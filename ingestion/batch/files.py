@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ingestion.batch.errors import InputChanged, InputRefused
-from ingestion.specs.input_source import LocalInputSource
+from ingestion.specs.inputs.input_source import LocalInputSource
 
 MOST_FILES = 1_000_000
 

@@ -20,8 +20,8 @@ from urllib.parse import urljoin, urlsplit
 
 from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
 from ingestion.batch.files import FoundFile
-from ingestion.specs.addresses import AddressPolicy, AddressRefused, AddressUnknown
-from ingestion.specs.input_source import a_web_address
+from ingestion.specs.inputs.input_source import a_web_address
+from ingestion.specs.kafka.addresses import AddressPolicy, AddressRefused, AddressUnknown
 from ingestion.task.web_lines import port_of, speaking
 
 MOST_BYTES = 16 * 1024**3

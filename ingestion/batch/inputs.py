@@ -9,8 +9,8 @@ from typing import BinaryIO
 from ingestion.batch.files import Folders, FoundFile
 from ingestion.batch.http_files import fetch, found_on_the_web
 from ingestion.batch.object_files import Locations
-from ingestion.specs.batch_protocol import Reachable
-from ingestion.specs.input_source import FilesSource, LocalInputSource, ObjectsInputSource
+from ingestion.specs.inputs.input_source import FilesSource, LocalInputSource, ObjectsInputSource
+from ingestion.specs.messages.batch_protocol import Reachable
 from ingestion.task.scratch import scratch_folder
 
 

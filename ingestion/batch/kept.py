@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ingestion.batch.lines import Line
-from ingestion.specs.batch_protocol import FileRecord
+from ingestion.specs.messages.batch_protocol import FileRecord
 
 MOST_BYTES = 16 * 1024 * 1024  # of payloads of a task: they are published in one message
 _READ_BYTES = 64 * 1024 * 1024  # that the driver holds of all splits together, about

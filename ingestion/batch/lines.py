@@ -23,8 +23,8 @@ from ingestion.batch.errors import InputRefused
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.splits import Part
 from ingestion.decode.payloads import JsonLines
-from ingestion.specs.file_format import LineFormat
-from ingestion.specs.input_format import CsvInputFormat, JsonInputFormat
+from ingestion.specs.formats.file_format import LineFormat
+from ingestion.specs.formats.input_format import CsvInputFormat, JsonInputFormat
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
 _MOST_LINES, _MOST_BYTES = 8_192, 4 * 1024 * 1024  # of what is decoded at once

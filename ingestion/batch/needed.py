@@ -8,9 +8,10 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.formats import JSON
 from ingestion.decode.named_fields import flattened_by, named_fields
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.flatten_spec import FlattenField
-from ingestion.specs.json_path import parse_json_path
+from ingestion.specs.formats.flatten_spec import FlattenField
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.formats.json_path import parse_json_path
+from ingestion.specs.schema.data_schema import DataSchema
 
 
 def needed_columns(schema: DataSchema, written: InputFormat, engine: Engine) -> Callable[[str], bool]:

@@ -12,9 +12,10 @@ from typing import Any, BinaryIO, cast
 
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.files import MOST_FILES, FoundFile
-from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage
+from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
+from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.refusals import refusal
-from ingestion.specs.input_source import ObjectsInputSource, named_in_specs
+from ingestion.specs.inputs.input_source import ObjectsInputSource, named_in_specs
 
 _SETTING = "HEADGATE_INPUT_LOCATIONS"
 

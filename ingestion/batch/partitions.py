@@ -20,8 +20,8 @@ from ingestion.batch.bins import Bins, bins_of
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.reading import Chunk, Place
 from ingestion.rows import JSON_TYPE, LIST_TYPE, Columns, conformed
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.partitions import DividingSpec, HashedPartitionsSpec
+from ingestion.specs.schema.partitions import DividingSpec, HashedPartitionsSpec
+from ingestion.specs.tasks.batch import BatchSpec
 
 SAMPLED = 2_048  # of an interval, at most
 _HASHES = 2.0**64

@@ -18,20 +18,24 @@ from ingestion.batch.lines import Line, Lines, begin_of, lines_of, opened, toget
 from ingestion.batch.needed import needed_columns
 from ingestion.batch.rows import rows_of
 from ingestion.batch.splits import Part, Split
-from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooWide, row_indexes
+from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
-from ingestion.rows import ROW, joined_rows
-from ingestion.segments import DeepStorage
+from ingestion.decode.errors import TooWide
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.rows import ROW, joined_rows, row_indexes
+from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.intervals import intervals_of
 from ingestion.segments.shape import int64s, is_own
 from ingestion.segments.taken_times import TakenTimes
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.file_format import CONTAINERS, LineFormat
-from ingestion.specs.input_format import JsonInputFormat, of_one_row
-from ingestion.specs.input_source import DruidInputSource
-from ingestion.specs.intervals import interval_ms
-from ingestion.specs.protocol import MOST_UNREAD, UnreadRecord
+from ingestion.specs.formats.file_format import CONTAINERS, LineFormat
+from ingestion.specs.formats.input_format import JsonInputFormat, of_one_row
+from ingestion.specs.inputs.input_source import DruidInputSource
+from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.messages.protocol import UnreadRecord
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.intervals import interval_ms
+from ingestion.specs.tasks.batch import BatchSpec
 from ingestion.task.errors import TooManyParseExceptions
 
 _CHUNK_ROWS = 65_536  # gathered before they are dealt out to intervals

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from ingestion.batch.reread import KeptReader, RereadFiles
 from ingestion.batch.writing import write
-from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane
+from ingestion.client.errors import Unacceptable
 from ingestion.client.patience import until_answered
-from ingestion.segments import ColumnIds, open_deep_storage
-from ingestion.specs.batch_protocol import BatchAssignment
-from ingestion.specs.replays import KeptPublishRequest, KeptRecord
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.specs.messages.batch_protocol import BatchAssignment
+from ingestion.specs.messages.replays import KeptPublishRequest, KeptRecord
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused

@@ -14,13 +14,13 @@ from ingestion.batch.kept import Room
 from ingestion.batch.lines import Lines, of_a_line
 from ingestion.batch.reading import Chunk, Reader, Told
 from ingestion.batch.writing import Written
-from ingestion.decode import row_indexes
-from ingestion.segments import open_deep_storage
-from ingestion.specs.batch import BatchIOConfig
-from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.rows import row_indexes
+from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.counters import Counters
-from ingestion.specs.file_format import LineFormat
-from ingestion.specs.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
+from ingestion.specs.formats.file_format import LineFormat
+from ingestion.specs.messages.batch_protocol import BatchAssignment
+from ingestion.specs.messages.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
+from ingestion.specs.tasks.batch import BatchIOConfig
 
 _ROOM = Room(MOST_RECORDS, sys.maxsize)
 _LONGEST_ERROR = 2_000

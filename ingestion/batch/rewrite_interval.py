@@ -17,11 +17,12 @@ from ingestion.batch.partitions import Division, Keys, Sample, division_of
 from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.splits import Part, Split
 from ingestion.batch.writing import write
-from ingestion.segments import ColumnIds, DeepStorage
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.batch_protocol import Reachable
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.specs.messages.batch_protocol import Reachable
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.tasks.batch import BatchSpec
 
 _ALL, _NOTHING = 0, Room(0, 0)
 

@@ -16,15 +16,16 @@ from ingestion.batch.lines import Line
 from ingestion.decode.formats.base import json_encoder
 from ingestion.decode.written_numbers import of_single, stored_json
 from ingestion.rows import JSON_TYPE, TIME
-from ingestion.segments import DamagedSegment, DeepStorage, verify
-from ingestion.segments.errors import storage_error
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.segments.errors import DamagedSegment, storage_error
+from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
-from ingestion.specs import DataSchema
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.metrics import fields_of, plain
-from ingestion.specs.sketch_metrics import SketchMetric
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.metrics import fields_of, plain
+from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 _ROWS = 8_192
 

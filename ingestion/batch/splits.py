@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.files import FoundFile
 from ingestion.batch.inputs import Inputs
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.file_format import CONTAINERS, AvroFileInputFormat
-from ingestion.specs.input_source import InlineInputSource, parts_of
+from ingestion.specs.formats.file_format import CONTAINERS, AvroFileInputFormat
+from ingestion.specs.inputs.input_source import InlineInputSource, parts_of
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.tasks.batch import BatchSpec
 
 # Read whole, as nobody knows where in them a line begins: see ``lines``.
 COMPRESSED = (".gz", ".bz2", ".xz")

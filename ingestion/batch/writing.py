@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from ingestion.batch.reading import Chunk
-from ingestion.segments import ColumnIds, DeepStorage, RowIndex
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.segments.index import RowIndex
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.tasks.batch import BatchSpec
 
 
 @dataclass(frozen=True)

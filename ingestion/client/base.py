@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
-from ingestion.specs.protocol import (
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ingestion.client.http import HttpControlPlane
-from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
-from ingestion.specs.replays import KeptPublishAnswer, KeptPublishRequest
+from ingestion.specs.messages.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest
+from ingestion.specs.messages.replays import KeptPublishAnswer, KeptPublishRequest
 
 # A publish registers thousands of segments, and replaces as many.
 TIMEOUT_S = 120.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ingestion.client.http import Speaker
-from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
-from ingestion.specs.compaction import (
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.compaction import (
     DepartureRequest,
     Done,
     FailedRequest,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ingestion.errors import IngestionError
-from ingestion.specs.protocol import Refusal
+from ingestion.specs.messages.protocol import Refusal
 
 
 class ClientError(IngestionError):

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from ingestion.client.errors import Invalid, PublishRefused, TaskOver, Unacceptable, Unreachable
-from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
-from ingestion.specs.protocol import (
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,
@@ -29,7 +29,7 @@ from ingestion.specs.protocol import (
     StartAnswer,
     StartRequest,
 )
-from ingestion.specs.replays import KeptRecord, KeptRecords, ProducedAnswer, ProducedRequest
+from ingestion.specs.messages.replays import KeptRecord, KeptRecords, ProducedAnswer, ProducedRequest
 
 A = TypeVar("A", bound=BaseModel)
 TIMEOUT_S = 10.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from ingestion.client.errors import PublishRefused
 from ingestion.client.memory_columns import MemoryColumns
 from ingestion.specs import offsets
-from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
-from ingestion.specs.protocol import (
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ingestion.client.errors import Unacceptable
-from ingestion.specs.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
+from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
 
 
 class MemoryColumns:

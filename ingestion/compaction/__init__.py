@@ -4,8 +4,3 @@
 same encoding; ``run`` does that and has the control plane replace the one by the other. Nothing is deleted here: files
 that were written and never registered are orphans, those that were replaced stay for who reads them.
 """
-
-from ingestion.compaction.merging import Merged, merge
-from ingestion.compaction.work import Work, run
-
-__all__ = ["Merged", "Work", "merge", "run"]

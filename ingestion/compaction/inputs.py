@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, Columns, conformed
-from ingestion.segments import DamagedSegment, DeepStorage, SegmentError, verify
-from ingestion.segments.errors import storage_error
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.segments.errors import DamagedSegment, SegmentError, storage_error
+from ingestion.segments.reader import verify
 from ingestion.sketches.types import SKETCH_TYPES
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.schema.extents import EXTENTS
 
 _LEAD = 1  # a segment's first column is its rows' time
 _IN_MEMORY_BYTES = 16 * 1024 * 1024  # a file up to this size is read once: checked and decoded

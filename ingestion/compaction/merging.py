@@ -14,15 +14,16 @@ import pyarrow.compute as pc
 from ingestion.compaction.inputs import Inputs, united
 from ingestion.errors import IngestionError
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME, TIME_TYPE
-from ingestion.segments import ColumnIds, DeepStorage
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.shape import Shape, flat, mergers_of
 from ingestion.segments.writer import Target, write_interval
 from ingestion.sketches.merging import Merger
 from ingestion.sketches.types import SketchType, sketches
-from ingestion.specs.compaction import CompactionJob
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.metrics import BY_TIME
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.compaction import CompactionJob
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.metrics import BY_TIME
 
 MEMORY_BYTES = 512 * 1024 * 1024  # for sorting and grouping; what is more goes to disk
 _BATCH_ROWS = 65_536

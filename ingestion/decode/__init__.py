@@ -7,29 +7,3 @@ a bad record never fails its batch. Neither is thread-safe: one decoder per thre
 What is decided here, and why, stands in the docstrings of ``json_decoder`` (records), ``columns``
 (values), ``times`` (timestamps), ``filters`` and ``formats`` (what is not JSON).
 """
-
-from ingestion.decode.decoded import Decoded
-from ingestion.decode.envelope import Envelope
-from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
-from ingestion.decode.isolated import IsolatedDecoder
-from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.whole import decoded_whole
-from ingestion.decode.window import MessageWindow
-from ingestion.rows import joined_rows, row_indexes
-
-__all__ = [
-    "DecodeError",
-    "Decoded",
-    "DecoderBroken",
-    "Envelope",
-    "IsolatedDecoder",
-    "JsonDecoder",
-    "MessageWindow",
-    "RegistryUnreachable",
-    "TooSlow",
-    "TooWide",
-    "UnusableSchema",
-    "decoded_whole",
-    "joined_rows",
-    "row_indexes",
-]

@@ -27,8 +27,9 @@ from ingestion.decode.pipes import (
     unpacked_payloads,
     unpacked_window,
 )
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.without_pandas import keep_pandas_out
 
 _GRACE_S = 30.0

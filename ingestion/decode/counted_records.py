@@ -9,8 +9,8 @@ import pyarrow as pa
 from ingestion.decode.engine import Engine
 from ingestion.decode.fields import Mask
 from ingestion.decode.transforms import Columns, Matching, RecordFilter, Times, Transformed
-from ingestion.specs import DataSchema
-from ingestion.specs.metrics import FilteredMetric
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.metrics import FilteredMetric
 
 
 class CountedRecords:

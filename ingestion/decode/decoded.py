@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ingestion.decode.payloads import emptiness
 from ingestion.rows import ROW, joined_rows, row_indexes
-from ingestion.specs.io_config import Tombstones
+from ingestion.specs.inputs.io_config import Tombstones
 
 
 @dataclass(frozen=True)

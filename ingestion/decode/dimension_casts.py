@@ -25,7 +25,7 @@ from ingestion.decode.druid_values import Fails, of_json, unwrapped
 from ingestion.decode.java_texts import UNREADABLE, whole_number
 from ingestion.decode.written_numbers import number_of
 from ingestion.rows import JSON_TYPE
-from ingestion.specs.cast_types import CastType
+from ingestion.specs.schema.cast_types import CastType
 
 _ARROW = {"LONG": pa.int64(), "DOUBLE": pa.float64()}
 

@@ -31,7 +31,7 @@ from ingestion.decode.druid_values import (
     whole_text,
 )
 from ingestion.decode.field_uses import plain_uses
-from ingestion.specs.joda import parts
+from ingestion.specs.schema.joda import parts
 
 _MOST_CALLS = 10_000
 Names = dict[str, Value]

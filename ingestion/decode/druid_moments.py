@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ingestion.decode.druid_values import Fails
 from ingestion.specs.errors import said
-from ingestion.specs.periods import PeriodGranularity, zone_of
+from ingestion.specs.schema.periods import PeriodGranularity, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -15,8 +15,8 @@ from typing import Any
 import re2
 
 from ingestion.decode.druid_values import Fails
-from ingestion.specs.java_classes import BadPattern
-from ingestion.specs.java_patterns import translated
+from ingestion.specs.schema.java_classes import BadPattern
+from ingestion.specs.schema.java_patterns import translated
 
 __all__ = ["BadPattern", "Pattern", "like", "pattern"]
 

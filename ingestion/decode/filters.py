@@ -30,8 +30,7 @@ from ingestion.decode.engine import CANDIDATES, Engine, pointer
 from ingestion.decode.fields import Mask
 from ingestion.decode.numbers import NUMBER_PATTERN
 from ingestion.rows import TIME
-from ingestion.specs import Filter
-from ingestion.specs.filters import (
+from ingestion.specs.schema.filters import (
     AndFilter,
     ArrayContainsElementFilter,
     BoundFilter,
@@ -39,6 +38,7 @@ from ingestion.specs.filters import (
     EqualsFilter,
     ExpressionFilter,
     FalseFilter,
+    Filter,
     InFilter,
     IntervalFilter,
     InTypeFilter,

@@ -28,7 +28,8 @@ from ingestion.decode.pipes import (
     packed_window,
 )
 from ingestion.decode.window import MessageWindow
-from ingestion.specs import DataSchema, InputFormat
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.schema.data_schema import DataSchema
 
 _START_TIMEOUT_S = 120.0
 _UNBOUNDED = MessageWindow()

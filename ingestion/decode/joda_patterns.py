@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ingestion.decode.druid_moments import BadTime
 from ingestion.decode.druid_values import Fails
-from ingestion.specs.joda import parts
+from ingestion.specs.schema.joda import parts
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 MONTHS += ["August", "September", "October", "November", "December"]

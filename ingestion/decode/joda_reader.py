@@ -13,7 +13,7 @@ from ingestion.decode.druid_moments import BadTime, local_ms, zone
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.joda_calendar import FIELDS, Field, NotMade, assembled
 from ingestion.decode.joda_patterns import DAYS, MONTHS
-from ingestion.specs.joda import check_read, parts
+from ingestion.specs.schema.joda import check_read, parts
 
 # How many digits at most; more if the run has more letters.
 _DIGITS = {"M": 2, "d": 2, "D": 3, "H": 2, "k": 2, "K": 2, "h": 2, "m": 2, "s": 2, "w": 2, "e": 1}

@@ -58,8 +58,8 @@ from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
 from ingestion.decode.written_numbers import as_written
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
-from ingestion.specs import DataSchema, InputFormat, TimestampSpec
-from ingestion.specs.input_format import JsonInputFormat
+from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
+from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec
 
 DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 DEFAULT_BATCH_S = 5.0

@@ -21,7 +21,7 @@ from ingestion.decode.expression_runner import Lengths, Results
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import Mask
 from ingestion.rows import TIME
-from ingestion.specs.filters import (
+from ingestion.specs.schema.filters import (
     ColumnComparisonFilter,
     IntervalFilter,
     LeafFilter,

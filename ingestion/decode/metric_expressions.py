@@ -25,7 +25,7 @@ from ingestion.decode.fields import Mask
 from ingestion.decode.java_texts import UNREADABLE
 from ingestion.decode.list_uses import ListUses
 from ingestion.decode.transforms import Columns, Times
-from ingestion.specs.metrics import Metric
+from ingestion.specs.schema.metrics import Metric
 
 _LONGEST = 1024  # bytes of a result: more is no number
 _IS_NUMBER = np.isin(np.arange(256), list(b"-0123456789"))

@@ -9,9 +9,9 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.metric_expressions import MetricExpressions
 from ingestion.decode.transforms import Transforms
 from ingestion.rows import TIME
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.flatten_spec import FlattenField
-from ingestion.specs.input_format import KafkaInputFormat
+from ingestion.specs.formats.flatten_spec import FlattenField
+from ingestion.specs.formats.input_format import InputFormat, KafkaInputFormat
+from ingestion.specs.schema.data_schema import DataSchema
 
 
 def named_fields(engine: Engine, schema: DataSchema, input_format: InputFormat, *, timed: bool) -> dict[str, list[str]]:

@@ -15,9 +15,9 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.java_texts import NO_JSON
 from ingestion.decode.sketch_columns import sketch_column
 from ingestion.rows import RECORD_TIME
-from ingestion.specs import DataSchema, DimensionSchema
-from ingestion.specs.metrics import Metric, StringMetric, plain
-from ingestion.specs.sketch_metrics import SketchMetric
+from ingestion.specs.schema.data_schema import DataSchema, DimensionSchema
+from ingestion.specs.schema.metrics import Metric, StringMetric, plain
+from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
 _MANY_DIGITS = r"^-?[0-9]{16,}$"

@@ -21,10 +21,10 @@ from ingestion.decode.errors import TooWide
 from ingestion.decode.fields import MOST_IN_BATCH
 from ingestion.decode.formats.delimited import LINE_END, csv_ends
 from ingestion.rows import ROW, Indexes, columns_of, row_indexes
-from ingestion.specs import InputFormat
-from ingestion.specs.input_format import (
+from ingestion.specs.formats.input_format import (
     CsvInputFormat,
     DelimitedInputFormat,
+    InputFormat,
     JsonInputFormat,
     KafkaInputFormat,
 )

@@ -31,7 +31,7 @@ from ingestion.sketches.hashing import Hashes, hashes_of_doubles, hashes_of_long
 from ingestion.sketches.merging import Integers, Merger
 from ingestion.sketches.reading import read
 from ingestion.sketches.types import sketches
-from ingestion.specs.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
+from ingestion.specs.schema.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
 
 _FRACTION = "[.eE]"
 _ENDLESS = "^[-+][iInN]"  # -Infinity, which is no more a number here than Infinity is

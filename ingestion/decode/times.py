@@ -31,9 +31,10 @@ from ingestion.decode.columns import AS_TEXT, Values, cast
 from ingestion.decode.engine import TEXTS, Engine, literal
 from ingestion.decode.fields import Mask, flat, validity
 from ingestion.decode.numbers import NUMBER_PATTERN, TEXT
-from ingestion.specs import AnyGranularity, Granularity, TimestampSpec
-from ingestion.specs.granularity import MAX_TIME, MIN_TIME
-from ingestion.specs.joda import parts, strptime_patterns
+from ingestion.specs.schema.data_schema import TimestampSpec
+from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME, Granularity
+from ingestion.specs.schema.joda import parts, strptime_patterns
+from ingestion.specs.schema.periods import AnyGranularity
 
 Times = npt.NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

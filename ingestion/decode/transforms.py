@@ -21,9 +21,8 @@ from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import Mask
 from ingestion.decode.filters import FilterRunner
 from ingestion.decode.leaf_filters import LeafRunner
-from ingestion.specs import TransformSpec
-from ingestion.specs.data_schema import ExpressionTransform
-from ingestion.specs.filters import ExpressionFilter, Filter, LeafFilter
+from ingestion.specs.schema.data_schema import ExpressionTransform, TransformSpec
+from ingestion.specs.schema.filters import ExpressionFilter, Filter, LeafFilter
 
 Columns = Mapping[str, pa.Array]
 Times = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.specs import IOConfig
+from ingestion.specs.inputs.io_config import IOConfig
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -14,8 +14,9 @@ from ingestion.segments.intervals import spread
 from ingestion.segments.places import Integers, Places
 from ingestion.segments.shape import Shape, int64s
 from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
-from ingestion.specs import DataSchema, IndexSpec
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.index_spec import IndexSpec
 
 _ALL_DEFAULTS = IndexSpec()
 

@@ -11,9 +11,9 @@ from typing import Any, get_args
 
 from ingestion.segments.names import iso
 from ingestion.sketches.showing import told_by
-from ingestion.specs.metric_base import SketchKind
-from ingestion.specs.newest_rows import MOST_ANSWER, MOST_TEXT, RowsOrder
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.newest_rows import MOST_ANSWER, MOST_TEXT, RowsOrder
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.schema.metric_base import SketchKind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST_TEXT = 16

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from ingestion.specs.column_ids import ColumnId, ColumnsAnswer, ColumnsRequest
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.column_ids import ColumnId, ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.protocol import Column
 
 _FIELD_ID = "PARQUET:field_id"
 

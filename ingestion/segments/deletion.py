@@ -1,7 +1,8 @@
 """The process that deletes segments' files, page by page, as it is told.
 
-``python -m ingestion.segments.deletion``, spoken to through standard input and output (``ingestion.specs.deleting``).
-A file that is not there counts as deleted: who was killed after it had gone asks once more.
+``python -m ingestion.segments.deletion``, spoken to through standard input and output
+(``ingestion.specs.messages.deep_storage``). A file that is not there counts as deleted: who was killed after it had
+gone asks once more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TextIO
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import is_ours
-from ingestion.specs.deleting import DeletedPage, DeleteOrder, DeletePage
+from ingestion.specs.messages.deep_storage import DeletedPage, DeleteOrder, DeletePage
 
 FAILURES = 5  # files in a row for which deep storage was not well: the rest of the page is not tried
 

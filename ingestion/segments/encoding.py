@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ingestion.rows import JSON_TYPE, TIME, TIME_TYPE
 from ingestion.sketches.types import SketchType
-from ingestion.specs.index_spec import Compression, IndexSpec
+from ingestion.specs.schema.index_spec import Compression, IndexSpec
 
 _ZSTD_LEVEL = 1  # higher levels took longer and saved nothing on small segments
 _SAMPLE = 4096

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from ingestion.segments.errors import DamagedSegment
 from ingestion.segments.names import iso
 from ingestion.segments.numbered_files import OpenedFile
-from ingestion.specs.newest_rows import Footer, FooterColumn, RowsOrder
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.newest_rows import Footer, FooterColumn, RowsOrder
+from ingestion.specs.messages.protocol import Column
 
 _MOST_TEXT = 80  # characters of a least or greatest value
 _TEXTS = frozenset({"string", "strings", "json"})

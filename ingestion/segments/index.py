@@ -22,8 +22,9 @@ from ingestion.segments.places import Integers, Places
 from ingestion.segments.shape import Shape, int64s
 from ingestion.segments.spill import LIGHT, SpilledRun, Spiller
 from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
-from ingestion.specs import DataSchema, TuningConfig
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.tasks.ingestion_spec import TuningConfig
 
 MOST_INTERVALS = 200  # each is a file and a lock of the publish transaction
 MOST_RANGES = 250_000  # of offsets: they stay in memory, and every one is published

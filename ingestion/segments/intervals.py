@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.specs import AnyGranularity
+from ingestion.specs.schema.periods import AnyGranularity
 
 Interval = tuple[datetime, datetime]
 _Int64s = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
 """The process that reads a datasource's newest rows: ``python -m ingestion.segments.newest``.
 
-Spoken to through standard input and output (``ingestion.specs.newest_rows``). DuckDB reads the files, and can do
-nothing else: it knows them by numbers, has no other file, no network, no extension, a limit for memory and no way to
+Spoken to through standard input and output (``ingestion.specs.messages.newest_rows``). DuckDB reads the files, and can
+do nothing else: it knows them by numbers, has no other file, no network, no extension, a limit for memory and no way to
 change its settings. What takes too much of the machine ends the process; who asks waits only so long.
 """
 
@@ -25,8 +25,8 @@ from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.footer import footer_of
 from ingestion.segments.numbered_files import NumberedFiles, OpenedFile, opened
 from ingestion.sketches.showing import UnreadableSketch
-from ingestion.specs.newest_rows import FileProblem, Footer, RowsAnswer, RowsColumn, RowsOrder
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.newest_rows import FileProblem, Footer, RowsAnswer, RowsColumn, RowsOrder
 from ingestion.without_pandas import keep_pandas_out
 
 _MEMORY_BYTES = 384 * 1024 * 1024  # of DuckDB

@@ -15,8 +15,8 @@ from fsspec.spec import AbstractFileSystem
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment
 from ingestion.segments.writer import columns_of
-from ingestion.specs.protocol import Column
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.protocol import Column
 
 WHOLE_BYTES = 16 * 1024 * 1024  # a file up to this size is fetched at once, and its hash compared
 _SCHEME = "segment"

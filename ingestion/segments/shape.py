@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from ingestion.rows import LIST_TYPE, RECORD_TIME, Columns
 from ingestion.sketches.merging import Merger
-from ingestion.specs import DataSchema
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.metrics import plain
-from ingestion.specs.sketch_metrics import SketchMetric
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.metrics import plain
+from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 Integers = npt.NDArray[np.int64]
 RECORDS = "records"

@@ -19,7 +19,8 @@ from ingestion.segments.errors import SegmentError, storage_error
 from ingestion.segments.held import block_rows
 from ingestion.segments.intervals import Interval, intervals_of
 from ingestion.segments.shape import Shape
-from ingestion.specs import AnyGranularity, IndexSpec
+from ingestion.specs.schema.index_spec import IndexSpec
+from ingestion.specs.schema.periods import AnyGranularity
 
 LIGHT = IndexSpec(dimensionCompression="lz4", metricCompression="lz4", jsonCompression="lz4")
 

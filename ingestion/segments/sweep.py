@@ -1,8 +1,8 @@
 """The process that looks through deep storage for files that nobody names, page by page, and deletes what it is told.
 
-``python -m ingestion.segments.sweep``, spoken to through standard input and output (``ingestion.specs.sweeping``). It
-needs no more memory than one interval's listing takes. Datasources and intervals come in random order, so that runs
-that end early get everywhere in time.
+``python -m ingestion.segments.sweep``, spoken to through standard input and output
+(``ingestion.specs.messages.deep_storage``). It needs no more memory than one interval's listing takes. Datasources
+and intervals come in random order, so that runs that end early get everywhere in time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import is_ours, may_be_datasource, may_be_interval
 from ingestion.segments.stored import StoredFile
-from ingestion.specs.sweeping import SweepEnd, SweepOrder, SweepPage, SweepVerdict, SweptFile
+from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict, SweptFile
 
 PAGE = 1000
 FAILURES = 5  # folders in a row that can't be listed

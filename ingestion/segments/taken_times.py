@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.specs import AnyGranularity, DataSchema
-from ingestion.specs.granularity import MAX_TIME, MIN_TIME
-from ingestion.specs.intervals import interval_ms
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME
+from ingestion.specs.schema.intervals import interval_ms
+from ingestion.specs.schema.periods import AnyGranularity
 
 Integers = npt.NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """The process that compares files in deep storage with what was registered of them, one after the other.
 
 ``python -m ingestion.segments.verification``, spoken to through standard input and output
-(``ingestion.specs.verifying``). It holds a mebibyte of a file at a time.
+(``ingestion.specs.messages.deep_storage``). It holds a mebibyte of a file at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TextIO
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DamagedSegment, DeepStorageError
 from ingestion.segments.reader import verify
-from ingestion.specs.verifying import RegisteredFile, Verified, VerifyOrder
+from ingestion.specs.messages.deep_storage import RegisteredFile, Verified, VerifyOrder
 
 
 def main(given: TextIO, told: TextIO) -> None:

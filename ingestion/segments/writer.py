@@ -27,10 +27,11 @@ from ingestion.segments.places import Chosen, Places
 from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
-from ingestion.specs import DataSchema, IndexSpec
-from ingestion.specs.extents import EXTENTS
+from ingestion.specs.messages.protocol import Column, SegmentFile
 from ingestion.specs.offsets import Range
-from ingestion.specs.protocol import Column, SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.index_spec import IndexSpec
 
 _GROUP_ROWS = 131_072  # of a Parquet row group, which is held in memory until it is written
 GROUP_BYTES = 16 * 1024 * 1024

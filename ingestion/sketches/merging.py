@@ -14,7 +14,7 @@ import pyarrow as pa
 from ingestion.sketches import hll_form, quantiles_form, theta_form
 from ingestion.sketches.library import library
 from ingestion.sketches.types import SKETCH_TYPES, SketchType, sketches
-from ingestion.specs.sketch_metrics import QuantilesMetric, SketchMetric, ThetaMetric
+from ingestion.specs.schema.sketch_metrics import QuantilesMetric, SketchMetric, ThetaMetric
 
 Integers = npt.NDArray[np.int64]
 

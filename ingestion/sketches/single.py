@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestion.sketches.hashing import Hashes
-from ingestion.specs.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
+from ingestion.specs.schema.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
 
 Bytes = npt.NDArray[np.uint8]
 _HLL_TYPES = {"HLL_4": 0, "HLL_6": 4, "HLL_8": 8}

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pyarrow as pa
 
-from ingestion.specs.metric_base import SketchKind
+from ingestion.specs.schema.metric_base import SketchKind
 
 
 class SketchType(pa.ExtensionType):  # type: ignore[misc]

@@ -14,12 +14,13 @@ neither, and refuses offsets that have ended before. So a crash between any two 
 - ``LeasedSource``: the other side lends records for so long, and takes them back when nothing is heard; a share group
   is one, and so are kept records and holes. Step 4 is ``acknowledge``, after the publish and never before; what can't
   be settled in time is given up by ``lapse``. A record that comes again although it has ended is a *duplicate*: the
-  publish says so, and it is acknowledged like the others. Every batch is published at once (``task.settler``).
+  publish says so, and it is acknowledged like the others. Every batch is published at once
+  (``task.immediate_publisher``).
 - ``StoredOffsetSource``: the metadata store keeps one number for each partition, the next offset, and the publish
   itself moves it from where the batch began to where it ends, or is refused. So step 3 holds step 4 already, and
   ``published`` only tells the source what is stored now. Offsets must be whole: what lies between two records is said
   to be empty. What is given up is read again by ``rewind``; what others have published or taken over is heard by
-  ``lost``. Nobody waits for what is read, so batches gather (``task.gatherer``).
+  ``lost``. Nobody waits for what is read, so batches gather (``task.buffering_publisher``).
 
 Progress belongs to a topic's id, not to its name: what was read of a topic that is gone is never published as another's
 (``TopicChanged``).
@@ -27,31 +28,3 @@ Progress belongs to a topic's id, not to its name: what was read of a topic that
 A new source is a subclass of one of the two kinds; one that reads a topic runs the contract of its kind, which is
 ``tests/contracts/source_contracts.py``.
 """
-
-from ingestion.sources.base import (
-    ACCEPT,
-    REJECT,
-    RELEASE,
-    Batch,
-    LeasedSource,
-    ReadRefused,
-    Source,
-    SourceProblem,
-    StoredOffsetSource,
-    TopicChanged,
-)
-from ingestion.sources.topic import TopicIdentity
-
-__all__ = [
-    "ACCEPT",
-    "REJECT",
-    "RELEASE",
-    "Batch",
-    "LeasedSource",
-    "ReadRefused",
-    "Source",
-    "SourceProblem",
-    "StoredOffsetSource",
-    "TopicChanged",
-    "TopicIdentity",
-]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestion.errors import IngestionError
-from ingestion.specs.protocol import Advance, Leases, Outcomes
+from ingestion.specs.messages.protocol import Advance, Leases, Outcomes
 
 Ints = npt.NDArray[np.int64]
 NO_LEASES = Leases()

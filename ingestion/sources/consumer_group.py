@@ -16,7 +16,7 @@ from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.complaints import WHOLE
 from ingestion.sources.reader import Astray, Reader
 from ingestion.sources.stored_offsets import Start, StoredOffsets
-from ingestion.specs.group_times import DEFAULTS, SESSION
+from ingestion.specs.kafka.group_times import DEFAULTS, SESSION
 
 # By then a member that lost a partition to another has heard so from Kafka; the longer the session is, the later.
 TAKEN_BACK_S = 15.0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ingestion.sources.base import Batch, Ints, LeasedSource
-from ingestion.specs.replays import KeptRecord
+from ingestion.specs.messages.replays import KeptRecord
 
 BATCH_SECONDS = 600.0
 Pages = Callable[[int], list[KeptRecord]]  # those with numbers above the one given; none when there are no more

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Ints
-from ingestion.specs.protocol import Leases
+from ingestion.specs.messages.protocol import Leases
 
 _GROWTH = math.log(1.25)
 _LONGEST_MS = 3_600_000  # no lock is longer

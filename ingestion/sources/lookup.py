@@ -16,7 +16,7 @@ from confluent_kafka.admin import OffsetSpec
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.complaints import is_of_unused_group
 from ingestion.sources.peek import Limits, Place, Span, asking, consumer_config, listed
-from ingestion.specs.lookup import MOST_FOUND, LookedAt, LookupOrder
+from ingestion.specs.messages.lookup import MOST_FOUND, LookedAt, LookupOrder
 
 AT_ONCE = 1000  # records
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ingestion.sources.base import RELEASE, Batch, Ints, LeasedSource
 from ingestion.sources.leases import LeaseBook
-from ingestion.specs.protocol import Leases, Outcomes
+from ingestion.specs.messages.protocol import Leases, Outcomes
 
 Extra = tuple[bytes | None, int | None, Sequence[tuple[str, bytes | None]]]
 NO_EXTRA: Extra = (None, None, ())

@@ -12,7 +12,7 @@ from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.stored_offsets import Start, StoredOffsets
 from ingestion.sources.topic import LogBounds
 from ingestion.specs import offsets
-from ingestion.specs.protocol import Advance, Outcomes
+from ingestion.specs.messages.protocol import Advance, Outcomes
 
 FOREVER = float("inf")
 Records = list[tuple[int, bytes | None]]  # offset, payload

@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.complaints import is_of_unused_group
 from ingestion.sources.topic import admin_client, checked_cluster
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import librdkafka_properties
+from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.kafka.properties import librdkafka_properties
 
 ANSWER_S = 5.0  # the most that Kafka may take to say what the topic is
 STEP_BACK = 8  # times as far, whenever there was too little

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException, Producer
 
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import TopicWatch, admissible
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.replays import KeptRecord, ProducedRecord
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.messages.replays import KeptRecord, ProducedRecord
 
 ORIGIN_HEADER = "headgate.replayed-from"  # value: topic/partition/offset
 DELIVERY_S = 60.0

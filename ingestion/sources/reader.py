@@ -21,9 +21,9 @@ from ingestion.sources.complaints import UNREADABLE, WHOLE, Complaints, is_of_un
 from ingestion.sources.stored_offsets import Start
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
-from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import keen, librdkafka_properties
-from ingestion.specs.protocol import Advance, Outcomes
+from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.kafka.properties import keen, librdkafka_properties
+from ingestion.specs.messages.protocol import Advance, Outcomes
 
 MOST_RECORDS = 20_000  # of a batch
 FEWEST_RECORDS = 100

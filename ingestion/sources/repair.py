@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from ingestion.sources.base import Batch, Ints, LazyColumn, LeasedSource, SourceProblem
 from ingestion.sources.complaints import explained, is_of_unused_group
 from ingestion.specs import offsets
-from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import keen, librdkafka_properties
-from ingestion.specs.protocol import Outcomes, RepairRange
+from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.kafka.properties import keen, librdkafka_properties
+from ingestion.specs.messages.protocol import Outcomes, RepairRange
 
 SPAN = 2000  # offsets that one batch reaches over, at most
 BATCH_SECONDS = 600.0

@@ -20,9 +20,9 @@ from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
 from ingestion.sources.complaints import COMPLAINT_S, REFUSALS, explained
 from ingestion.sources.leases import LeaseBook, Unanswered
-from ingestion.specs import ShareGroupIOConfig
-from ingestion.specs.kafka_properties import keen, librdkafka_properties
-from ingestion.specs.protocol import SHARE_GROUPS_OFF, Leases
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.kafka.properties import keen, librdkafka_properties
+from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF, Leases
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
 USUAL_S = 0.05  # or until no further poll came for this long while there are fewer than usual

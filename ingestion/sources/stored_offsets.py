@@ -8,8 +8,8 @@ from typing import Protocol
 
 from ingestion.sources.base import OffsetsUnavailable, TopicChanged
 from ingestion.sources.topic import LogBounds
-from ingestion.specs.io_config import Isolation
-from ingestion.specs.protocol import ClaimAnswer, Claimed, Outcomes, Reset
+from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.messages.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
 SUSPECT_FROM = 3  # processes that began at the same place, of each replica
 

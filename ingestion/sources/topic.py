@@ -19,11 +19,10 @@ from confluent_kafka.admin import (
 
 from ingestion.sources.base import ReadRefused, SourceProblem
 from ingestion.sources.complaints import lacks_read
-from ingestion.specs import ShareGroupIOConfig
-from ingestion.specs.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
-from ingestion.specs.io_config import Isolation
-from ingestion.specs.kafka_properties import admitted, keen
-from ingestion.specs.kafka_words import in_words
+from ingestion.specs.inputs.io_config import Isolation, ShareGroupIOConfig
+from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
+from ingestion.specs.kafka.client_messages import in_words
+from ingestion.specs.kafka.properties import admitted, keen
 
 TIMEOUT_S = 10.0
 _GROUP_TIMEOUT_S = 3.0

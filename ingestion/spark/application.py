@@ -17,18 +17,19 @@ from typing import Literal
 
 from pyspark import SparkContext
 
-from ingestion.client import ClientError, HttpControlPlane, TaskOver
-from ingestion.sources import SourceProblem
+from ingestion.client.errors import ClientError, TaskOver
+from ingestion.client.http import HttpControlPlane
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import Restarts, SilentStarts, group_of, has_slot, python_said
 from ingestion.spark.sources import Places
 from ingestion.spark.worker import Ended, Orders, work
-from ingestion.specs import ShareGroupIOConfig
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import (
-    MOST_UNREAD,
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.messages.protocol import (
     Assignment,
     Directive,
     EndRequest,

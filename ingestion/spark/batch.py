@@ -7,8 +7,8 @@ import sys
 
 from pyspark import SparkContext
 
-from ingestion.client import ClientError
 from ingestion.client.batch import BatchControlPlane
+from ingestion.client.errors import ClientError
 from ingestion.spark.batcher import Batcher
 from ingestion.spark.index import conf
 from ingestion.spark.signals import hand_on_sigterm

@@ -22,12 +22,13 @@ from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import Written, write
-from ingestion.client import Invalid
 from ingestion.client.batch import BatchControlPlane
+from ingestion.client.errors import Invalid
 from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
-from ingestion.segments import ColumnIds, open_deep_storage
-from ingestion.specs.batch_protocol import BatchAssignment
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.specs.messages.batch_protocol import BatchAssignment
 from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import configure
 from ingestion.task.scratch import scratch_folder

@@ -26,23 +26,23 @@ from ingestion.batch.partitions import Keys, Sample, division_of
 from ingestion.batch.reading import Place, Told, check_parse_exceptions
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Split, splits_of
-from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.batch import BatchControlPlane
+from ingestion.client.errors import ClientError, PublishRefused, TaskOver
 from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
 from ingestion.spark.batch_work import Failed, Order, Read, read, written
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
 from ingestion.spark.shuffle import Shuffled, samples_of, shuffle_by_keys
-from ingestion.specs.batch_protocol import (
+from ingestion.specs.counters import Counters
+from ingestion.specs.messages.batch_protocol import (
     MOST_COLUMNS,
     MOST_SEGMENTS,
     BatchAssignment,
     BatchPublishRequest,
     FileRecord,
 )
-from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
 from ingestion.task.ending import Ending
 from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.failpoints import Failpoints

@@ -18,7 +18,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pydantic import Field
 
 from ingestion.specs.base import Message
-from ingestion.specs.protocol import Directive, IndexerStatus
+from ingestion.specs.messages.protocol import Directive, IndexerStatus
 from ingestion.task.control import Control
 from ingestion.task.log import LINES
 

@@ -16,14 +16,16 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from ingestion.batch.rewrite_interval import rewrite_interval
-from ingestion.client import ClientError, PublishRefused, TaskOver
 from ingestion.client.compaction import CompactionControlPlane
-from ingestion.compaction import Merged, Work, merge, run
+from ingestion.client.errors import ClientError, PublishRefused, TaskOver
+from ingestion.compaction.merging import Merged, merge
+from ingestion.compaction.work import Work, run
 from ingestion.errors import IngestionError
-from ingestion.segments import ColumnIds, DeepStorage
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import DeepStorage
 from ingestion.spark.restarts import python_said
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.compaction import CompactionJob, DepartureRequest, FailedRequest, WorkAnswer, WorkRequest
+from ingestion.specs.messages.compaction import CompactionJob, DepartureRequest, FailedRequest, WorkAnswer, WorkRequest
+from ingestion.specs.tasks.batch import BatchSpec
 from ingestion.task.ending import Ending
 from ingestion.task.log import Trouble, configure, logger_for
 from ingestion.task.scratch import scratch_folder

@@ -41,7 +41,8 @@ def _spark() -> SparkContext:
 
 
 def _drive(starting: Future[SparkContext], ending: Ending) -> int:
-    from ingestion.client import ClientError, HttpControlPlane  # not at the top: it is loaded beside Spark's start
+    from ingestion.client.errors import ClientError  # not at the top: it is loaded beside Spark's start
+    from ingestion.client.http import HttpControlPlane  # not at the top: it is loaded beside Spark's start
     from ingestion.spark.application import Application  # not at the top: likewise
     from ingestion.task.log import configure, logger_for  # not at the top: likewise
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from ingestion.client import ClientError, ControlPlane, TaskOver
-from ingestion.specs.protocol import EndRequest
+from ingestion.client.base import ControlPlane
+from ingestion.client.errors import ClientError, TaskOver
+from ingestion.specs.messages.protocol import EndRequest
 from ingestion.task.ending import Ending
 from ingestion.task.log import Trouble
 

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from ingestion.sources import LeasedSource, SourceProblem, StoredOffsetSource
+from ingestion.sources.base import LeasedSource, SourceProblem, StoredOffsetSource
 from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
 from ingestion.sources.topic import TopicWatch, admissible
-from ingestion.specs import IOConfig, KafkaIOConfig, ShareGroupIOConfig
-from ingestion.specs.group_times import group_times
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.inputs.io_config import IOConfig, KafkaIOConfig, ShareGroupIOConfig
+from ingestion.specs.kafka.group_times import group_times
+from ingestion.specs.messages.protocol import Assignment
 
 LOOK_S = 10.0
 AnySource = LeasedSource | StoredOffsetSource

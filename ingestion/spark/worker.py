@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ingestion.client import HttpControlPlane
+from ingestion.client.http import HttpControlPlane
 from ingestion.errors import IngestionError
-from ingestion.segments import open_deep_storage
+from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.topic import ReadableTopic, TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_maker
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import Assignment, Directive, UnreadRecord
+from ingestion.specs.messages.protocol import Assignment, Directive, UnreadRecord
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.indexer import Indexer, IndexerDependencies

@@ -26,6 +26,7 @@ MOST_DESCENTS = 1  # of a JsonPath: each further one multiplies its cost by a re
 MOST_SCHEMAS = 100
 MOST_HEADERS = 100
 MOST_INTERVALS = 1_000
+MOST_UNREAD = 100  # records that a task's report shows
 LONGEST_NAME = 1_000
 LONGEST_VALUE = 10_000
 LONGEST_EXPRESSION = 10_000

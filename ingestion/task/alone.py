@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.client import ClientError, HttpControlPlane, TaskOver, Unreachable
+from ingestion.client.errors import ClientError, TaskOver, Unreachable
+from ingestion.client.http import HttpControlPlane
 from ingestion.errors import IngestionError
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, told
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, told
 from ingestion.task.control import Control, stricter
 from ingestion.task.ending import Ending
 from ingestion.task.log import Trouble, configure, logger_for

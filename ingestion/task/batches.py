@@ -10,11 +10,10 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.sources import ACCEPT, REJECT, Batch
-from ingestion.sources.base import Ints
+from ingestion.sources.base import ACCEPT, REJECT, Batch, Ints
 from ingestion.specs import offsets
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import (
+from ingestion.specs.messages.protocol import (
     FaultyRecord,
     Outcomes,
     PublishRequest,

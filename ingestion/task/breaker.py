@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ingestion.client import Invalid, PublishRefused, Unreachable
-from ingestion.decode import RegistryUnreachable
-from ingestion.segments import DeepStorageError
-from ingestion.sources import Source
+from ingestion.client.errors import Invalid, PublishRefused, Unreachable
+from ingestion.decode.errors import RegistryUnreachable
+from ingestion.segments.errors import DeepStorageError
+from ingestion.sources.base import Source
 from ingestion.task.control import Control
 from ingestion.task.errors import Lapsed, RegistryRefused, StorageRefused
 

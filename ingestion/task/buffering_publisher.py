@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ingestion.client import PublishRefused, Unacceptable
-from ingestion.decode import TooSlow, TooWide
-from ingestion.segments import RowIndex
-from ingestion.sources import Batch, StoredOffsetSource, TopicChanged
+from ingestion.client.errors import PublishRefused, Unacceptable
+from ingestion.decode.errors import TooSlow, TooWide
+from ingestion.segments.index import RowIndex
+from ingestion.sources.base import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
 from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered

@@ -1,7 +1,8 @@
 """The process that checks a spec as an indexer would at its start: ``python -m ingestion.task.check_spec``.
 
-Spoken to through standard input and output (``ingestion.specs.checking``). It opens no connection, and reads no file
-but those of the folder for schemas. What takes too much of the machine to check ends it; who asks waits only so long.
+Spoken to through standard input and output (``ingestion.specs.messages.checking``). It opens no connection, and
+reads no file but those of the folder for schemas. What takes too much of the machine to check ends it; who asks waits
+only so long.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from ingestion.decode import JsonDecoder, UnusableSchema
 from ingestion.decode.druid_patterns import BadPattern, pattern
 from ingestion.decode.engine import Engine
+from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.formats import JSON, Access, Tools, reader_of
-from ingestion.specs import DataSchema, InputFormat, TransformSpec
-from ingestion.specs.checking import (
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.messages.checking import (
     CheckAnswer,
     CheckIssue,
     CheckOrder,
@@ -28,9 +30,9 @@ from ingestion.specs.checking import (
     names_a_file,
     patterns_of,
 )
-from ingestion.specs.data_schema import ExpressionTransform
-from ingestion.specs.filters import ExpressionFilter
-from ingestion.specs.metrics import FilteredMetric, Metric
+from ingestion.specs.schema.data_schema import DataSchema, ExpressionTransform, TransformSpec
+from ingestion.specs.schema.filters import ExpressionFilter
+from ingestion.specs.schema.metrics import FilteredMetric, Metric
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.without_pandas import keep_pandas_out
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.sources import SourceProblem
-from ingestion.specs.protocol import ClaimAnswer, ClaimRequest, Reset
+from ingestion.client.base import ControlPlane
+from ingestion.client.errors import PublishRefused, Unreachable
+from ingestion.sources.base import SourceProblem
+from ingestion.specs.messages.protocol import ClaimAnswer, ClaimRequest, Reset
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch
 from ingestion.task.errors import Fenced

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ingestion.client import ControlPlane, Invalid, Unacceptable
-from ingestion.segments import ColumnIds
-from ingestion.specs.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.client.base import ControlPlane
+from ingestion.client.errors import Invalid, Unacceptable
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.task.errors import Refused
 
 

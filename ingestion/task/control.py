@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import Directive, IndexerStatus, Leases
+from ingestion.specs.messages.protocol import Directive, IndexerStatus, Leases
 
 _RANK: dict[Directive, int] = {"continue": 0, "finish": 1, "stop": 2}
 

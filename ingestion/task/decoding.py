@@ -7,10 +7,15 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from ingestion.decode import Decoded, Envelope, IsolatedDecoder, JsonDecoder, MessageWindow, joined_rows, row_indexes
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats import Access
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.rows import joined_rows, row_indexes
 from ingestion.sources.base import Ints
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.messages.protocol import Assignment
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
 from ingestion.task.breaker import Breaker
 from ingestion.task.failpoints import Failpoints

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # all that an application imports before Spark starts makes its start longer
-    from ingestion.specs.protocol import Directive
+    from ingestion.specs.messages.protocol import Directive
 
 STOP_TIMEOUT_S = 25.0
 # Of the bound: until then what is held is published, then it is released, then the application ends as it is.

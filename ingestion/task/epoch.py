@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ingestion.sources import SourceProblem, TopicChanged
+from ingestion.sources.base import SourceProblem, TopicChanged
 from ingestion.sources.topic import Topic
 
 

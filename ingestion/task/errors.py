@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ingestion.errors import IngestionError
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import UnreadRecord
+from ingestion.specs.messages.protocol import UnreadRecord
 
 _NOTHING = Counters()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ingestion.specs import offsets
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import (
+from ingestion.specs.messages.protocol import (
     Advance,
     FaultyRecord,
     Outcomes,

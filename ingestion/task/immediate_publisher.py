@@ -9,13 +9,13 @@ from concurrent.futures import Future
 import numpy as np
 import pyarrow as pa
 
-from ingestion.client import PublishRefused
-from ingestion.decode import TooSlow, TooWide, row_indexes
-from ingestion.segments import intervals_among, write_segments
-from ingestion.sources import RELEASE, Batch, LeasedSource, TopicChanged
-from ingestion.sources.base import Ints
+from ingestion.client.errors import PublishRefused
+from ingestion.decode.errors import TooSlow, TooWide
+from ingestion.rows import row_indexes
+from ingestion.segments.batch import intervals_among, write_segments
+from ingestion.sources.base import RELEASE, Batch, Ints, LeasedSource, TopicChanged
 from ingestion.specs import offsets
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
 from ingestion.task.indexer_context import IndexerContext

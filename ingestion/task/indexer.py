@@ -14,21 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ingestion.client import ControlPlane, PublishRefused, Unreachable
-from ingestion.segments import DeepStorage
-from ingestion.sources import (
-    LeasedSource,
-    ReadRefused,
-    Source,
-    SourceProblem,
-    StoredOffsetSource,
-    TopicChanged,
-    TopicIdentity,
-)
+from ingestion.client.base import ControlPlane
+from ingestion.client.errors import PublishRefused, Unreachable
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.sources.base import LeasedSource, ReadRefused, Source, SourceProblem, StoredOffsetSource, TopicChanged
 from ingestion.sources.stored_offsets import Claim
-from ingestion.sources.topic import Topic
+from ingestion.sources.topic import Topic, TopicIdentity
 from ingestion.specs.counters import UNPUBLISHED
-from ingestion.specs.protocol import Assignment, StartRequest
+from ingestion.specs.messages.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.segments import ColumnIds, DeepStorage
-from ingestion.specs.protocol import Assignment
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.specs.messages.protocol import Assignment
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoding

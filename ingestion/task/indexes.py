@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.rows import row_indexes
-from ingestion.segments import ColumnIds, DeepStorage, RowIndex, share_bytes
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.deep_storage import DeepStorage
+from ingestion.segments.index import RowIndex, share_bytes
 from ingestion.sources.base import Ints
-from ingestion.specs.protocol import Assignment, SegmentFile
+from ingestion.specs.messages.protocol import Assignment, SegmentFile
 
 _ALL = -1
 

@@ -10,12 +10,12 @@ import signal
 import sys
 from typing import Any
 
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.lookup import look_up
 from ingestion.sources.peek import Place
 from ingestion.sources.topic import admissible
-from ingestion.specs.lookup import MOST_FOUND, SHOWN_BYTES, FoundRecord, LookupAnswer, LookupOrder
-from ingestion.specs.sampling import Bytes
+from ingestion.specs.messages.lookup import MOST_FOUND, SHOWN_BYTES, FoundRecord, LookupAnswer, LookupOrder
+from ingestion.specs.messages.sampling import Bytes
 
 GRACE_S = 30
 

@@ -11,10 +11,10 @@ import sys
 import time
 from typing import Any, TextIO
 
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.peek import Limits, NoSuchTopic, Peek, Place, peek
 from ingestion.sources.topic import admissible
-from ingestion.specs.newest import (
+from ingestion.specs.messages.newest import (
     MOST_HEADERS,
     MOST_INPUT_BYTES,
     SHOWN_BYTES,
@@ -22,7 +22,7 @@ from ingestion.specs.newest import (
     NewestOrder,
     NewestRecord,
 )
-from ingestion.specs.sampling import Bytes
+from ingestion.specs.messages.sampling import Bytes
 
 GRACE_S = 10
 

@@ -11,9 +11,10 @@ from itertools import islice
 
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.specs import IngestionSpec, TuningConfig
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import MOST_UNREAD, ParseExceptionTotals, UnreadRecord
+from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.messages.protocol import ParseExceptionTotals, UnreadRecord
+from ingestion.specs.tasks.ingestion_spec import IngestionSpec, TuningConfig
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import TooManyParseExceptions
 

@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
-from ingestion.client import Unacceptable
+from ingestion.client.errors import Unacceptable
 from ingestion.rows import ROW, row_indexes
-from ingestion.sources import Batch
-from ingestion.specs import DataSchema, offsets
-from ingestion.specs.protocol import Advance, Outcomes
+from ingestion.sources.base import Batch
+from ingestion.specs import offsets
+from ingestion.specs.messages.protocol import Advance, Outcomes
+from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import Refused
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from ingestion.client import ControlPlane, Invalid, PublishRefused, Unacceptable, Unreachable
+from ingestion.client.base import ControlPlane
+from ingestion.client.errors import Invalid, PublishRefused, Unacceptable, Unreachable
 from ingestion.specs import offsets
-from ingestion.specs.protocol import AbandonRequest, PublishRequest, SettledRequest
-from ingestion.specs.publish_limits import MOST_SEGMENTS, excess
+from ingestion.specs.messages.protocol import AbandonRequest, PublishRequest, SettledRequest
+from ingestion.specs.messages.publish_limits import MOST_SEGMENTS, excess
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestion.specs.protocol import QuarantinedRecord
+from ingestion.specs.messages.protocol import QuarantinedRecord
 
 ERROR_LENGTH = 2000  # the protocol's limit
 # Keys and payloads of one batch. The control plane takes messages of 64 MiB, and bytes travel as base64; what gathers

@@ -15,10 +15,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from ingestion.decode import RegistryUnreachable
+from ingestion.decode.errors import RegistryUnreachable
 from ingestion.decode.formats import RegisteredSchema, SchemaRefused, UnknownSchema
-from ingestion.specs.addresses import AddressPolicy, AddressProblem
-from ingestion.specs.input_format import RegistryDecoder
+from ingestion.specs.formats.input_format import RegistryDecoder
+from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem
 from ingestion.task.web_lines import port_of, speaking
 
 # With four addresses and a schema's references still less than what a child process may take for a batch.

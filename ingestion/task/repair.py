@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import sys
 
-from ingestion.client import HttpControlPlane
-from ingestion.segments import open_deep_storage
+from ingestion.client.http import HttpControlPlane
+from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.topic import SameTopic, Topic, TopicWatch, admissible
-from ingestion.specs.protocol import RepairRange
+from ingestion.specs.messages.protocol import RepairRange
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies

@@ -5,15 +5,16 @@ from __future__ import annotations
 import socket
 import sys
 
-from ingestion.client import HttpControlPlane, Unreachable
-from ingestion.segments import open_deep_storage
-from ingestion.sources import SourceProblem
+from ingestion.client.errors import Unreachable
+from ingestion.client.http import HttpControlPlane
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.kept import KeptSource
 from ingestion.sources.producing import Reproducer
 from ingestion.sources.topic import KnownTopic, TopicIdentity
-from ingestion.specs import IngestionSpec
-from ingestion.specs.protocol import Assignment
-from ingestion.specs.replays import KeptRecord, ProducedRequest
+from ingestion.specs.messages.protocol import Assignment
+from ingestion.specs.messages.replays import KeptRecord, ProducedRequest
+from ingestion.specs.tasks.ingestion_spec import IngestionSpec
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies

@@ -33,11 +33,11 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.links import LINK_LIFE, digest_of
-from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, PasswordLink, Role, Team, User
-from controlplane.teams.roles import Scope
-from ingestion.specs import parse_supervisor_spec
-from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
+from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, PasswordLink, Team, User
+from controlplane.teams.roles import Role, Scope
+from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer
 from ingestion.specs.source_traits import STORED_OFFSETS
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.alerting import alerting
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_cast, spec_for, sum_intervals
 from tests.support.second_factors import enrolled

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.supervisors.models import SpecVersion
 from controlplane.supervisors.share_group import group_configuration
-from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.browser.control_rows import places
 from tests.browser.control_table import GROUPS, WITH_A_BROKER
 from tests.browser.crawl import controls

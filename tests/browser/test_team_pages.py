@@ -9,8 +9,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.teams.models import Membership, Role, Team
-from ingestion.specs import parse_supervisor_spec
+from controlplane.teams.models import Membership, Team
+from controlplane.teams.roles import Role
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.browser.conftest import Quiet
 from tests.browser.site import Visit
 from tests.support.django_cast import PASSWORD, spec_for

@@ -8,7 +8,7 @@ from controlplane.connections.models import Connection
 from controlplane.connections.secrets import unseal
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.teams.models import Team
-from ingestion.specs import parse_supervisor_spec
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.browser.site import CLUSTER, Visit
 from tests.support.django_cast import spec_for
 

@@ -13,10 +13,19 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ingestion.client import MemoryControlPlane
-from ingestion.sources import ACCEPT, REJECT, RELEASE, Batch, LeasedSource, Source, StoredOffsetSource, TopicChanged
-from ingestion.sources.base import OffsetsUnavailable
-from ingestion.specs.protocol import StartRequest
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    Batch,
+    LeasedSource,
+    OffsetsUnavailable,
+    Source,
+    StoredOffsetSource,
+    TopicChanged,
+)
+from ingestion.specs.messages.protocol import StartRequest
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch

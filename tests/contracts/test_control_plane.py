@@ -17,18 +17,13 @@ from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Team
-from ingestion.client import (
-    ControlPlane,
-    HttpControlPlane,
-    Invalid,
-    MemoryControlPlane,
-    PublishRefused,
-    TaskOver,
-)
-from ingestion.specs import parse_task_spec
-from ingestion.specs.column_ids import TIME, ColumnsRequest
+from ingestion.client.base import ControlPlane
+from ingestion.client.errors import Invalid, PublishRefused, TaskOver
+from ingestion.client.http import HttpControlPlane
+from ingestion.client.memory import MemoryControlPlane
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import (
+from ingestion.specs.messages.column_ids import TIME, ColumnsRequest
+from ingestion.specs.messages.protocol import (
     AbandonRequest,
     Advance,
     Assignment,
@@ -47,6 +42,7 @@ from ingestion.specs.protocol import (
     StartRequest,
 )
 from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = datetime(2025, 6, 1, tzinfo=UTC)

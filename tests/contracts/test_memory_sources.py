@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingestion.client import MemoryControlPlane
-from ingestion.sources import LeasedSource
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import LeasedSource
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.task.claims import Claims

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from controlplane.tasks.diagnosis import options_without_effect
-from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
+from ingestion.specs.errors import SpecError
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec
 from tests.unit.test_specs import SEED, changed, nested
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "druid.md"

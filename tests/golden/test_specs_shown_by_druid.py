@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from controlplane.tasks.diagnosis import options_without_effect
-from ingestion.specs import SpecError, parse_supervisor_spec
+from ingestion.specs.errors import SpecError
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.druid_specs import GOLDEN, specs
 from tests.unit.test_specs import changed
 

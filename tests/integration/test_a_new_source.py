@@ -20,10 +20,12 @@ from controlplane.tasks.models import Task
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.sources.topic import TopicWatch
 from ingestion.spark import sources as makers
-from ingestion.specs import IOConfig, parse_supervisor_spec, parse_task_spec, sources
-from ingestion.specs.protocol import Advance, Assignment, Outcomes
-from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.specs.inputs import sources
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.messages.protocol import Advance, Assignment, Outcomes
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from ingestion.specs.source_traits import Progress, SourceTraits
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec
 from tests.support.django_cast import SEED, Cast, browsing_as
 from tests.support.html import parsed
 from tests.support.permission_table import TABLE, Everybody, Row

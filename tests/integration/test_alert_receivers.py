@@ -19,7 +19,7 @@ from controlplane.alerts.posting import post
 from controlplane.alerts.sending import send_due
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.teams.models import AuditEntry
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.kafka.addresses import AddressPolicy
 from tests.support.alert_rounds import SECRET, hook, ill, look_and_send, now_due, receiver_of, rule_of, well
 from tests.support.django_cast import Cast, browsing_as, speaking_as
 from tests.support.hooks import Hook, hook_server

@@ -12,7 +12,7 @@ from controlplane.publishing.models import IndexerFence, Publish
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.models import State, Supervisor
-from ingestion.specs.protocol import Outcomes
+from ingestion.specs.messages.protocol import Outcomes
 from tests.integration.test_health_of_supervisors import COARSE_S, sample
 from tests.integration.test_overview import quarantine
 from tests.support.alert_rounds import hook, ill, look_and_send, receiver_of, rule_of

@@ -21,7 +21,7 @@ from controlplane.sources.models import Source, SourceEvent
 from controlplane.tasks.models import Task
 from ingestion.decode import fields
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.specs.protocol import StartRequest
+from ingestion.specs.messages.protocol import StartRequest
 from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 from ingestion.task.control import Control
 from tests.contracts.test_control_plane import KAFKA_SPEC, SPEC, make_task

@@ -15,7 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import HeadgateError
-from controlplane.teams.models import ApiToken, Membership, Role, Team, User
+from controlplane.teams.models import ApiToken, Membership, Team, User
+from controlplane.teams.roles import Role
 from controlplane.teams.services import remove_member
 from tests.support.django_cast import PASSWORD, Cast
 

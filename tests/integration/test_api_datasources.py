@@ -17,7 +17,7 @@ from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import Column, PublishRequest, SegmentFile
+from ingestion.specs.messages.protocol import Column, PublishRequest, SegmentFile
 from ingestion.specs.source_traits import SHARE_GROUPS
 from tests.support.django_cast import DAY, PAYLOAD, STARTED, Cast, make_segment, sum_intervals
 

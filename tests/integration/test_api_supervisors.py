@@ -13,8 +13,8 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
-from ingestion.specs import parse_supervisor_spec
 from ingestion.specs.source_traits import OFFSET_RANGE, STORED_OFFSETS
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.django_cast import SEED, STARTED, Cast, make_receipt, settle, spec_for
 
 SUPERVISORS = "/api/v1/supervisors/"

@@ -17,7 +17,8 @@ from controlplane.quarantine.models import FaultyRecord
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.selectors import task_log_tail
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from tests.support.django_cast import SEED, STARTED, Cast, make_cast, speaking_as, spec_for
 
 TASKS = "/api/v1/tasks/"

@@ -15,7 +15,7 @@ from controlplane.compaction.models import Configured
 from controlplane.tasks import residents
 from controlplane.tasks.models import Resident
 from controlplane.teams.audit import AuditEntry
-from ingestion.specs.compaction import WorkRequest
+from ingestion.specs.messages.compaction import WorkRequest
 from tests.support.django_cast import Cast
 
 SV, CONFIG = "/druid/indexer/v1/supervisor", "/druid/coordinator/v1/config/compaction"

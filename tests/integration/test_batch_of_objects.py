@@ -14,8 +14,8 @@ import pytest
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.splits import splits_of
-from ingestion.specs import SpecError
-from ingestion.specs.batch_protocol import Reachable
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.batch_protocol import Reachable
 from tests.support.batch_run import CSV, Run, a_table, is_same, spec_of
 from tests.support.object_servers import ObjectServer, object_server
 

@@ -13,9 +13,9 @@ import pytest
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.splits import splits_of
-from ingestion.segments import open_deep_storage
-from ingestion.specs import SpecError
-from ingestion.specs.batch_protocol import Reachable
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.batch_protocol import Reachable
 from tests.support.batch_files import FORMS
 from tests.support.batch_run import CSV, Run, a_table, is_same, spec_of
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server

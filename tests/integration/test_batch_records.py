@@ -11,9 +11,9 @@ from django.test import Client
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.tasks import batches, heartbeats
 from controlplane.tasks.models import Status, Task
-from ingestion.specs.batch_protocol import BatchPublishRequest
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, UnreadRecord
+from ingestion.specs.messages.batch_protocol import BatchPublishRequest
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, UnreadRecord
 from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast, browsing_as
 

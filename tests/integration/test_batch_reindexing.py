@@ -16,7 +16,7 @@ from controlplane.sources.models import Source
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.batch_tasks import (
     ONE_DAY,
     document,

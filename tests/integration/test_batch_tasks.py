@@ -28,7 +28,7 @@ from controlplane.tasks.lifecycle import Goal, new_token, set_goal
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import task_report
 from controlplane.teams.models import User
-from ingestion.specs.batch_protocol import BatchAssignment, BatchPublishRequest
+from ingestion.specs.messages.batch_protocol import BatchAssignment, BatchPublishRequest
 from tests.support.batch_tasks import (
     HOUR,
     ONE_DAY,

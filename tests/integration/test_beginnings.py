@@ -17,7 +17,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.services import submit_task
 from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch
-from ingestion.specs.protocol import ClaimAnswer, ClaimRequest
+from ingestion.specs.messages.protocol import ClaimAnswer, ClaimRequest
 from tests.integration.test_supervisor_iterations import submit, tasks_of
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast

@@ -18,7 +18,7 @@ from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, heartbeats, launcher, lifecycle, services, watching
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal, Indexer, Status, Task
-from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
+from ingestion.specs.messages.protocol import HeartbeatRequest, IndexerStatus
 from tests.integration.test_supervisor_services import side_by_side, submit
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import parsed

@@ -21,9 +21,9 @@ from controlplane.quarantine.selectors.filters import Choice, QuarantineFilter
 from controlplane.sources.models import Source
 from controlplane.tasks.causes import described
 from ingestion.specs.causes import cause_of
-from ingestion.specs.protocol import FaultyRecord as WireFaulty
-from ingestion.specs.protocol import Outcomes
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.protocol import FaultyRecord as WireFaulty
+from ingestion.specs.messages.protocol import Outcomes
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 from tests.support.django_cast import Cast
 from tests.support.publishes import request, start
 

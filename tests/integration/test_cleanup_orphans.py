@@ -16,9 +16,10 @@ from django.core.management import CommandError, call_command
 
 from controlplane.segments import celery_tasks, orphans
 from controlplane.segments.models import Segment
-from ingestion.segments import LocalStorage, open_deep_storage
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.local import LocalStorage
 from ingestion.segments.sweep import Sweep
-from ingestion.specs.sweeping import SweepOrder, SweepPage, SweepVerdict
+from ingestion.specs.messages.deep_storage import SweepOrder, SweepPage, SweepVerdict
 from tests.support.asked_here import sweep_here
 from tests.support.django_cast import Cast
 from tests.support.s3 import CREDENTIALS, s3_server

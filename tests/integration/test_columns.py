@@ -16,11 +16,12 @@ from controlplane.segments.columns import alike, ids_of
 from controlplane.segments.models import Column
 from controlplane.supervisors import services
 from controlplane.tasks.models import Status, Task
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from controlplane.transfers.services import transfer_datasource
-from ingestion.client import Unacceptable
-from ingestion.specs import protocol
-from ingestion.specs.column_ids import ColumnId, ColumnsRequest
+from ingestion.client.errors import Unacceptable
+from ingestion.specs.messages import protocol
+from ingestion.specs.messages.column_ids import ColumnId, ColumnsRequest
 from tests.integration.test_supervisor_services import submit
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.in_process import client_of

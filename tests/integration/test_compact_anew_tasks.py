@@ -16,7 +16,7 @@ from controlplane.sources.models import Source
 from controlplane.tasks import batches, services
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.protocol import Column
 from tests.support.batch_tasks import file, in_use, outcome, root, source
 from tests.support.django_cast import Cast
 from tests.support.publishes import DAY, TASK, request, segment, send, start

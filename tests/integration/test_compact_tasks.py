@@ -28,7 +28,7 @@ from controlplane.tasks.models import Resident, Task
 from controlplane.tasks.selectors import task_log_tail, task_totals
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
-from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
+from ingestion.specs.messages.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.publishes import DAY, TASK, make_source, request, segment, send, start
 from tests.support.segment_tasks import a_writer, compact, statuses

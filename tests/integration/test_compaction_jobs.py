@@ -22,9 +22,9 @@ from controlplane.sources.models import Source
 from controlplane.tasks.models import Resident, Task
 from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
-from ingestion.specs import parse_task_spec
-from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import spec_for
 from tests.support.locks import held_up
 from tests.support.publishes import DAY, TASK, make_source, request, segment, send, start

@@ -17,7 +17,7 @@ from controlplane.connections.kafka import KafkaProblem, topic_names
 from controlplane.connections.probe import Wanted, try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.verdict import ConnectionReport
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.kafka.addresses import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.certificates import Identity, authority
 from tests.support.secured_kafka import DEAF, PASSWORD, PLAIN, SCRAM, Secured, full_port, login, mutual, read, secured

@@ -18,8 +18,8 @@ from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
 from controlplane.teams.models import AuditEntry
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.messages.protocol import Assignment
 from tests.support.django_cast import Cast, spec_for
 from tests.support.named_connections import (
     CANARY,

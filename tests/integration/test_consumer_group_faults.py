@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from ingestion.client import MemoryControlPlane
-from ingestion.sources import SourceProblem, consumer_group
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources import consumer_group
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch
-from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import Assignment, ClaimRequest, StartRequest
+from ingestion.specs.messages.protocol import Assignment, ClaimRequest, StartRequest
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from ingestion.task.claims import Claims
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch

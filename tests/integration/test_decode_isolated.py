@@ -12,8 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
-from ingestion.decode import IsolatedDecoder, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
-from ingestion.specs import DataSchema
+from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.rows import row_indexes
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.processes import command_lines
 from tests.support.warm_decoder import CHILD as WARM
 from tests.support.warm_decoder import warm_decoders

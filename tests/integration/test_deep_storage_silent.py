@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ingestion.segments import DeepStorageError, open_deep_storage
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.errors import DeepStorageError
 from tests.support.s3 import CREDENTIALS, s3_server
 
 

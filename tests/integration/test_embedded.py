@@ -16,12 +16,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from controlplane.embedded import Home, Kafka, Postgres, Valkey, temporary_home
 from controlplane.embedded.accounts import can_run, runnable_programs, server_account
 from controlplane.embedded.demo.produce import ensure_topic, produce, records_by_partition
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS
 from controlplane.embedded.errors import DemoFailed
-from controlplane.embedded.postgres import installation
+from controlplane.embedded.home import Home, temporary_home
+from controlplane.embedded.kafka import Kafka
+from controlplane.embedded.postgres import Postgres, installation
+from controlplane.embedded.valkey import Valkey
 from controlplane.embedded.waiting import poll_until
 from tests.support.broker import Broker
 

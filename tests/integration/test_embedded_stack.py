@@ -19,10 +19,10 @@ import httpx2
 import psycopg
 import pytest
 
-from controlplane.embedded import Home, Postgres, temporary_home
 from controlplane.embedded.apps import login_password
 from controlplane.embedded.files import write_json
-from controlplane.embedded.home import PROJECT
+from controlplane.embedded.home import PROJECT, Home, temporary_home
+from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.processes import Child
 from controlplane.embedded.stack import Stack
 from controlplane.embedded.state import StackState, is_up

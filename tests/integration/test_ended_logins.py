@@ -11,7 +11,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
-from controlplane.teams.models import ApiToken, AuditEntry, Membership, Role, User
+from controlplane.teams.models import ApiToken, AuditEntry, Membership, User
+from controlplane.teams.roles import Role
 from controlplane.teams.services import create_token
 from tests.support.django_cast import PASSWORD, Cast, browsing_as, speaking_as
 

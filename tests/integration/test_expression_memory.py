@@ -14,8 +14,8 @@ MB = 1024 * 1024
 
 _SCRIPT = """
 import json, os, resource, sys
-from ingestion.decode import JsonDecoder
-from ingestion.specs import DataSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.without_pandas import keep_pandas_out
 
 keep_pandas_out()

@@ -12,7 +12,7 @@ from django.test import Client
 from controlplane.datasources.masking import set_masks
 from controlplane.tasks import file_replays, lifecycle
 from controlplane.tasks.models import Task
-from controlplane.teams.models import Role
+from controlplane.teams.roles import Role
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.file_replays import CAUSE, alone, became, ingest, left_by, numbers, states
 from tests.support.html import parsed

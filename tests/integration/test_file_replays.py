@@ -20,7 +20,7 @@ from controlplane.tasks import file_replays, heartbeats, lifecycle
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import AuditEntry
 from ingestion.specs.causes import cause_of
-from ingestion.specs.protocol import HeartbeatRequest
+from ingestion.specs.messages.protocol import HeartbeatRequest
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.file_replays import STILL, alone, became, ingest, left_by, numbers, published_by, states
 

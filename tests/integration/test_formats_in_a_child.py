@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from ingestion.decode import Envelope, IsolatedDecoder, JsonDecoder, RegistryUnreachable
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.errors import RegistryUnreachable
 from ingestion.decode.formats import Access
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.task.decoding import CHILD
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import SchemaRegistry, framed, running

@@ -11,8 +11,9 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.teams.models import AuditEntry, Membership, Role
-from ingestion.specs import parse_supervisor_spec
+from controlplane.teams.models import AuditEntry, Membership
+from controlplane.teams.roles import Role
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.django_cast import Cast, spec_for
 
 SUPERVISORS, TASKS = "/api/v1/supervisors/", "/api/v1/tasks/"

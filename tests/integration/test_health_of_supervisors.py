@@ -21,8 +21,8 @@ from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import list_supervisors
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import Team
-from ingestion.specs import parse_supervisor_spec
 from ingestion.specs.source_traits import SHARE_GROUP
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.django_cast import Cast, speaking_as, spec_for
 
 FINE_S, COARSE_S, COARSEST_S = 5, 60, 3600

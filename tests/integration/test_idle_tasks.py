@@ -13,7 +13,7 @@ from controlplane.connections.kafka import TopicOffsets
 from controlplane.publishing.models import IndexerFence
 from controlplane.tasks import services, watching
 from controlplane.tasks.models import Goal, Indexer, Status, Task
-from ingestion.specs import parse_task_spec
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, spec_for
 from tests.support.publishes import make_source, start
 

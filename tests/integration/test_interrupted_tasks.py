@@ -16,7 +16,7 @@ from controlplane.common import applications
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.tasks import launcher, lifecycle, watching
 from controlplane.tasks.models import Goal, Status, Task
-from ingestion.specs.protocol import EndRequest
+from ingestion.specs.messages.protocol import EndRequest
 from tests.support.django_cast import Cast
 
 

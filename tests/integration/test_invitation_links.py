@@ -15,7 +15,8 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.teams.models import AuditEntry, LinkInvitation, Membership, Role, Team, User
+from controlplane.teams.models import AuditEntry, LinkInvitation, Membership, Team, User
+from controlplane.teams.roles import Role
 from tests.support.django_cast import PASSWORD, Cast, browsing_as
 
 LINKS = "/api/v1/teams/alpha/invitation-links/"

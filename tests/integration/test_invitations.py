@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.teams.models import AuditEntry, Invitation, Membership, Role
+from controlplane.teams.models import AuditEntry, Invitation, Membership
+from controlplane.teams.roles import Role
 from tests.support.django_cast import Cast, browsing_as, speaking_as
 from tests.support.html import parsed
 

@@ -14,10 +14,11 @@ from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services, streams
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Task
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import TopicWatch, configure_group
-from ingestion.specs import ShareGroupIOConfig, parse_task_spec
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, spec_for
 from tests.support.formats import HERE
 from tests.support.in_process import client_of

@@ -17,8 +17,9 @@ from ingestion.sources.repair import RepairSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Start
 from ingestion.sources.topic import ReadableTopic, TopicIdentity, TopicWatch, configure_group
-from ingestion.specs import ShareGroupIOConfig, kafka_properties
-from ingestion.specs.protocol import RepairRange
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.kafka import properties as kafka_properties
+from ingestion.specs.messages.protocol import RepairRange
 from tests.support.formats import HERE
 from tests.support.guarded_kafka import Guarded, guarded
 from tests.support.records import numbered

@@ -13,10 +13,10 @@ from controlplane.connections import kafka
 from controlplane.connections.probe import Wanted, try_kafka
 from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import TopicWatch
-from ingestion.specs import msk_login
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.kafka import msk_login
+from ingestion.specs.kafka.addresses import AddressPolicy
 from tests.integration.test_kafka_logins import spec_with
 from tests.support.django_cast import Cast
 from tests.support.secured_kafka import BEARER, Secured, read, secured

@@ -33,8 +33,8 @@ from controlplane.teams.audit import AuditEntry
 from controlplane.teams.models import User
 from ingestion.segments.deletion import delete
 from ingestion.segments.local import LocalStorage
-from ingestion.specs.compaction import ReplaceRequest
-from ingestion.specs.deleting import DeletedPage, DeletePage
+from ingestion.specs.messages.compaction import ReplaceRequest
+from ingestion.specs.messages.deep_storage import DeletedPage, DeletePage
 from tests.support.publishes import DAY, make_source, request, segment, send, start
 
 ROOT = User(username="root", is_superuser=True)

@@ -8,9 +8,9 @@ import pytest
 
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Status, Task
-from ingestion.client import HttpControlPlane
-from ingestion.decode import DecoderBroken, TooSlow
-from ingestion.segments import SegmentError
+from ingestion.client.http import HttpControlPlane
+from ingestion.decode.errors import DecoderBroken, TooSlow
+from ingestion.segments.errors import SegmentError
 from ingestion.task.alone import run_alone
 from ingestion.task.errors import TooManyParseExceptions
 from tests.contracts.test_control_plane import make_task

@@ -28,8 +28,8 @@ from controlplane.tasks.services import stop_task
 from controlplane.tasks.watching import ObservedTopic, keep_observation
 from controlplane.teams.services import remove_member
 from frontend.views.live import MOST_OF_USER
-from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import HeartbeatRequest, IndexerStatus
+from ingestion.specs.messages.protocol import HeartbeatRequest, IndexerStatus
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, browsing_as
 
 SOON_S = 20.0

@@ -17,7 +17,7 @@ from controlplane.loading import samples
 from controlplane.loading.models import Draft
 from controlplane.loading.services import KEPT_FOR, MOST_DRAFTS, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
-from ingestion.specs.sampling import SampleAnswer
+from ingestion.specs.messages.sampling import SampleAnswer
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast
 from tests.support.drafts import DRAFTS, SERVERS, address, begin, change, document, flights, with_records

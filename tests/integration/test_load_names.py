@@ -7,7 +7,8 @@ import json
 import pytest
 
 from controlplane.loading.models import Draft
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 

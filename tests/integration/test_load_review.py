@@ -14,7 +14,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from frontend.load.steps import STEPS
 from frontend.templatetags.load_data import step_label
-from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
+from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.drafts import NOON_MS, PAYLOADS, SERVERS, begin, document, flights, with_records
 from tests.support.html import parsed

@@ -15,7 +15,7 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task
 from ingestion.sources.topic import TopicWatch
-from ingestion.specs.lookup import LookupAnswer, LookupOrder
+from ingestion.specs.messages.lookup import LookupAnswer, LookupOrder
 from ingestion.task.lookup import answer_to
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as

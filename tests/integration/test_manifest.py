@@ -21,7 +21,7 @@ from controlplane.feed.manifest import how_to_open, root_address
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.segments.models import Segment
 from controlplane.teams.models import ApiToken
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.integration.test_newest_rows import register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import STARTED, Cast, make_segment

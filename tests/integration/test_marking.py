@@ -30,8 +30,9 @@ from controlplane.segments.selectors.lists import count_segments, list_segments
 from controlplane.segments.selectors.timeline import timeline
 from controlplane.sources.models import Source
 from controlplane.teams.audit import AuditEntry
-from controlplane.teams.models import Membership, Role, Team, User
-from ingestion.specs.compaction import ReplaceRequest
+from controlplane.teams.models import Membership, Team, User
+from controlplane.teams.roles import Role
+from ingestion.specs.messages.compaction import ReplaceRequest
 from tests.support.publishes import DAY, make_source, request, segment, send, start
 
 ROOT = User(username="root", is_superuser=True)

@@ -19,7 +19,8 @@ from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
-from controlplane.teams.models import ApiToken, AuditEntry, Role
+from controlplane.teams.models import ApiToken, AuditEntry
+from controlplane.teams.roles import Role
 from ingestion.specs.causes import cause_of
 from tests.integration.test_newest_rows import cells, register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of

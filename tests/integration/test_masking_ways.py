@@ -18,8 +18,9 @@ from controlplane.datasources.models import Datasource
 from controlplane.loading.documents import nested
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task, task_types
-from controlplane.teams.models import Membership, Role
-from ingestion.specs import parse_task_spec
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.permission_table import CAUSE_OF_CAST, TABLE, arguments, draft_of
 from tests.support.routes import Route

@@ -14,8 +14,8 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.segments import newest
 from controlplane.segments.models import Segment, SegmentSchema
-from ingestion.segments import open_deep_storage
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
 from tests.support.django_cast import Cast, browsing_as, sum_intervals
 from tests.support.html import parsed

@@ -12,7 +12,8 @@ from django.test import Client
 
 from controlplane.config.env import EnvironmentProblem
 from controlplane.config.oidc_settings import mapping_of
-from controlplane.teams.models import AuditEntry, Membership, Role, User
+from controlplane.teams.models import AuditEntry, Membership, User
+from controlplane.teams.roles import Role
 from tests.support.django_cast import PASSWORD, Cast, browsing_as, speaking_as
 from tests.support.oidc import START, ProviderProcess, local, log_in_by, provider_process
 from tests.support.second_factors import code_of, enrolled

@@ -6,7 +6,8 @@ import pytest
 
 from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from frontend.palette import MOST
 from tests.support.alerting import alerting
 from tests.support.django_cast import Cast, browsing_as

@@ -12,7 +12,8 @@ from django.test import Client
 from controlplane.common.strictjson import MOST_BYTES
 from controlplane.connections.models import Connection
 from controlplane.supervisors.models import Supervisor
-from controlplane.teams.models import AuditEntry, Membership, Role
+from controlplane.teams.models import AuditEntry, Membership
+from controlplane.teams.roles import Role
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.druid_specs import LISTED
 from tests.support.html import Element, parsed

@@ -10,7 +10,8 @@ from django.test import Client
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from tests.support.broker import Broker
 from tests.support.django_cast import SEED, Cast, browsing_as, spec_for
 from tests.support.html import parsed

@@ -16,7 +16,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.tasks.watching import ObservedTopic, keep_observation
 from controlplane.teams.models import AuditEntry
-from ingestion.specs import parse_task_spec
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.integration.test_health_of_supervisors import sample
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import counters, parsed

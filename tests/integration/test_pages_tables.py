@@ -14,7 +14,8 @@ from controlplane.compaction.models import Job
 from controlplane.loading import services as loading
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import SourceEvent
-from controlplane.teams.models import ApiToken, AuditEntry, Membership, Role, Scope, User
+from controlplane.teams.models import ApiToken, AuditEntry, Membership, User
+from controlplane.teams.roles import Role, Scope
 from controlplane.teams.services import new_token
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.every_page import all_pages

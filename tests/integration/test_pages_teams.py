@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.teams.models import ApiToken, Membership, Role
-from controlplane.teams.roles import Scope
+from controlplane.teams.models import ApiToken, Membership
+from controlplane.teams.roles import Role, Scope
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 

@@ -22,8 +22,8 @@ from controlplane.tasks import batches, services
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Resident, Task
 from controlplane.teams.models import User
-from ingestion.specs.compaction import WorkRequest
-from ingestion.specs.protocol import Column
+from ingestion.specs.messages.compaction import WorkRequest
+from ingestion.specs.messages.protocol import Column
 from tests.support.batch_tasks import file, in_use, outcome, root, source
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed

@@ -15,7 +15,7 @@ from controlplane.segments.models import Interval, Segment
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Resident
 from controlplane.teams.models import User
-from ingestion.specs.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
+from ingestion.specs.messages.compaction import CompactionJob, FailedRequest, ReplaceRequest, WorkRequest
 from tests.integration.test_partitioning_compaction import RANGE, config, planned, post, quiet, streamed, why
 from tests.support.batch_tasks import file, in_use, root, source
 from tests.support.publishes import DAY, TASK

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.peek import STEP_BACK, Limits, NoSuchTopic, Peek, Place, peek, shared_out
 from tests.support.broker import Broker
 from tests.support.formats import HERE

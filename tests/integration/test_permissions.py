@@ -18,7 +18,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
-from ingestion.specs.protocol import SettledRequest
+from ingestion.specs.messages.protocol import SettledRequest
 from tests.support.django_cast import PAYLOAD, ROLES, SEED, Cast, speaking_as
 from tests.support.permission_table import TABLE, Everybody, Row
 from tests.support.routes import all_routes

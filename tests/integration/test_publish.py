@@ -29,12 +29,8 @@ from controlplane.sources.models import Source, SourceEvent
 from controlplane.teams.models import User
 from ingestion.specs import offsets
 from ingestion.specs.counters import Counters, Unpublished
-from ingestion.specs.protocol import (
-    AbandonRequest,
-    FaultyRecord,
-    Outcomes,
-)
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.protocol import AbandonRequest, FaultyRecord, Outcomes
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 from tests.support.publishes import DAY, TASK, make_source, request, segment, send, settled_offsets, start
 
 

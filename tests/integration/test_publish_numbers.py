@@ -17,7 +17,7 @@ from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.replace import replace
 from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.sources.models import Source
-from ingestion.specs.protocol import Outcomes
+from ingestion.specs.messages.protocol import Outcomes
 from tests.integration.test_replace import asked, merged, place
 from tests.support.django_cast import Cast
 from tests.support.publishes import DAY, make_source, request, segment, send, start

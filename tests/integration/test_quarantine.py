@@ -27,9 +27,9 @@ from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import task_totals
 from controlplane.teams.models import AuditEntry
-from ingestion.specs.protocol import Outcomes
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
-from ingestion.specs.replays import ProducedRecord
+from ingestion.specs.messages.protocol import Outcomes
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.replays import ProducedRecord
 from ingestion.specs.source_traits import OFFSET_RANGE, STORED_OFFSETS
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.publishes import request, start

@@ -19,7 +19,7 @@ from controlplane.quarantine.models import QuarantineCause, QuarantinedRecord
 from controlplane.sources.models import SourceEvent
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
-from ingestion.specs.batch_protocol import BatchPublishRequest, FileRecord
+from ingestion.specs.messages.batch_protocol import BatchPublishRequest, FileRecord
 from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed

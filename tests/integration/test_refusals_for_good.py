@@ -14,11 +14,12 @@ from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Segment
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
-from ingestion.client import HttpControlPlane, Invalid, Unacceptable
-from ingestion.specs import parse_task_spec
-from ingestion.specs import publish_limits as limits
-from ingestion.specs.protocol import Outcomes, PublishRequest, StartRequest
-from ingestion.specs.protocol import QuarantinedRecord as Poison
+from ingestion.client.errors import Invalid, Unacceptable
+from ingestion.client.http import HttpControlPlane
+from ingestion.specs.messages import publish_limits as limits
+from ingestion.specs.messages.protocol import Outcomes, PublishRequest, StartRequest
+from ingestion.specs.messages.protocol import QuarantinedRecord as Poison
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.contracts.test_control_plane import SPEC, begin, make_task
 from tests.support.broker import Broker
 from tests.support.in_process import client_of

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 from ingestion.sources import repair
 from ingestion.sources.repair import SPAN, RepairSource, spans_of
 from ingestion.specs import offsets
-from ingestion.specs.io_config import Isolation
-from ingestion.specs.protocol import RepairRange
+from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.messages.protocol import RepairRange
 from tests.support.broker import Broker
 
 COMMITTED, ABORTED = 5, 3

@@ -16,8 +16,8 @@ from controlplane.supervisors.run import run
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Task
 from controlplane.tasks.watching import ObservedTopic, keep_observation
-from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, settle
 
 

@@ -24,9 +24,9 @@ from controlplane.segments.selectors.lists import count_segments, list_segments
 from controlplane.segments.selectors.timeline import timeline
 from controlplane.sources.models import Source
 from controlplane.teams.models import User
-from ingestion.specs.compaction import ReplaceRequest
-from ingestion.specs.protocol import SegmentFile
-from ingestion.specs.sweeping import SweepPage, SweptFile
+from ingestion.specs.messages.compaction import ReplaceRequest
+from ingestion.specs.messages.deep_storage import SweepPage, SweptFile
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.publishes import DAY, TASK, make_source, request, segment, send, start
 
 ROOT = User(is_superuser=True)

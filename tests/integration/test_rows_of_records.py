@@ -23,8 +23,8 @@ from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.specs.protocol import Outcomes, PublishRequest, StartRequest
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.protocol import Outcomes, PublishRequest, StartRequest
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 from ingestion.task.control import Control
 from tests.contracts.test_control_plane import KAFKA_SPEC, SPEC, make_task

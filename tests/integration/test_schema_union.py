@@ -8,7 +8,8 @@ from typing import Any
 
 import duckdb
 
-from ingestion.segments import LocalStorage, read_segments
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segments
 from tests.support.house import House
 from tests.support.records import published
 from tests.support.workers import Workers

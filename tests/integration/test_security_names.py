@@ -15,7 +15,7 @@ from controlplane.publishing.folding import fold
 from controlplane.publishing.models import ProgressKey
 from controlplane.segments.models import Segment
 from controlplane.sources.models import Source
-from ingestion.specs.protocol import Advance, Column, Outcomes, QuarantinedRecord
+from ingestion.specs.messages.protocol import Advance, Column, Outcomes, QuarantinedRecord
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.support.django_cast import Cast
 from tests.support.publishes import request, segment, send

@@ -15,7 +15,7 @@ from controlplane.segments.models import Segment
 from controlplane.sources.models import Source
 from controlplane.tasks.lifecycle import end_task, new_token, token_hash
 from controlplane.tasks.models import Resident, Task
-from ingestion.specs.protocol import HeartbeatRequest
+from ingestion.specs.messages.protocol import HeartbeatRequest
 from tests.support.django_cast import Cast, spec_for
 from tests.support.publishes import make_source, request, segment, start
 from tests.support.routes import all_routes

@@ -19,8 +19,8 @@ from controlplane.segments import marking
 from controlplane.segments.killing import Killed, kill_some
 from controlplane.segments.marking import Chosen
 from controlplane.segments.models import Segment
-from ingestion.specs.compaction import ReplaceRequest
-from ingestion.specs.deleting import DeletedPage
+from ingestion.specs.messages.compaction import ReplaceRequest
+from ingestion.specs.messages.deep_storage import DeletedPage
 from tests.integration.test_newest_rows import files as files
 from tests.integration.test_newest_rows import segments as segments
 from tests.support.django_cast import Cast, browsing_as

@@ -18,10 +18,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from ingestion.segments import DeepStorage, DeepStorageError, open_deep_storage, read_segment, verify, write_segments
+from ingestion.segments.batch import write_segments
+from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
+from ingestion.segments.errors import DeepStorageError
+from ingestion.segments.reader import read_segment, verify
 from ingestion.segments.refusals import refusal
 from ingestion.segments.remote import ArrowStorage
-from ingestion.specs import DataSchema
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.column_ids import some_ids
 from tests.support.ftp import FTP_LOGIN, FtpServer, ftp_server
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
@@ -276,7 +279,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from pyarrow import fs
-from ingestion.segments import DeepStorageError
+from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.remote import ArrowStorage
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 try:

@@ -18,8 +18,8 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
-from controlplane.teams.models import ApiToken, AuditEntry, Invitation, Membership, Role, User
-from controlplane.teams.roles import Scope
+from controlplane.teams.models import ApiToken, AuditEntry, Invitation, Membership, User
+from controlplane.teams.roles import Role, Scope
 from controlplane.teams.service_accounts import note_use
 from tests.support.django_cast import PASSWORD, ROLES, Cast, browsing_as, serving, speaking_as, spec_for
 from tests.support.permission_table import TABLE, Row, ask_by

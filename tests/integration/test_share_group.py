@@ -18,11 +18,12 @@ from controlplane.supervisors import services, streams
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Indexer, Status, Task
-from ingestion.sources import ACCEPT, REJECT, Batch
+from ingestion.sources.base import ACCEPT, REJECT, Batch
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import configure_group
-from ingestion.specs import ShareGroupIOConfig, parse_supervisor_spec, parse_task_spec
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus, Leases
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus, Leases
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec
 from tests.support.broker import Broker
 from tests.support.django_cast import STARTED, Cast, browsing_as, make_receipt, settle, spec_for
 from tests.support.formats import HERE

@@ -14,10 +14,10 @@ from django.test import AsyncClient, Client
 from redis import Redis
 
 from controlplane.common.changes import CHANNEL, Change
-from controlplane.datasources.mask_models import MaskedColumn
-from controlplane.datasources.models import Datasource
+from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.supervisors.models import State, Supervisor
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from tests.support.django_cast import ROLES, Cast, browsing_as
 
 SOON_S = 20.0

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from ingestion.client import MemoryControlPlane
-from ingestion.sources import Batch, StoredOffsetSource
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import StoredOffsets
 from ingestion.sources.topic import TopicWatch, configure_group
-from ingestion.specs import ShareGroupIOConfig, parse_task_spec
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from ingestion.task.claims import Claims
 from tests.contracts.source_contracts import RECORDS, LeasedContract, Log, StoredOffsetContract, end, read, until
 from tests.support.broker import Broker

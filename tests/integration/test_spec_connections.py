@@ -19,9 +19,9 @@ from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.launcher import _spark_command
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.protocol import Assignment
-from ingestion.specs.providers import EnvironmentVariable
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.kafka.providers import EnvironmentVariable
+from ingestion.specs.messages.protocol import Assignment
 from tests.support.certificates import authority
 from tests.support.django_cast import Cast, spec_for
 

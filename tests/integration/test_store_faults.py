@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs.protocol import Leases
+from ingestion.specs.messages.protocol import Leases
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.lanes import LANES, lane_spec

@@ -14,7 +14,7 @@ from controlplane.publishing.models import IndexerFence, ProgressKey
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.segments.models import Segment
 from controlplane.sources.models import Source, SourceEvent
-from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes, Reset
+from ingestion.specs.messages.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes, Reset
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.publishes import TASK, make_source, request, send, settled_offsets, start
 

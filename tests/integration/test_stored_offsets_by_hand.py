@@ -17,7 +17,7 @@ from controlplane.supervisors.task_snapshot import snapshots_of
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from controlplane.teams.models import AuditEntry
-from ingestion.specs.protocol import Advance
+from ingestion.specs.messages.protocol import Advance
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as

@@ -27,7 +27,7 @@ from controlplane.tasks import launcher
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.sources.topic import TopicIdentity, TopicWatch
-from ingestion.specs.protocol import EndRequest
+from ingestion.specs.messages.protocol import EndRequest
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast
 from tests.support.formats import HERE

@@ -14,7 +14,7 @@ from controlplane.tasks import events
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
 

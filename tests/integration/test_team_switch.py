@@ -14,7 +14,8 @@ from controlplane.loading.models import Draft
 from controlplane.quarantine.models import CauseSum
 from controlplane.quarantine.selectors.causes import new_causes
 from controlplane.tasks.models import Task
-from controlplane.teams.models import Membership, Role
+from controlplane.teams.models import Membership
+from controlplane.teams.roles import Role
 from ingestion.specs.source_traits import SHARE_GROUP
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import Element, parsed

@@ -19,7 +19,8 @@ from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Task
-from controlplane.teams.models import AuditEntry, Membership, Role, Team
+from controlplane.teams.models import AuditEntry, Membership, Team
+from controlplane.teams.roles import Role
 from controlplane.transfers.services import transfer_connection, transfer_datasource
 from tests.integration.test_supervisor_services import submit
 from tests.support.alert_rounds import ill, rule_of

@@ -18,8 +18,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.segments.verification import FAILURES
 from controlplane.teams.models import Team
-from ingestion.segments import open_deep_storage
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 from tests.support.s3 import CREDENTIALS, s3_server
 

@@ -21,15 +21,12 @@ from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.models import State
 from controlplane.tasks.diagnosis import UNSTORED
 from controlplane.tasks.models import Goal, Status, task_kinds
-from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action
-from ingestion.specs import (
-    parse_supervisor_spec,
-    parse_task_spec,
-)
+from controlplane.teams.roles import Role
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import IndexerStatus, QuarantinedRecord, Refusal
-from ingestion.specs.segment_tasks import is_segment_task, parse_segment_task
+from ingestion.specs.messages.protocol import IndexerStatus, QuarantinedRecord, Refusal
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec
+from ingestion.specs.tasks.segment_tasks import is_segment_task, parse_segment_task
 from tests.lint.sources import PROJECT, differences, files, name_of, no_faults, text_of, tree_of
 from tests.support import pages
 from tests.support.pages import anchors, codes, first_codes, rows, without_code

@@ -8,15 +8,8 @@ from typing import get_args
 
 from pydantic.fields import FieldInfo
 
-from ingestion.specs.batch import (
-    WITHOUT_EFFECT,
-    BatchIOConfig,
-    BatchTuningConfig,
-    SplitHintSpec,
-    parse_batch_spec,
-)
-from ingestion.specs.file_format import AvroFileInputFormat, OrcInputFormat, ParquetInputFormat
-from ingestion.specs.input_source import (
+from ingestion.specs.formats.file_format import AvroFileInputFormat, OrcInputFormat, ParquetInputFormat
+from ingestion.specs.inputs.input_source import (
     AzureInputSource,
     CombiningInputSource,
     DruidInputSource,
@@ -27,11 +20,18 @@ from ingestion.specs.input_source import (
     ObjectsInputSource,
     S3InputSource,
 )
-from ingestion.specs.partitions import (
+from ingestion.specs.schema.partitions import (
     DynamicPartitionsSpec,
     HashedPartitionsSpec,
     RangePartitionsSpec,
     SingleDimPartitionsSpec,
+)
+from ingestion.specs.tasks.batch import (
+    WITHOUT_EFFECT,
+    BatchIOConfig,
+    BatchTuningConfig,
+    SplitHintSpec,
+    parse_batch_spec,
 )
 from tests.lint.sources import PROJECT, differences, no_faults, text_of
 from tests.lint.test_docs_specs import default_of, faults_of_row

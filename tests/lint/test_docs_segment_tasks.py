@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ingestion.specs.segment_tasks import CompactInputSpec, CompactIOConfig, CompactTaskSpec, KillTaskSpec
+from ingestion.specs.tasks.segment_tasks import CompactInputSpec, CompactIOConfig, CompactTaskSpec, KillTaskSpec
 from tests.lint.sources import PROJECT, differences, no_faults, text_of
 from tests.support.pages import codes, rows, section
 

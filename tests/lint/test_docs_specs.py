@@ -12,13 +12,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from ingestion.specs import Granularity, KafkaIOConfig, ShareGroupIOConfig, SupervisorSpec, flatten_spec
-from ingestion.specs import filters as filter_models
-from ingestion.specs import input_format as format_models
-from ingestion.specs import metrics as metric_models
-from ingestion.specs import periods as period_models
-from ingestion.specs import sketch_metrics as sketch_models
-from ingestion.specs.kafka_properties import ALLOWED
+from ingestion.specs.formats import flatten_spec
+from ingestion.specs.formats import input_format as format_models
+from ingestion.specs.inputs.io_config import KafkaIOConfig, ShareGroupIOConfig
+from ingestion.specs.kafka.properties import ALLOWED
+from ingestion.specs.schema import filters as filter_models
+from ingestion.specs.schema import metrics as metric_models
+from ingestion.specs.schema import periods as period_models
+from ingestion.specs.schema import sketch_metrics as sketch_models
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 from tests.lint.sources import PROJECT, differences, no_faults, text_of
 from tests.support import pages
 from tests.support.pages import codes, rows

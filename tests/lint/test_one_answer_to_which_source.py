@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingestion.specs.sources import SOURCES, all_traits, source_types
+from ingestion.specs.inputs.sources import SOURCES, all_traits, source_types
 from tests.lint.sources import files, name_of, no_faults, places, tree_of
 
 NAMES = {name for t in all_traits() for name in (t.kind, t.task_type, t.supervisor_type)}

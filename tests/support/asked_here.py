@@ -17,7 +17,7 @@ import pytest
 from controlplane.segments import orphans
 from controlplane.tasks import checking
 from ingestion.segments import sweep
-from ingestion.specs.checking import CheckAnswer, CheckOrder
+from ingestion.specs.messages.checking import CheckAnswer, CheckOrder
 from ingestion.task import check_spec
 
 

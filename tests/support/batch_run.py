@@ -17,12 +17,13 @@ from ingestion.batch.reading import Chunk, Place, Reader, Told
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import dealt_out, splits_of
 from ingestion.batch.writing import write
-from ingestion.segments import LocalStorage, read_segment
-from ingestion.specs.batch import BatchSpec, parse_batch_spec
-from ingestion.specs.batch_protocol import Reachable
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.input_source import LocalInputSource
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.inputs.input_source import LocalInputSource
+from ingestion.specs.messages.batch_protocol import Reachable
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.tasks.batch import BatchSpec, parse_batch_spec
 from tests.support.column_ids import some_ids
 
 START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01

@@ -13,9 +13,9 @@ from controlplane.sources.models import Source
 from controlplane.tasks import batches
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
-from ingestion.specs.batch_protocol import BatchPublishRequest
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.batch_protocol import BatchPublishRequest
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.publishes import DAY, make_source, segment, send, start
 from tests.support.publishes import request as of_stream
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from ingestion.client.memory_columns import MemoryColumns
 from ingestion.rows import LIST_TYPE
-from ingestion.segments import ColumnIds
+from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.writer import columns_of
 
 _FIELD_ID = b"PARQUET:field_id"

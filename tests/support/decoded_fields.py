@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow
-from ingestion.specs import DataSchema
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.specs.schema.data_schema import DataSchema
 
 
 def schema_of(**dimensions_spec: Any) -> DataSchema:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from ingestion.decode import JsonDecoder
 from ingestion.decode.formats import JSON
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.input_format import JsonInputFormat
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
+from ingestion.specs.schema.data_schema import DataSchema
 
 # For values that are not JSON but get into columns by other formats: NaN and infinities.
 ANY_NUMBER = JsonInputFormat(type="json", featureSpec={"ALLOW_NON_NUMERIC_NUMBERS": True})

@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.rows import TIME_TYPE
-from ingestion.segments import LocalStorage, RowIndex, read_segment
-from ingestion.specs import DataSchema, TuningConfig
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.index import RowIndex
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.tasks.ingestion_spec import TuningConfig
 from tests.support.column_ids import some_ids
 
 DAY_MS = 86_400_000

@@ -25,11 +25,11 @@ from controlplane.segments.models import Interval, Segment, SegmentSchema
 from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Indexer, Status, Task
-from controlplane.teams.models import ApiToken, Membership, Role, Team, User
-from controlplane.teams.roles import Scope
-from ingestion.specs import parse_supervisor_spec
+from controlplane.teams.models import ApiToken, Membership, Team, User
+from controlplane.teams.roles import Role, Scope
 from ingestion.specs.causes import cause_of
 from ingestion.specs.source_traits import SHARE_GROUP
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 
 ROLES = ("owner", "operator", "viewer", "outsider", "anonymous", "superuser")
 PASSWORD = "correct horse battery staple"

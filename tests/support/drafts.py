@@ -9,7 +9,7 @@ from django.test import Client
 
 from controlplane.loading import samples
 from controlplane.loading.models import Draft
-from ingestion.specs.sampling import Arrived, KeptRecord, SampleAnswer
+from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer
 
 DRAFTS = "/api/v1/load/drafts/"
 NOON_MS = 1_769_860_800_000  # 2026-01-31T12:00:00Z

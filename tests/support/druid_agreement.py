@@ -15,23 +15,26 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from ingestion.decode import Decoded, Envelope, JsonDecoder, UnusableSchema, row_indexes
+from ingestion.decode.decoded import Decoded
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.engine import Engine
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import FieldReader
 from ingestion.decode.formats import jq
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.rows import row_indexes
 from ingestion.segments.rollup import rolled_up
 from ingestion.segments.shape import Shape
-from ingestion.specs import DataSchema
-from ingestion.specs.data_schema import ExpressionTransform
 from ingestion.specs.errors import SpecError
-from ingestion.specs.input_format import JsonInputFormat
-from ingestion.specs.io_config import KafkaIOConfig
-from ingestion.specs.jq import parse_jq
-from ingestion.specs.sampler_spec import parse_sampler_spec
-from ingestion.specs.sampling import SampleOrder
+from ingestion.specs.formats.input_format import JsonInputFormat
+from ingestion.specs.formats.jq import parse_jq
+from ingestion.specs.inputs.io_config import KafkaIOConfig
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
+from ingestion.specs.messages.sampling import SampleOrder
+from ingestion.specs.schema.data_schema import DataSchema, ExpressionTransform
 from ingestion.task.sampler.values import json_rows
 from tests.support.druid_corpus import GOLDEN, RECORD, Case, cases
 from tests.support.druid_jq import RECORD as OF_JQ

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from ingestion.specs.errors import SpecError
-from ingestion.specs.file_format import CONTAINERS
-from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.specs.formats.file_format import CONTAINERS
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from tests.support.druid_agreement import RECORDED, Verdict, verdicts
 from tests.support.druid_corpus import Case, cases
 

@@ -16,11 +16,11 @@ from controlplane.segments.models import Segment
 from controlplane.supervisors import replays
 from controlplane.tasks import batches
 from controlplane.tasks.models import Status, Task
-from ingestion.specs.batch import parse_batch_spec
-from ingestion.specs.batch_protocol import FileRecord
 from ingestion.specs.causes import cause_of
 from ingestion.specs.counters import Counters
-from ingestion.specs.replays import KeptPublishRequest, StillBad
+from ingestion.specs.messages.batch_protocol import FileRecord
+from ingestion.specs.messages.replays import KeptPublishRequest, StillBad
+from ingestion.specs.tasks.batch import parse_batch_spec
 from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast
 

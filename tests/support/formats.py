@@ -8,10 +8,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ingestion.decode import Decoded, Envelope, JsonDecoder, row_indexes
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats import Access
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.rows import row_indexes
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import decoder_of
 
 HERE = AddressPolicy.of(["127.0.0.0/8", "::1"], [], ["1-65535"])  # where tests' own servers are

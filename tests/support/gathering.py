@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ingestion.client import MemoryControlPlane
-from ingestion.segments import open_deep_storage
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import PublishAnswer, PublishRequest, StartRequest
+from ingestion.specs.messages.protocol import PublishAnswer, PublishRequest, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims

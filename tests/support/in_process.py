@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from controlplane.tasks.lifecycle import new_token, token_hash
 from controlplane.tasks.models import Resident, Task
-from ingestion.client import HttpControlPlane
 from ingestion.client.compaction import CompactionControlPlane
+from ingestion.client.http import HttpControlPlane
 
 
 class _Through:

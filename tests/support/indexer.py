@@ -11,14 +11,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.client import MemoryControlPlane
-from ingestion.segments import open_deep_storage
-from ingestion.sources import LeasedSource, StoredOffsetSource, TopicIdentity
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.sources.base import LeasedSource, StoredOffsetSource
 from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
-from ingestion.specs import parse_task_spec
+from ingestion.sources.topic import TopicIdentity
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import Assignment, Directive
+from ingestion.specs.messages.protocol import Assignment, Directive
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
 from tests.support.formats import HERE

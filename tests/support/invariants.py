@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from ingestion.segments import open_deep_storage
+from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.repair import RepairSource
 from ingestion.specs import offsets
 from ingestion.specs.counters import OUTCOMES
-from ingestion.specs.protocol import RepairRange
+from ingestion.specs.messages.protocol import RepairRange
 from tests.support.column_ids import ids_in
 from tests.support.house import House
 

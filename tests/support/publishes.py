@@ -11,11 +11,11 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.publish import publish
 from controlplane.sources.models import Source
 from controlplane.teams.models import Team
-from ingestion.specs.column_ids import ColumnsRequest
 from ingestion.specs.counters import Counters
-from ingestion.specs.protocol import Advance, Column, Outcomes, PublishRequest, SegmentFile
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
-from ingestion.specs.publish_limits import MOST_COLUMNS
+from ingestion.specs.messages.column_ids import ColumnsRequest
+from ingestion.specs.messages.protocol import Advance, Column, Outcomes, PublishRequest, SegmentFile
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.publish_limits import MOST_COLUMNS
 from ingestion.specs.source_traits import SHARE_GROUPS
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)

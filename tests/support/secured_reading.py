@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
-from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.kafka.properties import admitted
 from tests.support.formats import HERE
 from tests.support.secured_kafka import Secured
 from tests.support.waiting import wait_for

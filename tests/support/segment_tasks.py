@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
-from ingestion.specs import parse_task_spec
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import spec_for
 
 

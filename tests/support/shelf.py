@@ -11,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.client.memory_columns import MemoryColumns
-from ingestion.segments import ColumnIds, LocalStorage, read_segment, write_segments
-from ingestion.specs import DataSchema
-from ingestion.specs.compaction import CompactionJob, InputSegment
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.batch import write_segments
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.compaction import CompactionJob, InputSegment
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Indexer, Status, Task
-from ingestion.specs.protocol import Advance, ClaimAnswer, ClaimRequest
+from ingestion.specs.messages.protocol import Advance, ClaimAnswer, ClaimRequest
 from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.django_cast import spec_for
 from tests.support.publishes import request, send

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingestion.rows import JSON_TYPE, LIST_TYPE
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.column_ids import Ids, ids_in
 from tests.support.desk import batch_of, schema_of
 from tests.support.shelf import Shelf

@@ -17,12 +17,14 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from ingestion.client import ClientError, HttpControlPlane, TaskOver
+from ingestion.client.errors import ClientError, TaskOver
+from ingestion.client.http import HttpControlPlane
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
 from ingestion.spark.worker import Orders
-from ingestion.specs import ShareGroupIOConfig, parse_task_spec
-from ingestion.specs.protocol import EndRequest, HeartbeatRequest, IndexerStatus
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.formats import HERE
 from tests.support.house import House
 from tests.support.waiting import PATIENCE, wait_for

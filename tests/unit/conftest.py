@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs import DataSchema
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.desk import Desk, schema_of
 
 

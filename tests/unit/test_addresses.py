@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controlplane.config import env
-from ingestion.specs.addresses import (
+from ingestion.specs.kafka.addresses import (
     MOST_SERVERS,
     AddressPolicy,
     AddressRefused,
@@ -16,7 +16,7 @@ from ingestion.specs.addresses import (
     checked_servers,
     servers_of,
 )
-from ingestion.specs.kafka_properties import admitted
+from ingestion.specs.kafka.properties import admitted
 
 PRODUCTION = AddressPolicy()
 

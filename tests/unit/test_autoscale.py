@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from controlplane.supervisors.autoscale import Scaling, SeenLag, autoscale, is_due, wanted_task_count
 from controlplane.tasks.diagnosis import options_without_effect
-from ingestion.specs import AutoScalerConfig, SpecError, parse_supervisor_spec
+from ingestion.specs.errors import SpecError
+from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.django_cast import spec_for
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)

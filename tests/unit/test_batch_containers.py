@@ -18,8 +18,9 @@ import pytest
 from pyarrow import orc
 
 from ingestion.batch.errors import InputRefused
-from ingestion.specs import SpecError, parse_supervisor_spec
-from ingestion.specs.checking import CheckOrder, format_of, needs_check, reader_schema_of
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.checking import CheckOrder, format_of, needs_check, reader_schema_of
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from ingestion.task.check_spec import issues
 from tests.support.batch_run import START_MS, Run, a_table, below, is_same, spec_of
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from ingestion.specs.compaction import InputSegment
+from ingestion.specs.messages.compaction import InputSegment
 from tests.support.batch_run import START_MS, Run, below, spec_of
 
 FORMS = {"parquet": {"type": "parquet"}, "orc": {"type": "orc"}, "avro": {"type": "avro_ocf"}}

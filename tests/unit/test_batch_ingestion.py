@@ -19,10 +19,10 @@ from ingestion.batch.lines import begin_of, lines_of, opened
 from ingestion.batch.reading import Place
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Part, split_bytes
-from ingestion.segments import DamagedSegment
+from ingestion.segments.errors import DamagedSegment
 from ingestion.segments.taken_times import TakenTimes
-from ingestion.specs.batch_protocol import Reachable
-from ingestion.specs.compaction import InputSegment
+from ingestion.specs.messages.batch_protocol import Reachable
+from ingestion.specs.messages.compaction import InputSegment
 from ingestion.task.errors import TooManyParseExceptions
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, a_table, below, is_same, local, spec_of
 

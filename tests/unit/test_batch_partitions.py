@@ -15,10 +15,11 @@ import pytest
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.partitions import SAMPLED, Sample, hashed, ranged
-from ingestion.segments import LocalStorage, read_segment
-from ingestion.specs import SpecError
-from ingestion.specs.batch import options_without_effect, parse_batch_spec
-from ingestion.specs.protocol import SegmentFile
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.tasks.batch import options_without_effect, parse_batch_spec
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, below, spec_of
 
 ROWS = 4_000

@@ -12,7 +12,7 @@ import pytest
 
 from ingestion.batch.kept import MOST_BYTES, Kept, Room, of_all
 from ingestion.batch.lines import Line
-from ingestion.specs.batch_protocol import FileRecord
+from ingestion.specs.messages.batch_protocol import FileRecord
 from tests.support.batch_run import JSON, START_MS, Run, below, spec_of
 
 

@@ -14,14 +14,15 @@ from ingestion.batch.kept import MOST_BYTES, Room, of_all
 from ingestion.batch.replay import _Replay
 from ingestion.batch.reread import KeptReader
 from ingestion.batch.writing import write
-from ingestion.client import Unacceptable
 from ingestion.client.batch import BatchControlPlane
+from ingestion.client.errors import Unacceptable
 from ingestion.client.memory_columns import MemoryColumns
-from ingestion.decode import JsonDecoder
-from ingestion.segments import LocalStorage, read_segment
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.batch_protocol import BatchAssignment, FileRecord, Reachable
-from ingestion.specs.replays import KeptPublishRequest, KeptRecord
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.batch_protocol import BatchAssignment, FileRecord, Reachable
+from ingestion.specs.messages.replays import KeptPublishRequest, KeptRecord
+from ingestion.specs.tasks.batch import BatchSpec
 from ingestion.task.errors import Refused
 from tests.support.batch_run import CSV, JSON, START_MS, Run, below, spec_of
 from tests.support.column_ids import some_ids

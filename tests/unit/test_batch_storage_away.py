@@ -18,9 +18,9 @@ from ingestion.batch.files import FoundFile
 from ingestion.batch.inputs import Inputs
 from ingestion.batch.lines import lines_of, opened
 from ingestion.batch.splits import Part
-from ingestion.segments import DeepStorageError
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.batch_protocol import Reachable
+from ingestion.segments.errors import DeepStorageError
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.messages.batch_protocol import Reachable
 from tests.support.batch_run import spec_of
 
 TABLE = pa.table({"t": list(range(50_000)), "d": [f"{n * 7919 % 50_021:x}" for n in range(50_000)]})

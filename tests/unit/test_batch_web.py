@@ -15,10 +15,10 @@ import pytest
 
 from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
 from ingestion.batch.inputs import Inputs
-from ingestion.specs import SpecError
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.batch_protocol import Reachable
-from ingestion.specs.input_source import HttpInputSource
+from ingestion.specs.errors import SpecError
+from ingestion.specs.inputs.input_source import HttpInputSource
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.messages.batch_protocol import Reachable
 from tests.support.batch_run import CSV, JSON, Run, a_table, is_same, spec_of
 
 ROWS = a_table(500)

@@ -14,13 +14,14 @@ import pytest
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.rewrite_interval import rewrite_interval
-from ingestion.segments import LocalStorage, read_segment
-from ingestion.specs.batch import BatchSpec
-from ingestion.specs.compaction import InputSegment
-from ingestion.specs.granularity import Granularity
-from ingestion.specs.protocol import SegmentFile
-from ingestion.specs.reindexing import Held
-from ingestion.specs.segment_tasks import parse_compact_task
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.compaction import InputSegment
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.tasks.batch import BatchSpec
+from ingestion.specs.tasks.reindexing import Held
+from ingestion.specs.tasks.segment_tasks import parse_compact_task
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, below, spec_of
 from tests.support.column_ids import some_ids
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs import DataSchema
 from ingestion.specs.causes import MOST_CHARACTERS, Cause, cause_of
-from ingestion.specs.protocol import QuarantinedRecord as Wire
+from ingestion.specs.messages.protocol import QuarantinedRecord as Wire
+from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.task.quarantine import fitting
 from tests.support.decoders import decoder_of
 from tests.support.formats import decoded

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs import issues_as_written, parse_task_spec
-from ingestion.specs.checking import CheckAnswer, CheckOrder, needs_check
+from ingestion.specs.messages.checking import CheckAnswer, CheckOrder, needs_check
+from ingestion.specs.tasks.ingestion_spec import issues_as_written, parse_task_spec
 from ingestion.task.check_spec import issues
 from tests.unit.test_specs import changed
 

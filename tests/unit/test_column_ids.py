@@ -20,19 +20,20 @@ from headgate.publishes.columns import struct_of
 from headgate.publishes.source import PublishesBatchReader
 from ingestion.batch.rows import rows_of
 from ingestion.batch.writing import write as write_bin
-from ingestion.client import Invalid, MemoryControlPlane, Unacceptable, Unreachable
-from ingestion.compaction import merge
-from ingestion.segments import read_segment, read_segments, verify, write_segments
+from ingestion.client.errors import Invalid, Unacceptable, Unreachable
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.compaction.merging import merge
+from ingestion.segments.batch import write_segments
 from ingestion.segments.newest import newest
-from ingestion.sources import REJECT
-from ingestion.sources.base import RELEASE
+from ingestion.segments.reader import read_segment, read_segments, verify
+from ingestion.sources.base import REJECT, RELEASE
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.specs.column_ids import TIME, ColumnsAnswer, ColumnsRequest
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.newest_rows import RowsOrder
-from ingestion.specs.protocol import Column
-from ingestion.specs.publish_limits import MOST_COLUMNS
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.specs.messages.column_ids import TIME, ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.newest_rows import RowsOrder
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.messages.publish_limits import MOST_COLUMNS
+from ingestion.specs.schema.extents import EXTENTS
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
 from tests.support.batch_run import JSON, Run, spec_of

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ingestion.compaction import merge
+from ingestion.compaction.merging import merge
 from ingestion.rows import JSON_TYPE, LIST_TYPE, joined_rows
-from ingestion.segments import DamagedSegment
+from ingestion.segments.errors import DamagedSegment
 from ingestion.segments.shape import Shape, int64s
-from ingestion.specs import DataSchema
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.desk import DAY_MS, batch_of, schema_of
 from tests.support.shelf import Shelf, told
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingestion.decode import JsonDecoder
-from ingestion.specs import DataSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoded_fields import decode, schema_of
 from tests.support.decoders import ANY_NUMBER, decoder_of
 

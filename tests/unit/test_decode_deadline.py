@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
-from ingestion.decode import Decoded, IsolatedDecoder, JsonDecoder, TooSlow, row_indexes
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.errors import TooSlow
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.watchdog import HUNG, Watchdog
-from ingestion.specs import DataSchema
+from ingestion.rows import row_indexes
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.formats import ends
 
 # The pattern has no shortcut: at each character a thousand places in it are possible.

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import JsonDecoder, MessageWindow, row_indexes
 from ingestion.decode.decoded import joined
-from ingestion.specs import DataSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.rows import row_indexes
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoded_fields import decode, schema_of
 from tests.support.decoders import ANY_NUMBER
 

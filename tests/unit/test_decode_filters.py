@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import MessageWindow, row_indexes
-from ingestion.specs import DataSchema
+from ingestion.decode.window import MessageWindow
+from ingestion.rows import row_indexes
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import decoder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, row_indexes
-from ingestion.specs import DataSchema, ShareGroupIOConfig, TimestampSpec
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.rows import row_indexes
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 T = "2025-06-01T00:00:00Z"

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.times import bucket_starts, end_of_time, truncated
-from ingestion.specs import DataSchema, Granularity
+from ingestion.decode.window import MessageWindow
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.granularity import Granularity
 from tests.support.decoders import decoder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")

@@ -8,7 +8,8 @@ import pytest
 
 from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.diagnosis import Facts, options_without_effect, why_nothing
-from ingestion.specs import batch, parse_task_spec
+from ingestion.specs.tasks import batch
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 SPEC: dict[str, Any] = {
     "type": "index_kafka_share_group",

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ingestion.specs.protocol import Directive
+from ingestion.specs.messages.protocol import Directive
 from ingestion.task.control import stricter
 from ingestion.task.ending import Ending
 

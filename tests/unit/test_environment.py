@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.common.processes import passed_on
 from controlplane.config import env
-from ingestion.specs.input_source import is_below
+from ingestion.specs.inputs.input_source import is_below
 
 
 @pytest.mark.parametrize(

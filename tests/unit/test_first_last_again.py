@@ -18,19 +18,21 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from ingestion.compaction import merge
 from ingestion.compaction.inputs import LacksExtents
-from ingestion.decode import JsonDecoder
-from ingestion.segments import RowIndex, read_segments
+from ingestion.compaction.merging import merge
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.segments.index import RowIndex
 from ingestion.segments.newest import newest
-from ingestion.specs import DataSchema, TuningConfig
-from ingestion.specs.extents import EXTENTS
-from ingestion.specs.granularity import Granularity
-from ingestion.specs.newest_rows import RowsOrder
-from ingestion.specs.protocol import SegmentFile
-from ingestion.specs.reindexing import Held
-from ingestion.specs.segment_tasks import parse_compact_task
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.segments.reader import read_segments
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.newest_rows import RowsOrder
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.tasks.ingestion_spec import TuningConfig
+from ingestion.specs.tasks.reindexing import Held
+from ingestion.specs.tasks.segment_tasks import parse_compact_task
 from tests.support.batch_run import Run
 from tests.support.desk import DAY_MS, JUNE_MS
 from tests.support.shelf import Shelf

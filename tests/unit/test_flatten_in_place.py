@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import Decoded, JsonDecoder
+from ingestion.decode.decoded import Decoded
 from ingestion.decode.formats.flatten import in_place
-from ingestion.specs import DataSchema
-from ingestion.specs.input_format import JsonInputFormat
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.formats.input_format import JsonInputFormat
+from ingestion.specs.schema.data_schema import DataSchema
 
 FIELDS: list[dict[str, Any]] = [
     {"type": "path", "name": "a", "expr": "$.o.a"},

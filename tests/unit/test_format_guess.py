@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs.sampling import FormatGuess
+from ingestion.specs.messages.sampling import FormatGuess
 from ingestion.task.sampler.format_guess import MOST_SCHEMAS, format_guesses
 
 JSON = {"type": "json"}

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import Envelope, JsonDecoder
+from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats import Access
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.task.registry import ConfluentRegistry
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import framed, running

@@ -13,10 +13,11 @@ from uuid import UUID
 import fastavro
 import pytest
 
-from ingestion.decode import JsonDecoder, UnusableSchema
+from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.avro import AvroSchema
 from ingestion.decode.formats.base import BadRecord
-from ingestion.specs import DataSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
 
 SUB = {"type": "record", "name": "Sub", "fields": [{"name": "subInt", "type": "int"}]}

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import Envelope, JsonDecoder
+from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats.json_reader import JsonReader
-from ingestion.specs import DataSchema
-from ingestion.specs.input_format import JsonInputFormat
-from ingestion.specs.json_path import parse_json_path
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.specs.formats.input_format import JsonInputFormat
+from ingestion.specs.formats.json_path import parse_json_path
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.formats import decoded, ends, format_of, row, rows, schema_of
 
 RECORD = {

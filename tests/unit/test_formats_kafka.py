@@ -9,7 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from ingestion.decode import DecodeError, Envelope
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.errors import DecodeError
 from tests.support.formats import decoded, rows, schema_of
 
 DOCUMENTED = {

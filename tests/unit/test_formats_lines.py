@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ingestion.decode import row_indexes
-from ingestion.specs import DataSchema
+from ingestion.rows import row_indexes
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.formats import decoded
 
 SCHEMA = DataSchema.model_validate(

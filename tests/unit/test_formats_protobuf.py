@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, json_format, message_factory  # type: ignore[import-untyped]
 
-from ingestion.decode import JsonDecoder, UnusableSchema
+from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.protobuf import _pool
+from ingestion.decode.json_decoder import JsonDecoder
 from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
 
 # The message of Druid's tutorial.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ingestion.decode import UnusableSchema
-from ingestion.specs.checking import CheckOrder
+from ingestion.decode.errors import UnusableSchema
+from ingestion.specs.messages.checking import CheckOrder
 from ingestion.task.check_spec import issues
 from tests.support.formats import decoded, fault, format_of, rows, schema_of
 

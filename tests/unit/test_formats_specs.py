@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs import SpecError, parse_supervisor_spec, parse_task_spec
+from ingestion.specs.errors import SpecError
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec
 from tests.unit.test_specs import changed, faults
 
 AVRO = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "string"], "default": None}]}

@@ -13,7 +13,8 @@ from thriftpy2.protocol import TApacheJSONProtocol, TBinaryProtocolFactory, TCom
 from thriftpy2.transport import TMemoryBuffer
 from thriftpy2.utils import serialize
 
-from ingestion.decode import JsonDecoder, UnusableSchema
+from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.json_decoder import JsonDecoder
 from tests.support.formats import decoded, fault, format_of, row, schema_of
 
 # Druid's example, and a field of every other kind.

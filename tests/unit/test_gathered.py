@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ingestion.sources import Batch
-from ingestion.specs.protocol import Advance, Outcomes
+from ingestion.sources.base import Batch
+from ingestion.specs.messages.protocol import Advance, Outcomes
 from ingestion.task.batches import STORED, Ledger
 from ingestion.task.gathered import Gathered
 

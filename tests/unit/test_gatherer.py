@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from ingestion.client import MemoryControlPlane, Unreachable
-from ingestion.sources import TopicChanged
+from ingestion.client.errors import Unreachable
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import TopicChanged
 from ingestion.sources.memory_log import MemoryLog
-from ingestion.specs.protocol import Advance, PublishAnswer, PublishRequest, StartRequest
+from ingestion.specs.messages.protocol import Advance, PublishAnswer, PublishRequest, StartRequest
 from ingestion.task import buffering_publisher
 from ingestion.task.errors import Fenced
 from tests.support.gathering import Gathering, Plane

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ingestion.client import MemoryControlPlane
-from ingestion.specs.protocol import Advance
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.specs.messages.protocol import Advance
 from ingestion.task.control import Control
 from tests.support.indexer import OneLog, assignment, record, stored, total
 

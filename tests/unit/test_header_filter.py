@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ingestion.sources import ACCEPT
+from ingestion.sources.base import ACCEPT
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.specs.header_filter import HeaderBasedFilterConfig
-from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from ingestion.task.sampler.decoding import outcomes_of
 from ingestion.task.sampler.records import Records
 from tests.support.indexer import record, stored, total

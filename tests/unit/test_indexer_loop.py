@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.client import MemoryControlPlane, Unreachable
-from ingestion.sources import ACCEPT, REJECT, SourceProblem
+from ingestion.client.errors import Unreachable
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import ACCEPT, REJECT, SourceProblem
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.spark.worker import Ended
-from ingestion.specs.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
+from ingestion.specs.messages.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.parse_exceptions import without_parse_limits

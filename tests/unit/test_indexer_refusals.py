@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from ingestion.client import MemoryControlPlane
+from ingestion.client.memory import MemoryControlPlane
 from ingestion.decode.formats import registry as formats_registry
-from ingestion.segments import DeepStorageError, open_deep_storage, read_segment
-from ingestion.sources import ACCEPT
-from ingestion.sources.base import RELEASE
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.errors import DeepStorageError
+from ingestion.segments.reader import read_segment
+from ingestion.sources.base import ACCEPT, RELEASE
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.task import breaker, decoding
 from ingestion.task.breaker import Breaker

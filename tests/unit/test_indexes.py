@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestion.segments import LocalStorage, read_segment, share_bytes
-from ingestion.specs import TuningConfig
+from ingestion.segments.index import share_bytes
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
 from ingestion.specs.offsets import expanded
+from ingestion.specs.tasks.ingestion_spec import TuningConfig
 from ingestion.task.indexes import Indexes
 from tests.support.column_ids import some_ids
 from tests.support.desk import numbers

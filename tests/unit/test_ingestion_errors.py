@@ -12,13 +12,12 @@ import pytest
 
 import ingestion
 from ingestion import errors
-from ingestion.client import PublishRefused, TaskOver
+from ingestion.client.errors import PublishRefused, TaskOver
 from ingestion.errors import IngestionError
-from ingestion.segments import DeepStorageError
-from ingestion.sources import SourceProblem
-from ingestion.sources.base import OffsetsUnavailable
+from ingestion.segments.errors import DeepStorageError
+from ingestion.sources.base import OffsetsUnavailable, SourceProblem
 from ingestion.spark.worker import Ended
-from ingestion.specs.protocol import Refusal
+from ingestion.specs.messages.protocol import Refusal
 from ingestion.task.errors import Fenced, Lapsed, StorageRefused
 
 _DRAWN = re.compile(r"^((?:│   |    )*)(?:├|└)── (\w+)((?: [*-])*)", re.MULTILINE)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from controlplane.connections.kafka import TopicOffsets
-from ingestion.specs import SpecError, parse_supervisor_spec
-from ingestion.specs.group_times import DEFAULTS, group_times
-from ingestion.specs.stored import io_config_of
+from ingestion.specs.errors import SpecError
+from ingestion.specs.kafka.group_times import DEFAULTS, group_times
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
+from ingestion.specs.tasks.stored import io_config_of
 from tests.unit.test_specs import changed, of_kafka
 
 SERVERS = {"bootstrap.servers": "k:9092"}

@@ -9,8 +9,8 @@ import pytest
 
 from ingestion.decode.druid_values import Fails
 from ingestion.decode.formats import jq
-from ingestion.specs.flatten_spec import FlattenSpec
-from ingestion.specs.jq import parse_jq
+from ingestion.specs.formats.flatten_spec import FlattenSpec
+from ingestion.specs.formats.jq import parse_jq
 from tests.support.formats import decoded, rows
 from tests.unit.test_formats_specs import faults, with_format
 

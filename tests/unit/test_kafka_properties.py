@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from ingestion.specs import SpecError, parse_task_spec
-from ingestion.specs.jaas import login_of
-from ingestion.specs.kafka_properties import SECRET, insecure, keen, librdkafka_properties, missing, without_effect
-from ingestion.specs.providers import EnvironmentVariable
+from ingestion.specs.errors import SpecError
+from ingestion.specs.kafka.jaas import login_of
+from ingestion.specs.kafka.properties import SECRET, insecure, keen, librdkafka_properties, missing, without_effect
+from ingestion.specs.kafka.providers import EnvironmentVariable
 from ingestion.specs.source_traits import SHARE_GROUP
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.unit.test_specs import changed
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

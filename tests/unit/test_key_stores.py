@@ -11,8 +11,8 @@ import pytest
 from headgate.errors import OptionError
 from headgate.sharegroup.options import read_options
 from headgate.sharegroup.properties import client_config
-from ingestion.specs import keytool
-from ingestion.specs.key_stores import StoreProblem, with_stores
+from ingestion.specs.kafka import keytool
+from ingestion.specs.kafka.key_stores import StoreProblem, with_stores
 from tests.support.certificates import as_jks, authority
 
 CANARY = "canary-4711"

@@ -15,9 +15,9 @@ from controlplane.loading.odd_times import odd_times
 from controlplane.loading.outlook import INDEXER_ROWS_PER_S, outlook
 from controlplane.loading.profile import MOST_NESTED, nested_fields, profiles
 from frontend.topic_list import similar
-from ingestion.specs import Granularity
-from ingestion.specs.protocol import Column
-from ingestion.specs.sampling import Arrived, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.messages.sampling import Arrived, RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.schema.granularity import Granularity
 
 PASSWORD = {"sasl.username": "u", "sasl.password": "canary"}
 SERVERS = {"bootstrap.servers": "kafka:9092"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ingestion.decode import JsonDecoder, row_indexes
 from ingestion.decode.fields import MOST_DISCOVERED
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.rows import row_indexes
 from tests.support.decoded_fields import decode, schema_of
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ingestion.decode import Decoded
-from ingestion.specs import DataSchema
+from ingestion.decode.decoded import Decoded
 from ingestion.specs.limits import MOST_FILTERED
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import ANY_NUMBER, decoder_of
 from tests.unit.test_rows_metrics import rolled, schema_of
 

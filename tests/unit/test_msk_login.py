@@ -11,9 +11,10 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 
-from ingestion.specs import SpecError, parse_task_spec
-from ingestion.specs.kafka_properties import SECRET, librdkafka_properties, missing
-from ingestion.specs.msk_login import HANDLER, MODULE, with_token
+from ingestion.specs.errors import SpecError
+from ingestion.specs.kafka.msk_login import HANDLER, MODULE, with_token
+from ingestion.specs.kafka.properties import SECRET, librdkafka_properties, missing
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.unit.test_specs import changed
 
 SECRET_KEY = "canary-4711-key"

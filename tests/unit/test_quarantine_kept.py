@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestion.specs.protocol import QuarantinedRecord
+from ingestion.specs.messages.protocol import QuarantinedRecord
 from ingestion.task.quarantine import fitting
 
 

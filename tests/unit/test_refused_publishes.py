@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.client import Invalid, MemoryControlPlane, Unacceptable
-from ingestion.sources import ACCEPT, REJECT, Batch
-from ingestion.sources.base import RELEASE
+from ingestion.client.errors import Invalid, Unacceptable
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs import offsets
-from ingestion.specs import publish_limits as limits
-from ingestion.specs.protocol import Advance, Outcomes, PublishAnswer, PublishRequest
+from ingestion.specs.messages import publish_limits as limits
+from ingestion.specs.messages.protocol import Advance, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task import parts, publishing
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ingestion.decode import RegistryUnreachable
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.input_format import RegistryDecoder
+from ingestion.decode.errors import RegistryUnreachable
+from ingestion.specs.formats.input_format import RegistryDecoder
+from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.task import registry as client
 from ingestion.task.registry import ConfluentRegistry
 from tests.support.certificates import Identity, authority

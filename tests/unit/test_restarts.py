@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from controlplane.supervisors.repair_pace import Ended, failures_in_a_row, not_before
-from ingestion.client import MemoryControlPlane
+from ingestion.client.memory import MemoryControlPlane
 from ingestion.errors import IngestionError
-from ingestion.segments import DeepStorageError
+from ingestion.segments.errors import DeepStorageError
 from ingestion.spark import application as driver
 from ingestion.spark import worker
 from ingestion.spark.application import Application, Slot
 from ingestion.spark.restarts import Restarts
-from ingestion.specs.protocol import UnreadRecord
+from ingestion.specs.messages.protocol import UnreadRecord
 from ingestion.task.ending import Ending
 from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
 from tests.support.indexer import assignment

@@ -10,11 +10,14 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow
-from ingestion.decode.decoded import joined
-from ingestion.segments import LocalStorage, read_segment, write_segments
-from ingestion.specs import DataSchema
-from ingestion.specs.protocol import Column
+from ingestion.decode.decoded import Decoded, joined
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.segments.batch import write_segments
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.column_ids import some_ids
 from tests.support.decoders import ANY_NUMBER, decoder_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingestion.decode import row_indexes
+from ingestion.rows import row_indexes
 from tests.unit.test_rows_transforms import decoded_with, expression, schema_of
 
 

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import MessageWindow
 from ingestion.decode.times import bucket_starts, end_of_time, truncated
-from ingestion.segments import LocalStorage, write_segments
-from ingestion.specs import DataSchema, DurationGranularity, Granularity, GranularitySpec, PeriodGranularity
-from ingestion.specs.periods import granularity_of
+from ingestion.decode.window import MessageWindow
+from ingestion.segments.batch import write_segments
+from ingestion.segments.local import LocalStorage
+from ingestion.specs.schema.data_schema import DataSchema, GranularitySpec
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.schema.periods import DurationGranularity, PeriodGranularity, granularity_of
 from tests.support.column_ids import some_ids
 from tests.support.decoders import decoder_of
 

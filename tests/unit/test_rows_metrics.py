@@ -14,14 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ingestion.decode import JsonDecoder, MessageWindow
-from ingestion.segments import LocalStorage, read_segment, write_segments
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.segments.batch import write_segments
 from ingestion.segments.held import HeldRun
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segment
 from ingestion.segments.shape import Shape
-from ingestion.specs import DataSchema
-from ingestion.specs.extents import EXTENTS
+from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.offsets import expanded
-from ingestion.specs.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.extents import EXTENTS
 from tests.support.column_ids import some_ids
 from tests.support.decoders import decoder_of
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ingestion.decode import MessageWindow
-from ingestion.specs import DataSchema, TimestampSpec
-from ingestion.specs.joda import strptime_patterns
+from ingestion.decode.window import MessageWindow
+from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec
+from ingestion.specs.schema.joda import strptime_patterns
 from tests.support.decoders import decoder_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,11 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema
+from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
+from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression, parsed
-from ingestion.specs import DataSchema
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import ANY_NUMBER, decoder_of
 
 

@@ -18,8 +18,8 @@ from thriftpy2.parser import parse_fp
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.utils import serialize
 
-from ingestion.specs.sampler_spec import parse_sampler_spec
-from ingestion.specs.sampling import MOST_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
+from ingestion.specs.messages.sampling import MOST_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
 from ingestion.task.sampler.answering import answer_to
 from ingestion.task.sampler.decoding import outcomes_of
 from ingestion.task.sampler.records import Records

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs import SpecError
-from ingestion.specs.sampler_spec import SamplerSpec, parse_sampler_spec
-from ingestion.specs.sampling import SampleOrder
+from ingestion.specs.errors import SpecError
+from ingestion.specs.messages.sampler_spec import SamplerSpec, parse_sampler_spec
+from ingestion.specs.messages.sampling import SampleOrder
 from tests.support.django_cast import spec_for
 
 KAFKA = {"topic": "t", "consumerProperties": {"bootstrap.servers": "kafka:9092"}}

@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.segments import LocalStorage, write_segments
+from ingestion.segments.batch import write_segments
 from ingestion.segments.encoding import hardly_repeating, parquet_options
-from ingestion.specs import DataSchema, IndexSpec, SpecError, parse_task_spec
+from ingestion.segments.local import LocalStorage
+from ingestion.specs.errors import SpecError
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.index_spec import IndexSpec
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.column_ids import some_ids
 from tests.support.django_cast import spec_for
 

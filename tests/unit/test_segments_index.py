@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, joined_rows
 from ingestion.segments import index as index_module
-from ingestion.segments import read_segment, write_segments
+from ingestion.segments.batch import write_segments
+from ingestion.segments.reader import read_segment
+from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.offsets import expanded
-from ingestion.specs.protocol import SegmentFile
 from tests.support.column_ids import some_ids
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, numbers, schema_of
 

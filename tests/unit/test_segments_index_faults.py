@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.segments import DeepStorageError, SegmentError
+from ingestion.segments.errors import DeepStorageError, SegmentError
 from ingestion.specs.offsets import expanded
 from tests.support.desk import Desk, numbers
 

@@ -17,9 +17,9 @@ import pytest
 from ingestion.rows import JSON_TYPE, LIST_TYPE
 from ingestion.segments.newest import locked, newest
 from ingestion.segments.numbered_files import NumberedFiles
-from ingestion.specs.newest_rows import MOST_TEXT, RowsAnswer, RowsOrder
-from ingestion.specs.protocol import SegmentFile
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.newest_rows import MOST_TEXT, RowsAnswer, RowsOrder
+from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
 
 DAYS = 5

@@ -12,7 +12,9 @@ import pytest
 
 from controlplane.segments.selectors.columns import widest
 from ingestion.rows import TIME, TIME_TYPE
-from ingestion.segments import DamagedSegment, LocalStorage, read_segments
+from ingestion.segments.errors import DamagedSegment
+from ingestion.segments.local import LocalStorage
+from ingestion.segments.reader import read_segments
 from ingestion.segments.writer import columns_of
 
 COLUMNS = {

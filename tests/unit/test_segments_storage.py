@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.segments import DeepStorage, DeepStorageError, LocalStorage, open_deep_storage
-from ingestion.segments.local import _rename_it
+from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
+from ingestion.segments.errors import DeepStorageError
+from ingestion.segments.local import LocalStorage, _rename_it
 
 
 @pytest.fixture
@@ -187,7 +188,8 @@ def test_a_full_disk_leaves_nothing_and_may_pass(storage: DeepStorage, local: Pa
 REFUSED = """
 import os, sys
 from pathlib import Path
-from ingestion.segments import DeepStorageError, open_deep_storage
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.errors import DeepStorageError
 if os.geteuid() == 0:
     os.setuid(65534)
 try:

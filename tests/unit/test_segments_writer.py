@@ -17,22 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode import JsonDecoder, MessageWindow
-from ingestion.segments import (
-    DamagedSegment,
-    DeepStorageError,
-    LocalStorage,
-    SegmentError,
-    read_segment,
-    verify,
-    write_segments,
-)
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
+from ingestion.segments.batch import write_segments
+from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
+from ingestion.segments.local import LocalStorage
 from ingestion.segments.names import segment_path
 from ingestion.segments.places import Places
+from ingestion.segments.reader import read_segment, verify
 from ingestion.segments.writer import columns_of
-from ingestion.specs import DataSchema, Granularity
+from ingestion.specs.messages.protocol import Column, SegmentFile
 from ingestion.specs.offsets import expanded, ranges_of
-from ingestion.specs.protocol import Column, SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.granularity import Granularity
 from tests.support.column_ids import some_ids
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")

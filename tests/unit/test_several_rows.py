@@ -9,11 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from controlplane.api.druid.sampler import sampled
-from ingestion.decode import Envelope, JsonDecoder, TooWide, row_indexes
 from ingestion.decode import several as module
+from ingestion.decode.envelope import Envelope
+from ingestion.decode.errors import TooWide
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.several import taken_apart
-from ingestion.specs.input_format import of_one_row
-from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.rows import row_indexes
+from ingestion.specs.formats.input_format import of_one_row
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from ingestion.task.sampler import records
 from ingestion.task.sampler.answering import answer_to
 from tests.support.formats import decoded, fault, format_of, schema_of

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from controlplane.supervisors.leases import Hold, LeaseSums, hold_of, sums_of, warnings_of
-from ingestion.sources import ACCEPT, REJECT, RELEASE
+from ingestion.sources.base import ACCEPT, REJECT, RELEASE
 from ingestion.sources.leases import LeaseBook, Unanswered, bucket_ms
-from ingestion.specs.protocol import IndexerStatus, Leases
+from ingestion.specs.messages.protocol import IndexerStatus, Leases
 
 
 @pytest.mark.parametrize("held_ms", [0, 0.3, 1, 1.2, 10, 199.9, 200, 7_499, 30_000, 3_600_000, 9e9])

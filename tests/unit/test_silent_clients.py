@@ -7,7 +7,7 @@ import pytest
 from controlplane.embedded.waiting import poll_until
 from ingestion.sources.reader import Reader
 from ingestion.sources.share_group import ShareGroupSource
-from ingestion.specs import ShareGroupIOConfig
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 

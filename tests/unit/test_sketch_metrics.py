@@ -23,21 +23,24 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ingestion.batch.errors import InputRefused
-from ingestion.compaction import merge
-from ingestion.decode import JsonDecoder, MessageWindow
+from ingestion.compaction.merging import merge
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.window import MessageWindow
 from ingestion.rows import joined_rows
-from ingestion.segments import LocalStorage, read_segment, write_segments
+from ingestion.segments.batch import write_segments
+from ingestion.segments.local import LocalStorage
 from ingestion.segments.newest import newest
+from ingestion.segments.reader import read_segment
 from ingestion.sketches.hashing import hashes_of_doubles, hashes_of_longs, hashes_of_texts
 from ingestion.sketches.merging import Merger
 from ingestion.sketches.reading import read
 from ingestion.sketches.showing import told_by
 from ingestion.sketches.single import of_hashes, of_numbers
-from ingestion.specs import DataSchema
-from ingestion.specs.compaction import CompactionJob, InputSegment
-from ingestion.specs.newest_rows import RowsOrder
-from ingestion.specs.protocol import SegmentFile
-from ingestion.specs.verifying import RegisteredFile
+from ingestion.specs.messages.compaction import CompactionJob, InputSegment
+from ingestion.specs.messages.deep_storage import RegisteredFile
+from ingestion.specs.messages.newest_rows import RowsOrder
+from ingestion.specs.messages.protocol import SegmentFile
+from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.batch_run import START_MS, Run, spec_of
 from tests.support.column_ids import some_ids
 from tests.support.decoders import ANY_NUMBER

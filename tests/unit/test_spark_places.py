@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.spark import sources
 from ingestion.spark.sources import Places
-from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.messages.protocol import Assignment
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 
 def assignment(kind: Any, indexers: int) -> Assignment:

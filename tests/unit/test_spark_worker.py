@@ -11,8 +11,8 @@ import pytest
 
 from ingestion.spark.board import Board
 from ingestion.spark.worker import Orders, work
-from ingestion.specs import parse_task_spec
-from ingestion.specs.protocol import Assignment
+from ingestion.specs.messages.protocol import Assignment
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 
 def orders(board: Board, deep_storage: str) -> Orders:

@@ -13,9 +13,9 @@ import pytest
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.specdiff import spec_diff
 from controlplane.common.strictjson import strict_json
-from ingestion.specs import SpecError, parse_supervisor_spec
-from ingestion.specs.joda import strptime_patterns
-from ingestion.specs.json_path import parse_json_path
+from ingestion.specs.errors import SpecError
+from ingestion.specs.formats.json_path import parse_json_path
+from ingestion.specs.kafka.pem import pem_of
 from ingestion.specs.limits import (
     DEEPEST_FILTER,
     LONGEST_NAME,
@@ -33,7 +33,8 @@ from ingestion.specs.limits import (
     MOST_VALUES,
     doubles,
 )
-from ingestion.specs.pem import pem_of
+from ingestion.specs.schema.joda import strptime_patterns
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.django_cast import SEED
 
 Spec = dict[str, Any]

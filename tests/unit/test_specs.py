@@ -12,18 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.specs import (
-    DataSchema,
-    Granularity,
-    SpecError,
+from ingestion.specs.errors import SpecError
+from ingestion.specs.kafka.properties import librdkafka_properties
+from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.tasks.ingestion_spec import (
     SupervisorSpec,
     TaskSpec,
-    TimestampSpec,
     TuningConfig,
     parse_supervisor_spec,
     parse_task_spec,
 )
-from ingestion.specs.kafka_properties import librdkafka_properties
 
 # The task spec of the document "Kafka share group ingestion", as it stands there.
 SEED = json.loads("""

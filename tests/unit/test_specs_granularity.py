@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.specs import (
-    DataSchema,
-    Granularity,
-)
-from ingestion.specs.granularity import MAX_TIME, MIN_TIME
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME, Granularity
 
 
 def at(text: str) -> datetime:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs.sampling import TimeGuess
+from ingestion.specs.messages.sampling import TimeGuess
 from ingestion.task.sampler.time_guess import MOST_CANDIDATES, time_guesses
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

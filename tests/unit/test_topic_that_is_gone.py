@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ingestion.client import MemoryControlPlane
-from ingestion.sources import SourceProblem, TopicIdentity
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.sources.topic import SameTopic
+from ingestion.sources.topic import SameTopic, TopicIdentity
 from tests.support.indexer import FixedTopic, assignment, record
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ingestion.client import MemoryControlPlane
-from ingestion.sources import ReadRefused, TopicIdentity
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.sources.base import ReadRefused
 from ingestion.sources.memory import MemoryLeasedSource
+from ingestion.sources.topic import TopicIdentity
 from ingestion.task import indexer
 from ingestion.task.control import Control
 from tests.support.indexer import FixedTopic, assignment, record, total

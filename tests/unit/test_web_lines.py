@@ -16,7 +16,7 @@ import pytest
 from ingestion.batch import http_files
 from ingestion.batch.errors import InputUnreachable
 from ingestion.batch.files import FoundFile
-from ingestion.specs.addresses import AddressPolicy
+from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.task.web_lines import speaking
 from tests.support.certificates import authority
 

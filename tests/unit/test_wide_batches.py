@@ -16,20 +16,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingestion.client import MemoryControlPlane
-from ingestion.decode import (
-    Decoded,
-    IsolatedDecoder,
-    JsonDecoder,
-    MessageWindow,
-    TooWide,
-    decoded_whole,
-    fields,
-    json_decoder,
-    row_indexes,
-)
+from ingestion.client.memory import MemoryControlPlane
+from ingestion.decode import fields, json_decoder
+from ingestion.decode.decoded import Decoded
+from ingestion.decode.errors import TooWide
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.whole import decoded_whole
+from ingestion.decode.window import MessageWindow
+from ingestion.rows import row_indexes
 from ingestion.segments import index
-from ingestion.sources import ACCEPT, Batch
+from ingestion.sources.base import ACCEPT, Batch
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.task.control import Control
 from ingestion.task.decoding import LATE_DELIVERY

@@ -9,10 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingestion.decode import IsolatedDecoder
-from ingestion.specs import DataSchema, parse_task_spec
-from ingestion.specs.checking import CheckOrder
-from ingestion.specs.sampler_spec import parse_sampler_spec
+from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.specs.messages.checking import CheckOrder
+from ingestion.specs.messages.sampler_spec import parse_sampler_spec
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import spec_for
 from tests.support.processes import command_lines
 

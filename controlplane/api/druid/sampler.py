@@ -12,10 +12,10 @@ from rest_framework.response import Response
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.serializers.sampling import SampleBody
 from controlplane.datasources.sampling import take_sample
-from ingestion.specs.metric_base import SketchKind
-from ingestion.specs.protocol import Column
-from ingestion.specs.sampler_spec import SamplerSpec
-from ingestion.specs.sampling import RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.messages.sampler_spec import SamplerSpec
+from ingestion.specs.messages.sampling import RolledUpRow, SampleAnswer, SampledRecord
+from ingestion.specs.schema.metric_base import SketchKind
 
 _SKETCHES = frozenset(get_args(SketchKind))
 # Our type of a column → that of a dimension, and of a segment's column.

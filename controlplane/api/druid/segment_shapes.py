@@ -14,7 +14,7 @@ from controlplane.compaction.schemas import Written, written_by
 from controlplane.datasources.models import Datasource
 from controlplane.retention.storage_summary import StorageSummary
 from controlplane.segments.models import Segment
-from ingestion.specs import DataSchema
+from ingestion.specs.schema.data_schema import DataSchema
 
 TIER = "_default_tier"  # there is one place where segments are
 _TIME = "__time"

@@ -18,7 +18,7 @@ from controlplane.tasks.capacity import Pool
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
 from ingestion.specs.counters import COUNTERS, IN_DRUID, Size
-from ingestion.specs.segment_tasks import DEFAULT_BATCH
+from ingestion.specs.tasks.segment_tasks import DEFAULT_BATCH
 
 N = TypeVar("N", int, float)
 _COUNTED = ("polled", *(c.name for c in COUNTERS if not isinstance(c, Size)), "segments", "size_bytes", "publishes")

@@ -23,7 +23,7 @@ from controlplane.supervisors.status import status_report, task_stats
 from controlplane.tasks.models import Status
 from controlplane.tasks.selectors import list_tasks, parse_exceptions
 from controlplane.teams.models import User
-from ingestion.specs import SupervisorSpec
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 MOST_SUPERVISORS = 1000
 

@@ -22,7 +22,7 @@ from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.publishing.selectors.published import rates
 from controlplane.tasks import capacity, selectors, services
 from controlplane.tasks.models import Status, Task, task_types
-from ingestion.specs.any_task import AnyTaskSpec
+from ingestion.specs.tasks.any_task import AnyTaskSpec
 
 MOST_TASKS = 1000
 # Druid's word for a state → our rows.

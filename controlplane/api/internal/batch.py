@@ -1,4 +1,4 @@
-"""What a batch task's driver says and hears: see ``ingestion.specs.batch_protocol`` for the messages."""
+"""What a batch task's driver says and hears: see ``ingestion.specs.messages.batch_protocol`` for the messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from controlplane.compaction import reindexing
 from controlplane.tasks import batches, file_replays
 from controlplane.tasks.models import Task
 from controlplane.tasks.publish_checks import check_files
-from ingestion.specs.batch_protocol import BatchPublishRequest
-from ingestion.specs.replays import KeptPublishRequest
+from ingestion.specs.messages.batch_protocol import BatchPublishRequest
+from ingestion.specs.messages.replays import KeptPublishRequest
 
 
 @for_task("POST")

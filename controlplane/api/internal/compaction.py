@@ -1,4 +1,4 @@
-"""What compaction's application says and hears: see ``ingestion.specs.compaction`` for the messages."""
+"""What compaction's application says and hears: see ``ingestion.specs.messages.compaction`` for the messages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from controlplane.api.internal.door import for_resident, message, read
 from controlplane.compaction import jobs
 from controlplane.segments import columns
 from controlplane.tasks import publish_checks, residents
-from ingestion.specs.column_ids import ColumnsRequest
-from ingestion.specs.compaction import (
+from ingestion.specs.messages.column_ids import ColumnsRequest
+from ingestion.specs.messages.compaction import (
     DepartureRequest,
     Done,
     FailedRequest,

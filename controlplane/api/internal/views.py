@@ -1,4 +1,4 @@
-"""Assignment, start, publish, heartbeat, end: see ``ingestion.specs.protocol`` for the messages."""
+"""Assignment, start, publish, heartbeat, end: see ``ingestion.specs.messages.protocol`` for the messages."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from controlplane.tasks import heartbeats, publish_checks
 from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import first_created_at
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
-from ingestion.specs import IOConfig, parse_task_spec
-from ingestion.specs.column_ids import ColumnsRequest
-from ingestion.specs.protocol import (
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.messages.column_ids import ColumnsRequest
+from ingestion.specs.messages.protocol import (
     AbandonAnswer,
     AbandonRequest,
     Assignment,
@@ -49,7 +49,8 @@ from ingestion.specs.protocol import (
     StartAnswer,
     StartRequest,
 )
-from ingestion.specs.replays import KeptRecords, ProducedAnswer, ProducedRequest
+from ingestion.specs.messages.replays import KeptRecords, ProducedAnswer, ProducedRequest
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 
 @for_task("GET")

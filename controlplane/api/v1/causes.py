@@ -15,7 +15,7 @@ from controlplane.api.pagination import Key, Page, PageQuery, page_of, page_resp
 from controlplane.quarantine.selectors.causes import HOURS, CauseFilter, list_causes
 from controlplane.tasks.causes import described
 from ingestion.specs.causes import FINGERPRINT_LENGTH
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 
 SEEN_LAST_FIRST = [Key("last_at", datetime, descending=True), Key("datasource_id", int), Key("cause", str)]
 

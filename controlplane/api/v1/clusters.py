@@ -16,9 +16,9 @@ from controlplane.connections.newest import newest_records
 from controlplane.connections.probe import Wanted
 from controlplane.connections.selectors import get_cluster, get_connection
 from controlplane.teams.permissions import team_for_new
-from ingestion.specs.connection import Kind
-from ingestion.specs.newest import NewestRecord
-from ingestion.specs.sampling import Bytes
+from ingestion.specs.inputs.connection import Kind
+from ingestion.specs.messages.newest import NewestRecord
+from ingestion.specs.messages.sampling import Bytes
 
 
 class TestView(HeadgateView):

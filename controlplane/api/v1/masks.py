@@ -11,12 +11,11 @@ from rest_framework.response import Response
 
 from controlplane.api.base import BodySerializer, HeadgateView, body_of
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.datasources.mask_models import MaskedColumn
 from controlplane.datasources.masking import MOST_COLUMNS, masked_columns, set_masks
-from controlplane.datasources.models import Datasource
+from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.datasources.selectors import find_datasource
 from controlplane.segments.selectors.columns import datasource_schema, mask_warnings
-from controlplane.teams.models import Role
+from controlplane.teams.roles import Role
 
 
 class MaskSerializer(serializers.Serializer[Any]):

@@ -17,7 +17,7 @@ from controlplane.records.stored_rows import stored_rows
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import shown_spec
 from controlplane.tasks.services import check_room
-from ingestion.specs import SupervisorSpec, TaskSpec, parse_supervisor_spec, parse_task_spec
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, TaskSpec, parse_supervisor_spec, parse_task_spec
 
 
 class RecordsView(HeadgateView):

@@ -21,7 +21,7 @@ from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import task_stats
 from controlplane.teams.models import User
-from ingestion.specs import SupervisorSpec
+from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 def detail(user: User, supervisor_id: str) -> dict[str, Any]:

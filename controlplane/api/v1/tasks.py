@@ -17,7 +17,7 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.pagination import Key, page_of, page_response, paged
 from controlplane.api.v1.serializers import tasks as shapes
 from controlplane.tasks import selectors, services
-from ingestion.specs.any_task import AnyTaskSpec
+from ingestion.specs.tasks.any_task import AnyTaskSpec
 
 NEWEST_FIRST = (Key("created_at", datetime, descending=True), Key("id", str, descending=True))
 

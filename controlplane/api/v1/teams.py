@@ -25,8 +25,8 @@ from controlplane.api.v1.serializers.teams import (
 )
 from controlplane.common.errors import InvalidInput
 from controlplane.teams import selectors, services
-from controlplane.teams.models import Role
 from controlplane.teams.permissions import Action, require
+from controlplane.teams.roles import Role
 from controlplane.teams.teams import create_team, delete_team, describe_team, rename_team
 
 GONE = OpenApiResponse(description="No member any more.")

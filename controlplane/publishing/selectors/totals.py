@@ -15,7 +15,7 @@ from controlplane.common.database import cursor
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import MERGES, IndexerFence
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Count, Counts, Detail
-from ingestion.specs.protocol import ParseExceptionTotals
+from ingestion.specs.messages.protocol import ParseExceptionTotals
 
 
 class Totals(Counts):

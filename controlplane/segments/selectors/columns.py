@@ -8,7 +8,7 @@ from typing import Any
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
-from ingestion.specs.newest_rows import one_in_the_other
+from ingestion.specs.messages.newest_rows import one_in_the_other
 
 SCHEMA_SEGMENTS = 1000
 

@@ -28,12 +28,12 @@ from ingestion.decode.formats.registry import (
     UnknownSchema,
 )
 from ingestion.decode.named_fields import named_fields
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.flatten_spec import FlattenSpec
-from ingestion.specs.input_format import (
+from ingestion.specs.formats.flatten_spec import FlattenSpec
+from ingestion.specs.formats.input_format import (
     AvroInputFormat,
     CsvInputFormat,
     DelimitedInputFormat,
+    InputFormat,
     JsonInputFormat,
     KafkaInputFormat,
     LinesInputFormat,
@@ -41,6 +41,7 @@ from ingestion.specs.input_format import (
     RegexInputFormat,
     ThriftInputFormat,
 )
+from ingestion.specs.schema.data_schema import DataSchema
 
 __all__ = [
     "JSON",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.registry import OpenRegistry, Registry
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.input_format import RegistryDecoder
+from ingestion.specs.formats.input_format import RegistryDecoder
+from ingestion.specs.kafka.addresses import AddressPolicy
 
 
 @dataclass(frozen=True)

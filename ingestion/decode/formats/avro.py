@@ -30,7 +30,7 @@ from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
 from ingestion.decode.written_numbers import Number, of_single
-from ingestion.specs.input_format import (
+from ingestion.specs.formats.input_format import (
     AvroFileDecoder,
     AvroInlineDecoder,
     AvroInputFormat,

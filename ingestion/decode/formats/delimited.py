@@ -29,7 +29,7 @@ from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import Mask, flat
 from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, texts_by
 from ingestion.decode.payloads import texts_of
-from ingestion.specs.input_format import CsvInputFormat, DelimitedInputFormat
+from ingestion.specs.formats.input_format import CsvInputFormat, DelimitedInputFormat
 
 _VALUE = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\n|\r|\Z)')
 _VALUE_OF_BYTES = re.compile(_VALUE.pattern.encode())

@@ -24,12 +24,12 @@ from ingestion.decode.formats import jq, path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.suspects import Suspects
 from ingestion.decode.written_numbers import may_hold_one
-from ingestion.specs import DataSchema, InputFormat
-from ingestion.specs.flatten_spec import FlattenField, FlattenSpec
-from ingestion.specs.input_format import JsonInputFormat
-from ingestion.specs.jq import Node, parse_jq
-from ingestion.specs.json_path import JsonPath, Step, parse_json_path
-from ingestion.specs.metrics import FilteredMetric
+from ingestion.specs.formats.flatten_spec import FlattenField, FlattenSpec
+from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
+from ingestion.specs.formats.jq import Node, parse_jq
+from ingestion.specs.formats.json_path import JsonPath, Step, parse_json_path
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.metrics import FilteredMetric
 
 Steps = tuple[Step, ...]
 _SEARCHED = "searched"  # j string: one record's text; and what its paths that search, and its jq programs, find

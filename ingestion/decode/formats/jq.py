@@ -17,7 +17,7 @@ from ingestion.decode.formats.jq_places import PLACES
 from ingestion.decode.formats.jq_values import Budget, JqError
 from ingestion.decode.jackson_texts import json_text
 from ingestion.decode.java_texts import whole_number
-from ingestion.specs.jq import Node
+from ingestion.specs.formats.jq import Node
 
 _UNREADABLE = "holds NaN or Infinity, or is nested too deep for jq"
 

@@ -12,7 +12,7 @@ from ingestion.decode.druid_values import Fails, units
 from ingestion.decode.formats import jq_values as values
 from ingestion.decode.formats.jq_values import Budget, JqError, compared, inner, is_number, kind_of, truth
 from ingestion.decode.jackson_texts import json_text
-from ingestion.specs.jq import Node
+from ingestion.specs.formats.jq import Node
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[fFdD]?", re.ASCII)
 _KINDS_OF_KINDS = {

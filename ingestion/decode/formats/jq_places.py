@@ -9,7 +9,7 @@ from ingestion.decode.druid_values import Fails, units
 from ingestion.decode.formats import jq_values as values
 from ingestion.decode.formats.jq_functions import Evaluator, Function
 from ingestion.decode.formats.jq_values import Budget, JqError, compared, is_number
-from ingestion.specs.jq import Node
+from ingestion.specs.formats.jq import Node
 
 
 def _recurse(budget: Budget, value: Any) -> Iterator[Any]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.payloads import texts_of
-from ingestion.specs.input_format import JsonInputFormat
+from ingestion.specs.formats.input_format import JsonInputFormat
 
 _END = ord("]")
 _AS_BRACKET = 0xDF  # makes a bracket of a brace

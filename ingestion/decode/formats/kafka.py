@@ -23,7 +23,7 @@ from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError
 from ingestion.decode.fields import flat
 from ingestion.decode.formats.base import Reader, Texts, as_array, json_encoder
-from ingestion.specs.input_format import KafkaInputFormat
+from ingestion.specs.formats.input_format import KafkaInputFormat
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

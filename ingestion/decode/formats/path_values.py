@@ -15,7 +15,7 @@ from typing import Any
 
 from ingestion.decode.druid_values import units
 from ingestion.decode.written_numbers import json_of, number_of
-from ingestion.specs.json_path import Comparison, JsonPath, Step
+from ingestion.specs.formats.json_path import Comparison, JsonPath, Step
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 

@@ -17,7 +17,7 @@ from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.protobuf_imports import known_file
 from ingestion.decode.formats.protobuf_values import MessageReader
 from ingestion.decode.formats.registry import RegisteredSchema, RegistrySchemas, split_head
-from ingestion.specs.input_format import ProtobufFileDecoder, ProtobufInlineDecoder, ProtobufInputFormat
+from ingestion.specs.formats.input_format import ProtobufFileDecoder, ProtobufInlineDecoder, ProtobufInputFormat
 
 _MAIN = "registered.proto"
 _DEEPEST = 32

@@ -15,7 +15,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, one_line, texts_by
-from ingestion.specs.input_format import RegexInputFormat
+from ingestion.specs.formats.input_format import RegexInputFormat
 
 
 class RegexReader:

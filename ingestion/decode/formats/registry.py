@@ -12,8 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 from ingestion.decode.errors import RegistryUnreachable
 from ingestion.decode.formats.base import BadRecord
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.input_format import RegistryDecoder
+from ingestion.specs.formats.input_format import RegistryDecoder
+from ingestion.specs.kafka.addresses import AddressPolicy
 
 HEAD_BYTES = 5
 _UNKNOWN_FOR_S = 60.0

@@ -25,7 +25,7 @@ from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.thrift_shape import BinaryShape, CompactShape
-from ingestion.specs.input_format import ThriftInputFormat
+from ingestion.specs.formats.input_format import ThriftInputFormat
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]+")
 _SHORT_FORM = 0x10  # a compact field's head holds the distance to the last field in its upper half

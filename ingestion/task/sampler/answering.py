@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
-from ingestion.decode import DecodeError, RegistryUnreachable
+from ingestion.decode.errors import DecodeError, RegistryUnreachable
 from ingestion.errors import IngestionError
-from ingestion.sources import SourceProblem
+from ingestion.sources.base import SourceProblem
 from ingestion.sources.peek import NoSuchTopic
-from ingestion.specs.sampling import (
+from ingestion.specs.messages.sampling import (
     MOST_ANSWER_BYTES,
     Place,
     RolledUpRow,

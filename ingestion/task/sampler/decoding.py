@@ -11,23 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingestion.decode import Decoded, JsonDecoder, MessageWindow, UnusableSchema, decoded_whole, row_indexes
+from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
+from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats import Access, Registry, Tools, reader_of
+from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.named_fields import flattened_by, named_fields
 from ingestion.decode.several import told_by_record
+from ingestion.decode.whole import decoded_whole
+from ingestion.decode.window import MessageWindow
 from ingestion.errors import IngestionError
-from ingestion.rows import RECORD_TIME, Indexes
+from ingestion.rows import RECORD_TIME, Indexes, row_indexes
 from ingestion.segments.rollup import rolled_up
 from ingestion.segments.shape import Shape, int64s
 from ingestion.segments.taken_times import TakenTimes
 from ingestion.segments.writer import columns_of
-from ingestion.specs import DataSchema
-from ingestion.specs.addresses import AddressPolicy
-from ingestion.specs.input_format import JSON_FEATURES, JsonInputFormat, RegistryDecoder
-from ingestion.specs.protocol import Column
-from ingestion.specs.sampler_spec import NO_TIME
-from ingestion.specs.sampling import AbsentField, Outcome, Place, RolledUpRow, SampleOrder
+from ingestion.specs.formats.input_format import JSON_FEATURES, JsonInputFormat, RegistryDecoder
+from ingestion.specs.kafka.addresses import AddressPolicy
+from ingestion.specs.messages.protocol import Column
+from ingestion.specs.messages.sampler_spec import NO_TIME
+from ingestion.specs.messages.sampling import AbsentField, Outcome, Place, RolledUpRow, SampleOrder
+from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.task.check_spec import expression_faults
 from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.sampler.records import Records

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ingestion.specs.sampling import FormatGuess
+from ingestion.specs.messages.sampling import FormatGuess
 
 LOOKED_AT = 200  # records; more would tell the same
 LONGEST = 256 * 1024  # bytes: a record that is larger is left out, unless all are

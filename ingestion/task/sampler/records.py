@@ -7,12 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ingestion.decode import Envelope
+from ingestion.decode.envelope import Envelope
 from ingestion.decode.several import fitting, taken_apart
 from ingestion.sources.peek import Limits, Place, peek
 from ingestion.sources.topic import admissible
-from ingestion.specs import InputFormat
-from ingestion.specs.sampling import MOST_INPUT_BYTES, SHOWN_BYTES, WINDOWS_S, Arrived, Bytes, KeptRecord, SampleOrder
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.messages.sampling import (
+    MOST_INPUT_BYTES,
+    SHOWN_BYTES,
+    WINDOWS_S,
+    Arrived,
+    Bytes,
+    KeptRecord,
+    SampleOrder,
+)
 
 MOST_HELD_ROWS = 5_000  # of all records of a sample together
 Headers = Sequence[tuple[str, bytes | None]]

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from ingestion.decode.engine import Engine
 from ingestion.decode.times import TimeReader
-from ingestion.specs import Granularity, TimestampSpec
-from ingestion.specs.sampling import TimeGuess
+from ingestion.specs.messages.sampling import TimeGuess
+from ingestion.specs.schema.data_schema import TimestampSpec
+from ingestion.specs.schema.granularity import Granularity
 
 MEMORY_BYTES = 128 * 1024 * 1024
 MOST_CANDIDATES = 40  # fields

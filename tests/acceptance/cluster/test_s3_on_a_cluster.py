@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ingestion.segments import open_deep_storage, read_segment
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.reader import read_segment
 from tests.support.batch_files import in_parquet
 from tests.support.forwarder import Forwarder
 from tests.support.house import House

@@ -10,7 +10,7 @@ from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.connections import KINDS, PROPERTIES
 from controlplane.connections.browsing import MOST_PAGE, PAGE
 from controlplane.connections.verdict import CAUSES
-from ingestion.specs.newest import MOST_ROWS
+from ingestion.specs.messages.newest import MOST_ROWS
 
 
 class TestBody(BodySerializer):

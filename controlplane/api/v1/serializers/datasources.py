@@ -20,7 +20,7 @@ from controlplane.segments.selectors.layers import LAYERS
 from controlplane.segments.selectors.timeline import MOST_BARS, STATES
 from controlplane.sources.models import SourceEvent
 from ingestion.specs.causes import FINGERPRINT_LENGTH
-from ingestion.specs.protocol import QuarantinedRecord as WireRecord
+from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 
 
 class DatasourceSerializer(serializers.Serializer[Any]):

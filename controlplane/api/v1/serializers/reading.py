@@ -13,7 +13,7 @@ from controlplane.api.v1.serializers.datasources import SegmentSerializer, Segme
 from controlplane.feed.entries import PublishedFiles
 from controlplane.segments.models import Segment
 from controlplane.segments.newest import USUAL_ROWS
-from ingestion.specs.newest_rows import MOST_ROWS
+from ingestion.specs.messages.newest_rows import MOST_ROWS
 
 
 class ManifestQuery(SegmentsQuery):

@@ -12,8 +12,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from ingestion.specs.sampler_spec import sampler_types
-from ingestion.specs.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord, SampledRow
+from ingestion.specs.messages.sampler_spec import sampler_types
+from ingestion.specs.messages.sampling import Bytes, RolledUpRow, SampleAnswer, SampledRecord, SampledRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -11,8 +11,7 @@ from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import PageQuery
 from controlplane.teams.audit import ACTIONS
 from controlplane.teams.audit_export import FORMS
-from controlplane.teams.models import Role
-from controlplane.teams.roles import Scope
+from controlplane.teams.roles import Role, Scope
 from controlplane.teams.service_accounts import short_name
 from controlplane.teams.services import DATASOURCES_A_TOKEN
 

@@ -12,7 +12,8 @@ from django.db import transaction
 from django.db.models import Field, Model
 
 from controlplane.common import environment as env
-from controlplane.teams.models import Membership, Role, Team, User
+from controlplane.teams.models import Membership, Team, User
+from controlplane.teams.roles import Role
 
 
 class Command(BaseCommand):

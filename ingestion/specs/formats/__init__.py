@@ -1,0 +1,1 @@
+"""How records and files are written."""

@@ -1,0 +1,66 @@
+"""How files are written that a batch task reads: ``ioConfig.inputFormat``, in Druid's JSON names.
+
+Source: Druid's reference of input formats. Those of messages say nothing of where in a file one ends, and are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ingestion.specs.formats.flatten_spec import FlattenSpecByPaths, FormatModel
+from ingestion.specs.formats.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat
+
+_MESSAGES = ("avro_stream", "protobuf", "thrift", "kafka")
+_DRUIDS = ("regex", "lines", "javascript")
+_BUILT = "json, csv, tsv, parquet, orc, avro_ocf"
+
+
+class _Container(FormatModel):
+    """Files that say themselves which columns they have. Bytes that are no text are base64, or taken as UTF-8."""
+
+    flattenSpec: FlattenSpecByPaths | None = None
+    binaryAsString: bool = False
+
+
+class ParquetInputFormat(_Container):
+    """Parquet. Times are milliseconds; those in nanoseconds stay so, as in Druid."""
+
+    type: Literal["parquet"]
+
+
+class OrcInputFormat(_Container):
+    """ORC. Times are milliseconds, dates ISO."""
+
+    type: Literal["orc"]
+
+
+class AvroFileInputFormat(_Container):
+    """Avro object container files, read by a schema of their own or by this one."""
+
+    type: Literal["avro_ocf"]
+    avro_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    extractUnionsByType: bool = False
+
+
+LineFormat = JsonInputFormat | CsvInputFormat | DelimitedInputFormat
+ContainerFormat = ParquetInputFormat | OrcInputFormat | AvroFileInputFormat
+CONTAINERS = (ParquetInputFormat, OrcInputFormat, AvroFileInputFormat)
+
+
+def _of_files(value: Any) -> Any:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind in _MESSAGES:
+        raise ValueError(f"{kind!r} is a message format, not a file format: use {_BUILT}")
+    if kind in _DRUIDS:
+        raise ValueError(f"the input format {kind!r} of Druid is not supported for files: use {_BUILT}")
+    if kind == "json" and value.get("assumeNewlineDelimited") is True:  # which is how files are read anyway
+        return {name: v for name, v in value.items() if name != "assumeNewlineDelimited"}
+    return value
+
+
+FileFormat = Annotated[
+    Annotated[LineFormat | ContainerFormat, Field(discriminator="type")],
+    BeforeValidator(_of_files),
+]

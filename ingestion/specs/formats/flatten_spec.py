@@ -1,0 +1,97 @@
+"""Fields made from nested values: ``inputFormat.flattenSpec``, in Druid's JSON names.
+
+Source: Druid's reference of input formats. What is refused says so where it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+
+from ingestion.specs.base import NullTaking
+from ingestion.specs.formats.jq import parse_jq
+from ingestion.specs.formats.json_path import parse_json_path
+from ingestion.specs.limits import (
+    MOST_FLATTENED,
+    MOST_PROGRAMS,
+    MOST_SEARCHES,
+    MOST_STEPS,
+    ColumnName,
+    FieldName,
+    doubles,
+    listed,
+)
+
+
+class FormatModel(NullTaking):
+    """Frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
+
+class FlattenField(FormatModel):
+    """One field that is made from a nested value."""
+
+    type: Literal["root", "path", "tree", "jq"]
+    name: ColumnName
+    expr: FieldName | None = None
+    nodes: list[FieldName] | None = Field(default=None, max_length=MOST_STEPS)
+
+    @model_validator(mode="after")
+    def _where_it_is(self) -> FlattenField:
+        if self.type == "path":
+            if not self.expr:
+                raise ValueError("a field of type path needs expr, a JsonPath such as $.foo.bar")
+            parse_json_path(self.expr)
+        if self.type == "jq":
+            if not self.expr:
+                raise ValueError("a field of type jq needs expr, a program such as .foo.bar")
+            parse_jq(self.expr)
+        if self.type == "tree" and not self.nodes:
+            raise ValueError('a field of type tree needs nodes, the path of names such as ["foo", "bar"]')
+        if self.type != "tree" and self.nodes is not None:
+            raise ValueError("nodes belongs to fields of type tree only")
+        return self
+
+
+class FlattenSpec(FormatModel):
+    """Fields made from nested values, beside the record's own or instead of them."""
+
+    useFieldDiscovery: bool = True
+    fields: list[FlattenField] = Field(default_factory=list, max_length=MOST_FLATTENED)
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _names_are_roots(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [{"type": "root", "name": v} if isinstance(v, str) else v for v in value]
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> FlattenSpec:
+        twice = doubles(f.name for f in self.fields)
+        if twice:
+            raise ValueError(f"fields are named twice: {listed(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def _searches_little(self) -> FlattenSpec:
+        paths = (parse_json_path(f.expr or "") for f in self.fields if f.type == "path")
+        searches = sum(path.searches for path in paths)
+        if searches > MOST_SEARCHES:
+            raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MOST_SEARCHES} at most")
+        programs = sum(f.type == "jq" for f in self.fields)
+        if programs > MOST_PROGRAMS:
+            raise ValueError(f"{programs} fields are of type jq; {MOST_PROGRAMS} at most")
+        return self
+
+
+def _without_jq(spec: FlattenSpec) -> FlattenSpec:
+    if any(f.type == "jq" for f in spec.fields):
+        raise ValueError("fields of type jq need the format json: use type path with a JsonPath")
+    return spec
+
+
+FlattenSpecByPaths = Annotated[FlattenSpec, AfterValidator(_without_jq)]
+"""Of formats that are no JSON, with which Druid takes no jq either."""

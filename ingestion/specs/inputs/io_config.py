@@ -1,0 +1,371 @@
+"""Where the records come from: the ioConfig of each kind of source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from ingestion.specs.base import SpecModel, unbuilt, utc
+from ingestion.specs.errors import SpecError
+from ingestion.specs.formats.input_format import InputFormat
+from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
+from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
+from ingestion.specs.kafka.connection_name import ConnectionName
+from ingestion.specs.kafka.group_times import faults_of
+from ingestion.specs.kafka.property_reading import Absent, KafkaProperties, refuse
+from ingestion.specs.limits import one_line
+from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GROUP, SourceTraits
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records without a value
+DEFAULT_PERIOD = timedelta(seconds=30)
+_NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
+_INACTIVE = timedelta(minutes=10)
+_CENTURY = timedelta(days=36_525)
+_COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def _one_of(*names: str) -> BeforeValidator:
+    """The first of a source's names, whichever of them a spec uses."""
+    return BeforeValidator(lambda written: names[0] if written in names else written)
+
+
+def _no_longer_than_a_century(value: timedelta) -> timedelta:
+    """A time from now on must be one that there is."""
+    return min(value, _CENTURY)
+
+
+GroupId = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(one_line)]
+Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
+
+
+class IdleConfig(SpecModel):
+    """What is to happen when nothing new comes and everything is settled: a task that was submitted by hand ends, a
+    supervisor becomes idle.
+    """
+
+    enabled: bool | None = None  # None: a task by hand ends, a supervisor does not become idle
+    # None: a supervisor waits for ten minutes; a task longer for the first record than for those after it.
+    inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
+
+    def patience(self, has_read: bool) -> timedelta:
+        """How long nothing must have come for a task. ``has_read``: whether anything has before."""
+        return self._given or (_NOTHING_MORE if has_read else _NOTHING_YET)
+
+    @property
+    def inactive_after(self) -> timedelta:
+        """How long nothing must have come for a supervisor."""
+        return self._given or _INACTIVE
+
+    @property
+    def _given(self) -> timedelta | None:
+        given = self.inactiveAfterMillis
+        return None if given is None else timedelta(milliseconds=min(given, _CENTURY // timedelta(milliseconds=1)))
+
+
+class GroupConfig(SpecModel):
+    """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's.
+
+    ``partitionMaxRecordLocks`` needs Kafka 4.3; None leaves it as the broker has it.
+    """
+
+    recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
+    deliveryCountLimit: int = Field(default=10, ge=2, le=100)
+    partitionMaxRecordLocks: int | None = Field(default=None, ge=100, le=100_000)
+    isolationLevel: Isolation = "read_committed"
+
+
+class IOConfig(SpecModel):
+    """What all sources have in common. A source is one of these, and known once it is registered in ``sources``."""
+
+    NAMES: ClassVar[tuple[str, ...]]  # the types that it has in a spec, its own first
+    TRAITS: ClassVar[tuple[SourceTraits, ...]]  # all that it may have; ``traits_in`` says which a spec asks for
+
+    type: str
+    # A supervisor's, instead of a topic: a regular expression of Java's that the whole of a topic's name matches.
+    topicPattern: str | None = Field(default=None, min_length=1, max_length=1_000)
+    topic: str  # empty beside a pattern, and nowhere else
+    connection: ConnectionName | None = None  # Headgate's own: a cluster that the team has named
+    consumerProperties: KafkaProperties = Field(default_factory=Absent, validate_default=True)
+    inputFormat: InputFormat
+    pollTimeout: int
+    useEarliestOffset: bool
+    replicas: int
+    taskCount: int = Field(default=1, ge=1, le=1000)
+    autoScalerConfig: AutoScalerConfig | None = None
+    lateMessageRejectionStartDateTime: datetime | None = None
+    lateMessageRejectionPeriod: timedelta | None = None
+    earlyMessageRejectionPeriod: timedelta | None = None
+    # A supervisor's; without ``taskDuration`` its task reads on.
+    startDelay: Span = Field(default=timedelta(), ge=timedelta())
+    period: Span = Field(default=DEFAULT_PERIOD, gt=timedelta())
+    taskDuration: timedelta | None = Field(default=None, gt=timedelta())
+    completionTimeout: timedelta = Field(default=timedelta(seconds=90), gt=timedelta())
+    idleConfig: IdleConfig = Field(default_factory=IdleConfig)
+    tombstones: Tombstones = "throw_away"
+    _problem: SpecError | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_topic_beside_a_pattern(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("topicPattern") is not None and value.get("topic") is None:
+            return {**value, "topic": ""}
+        return value
+
+    @field_validator("topic")
+    @classmethod
+    def _a_topic_name(cls, value: str, told: ValidationInfo) -> str:
+        if told.data.get("topicPattern") is not None:
+            if value:
+                raise ValueError("excludes topicPattern: give one of the two")
+            return value
+        if not value and "topicPattern" not in told.data:
+            return value  # there is one, with a fault that is told already
+        if not _TOPIC.fullmatch(value) or value in (".", ".."):
+            raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
+        return value
+
+    @field_validator("lateMessageRejectionStartDateTime")
+    @classmethod
+    def _in_utc(cls, value: datetime | None) -> datetime | None:
+        return utc(value)
+
+    @model_validator(mode="after")
+    def _one_late_rejection(self) -> Self:
+        if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
+            raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_an_empty_topic(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = whole(self)
+        return {name: value for name, value in written.items() if name != "topic" or value}
+
+    @property
+    def reads(self) -> str:
+        """What people call it that is read: the topic, or the pattern of topics."""
+        return self.topicPattern or self.topic
+
+    @property
+    def auto_scaler(self) -> AutoScalerConfig | None:
+        """The autoscaler, if there is one and it is enabled."""
+        scaler = self.autoScalerConfig
+        return scaler if scaler is not None and scaler.enableTaskAutoScaler else None
+
+    @classmethod
+    def traits_in(cls, written: Mapping[str, Any]) -> SourceTraits:
+        """Of an ioConfig with these fields."""
+        return cls.TRAITS[0]
+
+    @classmethod
+    def stand_ins(cls) -> dict[str, Any]:
+        """What a sample can do without: fields that a spec must have, and that say nothing of how records are read."""
+        return {}
+
+    @property
+    def traits(self) -> SourceTraits:
+        return self.traits_in(self.__dict__)
+
+    @property
+    def problem(self) -> SpecError | None:
+        """Why one that is stored can't be read under today's rules."""
+        return self._problem
+
+    def note_problem(self, problem: SpecError) -> None:
+        self._problem = problem
+
+    @property
+    def group(self) -> str | None:
+        """The group in Kafka that is joined; empty: one that is called as its supervisor is; None: none."""
+        return None
+
+    def progress_name(self, owner: str) -> str:
+        """Under which name it is kept what has been read. ``owner``: the supervisor's id, or, of a task that was
+        submitted by hand, the datasource's name.
+
+        Stored offsets belong to the owner, whatever Kafka's consumer group is called: one group may be used by many.
+        """
+        return owner
+
+    @property
+    def consumers(self) -> int:
+        """Clients side by side in each indexer."""
+        return 1
+
+    @property
+    def header_filter(self) -> HeaderBasedFilterConfig | None:
+        """Which records are left out before they are decoded."""
+        return None
+
+    @property
+    def keeps_its_place(self) -> bool:
+        """Whether what comes while nobody reads is read afterwards, on partitions too of which nothing was read yet."""
+        return True
+
+    @property
+    def idle_after(self) -> timedelta | None:
+        """How long nothing must have come for its supervisor to be idle; None: it never is."""
+        idle = self.idleConfig
+        return idle.inactive_after if idle.enabled and self.keeps_its_place else None
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether what is read ends where a transaction is open, and leaves aborted records out."""
+        given = str(self.consumerProperties.get("isolation.level", "")).lower()
+        return "read_uncommitted" if given == "read_uncommitted" else "read_committed"
+
+
+class ShareGroupIOConfig(IOConfig):
+    """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""
+
+    NAMES = ("index_kafka_share_group", "kafka_share_group")
+    TRAITS = (SHARE_GROUP,)
+
+    type: Annotated[Literal["index_kafka_share_group"], _one_of(*NAMES)] = "index_kafka_share_group"
+    groupId: GroupId
+    pollTimeout: int = Field(default=2000, ge=1, le=60_000)
+    useEarliestOffset: bool = True
+    replicas: int = 1
+    consumersPerIndexer: int = Field(default=4, ge=1, le=32)
+    groupConfig: GroupConfig = Field(default_factory=GroupConfig)
+
+    @field_validator("replicas")
+    @classmethod
+    def _no_replicas(cls, value: int) -> int:
+        if value != 1:
+            raise ValueError(
+                "must be 1: a second reader of a share group takes other records, it does not repeat the first one's. "
+                "What a reader held that died is delivered to another; for more readers raise taskCount"
+            )
+        return value
+
+    @property
+    def group_settings(self) -> dict[str, str]:
+        """The share group's dynamic configuration that this asks for, under Kafka's names."""
+        group = self.groupConfig
+        locks = group.partitionMaxRecordLocks
+        return {
+            "share.auto.offset.reset": "earliest" if self.useEarliestOffset else "latest",
+            "share.isolation.level": group.isolationLevel,
+            "share.delivery.count.limit": str(group.deliveryCountLimit),
+            "share.record.lock.duration.ms": str(group.recordLockDurationMs),
+            **({} if locks is None else {"share.partition.max.record.locks": str(locks)}),
+        }
+
+    @model_validator(mode="after")
+    def _isolation_is_the_groups(self) -> Self:
+        if str(self.consumerProperties.get("isolation.level", "read_committed")).lower() != "read_committed":
+            refuse({"isolation.level": "for a share group use ioConfig.groupConfig.isolationLevel"})
+        return self
+
+    @classmethod
+    def stand_ins(cls) -> dict[str, Any]:
+        return {"groupId": "sample"}
+
+    @property
+    def group(self) -> str | None:
+        return self.groupId
+
+    def progress_name(self, owner: str) -> str:
+        return self.groupId
+
+    @property
+    def consumers(self) -> int:
+        return self.consumersPerIndexer
+
+    @property
+    def keeps_its_place(self) -> bool:
+        """At latest Kafka forgets where a partition begins that nothing was read of, once the last member has left."""
+        return self.useEarliestOffset
+
+    @property
+    def isolation(self) -> Isolation:
+        return self.groupConfig.isolationLevel
+
+
+class KafkaIOConfig(IOConfig):
+    """Offsets that are kept in the metadata store: Druid's Kafka supervisor, exactly-once."""
+
+    NAMES = ("kafka", "index_kafka")
+    TRAITS = (OFFSET_RANGE, CONSUMER_GROUP)
+
+    type: Annotated[Literal["kafka"], _one_of(*NAMES)] = "kafka"
+    # Headgate's own, as is the group: with ``consumer_group`` Kafka deals out the partitions among the group's members,
+    # else they are dealt out by number.
+    assignment: Literal["offset_range", "consumer_group"] = "offset_range"
+    groupId: GroupId | None = None  # the consumer group; it is called as the supervisor is unless given
+    pollTimeout: int = Field(default=100, ge=1, le=60_000)
+    useEarliestOffset: bool = False
+    replicas: int = Field(default=1, ge=1, le=10)
+    startDelay: Span = Field(default=timedelta(seconds=5), ge=timedelta())
+    taskDuration: timedelta = Field(default=timedelta(hours=1), gt=timedelta())
+    completionTimeout: timedelta = Field(default=timedelta(minutes=30), gt=timedelta())
+    stopTaskCount: int | None = Field(default=None, ge=1)  # of a pattern's topics: how many change tasks at a time
+    # The next two are Druid's, without effect: see ``options_without_effect``.
+    serverPriorityToReplicas: dict[str, int] | None = None
+    emitTimeLagMetrics: bool | None = None
+    headerBasedFilterConfig: HeaderBasedFilterConfig | None = None
+    # Druid's, which would change what is read.
+    configOverrides: Annotated[None, unbuilt("is not supported: write the properties into consumerProperties")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_copies(cls, value: Any) -> Any:
+        """Druid shows two fields once more under the names that all streams share."""
+        if not isinstance(value, dict):
+            return value
+        for copy, of in _COPIES.items():
+            original = cls.model_fields[of].default if value.get(of) is None else value[of]
+            if of == "topic" and not value.get(of):
+                original = value.get("topicPattern")
+            if value.get(copy) not in (None, original):
+                raise ValueError(f"{copy} must be what {of} is, or be left out")
+        return {name: v for name, v in value.items() if name not in _COPIES}
+
+    @model_validator(mode="after")
+    def _a_group_only_for_groups(self) -> Self:
+        if self.groupId is not None and not self.traits.in_consumer_group:
+            raise ValueError('groupId is for "assignment": "consumer_group" only')
+        return self
+
+    @model_validator(mode="after")
+    def _replicas_of_offset_ranges_only(self) -> Self:
+        if self.replicas > 1 and self.traits.in_consumer_group:
+            raise ValueError(
+                'replicas: more than 1 needs "assignment": "offset_range". In a consumer group each partition is read '
+                "by one member alone; when a member dies, Kafka gives its partitions to the others"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _times_of_the_group(self) -> Self:
+        if self.traits.in_consumer_group:
+            refuse(faults_of(self.consumerProperties))
+        return self
+
+    @classmethod
+    def traits_in(cls, written: Mapping[str, Any]) -> SourceTraits:
+        return CONSUMER_GROUP if written.get("assignment") == CONSUMER_GROUP.kind else OFFSET_RANGE
+
+    @property
+    def header_filter(self) -> HeaderBasedFilterConfig | None:
+        return self.headerBasedFilterConfig
+
+    @property
+    def group(self) -> str | None:
+        return (self.groupId or "") if self.traits.in_consumer_group else None

@@ -1,0 +1,1 @@
+"""How Kafka and schema registries are reached: addresses, properties, logins, secrets."""

@@ -1,0 +1,1 @@
+"""What a record becomes: the dataSchema and what stands in it."""

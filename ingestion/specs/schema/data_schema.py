@@ -1,0 +1,265 @@
+"""The dataSchema of a spec: what a record becomes. Names and meaning are those of Druid's ingestion spec reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from ingestion.specs.base import SpecModel, a_plain_name, utc
+from ingestion.specs.limits import (
+    LONGEST_EXPRESSION,
+    LONGEST_PATTERN,
+    LONGEST_TYPE,
+    MOST_COLUMNS,
+    MOST_EXPRESSIONS,
+    MOST_FIELDS,
+    MOST_FILTERED,
+    MOST_INTERVALS,
+    ColumnName,
+    FieldName,
+    doubles,
+    listed,
+)
+from ingestion.specs.schema.cast_types import PLAIN, CastType, cast_type
+from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.filters import Filter, Language, within_limits
+from ingestion.specs.schema.granularity import Granularity
+from ingestion.specs.schema.joda import check_read
+from ingestion.specs.schema.metrics import FilteredMetric, Metric, fields_of
+from ingestion.specs.schema.periods import AnyGranularity, granularity_of
+
+TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
+
+
+class TimestampSpec(SpecModel):
+    """Where a record's time is."""
+
+    column: FieldName = "timestamp"
+    # One of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``.
+    format: str = Field(default="auto", min_length=1, max_length=LONGEST_PATTERN)
+    missingValue: datetime | None = None
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str) -> str:
+        if value.lower() in TIME_FORMATS:
+            return value.lower()
+        if "%" not in value:
+            _check_joda(value)
+        return value
+
+    @field_validator("missingValue")
+    @classmethod
+    def _in_utc(cls, value: datetime | None) -> datetime | None:
+        return utc(value)
+
+
+def _check_joda(pattern: str) -> None:
+    try:
+        check_read(pattern)
+    except ValueError as error:
+        names = ", ".join(TIME_FORMATS)
+        raise ValueError(f"must be {names}, or a pattern such as yyyy-MM-dd HH:mm:ss; {error}") from None
+
+
+class DimensionSchema(SpecModel):
+    """One named column and its type; a bare name in the JSON means type string."""
+
+    name: ColumnName
+    type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
+    # The order of a string column's lists.
+    multiValueHandling: Literal["SORTED_ARRAY", "SORTED_SET", "ARRAY"] = "SORTED_ARRAY"
+    createBitmapIndex: bool = True  # Parquet has no such index
+    formatVersion: int | None = None  # of Druid's nested columns: Parquet has one form
+    # What an auto column's values are taken for.
+    castToType: str | None = Field(default=None, max_length=LONGEST_TYPE)
+
+    @field_validator("multiValueHandling", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("castToType")
+    @classmethod
+    def _as_druid_reads_it(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        cast_type(value)
+        return value.upper() if value.upper() in PLAIN else value
+
+    @model_validator(mode="after")
+    def _auto_alone_is_cast(self) -> DimensionSchema:
+        if self.castToType is not None and self.type != "auto":
+            raise ValueError(f"castToType is for dimensions of type auto; {self.name} is of type {self.type}")
+        return self
+
+    @property
+    def taken_for(self) -> CastType | None:
+        """The type that values are cast to; None: that which they suggest."""
+        return None if self.castToType is None else cast_type(self.castToType)
+
+    @field_validator("name")
+    @classmethod
+    def _not_time(cls, value: str) -> str:
+        if value == "__time":
+            raise ValueError("__time is the segment's own time column and can't be a dimension")
+        return value
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class DimensionsSpec(SpecModel):
+    """Which columns are stored: those named, or every field of the records."""
+
+    dimensions: list[DimensionSchema] = Field(default_factory=list, max_length=MOST_COLUMNS)
+    dimensionExclusions: list[FieldName] = Field(default_factory=list, max_length=MOST_FIELDS)
+    useSchemaDiscovery: bool = False
+    includeAllDimensions: bool = False
+    spatialDimensions: list[Any] = Field(default_factory=list)
+
+    @field_validator("spatialDimensions")
+    @classmethod
+    def _no_spatial_index(cls, value: list[Any]) -> list[Any]:
+        if value:
+            raise ValueError("Parquet has no spatial index: add the coordinates as dimensions of type double")
+        return value
+
+    @field_validator("dimensions", mode="before")
+    @classmethod
+    def _names_to_schemas(cls, value: Any) -> Any:
+        return [_named(v) for v in value] if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> DimensionsSpec:
+        names = [d.name for d in self.dimensions]
+        twice = doubles(names)
+        if twice:
+            raise ValueError(f"dimensions are named twice: {listed(twice)}")
+        excluded = sorted(set(names) & set(self.dimensionExclusions))
+        if excluded:
+            raise ValueError(f"dimensions are both named and excluded: {listed(excluded)}")
+        return self
+
+    @property
+    def discovers(self) -> bool:
+        """Whether fields that are not named become columns too (Druid: also when no dimension is named)."""
+        return self.useSchemaDiscovery or self.includeAllDimensions or not self.dimensions
+
+    @property
+    def discovers_strings(self) -> bool:
+        """Whether they become columns of strings, and fields with nested values none."""
+        return self.discovers and not self.useSchemaDiscovery
+
+
+class GranularitySpec(SpecModel):
+    """How long a segment's interval is, to what a row's time is cut down, and whether equal rows become one."""
+
+    type: Literal["uniform"] = "uniform"
+    segmentGranularity: AnyGranularity = Granularity.DAY
+    queryGranularity: AnyGranularity = Granularity.NONE
+    rollup: bool = True
+    # For Druid's batch tasks: taken, and without effect on a stream.
+    intervals: list[FieldName] | None = Field(default=None, max_length=MOST_INTERVALS)
+
+    @field_validator("segmentGranularity", "queryGranularity", mode="before")
+    @classmethod
+    def _a_name_or_an_object(cls, value: Any) -> Any:
+        return granularity_of(value)
+
+    @field_validator("segmentGranularity")
+    @classmethod
+    def _a_real_interval(cls, value: AnyGranularity) -> AnyGranularity:
+        if value is Granularity.NONE:
+            raise ValueError("NONE would make a segment per millisecond; use SECOND or longer")
+        if not isinstance(value, Granularity) and (value.fixed_ms or (0, 1000))[1] < 1000:
+            raise ValueError("a segment's interval must be at least one second")
+        return value
+
+
+class ExpressionTransform(SpecModel):
+    """A field that an expression makes of a record's fields; it shadows a field of its name."""
+
+    type: Literal["expression"]
+    name: ColumnName
+    expression: str = Field(min_length=1, max_length=LONGEST_EXPRESSION)
+    language: Language = "druid"
+
+
+class TransformSpec(SpecModel):
+    """Which fields are made, and which rows are kept."""
+
+    transforms: list[ExpressionTransform] = Field(default_factory=list, max_length=MOST_EXPRESSIONS)
+    filter: Annotated[Filter, AfterValidator(within_limits)] | None = None
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> TransformSpec:
+        twice = doubles(t.name for t in self.transforms)
+        if twice:
+            raise ValueError(f"transforms are named twice: {listed(twice)}")
+        return self
+
+
+class DataSchema(SpecModel):
+    """What a record becomes."""
+
+    dataSource: Annotated[str, AfterValidator(a_plain_name)]
+    timestampSpec: TimestampSpec
+    dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
+    metricsSpec: list[Metric] = Field(default_factory=list, max_length=MOST_COLUMNS)
+    granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
+    transformSpec: TransformSpec = Field(default_factory=TransformSpec)
+    projections: list[Any] | None = None  # Druid's: rows that are added up once more, for queries
+
+    @model_validator(mode="after")
+    def _one_column_a_name(self) -> DataSchema:
+        names = [*(d.name for d in self.dimensionsSpec.dimensions), *(m.name for m in self.metricsSpec)]
+        if len(names) > MOST_COLUMNS:
+            raise ValueError(f"dimensions and metrics are {len(names)} columns; {MOST_COLUMNS} at most")
+        twice = doubles(names)
+        if twice:
+            raise ValueError(f"columns are named twice among dimensions and metrics: {listed(twice)}")
+        own = sorted({"__record_time", *EXTENTS}.intersection(names))
+        if own:
+            raise ValueError(f"{own[0]} is a name of Headgate's own and can't be a dimension or metric")
+        return self
+
+    @model_validator(mode="after")
+    def _computes_little(self) -> DataSchema:
+        filtered = sum(isinstance(m, FilteredMetric) for m in self.metricsSpec)
+        made = sum(m.made_from is not None for m in self.metricsSpec)
+        for count, what in ((filtered, "are filtered"), (made, "read an expression")):
+            if count > MOST_FILTERED:
+                raise ValueError(f"{count} metrics {what}; {MOST_FILTERED} at most")
+        return self
+
+    @property
+    def undiscovered(self) -> frozenset[str]:
+        """Fields that never become columns by discovery: as in Druid also those that metrics read or are named as."""
+        metrics = {m.name for m in self.metricsSpec} | fields_of(self.metricsSpec)
+        excluded = {*self.dimensionsSpec.dimensionExclusions, self.timestampSpec.column, "__time", *EXTENTS}
+        return frozenset(metrics | excluded)
+
+
+def schema_options_without_effect(schema: Mapping[str, Any]) -> list[str]:
+    """By path and with the reason."""
+    options = ["dataSchema.projections: queries read the rows"] if schema.get("projections") else []
+    for dimension in schema.get("dimensionsSpec", {}).get("dimensions", []):
+        if isinstance(dimension, dict):
+            path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}]"
+            options += [f"{path}.{option}" for option in _of_dimension(dimension)]
+    return options
+
+
+def _of_dimension(dimension: Mapping[str, Any]) -> Iterator[str]:
+    if not dimension.get("createBitmapIndex", True):
+        yield "createBitmapIndex: Parquet has no bitmap index"
+    if dimension.get("formatVersion") is not None:
+        yield "formatVersion: Parquet has one form of nested columns"
+    wanted = dimension.get("castToType")
+    if wanted is not None and cast_type(wanted) is None:
+        yield f"castToType: as in Druid, nothing is cast to {wanted!r}"

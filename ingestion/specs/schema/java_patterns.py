@@ -1,0 +1,302 @@
+"""Java's regular expressions in RE2's words: ``translated``.
+
+What RE2 has not (looking around, backreferences, possessive signs) is refused by name. Java's letters, spaces and ends
+of lines become classes that say the same; what of a text may make Java find something else nevertheless is named.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ingestion.specs.schema.java_classes import ESCAPED, LAST, TERMINATORS, BadPattern, Class, of, of_property
+
+_CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
+_HEXADECIMAL = re.compile(r"x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
+_HIGH_AND_LOW = re.compile(r"u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_OCTAL = re.compile(r"0([0-3][0-7]{2}|[0-7]{1,2})")
+_PROPERTY = re.compile(r"[pP](?:\{([^{}]+)\}|([A-Z]))")
+_GROUP = re.compile(r"\(\?(?:<([a-zA-Z][a-zA-Z0-9]*)>|([imsdux]*)(-[imsdux]*)?([:)]))")
+_TIMES = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
+_QUOTED = re.compile(r"(?s)((?:[^\\]|\\[^Q])*?)\\Q(.*?)(?:\\E|$)")
+_LINE_END = r"(?:\r\n|[\n-\r\x{85}\x{2028}\x{2029}])"
+_NOT_ENDED = TERMINATORS.written(negative=True)
+_UNCLOSED = "a class of characters that nobody closes"
+_DEEPEST = 50
+_DOTLESS = "\u0130\u0131"  # letters that are an i to Java where the case of all letters counts for nothing
+
+
+@dataclass
+class _Cursor:
+    text: str
+    place: int = 0
+    flags: str = ""
+    outer: list[str] = field(default_factory=list)  # the flags around each open group
+    odd: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    depth: int = 0  # of classes in one another
+    loose: int = -1  # where a part of a class last began that is no class itself
+
+    def rest(self) -> str:
+        return self.text[self.place : self.place + 1]
+
+    def taken(self, text: str) -> bool:
+        found = self.text.startswith(text, self.place)
+        self.place += len(text) * found
+        return found
+
+    def match(self, wanted: re.Pattern[str]) -> re.Match[str] | None:
+        found = wanted.match(self.text, self.place)
+        self.place = found.end() if found else self.place
+        return found
+
+
+def translated(text: str) -> tuple[str, tuple[str, ...]]:
+    """RE2's words; and what of a text may make Java find something else. Raises ``BadPattern``."""
+    cursor = _Cursor(_without_quotes(text))
+    try:
+        made = _sequence(cursor)
+    except BadPattern as error:
+        raise BadPattern(f"the pattern {text!r} is not taken: {error}") from None
+    return made, tuple(sorted(cursor.odd))
+
+
+def _without_quotes(text: str) -> str:
+    r"""``\Q`` and ``\E`` make everything between stand for itself."""
+
+    def plain(found: re.Match[str]) -> str:
+        return found[1] + "".join(f"\\x{{{ord(c):x}}}" for c in found[2])
+
+    return _QUOTED.sub(plain, text) if "\\Q" in text else text
+
+
+def _sequence(cursor: _Cursor) -> str:
+    made: list[str] = []
+    while cursor.rest():
+        if "x" in cursor.flags and _passed_over(cursor):
+            continue
+        if made and not made[-1] and cursor.rest() in "*+?{":
+            raise BadPattern("a sign of repetition behind flags, which RE2 takes for what stands before them")
+        made.append(_part(cursor))
+    return "".join(made)
+
+
+def _passed_over(cursor: _Cursor) -> bool:
+    if cursor.rest() in " \t\n\x0b\f\r":
+        cursor.place += 1
+        return True
+    if cursor.rest() != "#":
+        return False
+    while cursor.rest() and cursor.rest() not in "\n\r\x85\u2028\u2029":
+        cursor.place += 1
+    return True
+
+
+def _part(cursor: _Cursor) -> str:
+    letter = cursor.rest()
+    if letter == "(":
+        return _group(cursor)
+    if letter == "[":
+        cursor.place += 1
+        return _of_class(cursor, *_class(cursor))
+    if letter == "\\":
+        return _escaped(cursor)
+    if letter in "*+?{":
+        return _repeated(cursor)
+    cursor.place += 1
+    if letter == ")":
+        cursor.flags = cursor.outer.pop() if cursor.outer else cursor.flags
+        return letter
+    return letter if letter == "|" else _anchor(cursor, letter) if letter in ".^$" else _letter(cursor, ord(letter))
+
+
+def _group(cursor: _Cursor) -> str:
+    if not cursor.text.startswith("(?", cursor.place):
+        cursor.place += 1
+        cursor.outer.append(cursor.flags)
+        return "("
+    found = cursor.match(_GROUP)
+    if found is None:
+        shown = cursor.text[cursor.place : cursor.place + 4]
+        raise BadPattern(f"{shown}: looking around, groups that hold what they found, and other flags")
+    name, on, off, end = found.groups()
+    if name is not None:
+        if name in cursor.names:
+            raise BadPattern(f"two groups of the name {name}")
+        cursor.names.add(name)
+        cursor.outer.append(cursor.flags)
+        return f"(?P<{name}>"
+    if end == ":":
+        cursor.outer.append(cursor.flags)
+    cursor.flags = "".join(sorted({*cursor.flags, *on} - set(off or "")))
+    return "(?:" if end == ":" else ""
+
+
+def _repeated(cursor: _Cursor) -> str:
+    if cursor.rest() == "{":
+        found = cursor.match(_TIMES)
+        if found is None:
+            raise BadPattern("a { that says no number of times; \\{ stands for itself")
+        sign = found[0]
+    else:
+        sign = cursor.rest()
+        cursor.place += 1
+    if cursor.taken("+"):
+        raise BadPattern(f"{sign}+: possessive signs")
+    if cursor.taken("?"):
+        sign += "?"
+    if cursor.rest() and (cursor.rest() in "*+?" or _TIMES.match(cursor.text, cursor.place)):
+        raise BadPattern(f"two signs of repetition behind one another: {sign}{cursor.rest()}")
+    return sign
+
+
+def _anchor(cursor: _Cursor, letter: str) -> str:
+    if letter == ".":
+        return "(?s:.)" if "s" in cursor.flags else r"[^\n]" if "d" in cursor.flags else _NOT_ENDED
+    if "m" in cursor.flags:
+        cursor.odd |= {"spaces", "end", "empty"}
+        return f"(?m:{letter})"
+    if letter == "$":
+        cursor.odd.add("end")
+    return r"\A" if letter == "^" else r"\z"
+
+
+def _letter(cursor: _Cursor, point: int) -> str:
+    if "i" not in cursor.flags:
+        return of((point, point)).written()
+    return _of_class(cursor, of((point, point)).folded(), False)
+
+
+def _of_class(cursor: _Cursor, found: Class, negative: bool) -> str:
+    if {"i", "u"} <= set(cursor.flags):
+        if any(lo <= ord(c) <= hi for lo, hi in found.ranges for c in _DOTLESS):
+            raise BadPattern("flags i and u with a letter that RE2 and Java fold in two ways")
+        cursor.odd.add("letters")
+        return f"(?i:{found.written(negative)})"
+    return found.written(negative)
+
+
+def _escaped(cursor: _Cursor) -> str:
+    cursor.place += 1
+    letter = cursor.rest()
+    found = _set(cursor)
+    if found is not None:
+        return found.written()
+    simple = {"A": r"\A", "z": r"\z", "Z": r"\z", "b": r"\b", "B": r"\B", "R": _LINE_END}
+    if letter in simple and letter:
+        cursor.place += 1
+        cursor.odd |= {"letters"} if letter in "bB" else {"end"} if letter == "Z" else set()
+        if letter == "b" and cursor.rest() == "{":
+            raise BadPattern("\\b{")
+        return simple[letter]
+    return _letter(cursor, _point(cursor))
+
+
+def _set(cursor: _Cursor) -> Class | None:
+    """Of an escape that stands for several characters."""
+    letter, any_case = cursor.rest(), "i" in cursor.flags
+    if letter.lower() in ESCAPED and letter:
+        cursor.place += 1
+        return ESCAPED[letter] if letter in ESCAPED else ESCAPED[letter.lower()].negated()
+    if letter not in ("p", "P"):
+        return None
+    found = cursor.match(_PROPERTY)
+    if found is None:
+        raise BadPattern(f"\\{letter}")
+    return of_property(found[1] or found[2], letter == "P", any_case)
+
+
+def _point(cursor: _Cursor) -> int:
+    """The character that an escape stands for."""
+    pair = cursor.match(_HIGH_AND_LOW)
+    if pair:
+        return (((int(pair[1], 16) & 0x3FF) << 10) | (int(pair[2], 16) & 0x3FF)) + 0x10000
+    found = cursor.match(_HEXADECIMAL)
+    if found:
+        return _checked(int(found[1] or found[2] or found[3], 16))
+    octal = cursor.match(_OCTAL)
+    if octal:
+        return int(octal[1], 8)
+    letter = cursor.rest()
+    cursor.place += 1
+    if letter == "c" and cursor.rest():
+        cursor.place += 1
+        return _checked(ord(cursor.text[cursor.place - 1]) ^ 64)
+    if not letter or (letter.isascii() and letter.isalnum() and letter not in _CONTROLS):
+        raise BadPattern(f"\\{letter} means something else, or nothing, here")
+    return _CONTROLS.get(letter, ord(letter))
+
+
+def _checked(point: int) -> int:
+    if point > LAST or 0xD800 <= point <= 0xDFFF:
+        raise BadPattern(f"{point:x} is no character")
+    return point
+
+
+def _class(cursor: _Cursor) -> tuple[Class, bool]:
+    """Behind its bracket: what is in it, and whether it is all but that."""
+    negative = cursor.taken("^")
+    found = _union(cursor)
+    while cursor.taken("&&"):
+        found = found.both(_behind_and(cursor))
+    if not cursor.taken("]"):
+        raise BadPattern(_UNCLOSED)
+    return found, negative
+
+
+def _behind_and(cursor: _Cursor) -> Class:
+    """Classes alone, or parts of which the first is none: Java forgets what is mixed."""
+    start = cursor.place
+    found = _union(cursor)
+    if cursor.text[start] == "[" and cursor.loose > start:
+        raise BadPattern("classes of characters and others behind &&")
+    return found
+
+
+def _union(cursor: _Cursor) -> Class:
+    """Up to ``&&`` or its end; at least one part."""
+    found: Class | None = None
+    while cursor.rest() and not cursor.text.startswith("&&", cursor.place):
+        if cursor.rest() == "]" and found is not None:
+            break
+        part = _class_part(cursor)
+        found = part if found is None else found.joined(part)
+    if found is None and not cursor.rest():
+        raise BadPattern(_UNCLOSED)
+    if found is None or cursor.text.startswith("&&&", cursor.place):
+        raise BadPattern("nothing beside &&")
+    return found
+
+
+def _class_part(cursor: _Cursor) -> Class:
+    if cursor.taken("["):
+        cursor.depth += 1
+        if cursor.depth > _DEEPEST:
+            raise BadPattern(f"more than {_DEEPEST} classes of characters in others")
+        before = cursor.loose
+        inner, negative = _class(cursor)
+        cursor.loose = before
+        return inner.negated() if negative else inner
+    cursor.loose = cursor.place
+    if "x" in cursor.flags and cursor.rest() in " \t\n\x0b\f\r#":
+        raise BadPattern("a blank in a class of characters, with the flag x")
+    folded = Class.folded if "i" in cursor.flags else (lambda c: c)
+    if cursor.taken("\\"):
+        several = _set(cursor)
+        if several is not None:
+            return several
+        first = _point(cursor)
+    else:
+        first = _one(cursor)
+    if cursor.rest() != "-" or cursor.text[cursor.place + 1 : cursor.place + 2] in ("[", "]", ""):
+        return folded(of((first, first)))
+    cursor.place += 1
+    last = _point(cursor) if cursor.taken("\\") else _one(cursor)
+    if last < first:
+        raise BadPattern("a range of characters that ends before it begins")
+    return folded(of((first, last)))
+
+
+def _one(cursor: _Cursor) -> int:
+    cursor.place += 1
+    return ord(cursor.text[cursor.place - 1])

@@ -1,0 +1,188 @@
+"""Druid's aggregators as a ``metricsSpec`` has them: what is summed up of the records that become one row.
+
+A metric reads the field ``fieldName``, or an expression; fields and names of metrics are not discovered as dimensions.
+Without rollup each row has the metrics of its one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ingestion.specs.limits import DEEPEST_FILTER, LONGEST_EXPRESSION, FieldName
+from ingestion.specs.schema.filters import AndFilter, Filter, columns_of, has_expressions, within_limits
+from ingestion.specs.schema.metric_base import BaseMetric, FieldMetric, ValueKind
+from ingestion.specs.schema.sketch_metrics import SketchMetric
+
+# Which of some rows has the value depends on when its records came: see ``ingestion.specs.schema.extents``.
+BY_TIME = frozenset({"first", "last"})
+_OF_EXPRESSIONS = frozenset({"sum", "min", "max"})
+
+
+class CountMetric(BaseMetric):
+    """How many records became the row."""
+
+    type: Literal["count"]
+
+    @property
+    def how(self) -> str:
+        return "count"
+
+    @property
+    def kind(self) -> ValueKind:
+        return "long"
+
+    @property
+    def field(self) -> str | None:
+        """The records' field; None: it needs none."""
+        return None
+
+
+class NumberMetric(BaseMetric):
+    """A number of the records' field: its sum, least or greatest, that of the first or last record, or any.
+
+    Of sums, least and greatest an expression of Druid's language may stand in place of the field.
+    """
+
+    type: Literal[
+        "longSum",
+        "floatSum",
+        "doubleSum",
+        "longMin",
+        "floatMin",
+        "doubleMin",
+        "longMax",
+        "floatMax",
+        "doubleMax",
+        "longFirst",
+        "floatFirst",
+        "doubleFirst",
+        "longLast",
+        "floatLast",
+        "doubleLast",
+        "longAny",
+        "floatAny",
+        "doubleAny",
+    ]
+    fieldName: FieldName | None = None
+    expression: str | None = Field(default=None, min_length=1, max_length=LONGEST_EXPRESSION)
+    # What a first or last one goes by; Druid shows it, and it may be no other here.
+    timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="after")
+    def _reads_one_thing(self) -> NumberMetric:
+        if self.expression is not None and self.how not in _OF_EXPRESSIONS:
+            raise ValueError(f"{self.type} takes no expression, as in Druid: give fieldName")
+        if (self.fieldName is None) == (self.expression is None):
+            raise ValueError(
+                "give either fieldName or expression" if self.how in _OF_EXPRESSIONS else "needs fieldName"
+            )
+        return self
+
+    @property
+    def field(self) -> str:
+        """The records' field; of an expression one that is made of it, and that no record has."""
+        return self.fieldName if self.fieldName is not None else f"\0{self.name}"
+
+    @property
+    def made_from(self) -> str | None:
+        return self.expression
+
+    @property
+    def how(self) -> str:
+        return self.type.removeprefix("long").removeprefix("float").removeprefix("double").lower()
+
+    @property
+    def kind(self) -> ValueKind:
+        return "long" if self.type.startswith("long") else "float" if self.type.startswith("float") else "double"
+
+
+class StringMetric(FieldMetric):
+    """A text of the records' field, cut to ``maxStringBytes``; that of the first or last record, or any."""
+
+    type: Literal["stringFirst", "stringLast", "stringAny"]
+    timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)  # as of a number
+    maxStringBytes: int = Field(default=1024, ge=1, le=1_048_576)
+
+    @property
+    def how(self) -> str:
+        return self.type.removeprefix("string").lower()
+
+    @property
+    def kind(self) -> ValueKind:
+        return "string"
+
+
+class FilteredMetric(BaseMetric):
+    """Another metric, of those records alone that a filter matches; its name is that one's unless it has its own."""
+
+    type: Literal["filtered"]
+    filter: Annotated[Filter, AfterValidator(within_limits)]
+    aggregator: Metric
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_as_what_it_filters(cls, value: Any) -> Any:
+        named = value
+        for _ in range(DEEPEST_FILTER):
+            if not isinstance(named, dict) or named.get("name"):
+                break
+            named = named.get("aggregator")
+        return {**value, "name": named["name"]} if isinstance(named, dict) and named.get("name") else value
+
+    @model_validator(mode="after")
+    def _is_one_of_those_records(self) -> FilteredMetric:
+        if has_expressions(self.filter):
+            raise ValueError(
+                "the filter of a metric has no expressions, which Druid evaluates in another way there: make a field "
+                "of the expression by a transform, and filter by that"
+            )
+        if self.how in BY_TIME:
+            raise ValueError(f"{self.plain.type} takes no filter here: first and last are those of all records")
+        return self
+
+    @property
+    def plain(self) -> PlainMetric:
+        """What is filtered in the end."""
+        return self.aggregator.plain if isinstance(self.aggregator, FilteredMetric) else self.aggregator
+
+    @property
+    def condition(self) -> Filter:
+        """What a record has to match, also where filters stand in one another."""
+        if not isinstance(self.aggregator, FilteredMetric):
+            return self.filter
+        return AndFilter(type="and", fields=[self.filter, self.aggregator.condition])
+
+    @property
+    def how(self) -> str:
+        return self.plain.how
+
+    @property
+    def kind(self) -> ValueKind:
+        return self.plain.kind
+
+    @property
+    def field(self) -> str | None:
+        return self.plain.field
+
+    @property
+    def made_from(self) -> str | None:
+        return self.plain.made_from
+
+
+PlainMetric = CountMetric | NumberMetric | StringMetric | SketchMetric
+Metric = Annotated[PlainMetric | FilteredMetric, Field(discriminator="type")]
+FilteredMetric.model_rebuild()
+
+
+def plain(metric: Metric) -> PlainMetric:
+    """Itself, or what is filtered."""
+    return metric.plain if isinstance(metric, FilteredMetric) else metric
+
+
+def fields_of(metrics: Sequence[Metric]) -> set[str]:
+    """Those of the records that metrics read, and that their filters look at."""
+    read = {m.field for m in metrics if m.field is not None}
+    return read.union(*(columns_of(m.condition) for m in metrics if isinstance(m, FilteredMetric)))

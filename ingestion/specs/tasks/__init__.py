@@ -1,0 +1,1 @@
+"""Whole specs of supervisors and tasks, as they are submitted and stored."""

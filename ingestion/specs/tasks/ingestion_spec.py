@@ -1,0 +1,272 @@
+"""The ingestion spec of a task or supervisor, in Druid's JSON names.
+
+Sources: the Kafka share-group ingestion document (``index_kafka_share_group``), Druid's Kafka supervisor document
+(``kafka``; ``index_kafka`` for a task) and Druid's ingestion spec reference.
+What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, where Druid says so, milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from ingestion.specs.base import SpecModel, a_plain_name
+from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
+from ingestion.specs.formats.parser_form import without_parser
+from ingestion.specs.inputs.io_config import KafkaIOConfig, ShareGroupIOConfig
+from ingestion.specs.inputs.sources import AnyIOConfig, DruidType, source_types
+from ingestion.specs.kafka.property_reading import refuse_at
+from ingestion.specs.schema.data_schema import DataSchema
+from ingestion.specs.schema.index_spec import IndexSpec
+from ingestion.specs.source_traits import SourceTraits
+
+_AGES = re.compile(r"P\d{6,}D")
+_CENTURY = timedelta(days=36_525)
+_NEVER = "P2147483647D"
+BYTES_IN_MEMORY = 64 * 1024 * 1024
+
+
+def _no_longer_than_a_century(value: Any) -> Any:
+    """Druid's periods may be longer than a ``timedelta`` holds."""
+    return _CENTURY if isinstance(value, str) and _AGES.fullmatch(value) else value
+
+
+def _a_second_at_least(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=1):
+        raise ValueError("must be at least one second (PT1S)")
+    return value
+
+
+def _not_given(value: Any) -> Any:
+    """Druid's own answer has its default for never where nobody gave one; rows are seen there before any handoff."""
+    return None if value == _NEVER else value
+
+
+Pause = Annotated[timedelta, BeforeValidator(_no_longer_than_a_century), AfterValidator(_a_second_at_least)]
+
+
+class SegmentWriteOutMediumFactory(SpecModel):
+    """Where Druid keeps the columns of a segment that is being made."""
+
+    type: Literal["tmpFile", "offHeapMemory", "onHeapMemory"]
+
+
+class AppendableIndexSpec(SpecModel):
+    """How Druid keeps rows in memory."""
+
+    type: Literal["onheap"]
+    preserveExistingMetrics: bool = False
+
+    @field_validator("preserveExistingMetrics")
+    @classmethod
+    def _adds_up_records(cls, value: bool) -> bool:
+        if value:
+            raise ValueError("is not supported: metrics are made of the records' fields, not of metrics in them")
+        return value
+
+
+def _headgates_own(value: Any) -> Any:
+    """Druid's 0 is a bound that it finds itself, and -1 none: here there is always one."""
+    return BYTES_IN_MEMORY if value in (0, -1) and not isinstance(value, bool) else value
+
+
+BytesInMemory = Annotated[int, BeforeValidator(_headgates_own), Field(ge=1024 * 1024)]
+
+
+class TuningConfig(SpecModel):
+    """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all.
+
+    From ``handoffConditionTimeout`` on they are taken for Druid's sake, with its bounds: nothing here uses them.
+    """
+
+    type: Literal["KafkaTuningConfig", "kafka", "kafka_share_group", "index_kafka_share_group"] | None = None
+    maxRowsPerSegment: int = Field(default=5_000_000, ge=1)
+    maxTotalRows: int | None = Field(default=None, ge=1)
+    maxRowsInMemory: int = Field(default=1_000_000, ge=1)
+    maxBytesInMemory: BytesInMemory = BYTES_IN_MEMORY
+    intermediatePersistPeriod: Pause = timedelta(minutes=10)
+    maxPendingPersists: int = Field(default=0, ge=0, le=100)
+    # None where Druid's default is never; an indexer then hands off as it comes.
+    intermediateHandoffPeriod: Annotated[Pause | None, BeforeValidator(_not_given)] = None
+    logParseExceptions: bool = False
+    maxParseExceptions: int | None = Field(default=None, ge=0)
+    maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
+    indexSpec: IndexSpec = Field(default_factory=IndexSpec)
+    indexSpecForIntermediatePersists: IndexSpec | None = None
+    reportParseExceptions: bool = False
+    resetOffsetAutomatically: bool = False
+    handoffConditionTimeout: int | None = Field(default=None, ge=0)
+    workerThreads: int | None = Field(default=None, ge=1)
+    chatThreads: int | None = Field(default=None, ge=1)
+    chatRetries: int | None = Field(default=None, ge=0)
+    httpTimeout: timedelta | None = Field(default=None, gt=timedelta())
+    shutdownTimeout: timedelta | None = Field(default=None, gt=timedelta())
+    offsetFetchPeriod: timedelta | None = Field(default=None, ge=timedelta(seconds=5))
+    segmentWriteOutMediumFactory: SegmentWriteOutMediumFactory | None = None
+    appendableIndexSpec: AppendableIndexSpec | None = None
+    skipBytesInMemoryOverheadCheck: bool | None = None
+    skipSequenceNumberAvailabilityCheck: bool | None = None
+    repartitionTransitionDuration: timedelta | None = None
+    numPersistThreads: int | None = Field(default=None, ge=1)
+    maxColumnsToMerge: int | None = Field(default=None, ge=-1)
+    basePersistDirectory: str | None = Field(default=None, max_length=1_000)
+    buildV9Directly: bool | None = None
+
+    @property
+    def most_parse_exceptions(self) -> int | None:
+        """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
+        return 0 if self.reportParseExceptions else self.maxParseExceptions
+
+    @property
+    def most_saved_parse_exceptions(self) -> int:
+        """How many a report shows."""
+        return min(self.maxSavedParseExceptions, 1) if self.reportParseExceptions else self.maxSavedParseExceptions
+
+
+class IngestionSpec(SpecModel):
+    """The three parts that a task and a supervisor share."""
+
+    dataSchema: DataSchema
+    ioConfig: AnyIOConfig
+    tuningConfig: TuningConfig = Field(default_factory=TuningConfig)
+
+
+def _of_tasks(traits: SourceTraits) -> str:
+    return traits.task_type
+
+
+def _of_supervisors(traits: SourceTraits) -> str:
+    return traits.supervisor_type
+
+
+class _Submitted(SpecModel):
+    type: str
+    id: Annotated[str, AfterValidator(a_plain_name)] | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+    spec: IngestionSpec
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        """The two types must mean the same kind of source."""
+        io_config = self.spec.ioConfig
+        if self.type not in (io_config.traits.task_type, io_config.traits.supervisor_type):
+            raise ValueError(f"type is {self.type!r}, but ioConfig.type is {io_config.type!r}")
+        return self
+
+    @property
+    def datasource(self) -> str:
+        return self.spec.dataSchema.dataSource
+
+    def canonical(self) -> dict[str, Any]:
+        """The JSON that is stored: nested form, without what has the default value."""
+        return self.model_dump(mode="json", exclude_defaults=False, exclude_none=True)
+
+
+class TaskSpec(_Submitted):
+    """A task submitted by hand."""
+
+    type: Annotated[str, DruidType(_of_tasks)]
+
+    @field_validator("spec")
+    @classmethod
+    def _of_one_topic(cls, value: IngestionSpec) -> IngestionSpec:
+        if value.ioConfig.topicPattern is not None:
+            refuse_at("ioConfig", "topicPattern", message="is for supervisors: a task reads one topic, so use topic")
+        return value
+
+
+class SupervisorSpec(_Submitted):
+    """A supervisor: keeps ``ioConfig.taskCount`` indexers alive until suspended."""
+
+    type: Annotated[str, DruidType(_of_supervisors)]
+    suspended: bool = False
+
+    def suspended_after(self, before: bool) -> bool:
+        """Whether the supervisor is suspended with this spec, if it was so ``before``: it stays so unless this says."""
+        return self.suspended if "suspended" in self.model_fields_set else before
+
+    def task_spec(self, task_count: int) -> TaskSpec:
+        """The spec of one of its tasks, with so many indexers."""
+        io_config = self.spec.ioConfig.model_copy(update={"taskCount": task_count})
+        spec = self.spec.model_copy(update={"ioConfig": io_config})
+        return TaskSpec(type=io_config.traits.task_type, context=self.context, spec=spec)
+
+
+def parse_task_spec(document: Any) -> TaskSpec:
+    """Read a task's JSON, flat (as in the share-group document) or nested under ``spec``. Raises ``SpecError``."""
+    return parse_submitted(TaskSpec, document)
+
+
+def parse_supervisor_spec(document: Any) -> SupervisorSpec:
+    """Read a supervisor's JSON, flat or nested under ``spec``. Raises ``SpecError``."""
+    return parse_submitted(SupervisorSpec, document)
+
+
+def issues_as_written(document: Any, found: Sequence[tuple[list[str | int], str]]) -> list[SpecIssue]:
+    """Faults that were found later in a spec that could be read, told where ``document`` has what is wrong.
+
+    ``found``: the keys and indexes that lead there from the spec's three parts on, and the message.
+    """
+    flat = "spec" not in document
+    older = without_parser(_nested(document) if flat else document)
+    issues = [issue_at(["spec", *place], message) for place, message in found]
+    told = issues if older is None else [older.as_written(i) for i in issues]
+    return [_flattened(i) for i in told] if flat else told
+
+
+_PARTS = ("dataSchema", "ioConfig", "tuningConfig")
+Submitted = TypeVar("Submitted", bound=SpecModel)
+
+
+def parse_submitted(
+    model: type[Submitted], document: Any, completed: Callable[[dict[str, Any]], dict[str, Any]] = lambda nested: nested
+) -> Submitted:
+    """Read a model's JSON, flat or nested; ``completed`` may fill it in once it has today's nested form.
+
+    Raises ``SpecError``, its places those of the document as it was written.
+    """
+    if not isinstance(document, dict):
+        raise SpecError([issue_at([], "must be a JSON object")])
+    flat = "spec" not in document
+    nested = _nested(document) if flat else _without_copies(document)
+    older = without_parser(nested)
+    issues = [] if older is None else older.issues
+    today = _with_source_type(completed(nested if older is None else older.document))
+    try:
+        parsed = model.model_validate(today)
+    except ValidationError as error:
+        faults = issues_of(error, today)
+        issues = [*issues, *(faults if older is None else map(older.as_written, faults))]
+    if issues:
+        raise SpecError([_flattened(i) for i in issues] if flat else issues)
+    return parsed
+
+
+def _nested(document: dict[str, Any]) -> dict[str, Any]:
+    outer = {k: v for k, v in document.items() if k not in _PARTS}
+    return {**outer, "spec": {k: document[k] for k in _PARTS if k in document}}
+
+
+def _without_copies(document: dict[str, Any]) -> dict[str, Any]:
+    """A nested document without the copies of its parts that Druid's answers have beside ``spec``."""
+    return {k: v for k, v in document.items() if k not in _PARTS and not (k == "context" and v is None)}
+
+
+def _with_source_type(document: dict[str, Any]) -> dict[str, Any]:
+    """With the type in ioConfig too, which may leave it out."""
+    spec = document.get("spec")
+    io_config = spec.get("ioConfig") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(io_config, dict) or io_config.get("type") is not None:
+        return document
+    outer = document.get("type")
+    if outer not in source_types():  # a fault of its own; the rest is read as what it looks like
+        outer = (ShareGroupIOConfig if "groupId" in io_config else KafkaIOConfig).NAMES[0]
+    return {**document, "spec": {**spec, "ioConfig": {**io_config, "type": outer}}}
+
+
+def _flattened(issue: SpecIssue) -> SpecIssue:
+    return SpecIssue(issue.path.removeprefix("spec."), issue.pointer.removeprefix("/spec"), issue.message)

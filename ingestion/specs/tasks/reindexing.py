@@ -1,0 +1,163 @@
+"""What a ``compact`` task changes of the rows, and the batch spec that means the same.
+
+Source: Druid's reference of compaction. What a task leaves out is what the segments have: ``Held`` says that, and is
+known when the task starts. Until then the spec stands without it, so that all that a document says is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, field_validator
+
+from ingestion.specs.base import SpecModel
+from ingestion.specs.errors import SpecError, issue_at
+from ingestion.specs.schema.data_schema import DimensionsSpec
+from ingestion.specs.schema.filters import Filter, within_limits
+from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME, Granularity
+from ingestion.specs.schema.metrics import CountMetric, Metric, NumberMetric, StringMetric, plain
+from ingestion.specs.schema.periods import AnyGranularity, granularity_of
+from ingestion.specs.schema.sketch_metrics import HllMetric, ThetaMetric
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+# A column's type → the dimension that holds what it holds. Lists are in their order already.
+_DIMENSIONS: dict[str, dict[str, str]] = {
+    "string": {"type": "string"},
+    "strings": {"type": "string", "multiValueHandling": "ARRAY"},
+    "long": {"type": "long"},
+    "double": {"type": "double"},
+    "boolean": {"type": "auto"},
+    "json": {"type": "json"},
+}
+
+
+class CompactGranularitySpec(SpecModel):
+    """What is given of it; the rest stays as it is."""
+
+    segmentGranularity: AnyGranularity | None = None
+    queryGranularity: AnyGranularity | None = None
+    rollup: bool | None = None
+
+    @field_validator("segmentGranularity", "queryGranularity", mode="before")
+    @classmethod
+    def _a_name_or_an_object(cls, value: Any) -> Any:
+        return None if value is None else granularity_of(value)
+
+    @field_validator("segmentGranularity")
+    @classmethod
+    def _some_length(cls, value: AnyGranularity | None) -> AnyGranularity | None:
+        if value in (Granularity.ALL, Granularity.NONE):
+            raise ValueError(f"{value} is not supported: give the length of the new segments' intervals")
+        return value
+
+
+class CompactTransformSpec(SpecModel):
+    """Which rows stay."""
+
+    filter: Annotated[Filter, AfterValidator(within_limits)] | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is to be made of the rows; None: what the segments have."""
+
+    segment_granularity: AnyGranularity | None = None
+    query_granularity: AnyGranularity | None = None
+    rollup: bool | None = None
+    dimensions: DimensionsSpec | None = None
+    metrics: Sequence[Metric] | None = None
+    filter: Filter | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether rows are written anew."""
+        return self != Changes()
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the segments have that a task reads."""
+
+    columns: Mapping[str, str]  # name → type, without the time; in the order of the newest segment
+    metrics: Sequence[Metric]
+    rollup: bool
+    segment_granularity: AnyGranularity
+
+
+def check_interval(span_ms: tuple[int, int], granularity: AnyGranularity) -> None:
+    """Raise ``ValueError`` unless it begins and ends where intervals of the granularity do."""
+    for ms in span_ms:
+        time = min(max(_EPOCH + ms * _MILLISECOND, MIN_TIME), MAX_TIME)
+        if granularity.bucket(time)[0] != time:
+            raise ValueError(
+                f"the interval does not begin and end where intervals of the new segmentGranularity do: "
+                f"{time:%Y-%m-%dT%H:%M:%SZ} is within one. Name whole ones; allowNonAlignedInterval, by which Druid "
+                "takes what is beyond out of use unread, is not supported here"
+            )
+
+
+def data_schema(datasource: str, changes: Changes, held: Held | None) -> dict[str, Any]:
+    """The ``dataSchema`` in JSON; without ``held`` it stands for what is given alone. Raises ``SpecError``."""
+    rollup = changes.rollup
+    if rollup is None:
+        rollup = held is not None and held.rollup
+    metrics = _dumped(changes.metrics) if changes.metrics is not None else _merging(held.metrics) if held else []
+    length = changes.segment_granularity or (held.segment_granularity if held else Granularity.DAY)
+    granularity = {"segmentGranularity": length, "queryGranularity": changes.query_granularity or Granularity.NONE}
+    return {
+        "dataSource": datasource,
+        "timestampSpec": {"column": "__time", "format": "millis"},
+        "dimensionsSpec": _dimensions(changes, held),
+        "metricsSpec": metrics,
+        "granularitySpec": {**granularity, "rollup": rollup},
+        "transformSpec": {"filter": changes.filter},
+    }
+
+
+def _dimensions(changes: Changes, held: Held | None) -> Any:
+    """Those given, or as in Druid the segments' columns that are no metrics there."""
+    given = changes.dimensions or DimensionsSpec()
+    if held is None or given.dimensions or given.useSchemaDiscovery or given.includeAllDimensions:
+        return given
+    left_out = {m.name for m in held.metrics} | set(given.dimensionExclusions)
+    names = [name for name in held.columns if name not in left_out]
+    both = sorted({m.name for m in changes.metrics or ()} & set(names))
+    if both:
+        raise _refused("dimensionsSpec", f"name the dimensions: {both[0]!r} is one of the segments, and a new metric")
+    other = next((n for n in names if held.columns[n] not in _DIMENSIONS), None)
+    if other is not None:
+        raise _refused("dimensionsSpec", f"name the dimensions: {other!r} holds {held.columns[other]} in the segments")
+    dimensions = [{"name": name, **_DIMENSIONS[held.columns[name]]} for name in names]
+    return {"dimensions": dimensions, "dimensionExclusions": sorted(left_out & held.columns.keys())}
+
+
+def _dumped(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    return [m.model_dump(mode="json", by_alias=True, exclude_none=True) for m in metrics]
+
+
+def _merging(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    """What makes of the values of rows the value of all of them: Druid's combining aggregators."""
+    return [_combining(m) for m in metrics]
+
+
+def _combining(metric: Metric) -> dict[str, Any]:
+    inner, own = plain(metric), {"name": metric.name, "fieldName": metric.name}
+    if isinstance(inner, CountMetric):
+        return {**own, "type": "longSum"}
+    if isinstance(inner, NumberMetric):
+        return {**own, "type": inner.type}
+    if isinstance(inner, StringMetric):
+        return {**own, "type": inner.type, "maxStringBytes": inner.maxStringBytes}
+    if isinstance(inner, HllMetric):
+        return {**own, "type": "HLLSketchMerge", "lgK": inner.lgK, "tgtHllType": inner.tgtHllType}
+    if isinstance(inner, ThetaMetric):
+        return {**own, "type": inner.type, "size": inner.size, "isInputThetaSketch": True}
+    return {**own, "type": inner.type, "k": inner.k}
+
+
+def _refused(path: str, message: str) -> SpecError:
+    return SpecError([issue_at(list(path.split(".")), message)])

@@ -1,0 +1,260 @@
+"""Tasks about segments that are there, in Druid's JSON names: ``compact`` merges them, or writes their rows anew, and
+``kill`` deletes what is unused.
+
+Source: Druid's reference of compaction and of deleting data. What Druid has and is refused says so where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+
+from ingestion.specs.base import SpecModel, a_plain_name, unbuilt, utc
+from ingestion.specs.errors import SpecError, issue_at, issues_of, said
+from ingestion.specs.limits import MOST_COLUMNS, FieldName
+from ingestion.specs.schema.data_schema import DimensionsSpec
+from ingestion.specs.schema.intervals import interval_ms
+from ingestion.specs.schema.metrics import Metric
+from ingestion.specs.schema.periods import AnyGranularity
+from ingestion.specs.tasks.batch import BatchTaskSpec, BatchTuningConfig
+from ingestion.specs.tasks.batch import options_without_effect as without_effect_in_batch
+from ingestion.specs.tasks.reindexing import (
+    Changes,
+    CompactGranularitySpec,
+    CompactTransformSpec,
+    Held,
+    check_interval,
+    data_schema,
+)
+
+SEGMENT_TASKS = ("compact", "kill")
+MOST_VERSIONS = 1_000
+MOST_SEGMENTS = 2**31 - 1
+DEFAULT_BATCH = 100  # segments that are deleted at once
+PRIORITY = 25  # Druid's, of a compaction
+
+
+def _an_interval(value: str) -> str:
+    start, end = interval_ms(value)
+    if start == end:
+        raise ValueError("is empty: its end must be after its start")
+    return value
+
+
+Interval = Annotated[FieldName, AfterValidator(_an_interval)]
+Name = Annotated[str, AfterValidator(a_plain_name)]
+
+
+class CompactInputSpec(SpecModel):
+    """The segments whose intervals touch this one."""
+
+    type: Literal["interval"]
+    interval: Interval
+    sha256OfSortedSegmentIds: Annotated[None, unbuilt("is not supported: a run merges what exists then")] = None
+
+
+class CompactIOConfig(SpecModel):
+    """What is merged. Where rows stay in their intervals the last two mean nothing."""
+
+    type: Literal["compact"]
+    inputSpec: CompactInputSpec
+    dropExisting: bool = False
+    allowNonAlignedInterval: bool = False
+
+
+class CompactionRunner(SpecModel):
+    """Druid's native one, as here there is one only."""
+
+    type: Literal["native"]
+
+
+class CompactTaskSpec(SpecModel):
+    """Merge the segments of an interval into fewer; rows stay what they are, unless one of the specs says otherwise."""
+
+    type: Literal["compact"]
+    id: Name | None = None
+    dataSource: Name
+    ioConfig: CompactIOConfig | None = None
+    interval: Interval | None = None  # Druid's older form
+    tuningConfig: BatchTuningConfig = Field(default_factory=BatchTuningConfig)
+    context: dict[str, Any] = Field(default_factory=dict)
+    compactionRunner: CompactionRunner | None = None
+    segments: Annotated[None, unbuilt("is not supported: give an interval in ioConfig.inputSpec")] = None
+    granularitySpec: CompactGranularitySpec | None = None
+    segmentGranularity: AnyGranularity | None = None  # an older form of the above
+    dimensionsSpec: DimensionsSpec | None = None
+    dimensions: DimensionsSpec | None = None  # as above
+    metricsSpec: Annotated[list[Metric], Field(max_length=MOST_COLUMNS)] | None = None
+    transformSpec: CompactTransformSpec | None = None
+    projections: Annotated[None, unbuilt("is not supported: queries read the rows")] = None
+
+    @model_validator(mode="after")
+    def _one_interval(self) -> Self:
+        if (self.ioConfig is None) == (self.interval is None):
+            raise ValueError("give an interval in ioConfig.inputSpec or in the older field interval, not both")
+        return self
+
+    @field_validator("segmentGranularity", mode="before")
+    @classmethod
+    def _as_in_granularity_spec(cls, value: Any) -> Any:
+        try:
+            return CompactGranularitySpec(segmentGranularity=value).segmentGranularity
+        except ValidationError as error:
+            raise ValueError(said(error.errors()[0])) from None
+
+    @model_validator(mode="after")
+    def _each_said_once(self) -> Self:
+        inner = self.granularitySpec.segmentGranularity if self.granularitySpec else None
+        if None not in (inner, self.segmentGranularity) and inner != self.segmentGranularity:
+            raise ValueError("segmentGranularity and granularitySpec.segmentGranularity differ: omit the former")
+        if self.dimensions is not None and self.dimensionsSpec is not None:
+            raise ValueError("give dimensionsSpec or its older form dimensions, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_written_anew(self) -> Self:
+        changes = self.changes
+        if changes.segment_granularity is not None:
+            check_interval(self.span_ms, changes.segment_granularity)
+        if changes.filter is not None and not (self.ioConfig is not None and self.ioConfig.dropExisting):
+            raise ValueError(
+                "transformSpec.filter needs ioConfig.dropExisting true: without it Druid leaves an interval as it was "
+                "where the filter drops all rows, and here they would go"
+            )
+        if self.writes_anew:
+            self.batch_task(None)
+        return self
+
+    @property
+    def writes_anew(self) -> bool:
+        """Whether it is a batch task in other words; else segments are merged within their intervals."""
+        return self.changes.any or self.tuningConfig.dividing is not None
+
+    @property
+    def changes(self) -> Changes:
+        """What it makes of the rows, other than to put them into fewer segments."""
+        given = self.granularitySpec or CompactGranularitySpec()
+        return Changes(
+            segment_granularity=given.segmentGranularity or self.segmentGranularity,
+            query_granularity=given.queryGranularity,
+            rollup=given.rollup,
+            dimensions=self.dimensionsSpec or self.dimensions,
+            metrics=None if self.metricsSpec is None else tuple(self.metricsSpec),
+            filter=self.transformSpec.filter if self.transformSpec else None,
+        )
+
+    def batch_task(self, held: Held | None) -> BatchTaskSpec:
+        """The batch task that writes the rows anew. Raises ``ValueError``; ``SpecError`` for what the segments have."""
+        kind = self.tuningConfig.type or "index_parallel"
+        source = {"type": "druid", "dataSource": self.dataSource, "interval": self.interval_text}
+        document = {
+            "dataSchema": data_schema(self.dataSource, self.changes, held),
+            "ioConfig": {"type": kind, "inputSource": source},
+            "tuningConfig": self.tuningConfig,
+        }
+        try:
+            return BatchTaskSpec.model_validate({"type": kind, "spec": document})
+        except ValidationError as error:
+            raise ValueError(said(error.errors()[0])) from None
+
+    @property
+    def span_ms(self) -> tuple[int, int]:
+        """What is merged, in milliseconds, half-open."""
+        return interval_ms(self.interval_text)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as it is written."""
+        return self.interval or (self.ioConfig.inputSpec.interval if self.ioConfig else "")
+
+    @property
+    def priority(self) -> int:
+        """Jobs of a higher one come first."""
+        given = self.context.get("priority")
+        if isinstance(given, int) and not isinstance(given, bool) and abs(given) <= 1000:
+            return given
+        return PRIORITY
+
+    def options_without_effect(self) -> list[str]:
+        """What it sets that does not do here what it says in Druid, by path and with the reason."""
+        if self.writes_anew:
+            options = without_effect_in_batch(self.batch_task(None).canonical())
+        else:
+            given = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
+            left = [n for n in given if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
+            options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
+        if self.ioConfig is not None and self.ioConfig.dropExisting:
+            options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
+        if self.writes_anew and self.context:
+            options.append("context: nothing here reads it")
+        elif self.context.keys() - {"priority"}:
+            options.append("context: nothing here reads anything of it but priority")
+        return options
+
+
+_APPLICATION = "the compaction application sees to it, for all datasources"
+
+
+class KillTaskSpec(SpecModel):
+    """Delete unused segments whose intervals lie within the one given, for good."""
+
+    type: Literal["kill"]
+    id: Name | None = None
+    dataSource: Name
+    interval: Interval
+    versions: Annotated[list[FieldName], Field(min_length=1, max_length=MOST_VERSIONS)] | None = None
+    markAsUnused: bool = False
+    batchSize: int = Field(default=DEFAULT_BATCH, ge=1, le=MOST_SEGMENTS)
+    limit: int | None = Field(default=None, ge=1, le=MOST_SEGMENTS)
+    maxUsedStatusLastUpdatedTime: Annotated[datetime, AfterValidator(utc)] | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _limit_or_mark(self) -> Self:
+        if self.markAsUnused and (self.limit is not None or self.maxUsedStatusLastUpdatedTime is not None):
+            raise ValueError(
+                "markAsUnused is for all of the interval: leave limit and maxUsedStatusLastUpdatedTime out"
+            )
+        return self
+
+    @property
+    def span_ms(self) -> tuple[int, int]:
+        """Within which segments lie, in milliseconds, half-open."""
+        return interval_ms(self.interval)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval as it is written."""
+        return self.interval
+
+    def options_without_effect(self) -> list[str]:
+        """What it sets that does not do here what it says in Druid."""
+        return ["context: nothing here reads it"] if self.context else []
+
+
+def is_segment_task(document: Any) -> bool:
+    """Whether a document, as it is written, is one of these."""
+    return isinstance(document, Mapping) and document.get("type") in SEGMENT_TASKS
+
+
+def parse_segment_task(document: Any) -> CompactTaskSpec | KillTaskSpec:
+    """Read one of these. Raises ``SpecError``."""
+    if not is_segment_task(document):
+        raise SpecError([issue_at(["type"], f"must be one of {', '.join(SEGMENT_TASKS)}")])
+    if document["type"] == "compact":
+        return parse_compact_task(document)
+    try:
+        return KillTaskSpec.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(issues_of(error, document)) from None
+
+
+def parse_compact_task(document: Any) -> CompactTaskSpec:
+    """Read one that merges, or writes rows anew. Raises ``SpecError``."""
+    try:
+        return CompactTaskSpec.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(issues_of(error, document)) from None

@@ -1,0 +1,108 @@
+"""Specs as they are stored: documents in canonical form, without their secrets. Here they become models again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ingestion.specs.errors import SpecError, issues_of
+from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.inputs.sources import AnyIOConfig, model_of
+from ingestion.specs.source_traits import UNREADABLE
+
+Document = Mapping[str, Any]
+_ANY: TypeAdapter[IOConfig] = TypeAdapter(AnyIOConfig)
+# What of an ioConfig is good to know though the rest can't be read, and is as it stands in JSON.
+_PLAIN = (
+    "topic",
+    "topicPattern",
+    "groupId",
+    "assignment",
+    "taskCount",
+    "replicas",
+    "useEarliestOffset",
+    "connection",
+    "consumerProperties",
+)
+_EMPTY: dict[str, Any] = {"topic": "", "groupId": "", "consumerProperties": {}}
+# What may change while a task goes on.
+_SCALING = ("taskCount", "autoScalerConfig")
+
+
+def read_io_config(spec: Document) -> IOConfig:
+    """Of a stored spec. Raises ``SpecError``."""
+    written = _written(spec)
+    try:
+        return _ANY.validate_python(written)
+    except ValidationError as error:
+        raise SpecError(issues_of(error, written)) from None
+
+
+def io_config_of(spec: Document) -> IOConfig:
+    """Of a spec that may have been stored by an earlier version, with any of its source's names.
+
+    What can't be read under today's rules has its defaults, and says so in ``problem``.
+    """
+    try:
+        return _remembered(json.dumps(_written(spec)))
+    except SpecError as problem:
+        return _as_far_as_known(_written(spec), problem)
+
+
+@lru_cache(maxsize=2048)
+def _remembered(io_config: str) -> IOConfig:
+    """Lists ask for those of all supervisors again and again. What is stored has no secrets in it."""
+    return read_io_config({"ioConfig": json.loads(io_config)})
+
+
+def with_task_count(spec: Document, task_count: int) -> dict[str, Any]:
+    """A spec with so many indexers instead."""
+    parts = spec["spec"]
+    return {**spec, "spec": {**parts, "ioConfig": {**parts["ioConfig"], "taskCount": task_count}}}
+
+
+def of_topic(spec: Document, topic: str) -> dict[str, Any]:
+    """A spec of one of the topics that its pattern matches, without an id."""
+    parts = spec["spec"]
+    io_config = {name: value for name, value in parts["ioConfig"].items() if name != "topicPattern"}
+    outer = {name: value for name, value in spec.items() if name != "id"}
+    return {**outer, "spec": {**parts, "ioConfig": {**io_config, "topic": topic}}}
+
+
+def but_for_scaling(spec: Document) -> dict[str, Any]:
+    """What two specs have in common that differ only in how many indexers there are to be."""
+    parts = spec["spec"]
+    return {**parts, "ioConfig": {name: value for name, value in parts["ioConfig"].items() if name not in _SCALING}}
+
+
+def _written(spec: Document) -> Any:
+    return spec.get("spec", spec).get("ioConfig")
+
+
+def _as_far_as_known(written: Any, problem: SpecError) -> IOConfig:
+    model = model_of(written) or _UnknownIOConfig
+    stands = written if isinstance(written, Mapping) else {}
+    known = {name: stands[name] for name in _PLAIN if name in stands and name in model.model_fields}
+    empty = {name: value for name, value in _EMPTY.items() if name in model.model_fields}
+    needed = {name: value for name, value in empty.items() if model.model_fields[name].is_required()}
+    found = model.model_construct(**{**needed, **known})
+    found.note_problem(problem)
+    return found
+
+
+class _UnknownIOConfig(IOConfig):
+    """Of a source that this version does not have."""
+
+    NAMES = ()
+    TRAITS = (UNREADABLE,)
+
+    type: str = "unreadable"
+    topic: str = ""
+    taskCount: int = 0
+    replicas: int = 1
+    pollTimeout: int = 0
+    useEarliestOffset: bool = True
