@@ -9,8 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.lag.samples import RESOLUTIONS, Resolution, kept_for
-from controlplane.lag.source_starts import IS_FIRST
+from controlplane.lag.samples import IS_FIRST, RESOLUTIONS, Resolution, kept_for
 from controlplane.lag.trend import QUARANTINE_OVER
 
 

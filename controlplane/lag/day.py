@@ -11,8 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.lag.samples import RESOLUTIONS, Resolution, begin_of
-from controlplane.lag.source_starts import IS_FIRST
+from controlplane.lag.samples import IS_FIRST, RESOLUTIONS, Resolution, begin_of
 
 DAY = timedelta(hours=24)
 _MINUTE = timedelta(minutes=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,6 +36,14 @@ RESOLUTIONS = (
 )
 FINEST = RESOLUTIONS[0]
 LATELY = timedelta(minutes=5)  # what is told of a reader as of now is told by its samples of so long
+# Of a row ``source``. Indexers that go on with a topic that was made again bring their counters along.
+IS_FIRST = """
+    NOT EXISTS (
+        SELECT FROM sources_source AS older WHERE older.datasource_id = source.datasource_id AND older.id < source.id
+        AND (older.kind, older."group", older.topic) = (source.kind, source."group", source.topic)
+    )
+"""
+_STARTS = f"SELECT id, created_at FROM sources_source AS source WHERE id = ANY(%s) AND {IS_FIRST}"
 
 
 def kept_for(resolution: Resolution) -> timedelta:
@@ -104,3 +112,13 @@ def drop_old() -> int:
     for resolution in RESOLUTIONS:
         old |= Q(resolution_s=resolution.seconds, at__lt=now - kept_for(resolution))
     return LagSample.objects.filter(old).delete()[0]
+
+
+def source_starts(sources: Iterable[int]) -> dict[int, datetime]:
+    """When readers began: none of their counters was above nothing then, as if somebody had looked.
+
+    By source; those that followed on another one of the same topic's name are left out.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_STARTS, [list(sources)])
+        return dict(cursor.fetchall())

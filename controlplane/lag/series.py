@@ -14,8 +14,7 @@ from django.utils import timezone
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.lag.models import LagSample
 from controlplane.lag.per_second import per_second
-from controlplane.lag.samples import RESOLUTIONS, Resolution, kept_for
-from controlplane.lag.source_starts import source_starts
+from controlplane.lag.samples import RESOLUTIONS, Resolution, kept_for, source_starts
 from controlplane.sources.models import Source
 
 MOST_POINTS = 3000

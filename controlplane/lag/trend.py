@@ -10,8 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.lag.samples import LATELY, RESOLUTIONS
-from controlplane.lag.source_starts import IS_FIRST
+from controlplane.lag.samples import IS_FIRST, LATELY, RESOLUTIONS
 
 MINUTE = timedelta(minutes=1)
 QUARANTINE_OVER = timedelta(minutes=15)

@@ -23,9 +23,9 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.problems import Problem, problems_of
 from controlplane.supervisors.selectors import list_supervisors
 from controlplane.tasks.capacity import Pool
-from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.causes import described
 from controlplane.tasks.models import Task
+from controlplane.tasks.quota_use import shown_of
 from controlplane.teams.audit import newest_entries
 from controlplane.teams.models import AuditEntry, User
 from controlplane.teams.selectors import get_team

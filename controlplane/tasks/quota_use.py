@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.quotas import services as quotas
-from controlplane.quotas.services import LIMITS, published_by, quota_of, stopped_by
-from controlplane.tasks.capacity import places_by_team
+from controlplane.quotas.services import LIMITS, limits_of_teams, published_by, quota_of, stopped_by
+from controlplane.tasks.capacity import Pool, places_by_team, running, shown, slots_of
 from controlplane.tasks.events import report_quota
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
@@ -57,3 +57,16 @@ def look() -> None:
         for task in by_hand.filter(datasource__team=quota.team_id):
             if set_goal(task, Goal.FINISH):
                 report_quota(task, stopped_by(quota).text)
+
+
+def shown_of(team: str) -> Pool:
+    """The places that the team's tasks have, with its own limit, and which of its tasks wait; of all for no name."""
+    whole = shown()
+    if not team:
+        return whole
+    size, _ = limits_of_teams().get(team, (None, False))
+    waiting = [asking for asking in whole.waiting if asking.team == team]
+    # On a cluster of Spark those that wait for a core are launched, and have none.
+    mine = running().filter(datasource__team__name=team)
+    mine = mine.filter(without_slot_since=None) if whole.of_spark else mine
+    return Pool(size=size, used=sum(map(slots_of, mine)), waiting=waiting, of_spark=whole.of_spark)

@@ -16,10 +16,10 @@ from django_htmx.http import HttpResponseClientRefresh
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
 from controlplane.quarantine.selectors.task_errors import error_groups
 from controlplane.tasks import services
-from controlplane.tasks.capacity_of_team import shown_of
 from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
+from controlplane.tasks.quota_use import shown_of
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
 from controlplane.tasks.slots import slots_for
 from controlplane.teams.permissions import Action, may

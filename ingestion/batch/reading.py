@@ -33,7 +33,7 @@ from ingestion.specs.formats.input_format import JsonInputFormat, of_one_row
 from ingestion.specs.inputs.input_source import DruidInputSource
 from ingestion.specs.limits import MOST_UNREAD
 from ingestion.specs.messages.protocol import UnreadRecord
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS
 from ingestion.specs.schema.intervals import interval_ms
 from ingestion.specs.tasks.batch import BatchSpec
 from ingestion.task.errors import TooManyParseExceptions

@@ -22,8 +22,7 @@ from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs.messages.compaction import InputSegment
-from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
 from ingestion.specs.schema.metrics import fields_of, plain
 from ingestion.specs.schema.sketch_metrics import SketchMetric
 

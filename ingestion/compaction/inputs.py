@@ -19,7 +19,7 @@ from ingestion.segments.reader import verify
 from ingestion.sketches.types import SKETCH_TYPES
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.messages.protocol import Column
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS
 
 _LEAD = 1  # a segment's first column is its rows' time
 _IN_MEMORY_BYTES = 16 * 1024 * 1024  # a file up to this size is read once: checked and decoded

@@ -22,7 +22,7 @@ from ingestion.sketches.merging import Merger
 from ingestion.sketches.types import SketchType, sketches
 from ingestion.specs.messages.compaction import CompactionJob
 from ingestion.specs.messages.protocol import SegmentFile
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS
 from ingestion.specs.schema.metrics import BY_TIME
 
 MEMORY_BYTES = 512 * 1024 * 1024  # for sorting and grouping; what is more goes to disk

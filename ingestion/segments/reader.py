@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from ingestion.rows import TIME, TIME_TYPE, Columns, conformed
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, storage_error
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS
 
 _CHUNK = 1024 * 1024
 _LEAD = 1  # a segment's first column is its rows' time

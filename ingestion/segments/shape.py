@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 
 from ingestion.rows import LIST_TYPE, RECORD_TIME, Columns
 from ingestion.sketches.merging import Merger
-from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
 from ingestion.specs.schema.metrics import plain
 from ingestion.specs.schema.sketch_metrics import SketchMetric
 

@@ -29,8 +29,7 @@ from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs.messages.protocol import Column, SegmentFile
 from ingestion.specs.offsets import Range
-from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
 from ingestion.specs.schema.index_spec import IndexSpec
 
 _GROUP_ROWS = 131_072  # of a Parquet row group, which is held in memory until it is written

@@ -33,7 +33,7 @@ from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.messages.publish_limits import MOST_COLUMNS
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
 from tests.support.batch_run import JSON, Run, spec_of

@@ -27,8 +27,7 @@ from ingestion.segments.reader import read_segments
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder
 from ingestion.specs.messages.protocol import SegmentFile
-from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.tasks.ingestion_spec import TuningConfig
 from ingestion.specs.tasks.reindexing import Held

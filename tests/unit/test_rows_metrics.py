@@ -23,8 +23,7 @@ from ingestion.segments.reader import read_segment
 from ingestion.segments.shape import Shape
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.offsets import expanded
-from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.specs.schema.extents import EXTENTS
+from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
 from tests.support.column_ids import some_ids
 from tests.support.decoders import decoder_of
 

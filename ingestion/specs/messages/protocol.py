@@ -164,7 +164,7 @@ class SegmentFile(Message):
     min_time: datetime
     max_time: datetime
     columns: list[Column]
-    extents: bool = False  # it has the columns of ``ingestion.specs.schema.extents`` too
+    extents: bool = False  # it has the columns of ``ingestion.specs.schema.data_schema`` too
     offsets: dict[Partition, list[OffsetRange]]
 
 

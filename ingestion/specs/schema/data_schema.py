@@ -24,12 +24,16 @@ from ingestion.specs.limits import (
     listed,
 )
 from ingestion.specs.schema.cast_types import PLAIN, CastType, cast_type
-from ingestion.specs.schema.extents import EXTENTS
 from ingestion.specs.schema.filters import Filter, Language, within_limits
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.schema.joda import check_read
 from ingestion.specs.schema.metrics import FilteredMetric, Metric, fields_of
 from ingestion.specs.schema.periods import AnyGranularity, granularity_of
+
+# Columns of segment files that nobody is shown: what tells the first of the records that became a row from the last.
+# They are int64, and come after all others. Times are milliseconds since 1970. Orders grow with the records as they
+# came, whichever segment they are in. No schema has columns of these names, and no field of theirs becomes a column.
+EXTENTS = ("__headgate_first_time", "__headgate_first_order", "__headgate_last_time", "__headgate_last_order")
 
 TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
 

@@ -16,7 +16,7 @@ from ingestion.specs.schema.filters import AndFilter, Filter, columns_of, has_ex
 from ingestion.specs.schema.metric_base import BaseMetric, FieldMetric, ValueKind
 from ingestion.specs.schema.sketch_metrics import SketchMetric
 
-# Which of some rows has the value depends on when its records came: see ``ingestion.specs.schema.extents``.
+# Which of some rows has the value depends on when its records came: see ``ingestion.specs.schema.data_schema``.
 BY_TIME = frozenset({"first", "last"})
 _OF_EXPRESSIONS = frozenset({"sum", "min", "max"})
 
