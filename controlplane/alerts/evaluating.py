@@ -111,6 +111,7 @@ def _evaluated() -> int:
             a_round.changed.append(alert)
     for alert in known.values():
         _end_of_gone(a_round, by_rule[alert.rule_id], alert)
+    Rule.objects.filter(pk__in=[rule.pk for rule in rules if rule.enabled]).update(evaluated_at=now)
     return _write(a_round)
 
 

@@ -59,6 +59,7 @@ class Rule(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     changed_at = models.DateTimeField(auto_now=True)
+    evaluated_at = models.DateTimeField(null=True)  # the last round that looked at it; None: none has yet
 
     class Meta:
         ordering = ["team__name", "name"]

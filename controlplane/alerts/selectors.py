@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from django.db.models import Count, F, Model, Prefetch, Q, QuerySet
+from django.db.models import Count, F, Min, Model, Prefetch, Q, QuerySet
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from controlplane.alerts.models import Alert, Delivery, Event, Receiver, Rule, Silence
@@ -16,6 +18,7 @@ from controlplane.teams.permissions import visible
 
 M = TypeVar("M", bound=Model)
 BIGGEST_ID = 2**63 - 1
+OVERDUE = timedelta(minutes=1)  # rules are evaluated every ten seconds
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,19 @@ class Wanted:
     @property
     def is_storable(self) -> bool:
         return all(storable(text) for text in (self.team, self.datasource, self.subject, self.state, self.event))
+
+
+@dataclass(frozen=True)
+class LastEvaluation:
+    """When rules were last evaluated: an alert can fire only then."""
+
+    rules: int  # that are enabled
+    at: datetime | None  # of the rule whose evaluation is the oldest; None: no rule was ever evaluated
+    waits_since: datetime | None  # the same, or the rule's last change
+
+    @property
+    def is_overdue(self) -> bool:
+        return self.waits_since is not None and timezone.now() - self.waits_since > OVERDUE
 
 
 def list_alerts(user: User, wanted: Wanted = Wanted()) -> QuerySet[Alert]:
@@ -70,6 +86,17 @@ def list_rules(user: User, team: str = "", datasource: str = "") -> QuerySet[Rul
     wanted = {"team__name": team, "datasource__name": datasource}
     found = found.filter(**{name: value for name, value in wanted.items() if value})
     return found.prefetch_related("receivers").order_by("team_name", "name")
+
+
+def last_evaluation(user: User, team: str = "") -> LastEvaluation:
+    """Of the enabled rules of one team, or of all teams that the user may see."""
+    found = Rule.objects.filter(visible(user, "team"), team__deleted_at=None, enabled=True)
+    if team:
+        found = found.filter(team__name=team) if storable(team) else found.none()
+    due = found.aggregate(
+        rules=Count("id"), at=Min("evaluated_at"), waits_since=Min(Greatest("evaluated_at", "changed_at"))
+    )
+    return LastEvaluation(**due)
 
 
 def get_rule(user: User, number: int) -> Rule:

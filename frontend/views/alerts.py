@@ -16,7 +16,7 @@ from controlplane.alerts import receivers as receiving
 from controlplane.alerts import selectors, services
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Receiver, Rule
-from controlplane.alerts.selectors import Wanted
+from controlplane.alerts.selectors import LastEvaluation, Wanted
 from controlplane.common.errors import HeadgateError, NotFound
 from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import Team
@@ -47,7 +47,17 @@ def index(request: PageRequest) -> HttpResponse:
     rows = numbered_page(shown.order_by(*table.ordering), request.GET.get("page"))
     operated = _teams_operated(request, list(rows))
     context = {"page": rows, "table": table, "operated": operated, "states": _states(request, team)}
+    evaluation = selectors.last_evaluation(request.user, team)
+    context |= {"evaluation": evaluation, "nothing": _nothing_fires(evaluation)}
     return _tab(request, "firing", "alerts/firing.html", context, rest_address("api:alerts", team=team))
+
+
+def _nothing_fires(evaluation: LastEvaluation) -> str:
+    if evaluation.is_overdue:
+        return "No alerts were firing at the last evaluation"
+    if evaluation.rules and evaluation.at is None:
+        return "The rules have not been evaluated yet"
+    return "No alerts are firing"
 
 
 def _states(request: PageRequest, team: str) -> dict[str, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Delivery, Event, Receiver, Rule
 from frontend.reach import TEAM_KEY
@@ -41,6 +43,31 @@ def test_the_badge_is_of_the_chosen_team(cast: Cast, there: Alerting) -> None:
     session[TEAM_KEY] = "beta"
     session.save()
     assert "No alerts are firing" in client.get("/alerts/").content.decode()
+
+
+def test_the_page_says_when_rules_were_last_evaluated(cast: Cast, there: Alerting) -> None:
+    Alert.objects.all().delete()
+    viewer = browsing_as(cast, "viewer")
+
+    def page() -> str:
+        return viewer.get("/alerts/").content.decode()
+
+    assert "The rules have not been evaluated yet" in page()  # a new rule, seconds ago
+    evaluate()
+    Alert.objects.all().delete()  # what the cast's supervisors are is not the point
+    assert "No alerts are firing" in page()
+    at = Rule.objects.get(pk=there.rule.pk).evaluated_at
+    assert at is not None and f"The rules were last evaluated <time datetime=\"{at.isoformat()[:19]}" in page()
+    assert "data-overdue" not in page()
+    earlier = at - timedelta(minutes=5)
+    Rule.objects.update(evaluated_at=earlier, changed_at=earlier)
+    assert "No alerts were firing at the last evaluation" in page() and "data-overdue" in page()
+    Rule.objects.update(changed_at=at)  # turned on, or changed, a moment ago
+    assert "data-overdue" not in page()
+    Rule.objects.update(evaluated_at=None, changed_at=earlier)
+    assert "The rules have never been evaluated: no alert can fire." in page()
+    Rule.objects.update(enabled=False)
+    assert "No alerts are firing" in page() and "data-overdue" not in page()
 
 
 def test_home_says_what_fires(cast: Cast, there: Alerting) -> None:

@@ -139,6 +139,7 @@ class Migration(migrations.Migration):
                 ("enabled", models.BooleanField(default=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("changed_at", models.DateTimeField(auto_now=True)),
+                ("evaluated_at", models.DateTimeField(null=True)),
                 (
                     "created_by",
                     models.ForeignKey(

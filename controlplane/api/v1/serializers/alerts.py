@@ -101,6 +101,10 @@ class AlertRuleSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     changed_at = serializers.DateTimeField()
+    evaluated_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When it was last evaluated. `null`: not yet. A rule that is off keeps its last time.",
+    )
 
     def get_receivers(self, rule: Any) -> list[int]:
         return [r.pk for r in rule.receivers.all()]
