@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,7 +40,7 @@ class TeamShare:
     """What a team has in it."""
 
     name: str
-    records_per_s: float
+    records_per_s: float | None
     behind: int
     kinds: dict[Kind, int]
     day: list[DayPoint]
@@ -56,7 +56,7 @@ class Overview:
     supervisors: list[Supervisor]
     health_by_id: Mapping[str, Health]  # by supervisor
     pool: Pool
-    records_per_s: float  # stored in the last minute
+    records_per_s: float | None  # stored in the last minute; None: no reader was looked at
     day: list[DayPoint]
     teams: list[TeamShare]  # by name
     freshness: list[Freshness]
@@ -86,6 +86,13 @@ def behind_of(supervisors: Iterable[Supervisor], health_by_id: Mapping[str, Heal
     return sum(health_by_id[pk].behind or 0 for pk in reading)
 
 
+def rate_of(supervisors: Iterable[Supervisor], known: Sequence[float]) -> float | None:
+    """Records stored per second by those whose rate is known; None when some read, and no rate is known."""
+    if known or not any(not s.suspended and s.terminated_at is None for s in supervisors):
+        return sum(known)
+    return None
+
+
 def overview(user: User, team_name: str = "") -> Overview:
     """Raises ``NotFound`` for a team that the user does not see."""
     now, team = timezone.now(), get_team(user, team_name) if team_name else None
@@ -105,7 +112,8 @@ def overview(user: User, team_name: str = "") -> Overview:
     causes = described(user, list(list_causes(user, new)[:CAUSES]), now)
     alarms = new_alarms(user, ids, now - AGES_OUT_AFTER)
     groups = {source: team_of[datasource] for source, datasource in by_source.items() if datasource in team_of}
-    rates = {s: lags[s].records_per_s_now or 0 for s in groups if s in lags and now - lags[s].at <= STALE}
+    rates = {s: lags[s].records_per_s_now for s in groups if s in lags and now - lags[s].at <= STALE}
+    known = [(groups[s], rate) for s, rate in rates.items() if rate is not None]
     days = days_of(groups, now)
     active = Task.objects.active().filter(pk__in={a.task_id for a in alarms}).values_list("pk", flat=True)
     drifts = {s.pk: s.group_drift for s in some if s.group_drift and not s.suspended and s.terminated_at is None}
@@ -116,9 +124,9 @@ def overview(user: User, team_name: str = "") -> Overview:
         supervisors=some,
         health_by_id=found,
         pool=shown_of(team_name),
-        records_per_s=sum(rates.values()),
+        records_per_s=rate_of(some, [rate for _, rate in known]),
         day=together(days.values()),
-        teams=_teams(team_of, some, found, [(groups[s], rate) for s, rate in rates.items()], days),
+        teams=_teams(team_of, some, found, known, days),
         freshness=freshness(ids),
         changes=newest_entries(user, team, CHANGES),
         is_empty=not some and not ids,
@@ -136,13 +144,13 @@ def _teams(
     of_team: dict[str, list[Supervisor]] = {name: [] for name in team_of.values()}
     for supervisor in supervisors:
         of_team.setdefault(supervisor.datasource.team.name, []).append(supervisor)
-    rate: dict[str, float] = defaultdict(float)
+    known: dict[str, list[float]] = defaultdict(list)
     for name, per_s in rates:
-        rate[name] += per_s
+        known[name].append(per_s)
     return [
         TeamShare(
             name,
-            rate[name],
+            rate_of(some, known[name]),
             behind_of(some, health_by_id),
             kinds_of(health_by_id[s.pk] for s in some),
             days.get(name, []),

@@ -27,7 +27,7 @@ from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import User
 from ingestion.specs.causes import cause_of
 from tests.integration.test_health_of_supervisors import one_of_everything
-from tests.support.django_cast import Cast, speaking_as
+from tests.support.django_cast import Cast, browsing_as, speaking_as
 
 
 @pytest.fixture
@@ -126,6 +126,21 @@ def test_the_rate_of_now_is_over_a_minute_even_right_after_a_burst(cast: Cast, v
     assert (trend.records_per_s, trend.over) == (3500, timedelta(seconds=5))
 
 
+def test_the_rate_is_not_known_while_nobody_looks(cast: Cast, viewer: User) -> None:
+    """The worker is down: without a sample the rate is not 0."""
+    now = timezone.now()
+    for ago in (180, 120):
+        look(cast.source, now - timedelta(seconds=ago), 600, resolution_s=5)
+    shown = overview(viewer)
+    assert shown.records_per_s is None and [t.records_per_s for t in shown.teams if t.name == "alpha"] == [None]
+    page = browsing_as(cast, "viewer").get("/").content.decode()
+    assert "not known: no reader was looked at in the last minute" in page
+    answer = speaking_as(cast, "viewer").get("/api/v1/overview/").json()
+    assert answer["records_per_s"] is None
+    Supervisor.objects.update(suspended=True)
+    assert overview(viewer).records_per_s == 0, "nothing reads"
+
+
 def test_the_first_minute_of_a_reader_has_a_rate(cast: Cast, viewer: User) -> None:
     """Though its first rows were stored before anybody looked; what an old reader had stored by then is not new."""
     now = timezone.now()
@@ -146,10 +161,10 @@ def test_the_first_minute_of_a_reader_has_a_rate(cast: Cast, viewer: User) -> No
         assert overview(viewer).records_per_s == pytest.approx(660 / max(60, seconds - 5))
     reader = {"datasource": cast.datasource, "cluster_id": "cluster-1", "group": cast.source.group}
     Source.objects.create(pk=0, **reader, topic=cast.source.topic, topic_id="deleted", current=False)
-    assert told() == (0, 1, None, False), "the topic was made again: its indexers brought their counters along"
+    assert told() == (None, 1, None, False), "the topic was made again: its indexers brought their counters along"
     Source.objects.filter(pk=0).delete()
     Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(days=40))
-    assert told() == (0, 1, None, False)
+    assert told() == (None, 1, None, False)
 
 
 def test_a_minute_that_has_just_begun_is_no_minute(cast: Cast) -> None:

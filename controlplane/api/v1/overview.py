@@ -37,6 +37,9 @@ class DayPointSerializer(serializers.Serializer[Any]):
     records_per_s = serializers.FloatField()
 
 
+RATE = "Records stored per second, in the last minute. `null`: not known, because no reader was looked at."
+
+
 class KindsSerializer(serializers.Serializer[Any]):
     """What an overview and a team's share of it both have."""
 
@@ -50,7 +53,7 @@ class KindsSerializer(serializers.Serializer[Any]):
 
 class TeamShareSerializer(KindsSerializer):
     team = serializers.CharField(source="name")
-    records_per_s = serializers.FloatField()
+    records_per_s = serializers.FloatField(allow_null=True, help_text=RATE)
     day = DayPointSerializer(many=True, help_text="Of the last 24 hours, the team's sources summed.")
 
 
@@ -63,7 +66,7 @@ class FreshnessSerializer(serializers.Serializer[Any]):
 class OverviewSerializer(KindsSerializer):
     at = serializers.DateTimeField()
     problems = NeedSerializer(many=True, help_text="What needs a person, the worst first.")
-    records_per_s = serializers.FloatField(help_text="Stored, in the last stretch of `day` that is over.")
+    records_per_s = serializers.FloatField(allow_null=True, help_text=RATE)
     capacity = CapacitySerializer(source="pool")
     day = DayPointSerializer(many=True, help_text="Of the last 24 hours, all sources summed.")
     teams = TeamShareSerializer(many=True, help_text="The same by team, by name.")
