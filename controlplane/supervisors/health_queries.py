@@ -258,7 +258,7 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         suspended=around.suspended.get(supervisor.pk, Done()) if supervisor.suspended else None,
         rests=Rest(supervisor.inactive_since, io_config.period) if supervisor.detailed_state == State.IDLE else None,
         tasks=pattern.read if pattern else len(tasks),
-        ran_at=_ran_at(supervisor),
+        ran_at=supervisor.last_run_at,
         iterations=_iterations(supervisor),
         contacted_at=supervisor.contacted_at,
         failures=_failures(supervisor),
@@ -282,12 +282,6 @@ def _observed(supervisor: Supervisor, around: _Around) -> Observed:
         indexers=wanted_task_count(io_config, supervisor.decided_task_count),
         scales_itself=io_config.auto_scaler is not None,
     )
-
-
-def _ran_at(supervisor: Supervisor) -> datetime | None:
-    """None for one that begins, or begins again: its rounds come after the first answer from Kafka."""
-    begins = supervisor.contacted_at is None and not supervisor.failed_runs
-    return None if begins else supervisor.ran_at
 
 
 def _said(supervisor: Supervisor, indexers: Sequence[tuple[str, str]], *states: str) -> str:

@@ -122,6 +122,12 @@ class Supervisor(models.Model):
         return self._reads[1]
 
     @property
+    def last_run_at(self) -> datetime | None:
+        """None for one that begins, or begins again: its runs come after the first answer from Kafka."""
+        begins = self.contacted_at is None and not self.failed_runs
+        return None if begins else self.ran_at
+
+    @property
     def owner(self) -> str:
         """Under whose name its stored offsets are kept."""
         return owner_named(self.pk)

@@ -14,6 +14,7 @@ from controlplane.publishing.selectors.totals import Totals, totals_of
 from controlplane.quotas.services import stopped_team
 from controlplane.supervisors.health import Code
 from controlplane.supervisors.health_messages import FIRST_TASK, Rest, after_attempts
+from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
 from controlplane.supervisors.pattern_health import health_of_pattern, pattern_of
 from controlplane.tasks import selectors as tasks
@@ -66,8 +67,9 @@ def supervisors_named(user: User, text: str, *, team: str = "", most: int = 20) 
 
 
 def is_healthy(supervisor: Supervisor) -> bool:
-    """Druid's ``healthy``: false while it or its tasks fail."""
-    return supervisor.state in _HEALTHY
+    """Druid's ``healthy``: false while it or its tasks fail, and while nobody runs it."""
+    ran_at = None if supervisor.suspended else supervisor.last_run_at
+    return supervisor.state in _HEALTHY and (ran_at is None or timezone.now() - ran_at <= STALE)
 
 
 def current_tasks(supervisor: Supervisor) -> list[Task]:

@@ -71,6 +71,10 @@ def test_a_site_that_nobody_looks_at_is_not_called_well(owner: Client, cast: Cas
     page = parsed(owner.get("/"))
     assert "Check that the worker and beat run." in problems(page)["not_observed"].text
     assert page.all("p", data_no_problems="") == []
+    druid = "/druid/indexer/v1/supervisor/flights/health"
+    assert [owner.get(druid).status_code, owner.get("/api/v1/supervisors/flights/").json()["healthy"]] == [503, False]
+    Supervisor.objects.update(suspended=True)
+    assert owner.get(druid).json() == {"healthy": True}
 
 
 def test_several_teams_stand_side_by_side_and_a_chosen_one_alone(cast: Cast) -> None:
