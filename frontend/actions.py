@@ -136,18 +136,22 @@ class ConnectionActions:
                 "Their tasks publish and end as soon as new tasks run. The new tasks use the current connection. "
                 "Nothing is lost. Suspended supervisors use it when you resume them."
             )
-            actions.append(cls._action(connection, "restart", "Restart supervisors that use it", text))
+            question = f"Restart supervisors that use {connection.name}?"
+            actions.append(cls._action(connection, "restart", "Restart supervisors that use it", question, text))
         if may(user, Action.ADMINISTER, connection.team) and not uses_of(connection):
             text = "Its secrets are deleted too."
-            actions.append(cls._action(connection, "delete", "Delete", text, "danger"))
+            question = f"Delete the connection {connection.name}?"
+            actions.append(cls._action(connection, "delete", "Delete", question, text, "danger"))
         return {action.name: action for action in actions}
 
     @staticmethod
-    def _action(connection: Connection, name: str, label: str, text: str, style: str = "secondary") -> PageAction:
+    def _action(
+        connection: Connection, name: str, label: str, question: str, text: str, style: str = "secondary"
+    ) -> PageAction:
         place = [connection.team.name, connection.name]
         url = reverse(f"frontend:connection-{name}", args=place)
         ask = reverse("frontend:connection-confirm", args=[*place, name])
-        return PageAction(name, label, f"{label}: {connection.name}?", text, url, ask, style)
+        return PageAction(name, label, question, text, url, ask, style)
 
 
 class TaskActions:
@@ -158,17 +162,19 @@ class TaskActions:
         """By name, only what the role and the state allow."""
         if task.ended or task.goal == Goal.STOP or not may(user, Action.OPERATE, task.datasource.team):
             return {}
-        held = "It gives what it holds back to the broker, which delivers it again to others, and ends."
-        rest = "What it has done stays; what it has not come to is left as it is."
-        stop = cls._action(task, "stop", "Stop now", rest if task.is_of_segments else held, "danger")
+        held = "It ends at once. The broker delivers the records that it holds again, to others."
+        rest = "It ends at once. What it has done stays."
+        question = f"Stop task {short_name(task.id)} now?"
+        stop = cls._action(task, "stop", "Stop now", question, rest if task.is_of_segments else held, "danger")
         actions = [stop]
         if task.goal == Goal.RUN and not task.is_of_segments:
             text = "It stops polling, publishes what it holds, and ends."
-            actions.insert(0, cls._action(task, "finish", "Finish", text, "secondary"))
+            question = f"Finish task {short_name(task.id)}?"
+            actions.insert(0, cls._action(task, "finish", "Finish", question, text, "secondary"))
         return {action.name: action for action in actions}
 
     @staticmethod
-    def _action(task: Task, name: str, label: str, text: str, style: str) -> PageAction:
+    def _action(task: Task, name: str, label: str, question: str, text: str, style: str) -> PageAction:
         url = reverse(f"frontend:task-{name}", args=[task.id])
         ask = reverse("frontend:task-confirm", args=[task.id, name])
-        return PageAction(name, label, f"{label}: {short_name(task.id)}?", text, url, ask, style)
+        return PageAction(name, label, question, text, url, ask, style)

@@ -133,7 +133,7 @@ def look_up(*, user: User, wanted: Wanted, group: str = "") -> LookedUp:
     except NoPlace:
         raise Unavailable("Others look into Kafka just now, or you do; try again in a few seconds.") from None
     if answer.failure:
-        raise Unavailable(f"Kafka does not say: {answer.failure}")
+        raise Unavailable(answer.failure)
     return LookedUp(source, answer)
 
 

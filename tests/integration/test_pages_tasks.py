@@ -309,7 +309,7 @@ def test_a_viewer_has_no_buttons(viewer: Client, cast: Cast) -> None:
 def test_without_scripts_a_page_asks(operator: Client, cast: Cast) -> None:
     page = parsed(operator.get(f"/tasks/{cast.task.pk}/confirm/stop/"))
     form = page.one("main").one("form")
-    assert "Stop now: 06-01 12:00 · abcdefgh?" in page.one("main").text, "its short name"
+    assert "Stop task 06-01 12:00 · abcdefgh now?" in page.one("main").text, "its short name"
     assert form.attributes["action"] == f"/tasks/{cast.task.pk}/stop/"
     assert [a.attributes["href"] for a in form.all("a")] == [f"/tasks/{cast.task.pk}/"]
 
