@@ -35,7 +35,7 @@ def claim_group(team: Team, named: str | None, owner: str, since: datetime | Non
     """Make sure that a group is no other team's, until the transaction ends. Raises ``Conflict``.
 
     ``named``: an ioConfig's ``group``. ``owner``: as which it is called without a name: the supervisor's id, or the
-    datasource's name for a task submitted by hand. ``since``: another team's later claim counts nothing.
+    datasource's name for a manual task. ``since``: another team's later claim counts nothing.
     """
     if named is None:
         return

@@ -31,7 +31,7 @@ _CAN_RUN = Q(version=F("supervisor__version")) | Q(version=F("supervisor__in_for
 
 @dataclass(frozen=True)
 class Use:
-    """A supervisor that is not terminated, or a task by hand that has not ended."""
+    """A supervisor that is not terminated, or a manual task that has not ended."""
 
     kind: Literal["supervisor", "task"]
     id: str

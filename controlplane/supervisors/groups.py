@@ -1,4 +1,4 @@
-"""What holds a group of Kafka's: supervisors that name it, tasks by hand while they run, and progress that is kept."""
+"""What holds a group of Kafka's: supervisors that name it, manual tasks while they run, and progress that is kept."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class ReprocessTarget:
     records: list[QuarantinedRecord]  # the newest, whole, as many as are tried
     spec: dict[str, Any]
     hides_secrets: bool
-    supervisor: Supervisor | None  # None: only a task by hand has read it
+    supervisor: Supervisor | None  # None: only a manual task has read it
     reader: FileReader | None = None  # of records of files
     others: tuple[FileReader, ...] = ()  # with whose specs more of the cause were read
 

@@ -221,7 +221,7 @@ def has_room_for(places: int) -> bool:
 
 
 def slots_of_supervisors() -> dict[str, int]:
-    """How many places the tasks of each supervisor have; under the empty name those that were submitted by hand."""
+    """How many places the tasks of each supervisor have; under the empty name manual tasks."""
     places: dict[str, int] = {}
     for task in running().filter(without_slot_since=None):
         places[task.supervisor_id] = places.get(task.supervisor_id, 0) + slots_of(task)

@@ -23,7 +23,7 @@ class DescribedCause:
     title: str
     trend: list[int]  # records by hour, of the last 24
     latest: QuarantinedRecord | None  # without its payload
-    # Of the task that quarantined the latest: its supervisor (empty for one submitted by hand), and the spec's version.
+    # Of the task that quarantined the latest: its supervisor (empty for a manual task), and the spec's version.
     supervisor_id: str
     spec_version: int | None
 

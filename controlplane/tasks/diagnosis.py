@@ -225,7 +225,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool, of_patt
     ]
     scaler = io_config.get("autoScalerConfig") or {}
     if scaler and not supervised:
-        options.append("ioConfig.autoScalerConfig: a task that was submitted by hand has no supervisor to scale it")
+        options.append("ioConfig.autoScalerConfig: a manual task has no supervisor that scales it")
     elif 0 < scaler.get("lagCollectionIntervalMillis", 0) < FINEST.seconds * 1000:
         path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
         options.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
@@ -266,10 +266,10 @@ def _index_spec_options(tuning: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _supervisors_options(io_config: Mapping[str, Any], model: type[IOConfig]) -> list[str]:
-    """Those that are for a supervisor, in a task that was submitted by hand."""
+    """Options for supervisors in the spec of a manual task."""
     fields = model.model_fields
     return [
-        f"ioConfig.{name}: a task that was submitted by hand {why}"
+        f"ioConfig.{name}: a manual task {why}"
         for name, why in _OF_SUPERVISORS.items()
         if name in fields and io_config.get(name) not in (None, to_jsonable_python(fields[name].default))
     ]

@@ -86,7 +86,7 @@ def interrupt_task(task: Task, *, message: str) -> bool:
     """Its application was stopped from outside, with the stack or its machine: it has not failed. False when it had
     ended.
 
-    A task by hand, and a replay, wait to be launched anew, and go on from what is settled: nobody would submit them
+    A manual task, and a replay, wait to be launched anew, and go on from what is settled: nobody would submit them
     again. Others end, and the next round starts what is wanted.
     """
     with transaction.atomic():

@@ -104,7 +104,7 @@ class Task(models.Model):
     id = models.CharField(primary_key=True, max_length=300)
     kind = models.CharField(max_length=20, choices=task_kinds)
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="tasks")
-    supervisor_id = models.CharField(max_length=200, blank=True)  # empty for a task submitted by hand
+    supervisor_id = models.CharField(max_length=200, blank=True)  # empty for a manual task
     spec_version = models.IntegerField(null=True)
     # Tasks with the same name here read the same offsets: replicas of each other. Empty for a task that has none.
     replica_group = models.CharField(max_length=300, blank=True, default="", db_default="")

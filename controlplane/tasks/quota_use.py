@@ -51,7 +51,7 @@ def shares(user: User, team: Team) -> list[Share]:
 
 
 def look() -> None:
-    """Whose quota is used up, or no longer. Its tasks by hand are told to finish; supervisors ask by themselves."""
+    """Whose quota is used up, or no longer. Its manual tasks are told to finish; supervisors ask by themselves."""
     for quota in quotas.look():
         by_hand = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
         for task in by_hand.filter(datasource__team=quota.team_id):

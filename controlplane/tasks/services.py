@@ -40,7 +40,7 @@ from ingestion.specs.tasks.stored import io_config_of
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
-    """Take a task submitted by hand. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
+    """Take a manual task. Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``."""
     if is_batch(document):
         return submit_batch(user=user, document=document, team_name=team_name)
     if is_segment_task(document):
@@ -50,7 +50,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
     reached = named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     check_complete(document, reached.properties)
     if spec.spec.ioConfig.replicas > 1:
-        raise InvalidInput("ioConfig.replicas is for supervisors: a task that is submitted by hand is the only one.")
+        raise InvalidInput("ioConfig.replicas is for supervisors: a manual task has no replicas.")
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.OPERATE

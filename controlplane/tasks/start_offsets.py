@@ -45,7 +45,7 @@ def start_offsets(
 
 
 def set_manual_start(task: Task) -> None:
-    """Ask Kafka for a task that was submitted by hand, before it is launched. Without an answer its indexer will."""
+    """Ask Kafka for a manual task, before it is launched. Without an answer its indexer will."""
     io_config = task.io_config
     if task.supervisor_id or not from_latest(io_config) or _has_begun(task):
         return

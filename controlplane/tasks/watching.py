@@ -8,7 +8,7 @@
 4. Kafka is asked for the topic of each task that reads, all at once; each answer is taken up as it comes in:
    a. what the topic holds, and how much of it is not settled, is kept with the task and its source;
    b. what was quarantined since is reported;
-   c. a task by hand that has been idle for long enough, with nothing left to read, is told to finish;
+   c. a manual task that has been idle for long enough, with nothing left to read, is told to finish;
    d. a task that was told to end, and has not in its time, is killed.
 5. Teams whose quota is used up are found, and those whose is no longer.
 6. What waits to be launched, and has room, is handed to the launcher once more.

@@ -82,7 +82,7 @@ SUPERVISOR = _Kind(
 
 @page
 def new_task(request: PageRequest) -> HttpResponse:
-    """A task submitted by hand; with ``from`` filled with an earlier one's spec."""
+    """A manual task; with ``from`` filled with an earlier one's spec."""
     source = request.GET.get("from")
     if not source:
         return _new(request, TASK)

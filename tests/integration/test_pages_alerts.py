@@ -57,7 +57,7 @@ def test_the_page_says_when_rules_were_last_evaluated(cast: Cast, there: Alertin
     Alert.objects.all().delete()  # what the cast's supervisors are is not the point
     assert "No alerts are firing" in page()
     at = Rule.objects.get(pk=there.rule.pk).evaluated_at
-    assert at is not None and f"The rules were last evaluated <time datetime=\"{at.isoformat()[:19]}" in page()
+    assert at is not None and f'The rules were last evaluated <time datetime="{at.isoformat()[:19]}' in page()
     assert "data-overdue" not in page()
     earlier = at - timedelta(minutes=5)
     Rule.objects.update(evaluated_at=earlier, changed_at=earlier)

@@ -92,7 +92,7 @@ class ConnectionView(HeadgateView):
 class UsesView(HeadgateView):
     @extend_schema(operation_id="list_connection_uses", tags=["connections"], responses=shapes.UsesSerializer)
     def get(self, request: Request, team: str, name: str) -> Response:
-        """The supervisors that are not terminated, and the tasks by hand that run, whose specs name it."""
+        """The supervisors that are not terminated, and the manual tasks that run, whose specs name it."""
         uses = users.uses_of(selectors.get_connection(self.actor, team, name))
         return Response(shapes.UsesSerializer({"uses": uses}).data)
 

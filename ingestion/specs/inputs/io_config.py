@@ -55,11 +55,11 @@ Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
-    """What is to happen when nothing new comes and everything is settled: a task that was submitted by hand ends, a
+    """What is to happen when nothing new comes and everything is settled: a manual task ends, a
     supervisor becomes idle.
     """
 
-    enabled: bool | None = None  # None: a task by hand ends, a supervisor does not become idle
+    enabled: bool | None = None  # None: a manual task ends, a supervisor does not become idle
     # None: a supervisor waits for ten minutes; a task longer for the first record than for those after it.
     inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
 
@@ -195,8 +195,8 @@ class IOConfig(SpecModel):
         return None
 
     def progress_name(self, owner: str) -> str:
-        """Under which name it is kept what has been read. ``owner``: the supervisor's id, or, of a task that was
-        submitted by hand, the datasource's name.
+        """Under which name it is kept what has been read. ``owner``: the supervisor's id, or, of a manual
+        task, the datasource's name.
 
         Stored offsets belong to the owner, whatever Kafka's consumer group is called: one group may be used by many.
         """

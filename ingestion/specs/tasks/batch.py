@@ -283,7 +283,7 @@ class BatchSpec(SpecModel):
 
 
 class BatchTaskSpec(SpecModel):
-    """A batch task, submitted by hand."""
+    """A manual batch task."""
 
     type: BatchType
     id: Annotated[str, AfterValidator(a_plain_name)] | None = None

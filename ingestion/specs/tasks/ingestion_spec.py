@@ -167,7 +167,7 @@ class _Submitted(SpecModel):
 
 
 class TaskSpec(_Submitted):
-    """A task submitted by hand."""
+    """A manual task."""
 
     type: Annotated[str, DruidType(_of_tasks)]
 
