@@ -24,6 +24,7 @@ ADDITIONS = {
     "A page": r"records\.find|\"frontend:records\"|records/find\.html|\bRecordForm\b",
     "An endpoint": r"\bcapacity\.CapacityView\b|^\| `GET /api/v1/capacity/`|v1/capacity\.py",
     "A counter": r"\bredundant",
+    "A health code": r"(?i)\bquota_used_up\b",
 }
 # Words that these names also are, elsewhere.
 HOMONYMS = {"An aggregator": {"frontend/forms.py", "ingestion/decode/formats/jq_functions.py"}}
