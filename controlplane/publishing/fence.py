@@ -67,7 +67,7 @@ class LockedFence:
     topic_id: str
     kind: str
     replay: bool
-    at: datetime  # when it was locked, by the database's clock: the time of what is published (see ``manifest.moment``)
+    at: datetime  # when it was locked, by the database's clock: when it is published (see ``feed.manifest.moment``)
 
     @property
     def progress(self) -> Progress:

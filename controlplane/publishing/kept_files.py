@@ -1,6 +1,6 @@
 """What a replay has made of records of files: their rows become visible, and they leave the quarantine, or neither.
 
-There are no offsets: what makes it once is the records' state (see ``replaying``). A replay publishes some of its
+Without offsets, the records' state makes it once (see ``quarantine.replays``). A replay publishes some of its
 records at a time, and appends. Locks are taken in the order of a publish: the fence's row; the records'; those of the
 fences of whoever had read them; then the intervals' rows.
 """

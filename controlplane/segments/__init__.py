@@ -1,1 +1,1 @@
-"""Segments, progress and the publish transaction with its fence."""
+"""Segments: files, intervals, columns, the timeline, and the use of deep storage."""

@@ -26,7 +26,7 @@ from controlplane.segments.models import Segment
 from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
 MODULE = "ingestion.segments.sweep"
-# A file younger than this may still be published: see ``LONGEST_S`` in ingestion/task/settling.py.
+# A file younger than this may still be published: see ``LONGEST_S`` in ingestion/task/publishing.py.
 SAFE_GRACE = timedelta(hours=6)
 
 

@@ -32,7 +32,7 @@ class Source(models.Model):
     looked_at = models.DateTimeField(null=True)
     bounds = models.JSONField(default=dict)
     undecided = models.BigIntegerField(default=0)
-    # All that Kafka held before this time has ended; None until that was once seen. ``marks``: see ``completeness``.
+    # All that Kafka held before it has ended; None until that was seen. ``marks``: see ``publishing.completeness``.
     complete_until = models.DateTimeField(null=True)
     marks = models.JSONField(default=dict)
 

@@ -1,7 +1,7 @@
 """Which Kafka client properties a spec may set, under Java's names and librdkafka's, and what clients are made of.
 
 An allow-list: some client properties run commands, load libraries, or read files and URLs, so whatever is not named
-here is refused. How they are read from a spec: ``kafka_reading``.
+here is refused. How they are read from a spec: ``property_reading``.
 """
 
 from __future__ import annotations
