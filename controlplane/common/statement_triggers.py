@@ -11,13 +11,16 @@ _EVENTS = {
 
 
 def statement_trigger(table: str, name: str, event: str, body: str) -> RunSQL:
-    """After each statement of that event on the table, ``body`` runs with its rows: ``added``, ``taken``."""
-    function = f"{name}_on_{event}"
+    """After each statement of that event on the table, ``body`` runs with its rows: ``added``, ``taken``.
+
+    Trigger and function are named ``<table>_<name>_on_<event>``.
+    """
+    function = f"{table}_{name}_on_{event}"
     return RunSQL(
         f"""
         CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $${body}$$;
-        CREATE TRIGGER {name}_on_{event} AFTER {event.upper()} ON {table}
+        CREATE TRIGGER {function} AFTER {event.upper()} ON {table}
         REFERENCING {_EVENTS[event]} FOR EACH STATEMENT EXECUTE FUNCTION {function}();
         """,
-        f"DROP TRIGGER {name}_on_{event} ON {table}; DROP FUNCTION {function}();",
+        f"DROP TRIGGER {function} ON {table}; DROP FUNCTION {function}();",
     )

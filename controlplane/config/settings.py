@@ -216,7 +216,7 @@ SPECTACULAR_SETTINGS = {
         "PositionEnum": ["earliest", "latest"],
         "QuarantineStateEnum": "controlplane.quarantine.models.QuarantinedRecord.State",
         "ReceiverKindEnum": "controlplane.alerts.models.Receiver.Kinds",
-        "RoleEnum": "controlplane.teams.models.Role",
+        "RoleEnum": "controlplane.teams.roles.Role",
         "StateEnum": "controlplane.supervisors.models.State",
     },
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -1,18 +1,18 @@
 """What Celery is asked for: upkeep of the quarantine.
 
-Messages name these functions, so the names stay wherever they are.
+Messages in the queue carry these names: a renamed task does not run them.
 """
 
 from celery import shared_task
 from django.conf import settings
 
-from controlplane.quarantine import causes, services
+from controlplane.quarantine import cause_sums, services
 
 
 @shared_task(name="controlplane.quarantine.tasks.fold_causes")
 def fold_causes() -> int:
     """Join what the quarantine's triggers have counted."""
-    return causes.fold()
+    return cause_sums.fold()
 
 
 @shared_task(name="controlplane.quarantine.tasks.purge_quarantine")

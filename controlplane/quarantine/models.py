@@ -111,8 +111,8 @@ class FaultyRecord(models.Model):
 class CauseSum(models.Model):
     """How many records of a datasource are in quarantine for a cause since an hour; several rows add up.
 
-    Triggers on the records' table add a row for each statement, so that no writer waits for another; ``causes.fold``
-    joins them. Hours of long ago become one, ``LONG_AGO``.
+    Triggers on the records' table add a row for each statement, so that no writer waits for another.
+    ``cause_sums.fold`` joins them. Hours of long ago become one, ``LONG_AGO``.
     """
 
     LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

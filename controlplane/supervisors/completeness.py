@@ -19,8 +19,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
 from controlplane.quarantine.selectors.causes import lately_quarantined
 from controlplane.segments.selectors.timeline import Ongoing
+from controlplane.sources.lookup import key_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
 
@@ -48,14 +48,14 @@ class Reader:
     def problem(self) -> str:
         """Why its part is not known, or no longer moves; empty while it does."""
         if self.supervisor.lacks_topic:
-            return f"There is no topic {self.topic!r}, or its login may not see it."
+            return f"There is no topic {self.topic!r}, or its login has no permission to see it."
         if self.source is None:
-            return "It has read nothing yet."
+            return "It has not read any record yet."
         if self.observed_at is None or timezone.now() - self.observed_at > STALE_AFTER:
-            return "Its topic has not been looked at for more than a minute."
+            return "Headgate has not checked its topic for more than a minute."
         if self.supervisor.suspended:
-            return "It is suspended: what its topic holds is not read."
-        return "" if self.complete_until else "It has not caught up with its topic since this was first looked at."
+            return "It is suspended, so it does not read its topic."
+        return "" if self.complete_until else "It has not caught up with its topic yet."
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.common.changes import Change, tell
 from controlplane.common.errors import Conflict
 from controlplane.datasources.groups import claim_group
-from controlplane.sources.progress_names import OF_TOPIC
+from controlplane.sources.lookup import OF_TOPIC
 from controlplane.supervisors import streams
 from controlplane.supervisors.decide import Thresholds
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch

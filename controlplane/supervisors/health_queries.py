@@ -16,8 +16,8 @@ from controlplane.lag.trend import LagTrend, lag_trends, last_within
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, how_far_by_task, totals_by_task
 from controlplane.quotas.services import Stopped, stopped_datasources
+from controlplane.sources.lookup import key_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.behind import is_behind, keeps_up_with
 from controlplane.supervisors.health import Health

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.lag.topic_lag import left_to_read
+from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import SourceEvent
-from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
 
@@ -42,12 +42,12 @@ def _news(supervisor: Supervisor, topic: TopicOffsets, ends: dict[str, Any]) -> 
     """What is new or unread, in a few words; empty when nothing is."""
     before = supervisor.ends_seen
     if before is not None and before["topic_id"] != topic.topic_id:
-        return "it was made again"
+        return "it was deleted and created again"
     if before != ends:
         came = sum(topic.ends.values()) - sum(before["offsets"].values()) if before is not None else 0
-        return f"{count(came, 'offset')} came in" if came > 0 else "its partitions or their ends changed"
+        return f"{count(came, 'offset')} arrived" if came > 0 else "its partitions or their ends changed"
     left = left_to_read(supervisor.datasource_id, supervisor.io_config, supervisor.owner, topic)
-    return f"{count(left, 'offset')} of it left to read" if left else ""
+    return f"{count(left, 'unread offset')}" if left else ""
 
 
 def _report(supervisor: Supervisor, topic: TopicOffsets, news: str) -> None:
@@ -58,5 +58,5 @@ def _report(supervisor: Supervisor, topic: TopicOffsets, news: str) -> None:
         source=mine.filter(topic_id=topic.topic_id).first(),
         kind=SourceEvent.Kind.WOKEN,
         detail=f"Supervisor {supervisor.pk} was idle since {supervisor.idle_since:%Y-%m-%d %H:%M:%S} UTC. "
-        f"Topic {name!r}: {news}. It starts to read.",
+        f"Topic {name!r}: {news}. The supervisor starts to read.",
     )

@@ -19,8 +19,8 @@ from controlplane.connections import kafka
 from controlplane.lag.series import LagSeries, lag_series
 from controlplane.lag.topic_lag import keep_lag
 from controlplane.publishing.selectors.progress import PartitionProgress, progress
+from controlplane.sources.lookup import key_of, sources_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import key_of, sources_of
 from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.streams import Question, question
@@ -113,14 +113,15 @@ def _problem(supervisor: Supervisor, task: Task | None, observed_at: datetime | 
         if error:
             return f"Kafka can't be reached: {error}"
         if task.observation.get("topic_exists") is False:
-            return "There is no such topic, or this user may not see it."
+            return "There is no such topic, or this user has no permission to see it."
     elif observed_at is None:
         return "No task has run yet, so there is no progress to compare the topic with."
     if observed_at is None:
-        return "The topic has not been looked at yet; this takes a few seconds."
+        return "Headgate has not checked the topic yet. This takes a few seconds."
     if timezone.now() - observed_at > STALE_AFTER:
         return (
-            "The topic has not been looked at for more than a minute. Can Kafka be reached; do the worker and beat run?"
+            "Headgate has not checked the topic for more than a minute. Check that Kafka is reachable, and that the "
+            "processes `worker` and `beat` are running."
         )
     return ""
 

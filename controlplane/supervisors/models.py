@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.datasources.concealing import ConcealingQuerySet, mark
 from controlplane.datasources.models import Datasource
-from controlplane.sources.progress_names import owner_named
+from controlplane.sources.lookup import owner_named
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs.inputs.io_config import IOConfig

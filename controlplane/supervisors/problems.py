@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from controlplane.sources.lookup import owner_named
 from controlplane.sources.models import SourceEvent
-from controlplane.sources.progress_names import owner_named
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause

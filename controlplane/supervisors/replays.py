@@ -20,8 +20,8 @@ from controlplane.quarantine import replays
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.selectors.filters import Choice, chosen, ingestable, producible
 from controlplane.quarantine.services import record_action
+from controlplane.sources.lookup import key_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.file_replays import FileReader, readers_of
 from controlplane.tasks.models import Task
@@ -148,8 +148,8 @@ def _few_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     readers = file_readers(records)
     if len(readers) > MOST_READERS:
         raise Conflict(
-            f"These records were read with {len(readers)} different specs, and with {MOST_READERS} at most they can be "
-            "replayed at once: choose fewer, as those of a cause or a task."
+            f"These records were read with {len(readers)} different specs. One replay allows at most {MOST_READERS}. "
+            "Select the records of one cause or one task."
         )
     return readers
 

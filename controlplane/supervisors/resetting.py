@@ -15,8 +15,8 @@ from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing import claims
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
+from controlplane.sources.lookup import OF_TOPIC, sources_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import OF_TOPIC, sources_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.services import ask_to_hand_off, record_action, topics_of
 from controlplane.tasks.models import Task

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from django.utils import timezone
 
 from controlplane.lag.series import lag_samples
+from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors.autoscale import (
     Scaling,
     SeenLag,

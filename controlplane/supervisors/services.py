@@ -19,7 +19,7 @@ from controlplane.datasources.groups import claim_group
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.quotas.services import check_indexers
-from controlplane.sources.progress_names import OF_TOPIC
+from controlplane.sources.lookup import OF_TOPIC
 from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.following import LONGEST_PARENT
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch

@@ -17,8 +17,8 @@ from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.coverage import PartitionCoverage, coverage
+from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source, SourceEvent
-from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors.group_config import GroupSetting, held_against
 from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor

@@ -19,8 +19,8 @@ from django.utils import timezone
 from controlplane.common.side_by_side import answered
 from controlplane.connections import kafka
 from controlplane.connections.named import NoSuchConnection, kafka_properties
+from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import SourceEvent
-from controlplane.sources.progress_names import sources_of
 from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.group_config import held_against
@@ -195,7 +195,9 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     if answer.partitions is None:
         topic = supervisor.io_config.topic
         supervisor.topic_missed = topic
-        count_failure(supervisor, TopicMissing(f"There is no topic {topic!r}, or this login may not see it."))
+        count_failure(
+            supervisor, TopicMissing(f"There is no topic {topic!r}, or this login has no permission to see it.")
+        )
         return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1

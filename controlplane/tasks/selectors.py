@@ -20,8 +20,8 @@ from controlplane.publishing.models import MERGES, IndexerFence
 from controlplane.publishing.selectors.totals import Totals, totals_of, totals_of_one
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
+from controlplane.sources.lookup import OF_TOPIC
 from controlplane.sources.models import SourceEvent
-from controlplane.sources.progress_names import OF_TOPIC
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Q
 
 from controlplane.connections.named import kafka_properties
-from controlplane.sources.progress_names import OF_TOPIC, owner_named
+from controlplane.sources.lookup import OF_TOPIC, owner_named
 from controlplane.tasks.models import Task
 from ingestion.specs.kafka.providers import Value
 

@@ -14,7 +14,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.datasources.models import Datasource
 from controlplane.publishing import claims
 from controlplane.publishing.fence import adopt_source
-from controlplane.sources.progress_names import key_of, sources_of
+from controlplane.sources.lookup import key_of, sources_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import owner_of, properties_of
 from ingestion.specs.inputs.io_config import IOConfig

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.publish import publish
-from controlplane.quarantine import causes, replays
+from controlplane.quarantine import cause_sums, replays
 from controlplane.quarantine import services as quarantine
 from controlplane.quarantine.models import CauseSum, FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.causes import CauseFilter, list_causes, new_causes, trends
@@ -77,7 +77,7 @@ def check_sums(cast: Cast) -> None:
     for _ in range(2):
         rows = list_causes(cast.users["viewer"], CauseFilter())
         assert {(r.cause, r.reason): (r.records, r.kept) for r in rows} == counted()
-        causes.fold()
+        cause_sums.fold()
 
 
 def of_title(title: str, **more: Any) -> QuarantineFilter:
@@ -120,7 +120,7 @@ def test_old_hours_become_one(kept: Cast) -> None:
     now = timezone.now()
     QuarantinedRecord.objects.filter(offset=700).update(created_at=now - timedelta(days=3))
     QuarantinedRecord.objects.filter(offset=701).update(created_at=now - timedelta(days=4))
-    causes.fold()
+    cause_sums.fold()
     mine = CauseSum.objects.filter(cause=of_title(TIME).cause)
     assert [row.records for row in mine.filter(hour=CauseSum.LONG_AGO)] == [2]
     [row] = [r for r in list_causes(kept.users["viewer"], CauseFilter()) if r.cause == of_title(TIME).cause]
@@ -128,7 +128,7 @@ def test_old_hours_become_one(kept: Cast) -> None:
     assert sum(trends([row], now)[(row.datasource_id, row.cause, row.reason)]) == 1
     check_sums(kept)
     # The hours go on: what was folded into them is folded further.
-    assert causes.fold(now + timedelta(days=5)) == len(counted())
+    assert cause_sums.fold(now + timedelta(days=5)) == len(counted())
     check_sums(kept)
 
 
@@ -213,6 +213,6 @@ def test_a_datasource_can_go(kept: Cast) -> None:
     CauseSum.objects.create(
         datasource_id=10**9, cause="x", reason="refused", hour=timezone.now(), records=1, kept=1
     )  # fmt: skip
-    causes.fold()
-    causes.fold(timezone.now() + timedelta(days=9))
+    cause_sums.fold()
+    cause_sums.fold(timezone.now() + timedelta(days=9))
     assert CauseSum.objects.count() == 0

@@ -83,6 +83,8 @@ def test_the_rooms_stand_in_the_order_that_the_linter_holds() -> None:
     diagram = PAGE.split("```")[1]
     drawn = [room for room in re.findall(r"controlplane/(\w+)/", diagram) if room in layers]
     assert drawn == [layer for layer in layers if layer != "config"]
+    apps = {folder.name for folder in packages("controlplane")} - {"embedded"}
+    assert apps == set(layers), "an app that no layer names is held by no contract"
 
 
 def test_the_page_is_one_page() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.sources.progress_names import owner_named
+from controlplane.sources.lookup import owner_named
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT, child_id
 from controlplane.supervisors.health import Code, Health, Kind

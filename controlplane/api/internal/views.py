@@ -24,8 +24,8 @@ from controlplane.publishing.selectors.totals import parse_exceptions_of
 from controlplane.publishing.settled import settled_among
 from controlplane.quarantine import replays
 from controlplane.segments import columns
+from controlplane.sources.lookup import key_of
 from controlplane.sources.models import Source
-from controlplane.sources.progress_names import key_of
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, publish_checks
 from controlplane.tasks.models import Task

@@ -1,8 +1,4 @@
-from uuid import uuid4
 
-from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField
-from django.contrib.postgres.indexes import GistIndex
 from django.db import migrations, models
 from django.db.models.functions import MD5
 

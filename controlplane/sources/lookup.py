@@ -22,7 +22,7 @@ def owner_named(supervisor_id: str) -> str:
 def sources_of(datasource: Datasource | int, io_config: IOConfig, owner: str) -> QuerySet[Source]:
     """The sources (one for each topic id) that this ioConfig reads for a datasource.
 
-    ``owner``: see ``progress_name``.
+    ``owner``: see ``IOConfig.progress_name``.
     """
     return Source.objects.filter(datasource=datasource, **key_of(io_config, owner), topic=io_config.topic)
 
