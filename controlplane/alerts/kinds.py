@@ -124,9 +124,12 @@ def _no_data(seen: Completeness | None, subject: Subject, params: Params, now: d
     return Evaluation(age.total_seconds() >= params["age_s"], f"{text}{why}", age.total_seconds())
 
 
+_NOT_KNOWN = "Headgate does not know yet until when the datasource is complete."
+
+
 def _incomplete(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.complete_until is None:
-        return Evaluation(None, seen.reason if seen and seen.reason else "It is not known until when it is complete.")
+        return Evaluation(None, seen.reason if seen and seen.reason else _NOT_KNOWN)
     age = now - seen.complete_until
     text = f"It is complete until {moment(seen.complete_until)}, {length(age)} ago. {seen.reason}".rstrip()
     return Evaluation(age.total_seconds() >= params["age_s"], text, age.total_seconds())
@@ -136,9 +139,12 @@ def _parse_errors(seen: ParseErrors | None, subject: Subject, params: Params, no
     seen = seen or ParseErrors(0, 0)
     share = 100 * seen.errors / seen.records if seen.records else 0.0
     within = length(timedelta(seconds=params["window_s"]))
-    text = f"{seen.errors:,} of {count(seen.records, 'record')} ({share:.1f} %) of the last {within} could not be read"
+    text = (
+        f"{seen.errors:,} of {count(seen.records, 'record')} ({share:.1f} %) in the last {within} had errors: Headgate "
+        "could not read them, or read only a part."
+    )
     bad = seen.errors > params["most"] and share >= params["percent"]
-    return Evaluation(bad, f"{text}, or only in part.", seen.errors)
+    return Evaluation(bad, text, seen.errors)
 
 
 def _quarantined(seen: Quarantined | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
@@ -162,7 +168,7 @@ def _alarm(seen: SourceEvent | None, subject: Subject, params: Params, now: date
 
 def _until(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if seen is None or seen.complete_until is None:
-        return Evaluation(None, seen.reason if seen and seen.reason else "It is not known until when it is complete.")
+        return Evaluation(None, seen.reason if seen and seen.reason else _NOT_KNOWN)
     return Evaluation(False, f"It is complete until {moment(seen.complete_until)}.")
 
 
@@ -222,7 +228,7 @@ KINDS = {
             _DATASOURCE,
             "completeness",
             _incomplete,
-            "The time until which a datasource is complete is older than this age.",
+            "The Complete until time of a datasource is more than this far in the past.",
             (_age(3600),),
         ),
         Kind(

@@ -248,7 +248,9 @@ def _described(admin: AdminClient, topic: str) -> Any:
         return asked[topic].result()
     except KafkaException as error:
         if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION"):
-            raise NotFound(f"There is no topic {topic!r} in this cluster, or this login may not see it.") from None
+            raise NotFound(
+                f"There is no topic {topic!r} in this cluster, or this login has no permission to see it."
+            ) from None
         raise
 
 
@@ -274,7 +276,9 @@ def get_group(connection: Connection, group: str) -> GroupDetail:
             found = admin.describe_consumer_groups([group], request_timeout=kafka.TIMEOUT_S)[group].result()
         except KafkaException as error:
             if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
-                raise NotFound(f"There is no group {group!r} in this cluster, or this login may not see it.") from None
+                raise NotFound(
+                    f"There is no group {group!r} in this cluster, or this login has no permission to see it."
+                ) from None
             raise
         if _word(found.state) == "dead":
             raise NotFound(f"There is no consumer group {group!r} in this cluster.")

@@ -27,7 +27,7 @@ from ingestion.specs.kafka.properties import PROPERTIES
 from ingestion.specs.kafka.providers import Value
 from ingestion.specs.tasks.stored import read_io_config
 
-_BY_NAME = "team {team} takes connections by their names only: give one in connection"
+_BY_NAME = "team {team} allows saved connections only: name one in connection"
 
 
 class NoSuchConnection(Conflict):

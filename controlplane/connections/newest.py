@@ -66,7 +66,7 @@ def newest_records(
     except NoPlace:
         raise Unavailable("Too many reads are running. Try again in a few seconds.") from None
     if answer.missing:
-        raise NotFound(f"{answer.failure[:1].upper()}{answer.failure[1:]}, or this login may not see it.")
+        raise NotFound(f"{answer.failure[:1].upper()}{answer.failure[1:]}, or this login has no permission to see it.")
     if answer.failure:
         raise Unavailable(f"The topic can't be read: {answer.failure}.")
     return answer

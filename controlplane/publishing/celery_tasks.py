@@ -1,6 +1,6 @@
 """What Celery is asked for: upkeep of progress and receipts.
 
-Messages name these functions, so the names stay wherever they are.
+Messages in the queue carry these names: a renamed task does not run them.
 """
 
 from datetime import timedelta

@@ -125,13 +125,13 @@ def look_up(*, user: User, wanted: Wanted, group: str = "") -> LookedUp:
     sources = sources_of_topic(user, wanted.topic, group)
     source = next((s for s in sources if may(user, Action.OPERATE, s.datasource.team)), sources[0])
     require(user, Action.OPERATE, source.datasource.team)
-    require_topic(user, wanted.topic, "looking at its topic's records")
+    require_topic(user, wanted.topic, "viewing its topic's records")
     order = _order(source, wanted)
     try:
         with _slots.place(user.pk, WAIT_S):
             answer = _asked(order)
     except NoPlace:
-        raise Unavailable("Others look into Kafka just now, or you do; try again in a few seconds.") from None
+        raise Unavailable("Too many people search Kafka at this moment. Try again in a few seconds.") from None
     if answer.failure:
         raise Unavailable(answer.failure)
     return LookedUp(source, answer)
@@ -179,10 +179,10 @@ def _asked(order: LookupOrder) -> LookupAnswer:
         try:
             told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"Kafka was not looked through within {seconds:.0f} s.") from None
+            raise Unavailable(f"The search in Kafka took longer than {seconds:.0f} s.") from None
         finally:
             process.kill()
     try:
         return LookupAnswer.model_validate_json(told)
     except ValidationError:
-        raise Unavailable(f"The process that looks into Kafka ended with {process.returncode}.") from None
+        raise Unavailable(f"The process that searches Kafka ended with exit code {process.returncode}.") from None

@@ -51,7 +51,7 @@ def stored_rows(*, user: User, wanted: Wanted, group: str = "", kafka: LookedUp 
         return []
     found = kafka or look_up(user=user, wanted=wanted, group=group)
     if not found.answer.found:
-        raise Conflict("Kafka has the record no more: what its row is can't be told.")
+        raise Conflict("Kafka no longer has the record, so Headgate cannot find its row.")
     return [row for fate in stored for row in _of(user, fate, found)]
 
 

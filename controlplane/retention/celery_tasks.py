@@ -1,6 +1,6 @@
 """What Celery is asked for: to carry out rules, and to delete what is not in use, or nobody's.
 
-Messages name these functions, so the names stay wherever they are.
+Messages in the queue carry these names: a renamed task does not run them.
 """
 
 from celery import shared_task

@@ -99,9 +99,9 @@ def hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]
 
 def _why_not(segment: Segment, version: str | None) -> str:
     if segment.replaced_by is not None:
-        return "was replaced: others hold its rows"
+        return "replaced by other segments"
     if segment.version != version:
-        return f"has another version than its interval, which is at {version}"
+        return f"the interval now has version {version}"
     if segment.kill_began_at is not None or is_missing(segment.path, segment.size_bytes):
-        return "has no file any more"
+        return "the file is deleted"
     return ""

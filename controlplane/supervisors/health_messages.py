@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from controlplane.tasks.slot_waits import SlotWait
 
 _LONGEST = 300
-FIRST_TASK = "Its first task starts within seconds, if the worker and beat run."
+FIRST_TASK = "Its first task starts within seconds. The processes `worker` and `beat` must be running."
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def meanwhile(versions: tuple[int, int] | None) -> str:
 def unattended(since: datetime, tasks: int) -> str:
     """Of one that has no rounds any more; ``tasks``: how many of it have not ended."""
     rest = "Its task continues to read" if tasks else "No task starts"
-    return f"Its last run was at {moment(since)}. Check that the worker and beat run. {rest} meanwhile."
+    check = "Check that the processes `worker` and `beat` are running."
+    return f"Its last run was at {moment(since)}. {check} {rest} meanwhile."
 
 
 def shortened(text: str) -> str:

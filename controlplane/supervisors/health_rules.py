@@ -141,13 +141,13 @@ def _topic(seen: Observed) -> Health | None:
         stored = f" {count(seen.stored, 'row')} of it were stored before." if seen.stored else ""
         text = (
             f"Topic {seen.topic!r} has been missing since {moment(seen.topic_seen_at)}. It was deleted, or this login "
-            f"may no longer see it.{stored} Create it again, or change the spec.{goes_on}"
+            f"no longer has permission to see it.{stored} Create it again, or change the spec.{goes_on}"
         )
         return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, seen.topic_seen_at)
     since = seen.iterations.since if seen.iterations else None
-    text = f"There is no topic {seen.topic!r}, or this login may not see it."
+    text = f"There is no topic {seen.topic!r}, or this login has no permission to see it."
     if seen.unhealthy:
-        text += f" Check its name in the spec, or create it. Headgate looks for it every period.{goes_on}"
+        text += f" Check its name in the spec, or create it. Headgate checks again every ioConfig.period.{goes_on}"
         return Health(Kind.FAILED, Code.TOPIC_MISSING, "topic missing", text, since)
     text += f" Reading starts when it exists.{goes_on}"
     return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waiting for topic", text, since)
@@ -173,7 +173,7 @@ def _iterations(seen: Observed) -> Health | None:
         return Health(Kind.FAILED, Code.UNHEALTHY, "runs failing", text, trouble.since)
     kind = Kind.FAILED if seen.unhealthy else Kind.WAITING
     if trouble.kind == "KafkaRefuses":
-        text = f"{shortened(trouble.message)}. Headgate retries every period.{meanwhile(seen.versions)}"
+        text = f"{shortened(trouble.message)}. Headgate retries every ioConfig.period.{meanwhile(seen.versions)}"
         return Health(kind, Code.KAFKA_REFUSES, "Kafka refuses", text, trouble.since)
     since = f" It last answered at {moment(seen.contacted_at)}." if seen.contacted_at else " It has not answered yet."
     next_step = "Check bootstrap.servers, the login and the network."
@@ -272,7 +272,9 @@ def _indexers(seen: Observed) -> Health | None:
         text = f"Kafka does not answer: {shortened(seen.kafka_error)}. Its task continues when Kafka answers again."
         return Health(Kind.WAITING, Code.KAFKA_UNREACHABLE, "Kafka unreachable", text)
     if states == {"paused"}:
-        text = f"Reading is paused: {shortened(seen.indexer_message) or 'a store refuses'}. It continues by itself."
+        text = (
+            f"Reading is paused: {shortened(seen.indexer_message) or 'a store refuses'}. Reading resumes automatically."
+        )
         return Health(Kind.FAILED, Code.STORAGE_REFUSES, "paused", text)
     if states == {"restarting"}:
         text = f"All its indexers fail and restart: {shortened(seen.indexer_message)}"
@@ -308,7 +310,7 @@ def _behind(seen: Observed) -> Health | None:
         text = "Its task runs. Headgate checks the topic within a few seconds."
         return Health(Kind.WORKING, Code.STARTING, "starting", text)
     if seen.now - lag.at > STALE:
-        text = f"Its lag has been unknown since {moment(lag.at)}. Check that the worker and beat run."
+        text = f"Its lag has been unknown since {moment(lag.at)}. Are the processes `worker` and `beat` running?"
         return Health(Kind.WAITING, Code.NOT_OBSERVED, "lag unknown", text, lag.at)
     if not is_behind(lag):
         return None

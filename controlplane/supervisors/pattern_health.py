@@ -49,7 +49,8 @@ def health_of_pattern(seen: SeenPattern) -> Health:
         )
         return Health(Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "too many topics", text, behind=seen.behind)
     if not seen.read and seen.detailed_state == NONE_YET:
-        text = f"No topic matches {seen.pattern!r}, or this login may not see it. Reading starts when one exists."
+        nothing = f"No topic matches {seen.pattern!r}, or this login has no permission to see it."
+        text = f"{nothing} Reading starts when one exists."
         return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waiting for topics", text)
     if not seen.read:
         text = f"Headgate asks Kafka for topics that match {seen.pattern!r}. Each topic gets its own supervisor."

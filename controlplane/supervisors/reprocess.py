@@ -140,7 +140,7 @@ def _target_of_files(user: User, datasource: Datasource, cause: str, task: str) 
 def _reader_among(readers: list[FileReader], cause: str, task: str) -> FileReader:
     mine = next((reader for reader in readers if task in reader.tasks), None)
     if mine is None:
-        raise NotFound(f"No record of a file of cause {cause!r} waits in this quarantine that task {task!r} has read.")
+        raise NotFound(f"The quarantine has no file records with cause {cause!r} that task {task!r} read.")
     return mine
 
 
@@ -246,8 +246,8 @@ def submit_and_replay(
         source = others[0].replay_source
         where = f"topic {source.topic!r} as {source.group!r}" if source else "another topic"
         raise Conflict(
-            f"Some of these records were read from {where}, which this spec does not read: nothing was changed. "
-            "Change the spec that reads it, and ingest its records alone, by topic."
+            f"Some of these records were read from {where}, which this spec does not read. Nothing was changed. "
+            "Filter the records by topic. Then change the spec that reads this topic, and replay them."
         )
     return supervisor, started
 
@@ -270,7 +270,9 @@ def replay_changed(
 def _only_reader(datasource: Datasource, choice: Choice) -> FileReader:
     kept = chosen(datasource, choice).filter(state=QuarantinedRecord.State.KEPT)
     if kept.exclude(source=None).exists():
-        raise Conflict("A spec is for records of files; for those of a topic its supervisor gets it.")
+        raise Conflict(
+            "Send a spec only for records from files. For records from a topic, change the spec of its supervisor."
+        )
     check_fit(kept, Task.Replay.INGEST, by_ids=choice.ids is not None)
     readers = file_readers(ingestable(kept))
     if not readers:

@@ -208,8 +208,8 @@ def _unkept(counters: Counters) -> str:
     if not beyond:
         return ""
     return (
-        f" {counters.unparseable:,} records could not be read: {counters.quarantined:,} are in quarantine, and "
-        f"{beyond:,} beyond HEADGATE_BATCH_QUARANTINED, or 16 MiB, are not kept."
+        f" {counters.unparseable:,} records could not be read: {counters.quarantined:,} are in quarantine. The other "
+        f"{beyond:,} are not kept: they are above the limit (HEADGATE_BATCH_QUARANTINED records or 16 MiB)."
     )
 
 

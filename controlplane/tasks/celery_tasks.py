@@ -1,6 +1,6 @@
 """What Celery is asked for: launching and watching applications.
 
-Messages name these functions, so the names stay wherever they are.
+Messages in the queue carry these names: a renamed task does not run them.
 """
 
 from celery import shared_task

@@ -104,7 +104,7 @@ def _kafka(facts: Facts) -> list[Reason]:
             )
         ]
     if seen.get("topic_exists") is False:
-        return [Reason("topic_missing", f"There is no topic {topic!r}, or this user may not see it.")]
+        return [Reason("topic_missing", f"There is no topic {topic!r}, or this user has no permission to see it.")]
     if not seen.get("topic_exists"):
         return []
     return _topic(facts, topic)
@@ -124,8 +124,8 @@ def _topic(facts: Facts, topic: str) -> list[Reason]:
         return [
             Reason(
                 "starts_at_latest",
-                "Reading starts at the latest offset and nothing was written since. Set useEarliestOffset to true, "
-                "under a new groupId (of stored offsets: under a new id), to read what is there.",
+                "Reading starts at the latest offset, and no record was written since. To read the existing records, "
+                "set useEarliestOffset to true and choose a new groupId (with stored offsets: a new supervisor id).",
             )
         ]
     return []
@@ -191,12 +191,12 @@ def _waiting(facts: Facts) -> list[Reason]:
     traits = io_config_of(facts.spec).traits
     if traits.keeps_offsets:
         period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
-        when = f"every {period}" if period else "when all there is has been read, and now and then before"
+        when = f"every {period}" if period else "when it has read all records, and sometimes earlier"
         return [
             Reason(
                 "awaiting_handoff",
-                f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. What has been read is "
-                f"handed off {when} (tuningConfig.intermediateHandoffPeriod).",
+                f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. The task hands off "
+                f"the rows {when} (tuningConfig.intermediateHandoffPeriod).",
             )
         ]
     return [
@@ -298,27 +298,30 @@ _OF_SUPERVISORS = {
 }
 _NO_REQUESTS = "a supervisor sends its tasks no requests, they report to it"
 _OF_DRUID = {
-    "handoffConditionTimeout": "a segment is handed off by its publish, nobody else has to load it",
+    "handoffConditionTimeout": "the publish hands off a segment: no other process has to load it",
     **dict.fromkeys(("workerThreads", "chatThreads", "chatRetries", "httpTimeout"), _NO_REQUESTS),
-    "shutdownTimeout": "tasks go on while the control plane is stopped",
+    "shutdownTimeout": "tasks continue while the control plane is stopped",
     "offsetFetchPeriod": f"the lag is kept every {FINEST.seconds} seconds",
     "segmentWriteOutMediumFactory": "Parquet files need no such medium",
-    "appendableIndexSpec": "rows are kept in memory in one way",
-    "skipBytesInMemoryOverheadCheck": "what is counted is what the rows take",
-    "skipSequenceNumberAvailabilityCheck": "whether offsets are still there is always looked at",
+    "appendableIndexSpec": "Headgate has one in-memory format",
+    "skipBytesInMemoryOverheadCheck": "Headgate counts the memory of the rows only",
+    "skipSequenceNumberAvailabilityCheck": "Headgate always checks that the offsets still exist",
     "repartitionTransitionDuration": "Kafka's partitions are never split",
-    "numPersistThreads": "an indexer persists beside its reading, one batch at a time",
+    "numPersistThreads": "an indexer reads and persists at the same time, one batch at a time",
     "maxColumnsToMerge": "files are merged in one step",
-    "basePersistDirectory": "where an indexer works is the installation's to say",
+    "basePersistDirectory": "the installation sets this folder",
     "buildV9Directly": "segments are Parquet files",
 }
-_ONE_GROUP = "a supervisor's indexers are one group, and hand over together"
+_ONE_GROUP = "a supervisor's indexers are one group and are replaced together"
 _OF_DRUIDS_READING = {
     "serverPriorityToReplicas": "tasks answer no queries",
     "emitTimeLagMetrics": "lag is counted in records",
 }
 _DEFAULT_TUNING = TuningConfig().model_dump(mode="json", exclude_none=True)
-_AT_LATEST = "its task runs on: without useEarliestOffset Kafka forgets where a share group begins that nobody is in"
+_AT_LATEST = (
+    "the task must keep running: without useEarliestOffset, Kafka loses the start position of a share group that has "
+    "no members"
+)
 
 
 def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:

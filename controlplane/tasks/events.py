@@ -26,7 +26,7 @@ def report_failure(task: Task, error: str) -> None:
 
 def report_quota(task: Task, text: str) -> None:
     """It ends early, as its team may read no more; nobody starts it again."""
-    _add(task, SourceEvent.Kind.QUOTA, f"{text} This task does not: submit it again then.", alarm=True)
+    _add(task, SourceEvent.Kind.QUOTA, f"{text} This task does not continue. Submit it again after that.", alarm=True)
 
 
 def report_restarts(task: Task, before: Mapping[int, int], indexers: list[IndexerStatus]) -> None:

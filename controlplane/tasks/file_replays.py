@@ -63,8 +63,8 @@ def _spec_of(task: Task) -> BatchTaskSpec:
     by_time = any(metric.how in BY_TIME for metric in spec.spec.dataSchema.metricsSpec)
     if isinstance(spec.spec.ioConfig.inputSource, DruidInputSource) and by_time:
         raise Conflict(
-            f"Task {task.pk} has read these records from segments, and its first or last values go by what only "
-            "segments say of a row: they can't be ingested alone. Export them, and submit a task."
+            f"Headgate cannot ingest these records alone. Task {task.pk} read them from segments, and its first or "
+            "last metrics need data that only the segments have. Export the records, and submit a new task."
         )
     return spec
 

@@ -113,18 +113,16 @@ class _Run:
         if later > 0:
             last = _last_lease(ids)
             when = f", after {last:%Y-%m-%d %H:%M:%S} UTC" if last is not None and last > timezone.now() else ""
-            said += f" {later:,} more are given up: their files go when no reader can be at them any more{when}."
+            said += f" Headgate deletes the files of {later:,} more later, when no reader can use them{when}."
         Task.objects.filter(pk=task.pk).update(parts_done=gone, message=said)
         note(task.pk, said)
         error = ""
         if self._stopped:
             error = f"Stopped. {said}"
         elif self._is_late or self._is_unmarked:
-            error = f"{said} There is more than one task has time for: submit it again for what is left."
+            error = f"{said} One task cannot delete all of them in its time. Submit it again to delete the rest."
         elif killed.error:
-            error = (
-                f"{said} Deep storage did not delete the others: {killed.error}. They are tried again by themselves."
-            )
+            error = f"{said} Deep storage did not delete the others: {killed.error}. Headgate retries automatically."
         _end(task, error=error)
 
 

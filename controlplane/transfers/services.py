@@ -161,7 +161,7 @@ def _unnamed(datasource: Datasource, team: Team) -> list[str]:
         return []
     places = {".".join(map(str, place)) for io_config in _io_configs(datasource) for place in unnamed_in(io_config)}
     return [
-        f"Team {team.name} takes connections by their names only. A spec of the datasource has its own servers "
+        f"Team {team.name} allows saved connections only. A spec of the datasource has its own servers "
         f"in {place}. Name a connection there first."
         for place in sorted(places)
     ]

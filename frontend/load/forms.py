@@ -92,7 +92,7 @@ class ConnectionForm(StepForm):
             self._only_names()
 
     def _only_names(self) -> None:
-        told = f"Team {self.by_name} takes connections by their names only. Its specs may not name servers."
+        told = f"Team {self.by_name} allows saved connections only. Its specs may not name servers."
         self.fields["connection"].help_text = told
         del self.fields["servers"]
         if not self.initial["properties"]:  # what a draft has beside its servers may be changed, or taken out
@@ -114,7 +114,7 @@ class ConnectionForm(StepForm):
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
         if self.by_name and not data.get("connection"):
-            told = f"spec.ioConfig.connection: team {self.by_name} takes connections by their names only. Choose one."
+            told = f"spec.ioConfig.connection: team {self.by_name} allows saved connections only. Choose one."
             self.add_error("connection", told)
         elif not data.get("connection") and not data.get("servers"):
             self.add_error("servers", "Choose a connection, or enter servers.")

@@ -85,7 +85,7 @@ class DayChart:
 
     @property
     def told(self) -> str:
-        return f"last day; {self.each}, at most {self.top}"
+        return f"last day, {self.each}; peak {self.top}"
 
     @property
     def label(self) -> str:

@@ -71,7 +71,8 @@ DEEDS = {
         "quarantine-replay",
         Action.OPERATE,
         "Ingest {} with the current spec?",
-        "A task decodes them with the current spec; records of files with the spec of the task that read them last. "
+        "A task decodes records from topics with the current spec, and records from files with the spec of the task "
+        "that read them last. "
         "Each record that can be read becomes rows once. The others stay in quarantine with their new error.",
     ),
     "produce": Deed(

@@ -66,7 +66,7 @@ def test_what_a_share_group_at_latest_may_not_have_been_given_is_told(viewer: Cl
         Source.objects.filter(pk=source.pk).update(bounds={"0": bounds, "5": bounds})
         for partition, offset in ((0, 705), (5, 0)):
             text = str(fates(viewer, offset, partition=partition)[0]["explanation"])
-            assert ("before the share group first polled" in text) == told
+            assert ("before the first poll of the share group" in text) == told
 
 
 def test_what_lies_below_a_stored_offset_and_was_not_settled_was_passed_over(viewer: Client, cast: Cast) -> None:

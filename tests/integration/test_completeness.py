@@ -157,7 +157,7 @@ def test_the_reader_furthest_behind_counts(cast: Cast, clients: dict[str, Client
     document["spec"]["ioConfig"] |= {"topic": "another", "groupId": "another"}
     services.submit_supervisor(user=cast.users["owner"], document={**document, "id": "second"}, team_name="alpha")
     answer = clients["viewer"].get(one).json()
-    assert (answer["complete_until"], answer["reason"]) == (None, "second: It has read nothing yet.")
+    assert (answer["complete_until"], answer["reason"]) == (None, "second: It has not read any record yet.")
     services.terminate(user=cast.users["owner"], supervisor=Supervisor.objects.get(pk="second"))
     services.suspend(user=cast.users["owner"], supervisor=cast.supervisor)
     answer = clients["viewer"].get(one).json()

@@ -275,7 +275,7 @@ def test_a_team_may_want_names_only(owner: Client) -> None:
     for path in (TASKS, SUPERVISORS, "/api/v1/sampler/"):
         found = faults(send(owner, "POST", path, spec_for("flights")))
         assert found == {
-            "/ioConfig/consumerProperties": "team alpha takes connections by their names only: give one in connection"
+            "/ioConfig/consumerProperties": "team alpha allows saved connections only: name one in connection"
         }
     assert send(owner, "POST", TASKS, naming()).status_code == 201
 

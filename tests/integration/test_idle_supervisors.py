@@ -120,7 +120,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]
     event = SourceEvent.objects.get(datasource=supervisor.datasource, kind="woken")
     assert (event.alarm, event.source) == (False, sleeper.source)
-    assert "2 offsets came in" in event.detail
+    assert "2 offsets arrived" in event.detail
     assert sleeper.looks(after=3600) == WELL
 
 
@@ -170,7 +170,7 @@ def test_a_transaction_that_is_open_keeps_it_awake(cast: Cast, broker: Broker) -
     producer.produce(sleeper.topic, b"{}", partition=0)
     producer.flush()
     wait_for("it wakes", lambda: sleeper.looks() == WELL, 30)
-    assert "1 offset of it left to read" in SourceEvent.objects.get(kind="woken").detail
+    assert "1 unread offset" in SourceEvent.objects.get(kind="woken").detail
     assert sleeper.looks(after=3600) == WELL
     producer.abort_transaction()
     sleeper.settle(WRITTEN + 2, start=WRITTEN)  # the record and the marker, as empty
@@ -208,7 +208,7 @@ def test_a_task_that_did_not_publish_what_it_held_wakes_it(cast: Cast, broker: B
     ProgressKey.objects.filter(source=sleeper.source).update(next_offset=WRITTEN - 2)
     end_task(tasks_of(sleeper.supervisor)[0])
     assert sleeper.looks() == WELL
-    assert "2 offsets of it left to read" in SourceEvent.objects.get(kind="woken").detail
+    assert "2 unread offsets" in SourceEvent.objects.get(kind="woken").detail
     assert len(tasks_of(sleeper.supervisor)) == 2
 
 

@@ -86,7 +86,7 @@ def test_what_no_supervisor_fills_is_by_hand(cast: Cast, clients: dict[str, Clie
     viewer = browsing_as(cast, "viewer")
     assert set(intervals_table(viewer)) == {"completeness unknown"}
     page = viewer.get("/datasources/flights/intervals/").content.decode()
-    assert f'title="{cast.supervisor.pk}: Its topic has not been looked at' in page
+    assert f'title="{cast.supervisor.pk}: Headgate has not checked its topic' in page
     Supervisor.objects.update(terminated_at=timezone.now())
     assert {state for _, state, _ in stated(clients["viewer"])} == {"by_hand"}
     assert set(intervals_table(viewer)) == {"manual"}

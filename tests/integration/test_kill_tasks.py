@@ -82,7 +82,9 @@ def test_what_is_unused_of_the_interval_goes_and_nothing_else(source: Source, de
     unused(segments[5:7], timedelta(minutes=10))  # somebody may be reading them
     task = done(root, batchSize=2)
     assert (task.status, task.parts, task.parts_done) == ("SUCCESS", 7, 5)
-    assert task.message.startswith("5 unused segments were deleted. 2 more are given up: their files go when no reader")
+    assert task.message.startswith(
+        "5 unused segments were deleted. Headgate deletes the files of 2 more later, when no reader"
+    )
     assert (files(deep), KilledSegment.objects.count(), Segment.objects.filter(used=True).count()) == (28, 5, 23)
     assert marking.mark_used(source.datasource, Chosen()) == Amount(3, 15, 150)  # those of July
     assert "7 unused segments to delete" in task_log_tail(task)
@@ -152,7 +154,7 @@ def test_one_whose_time_is_over_says_that_there_is_more(
     unused(list(Segment.objects.all()), 2 * HOUR)
     given_up = done(root)
     assert (given_up.status, files(deep)) == ("SUCCESS", 3)
-    assert given_up.message.startswith("0 unused segments were deleted. 3 more are given up")
+    assert given_up.message.startswith("0 unused segments were deleted. Headgate deletes the files of 3 more later")
     monkeypatch.setattr(kills, "LAST_S", -1.0)
     Segment.objects.update(kill_began_at=None)
     assert "submit it again" in done(root).error

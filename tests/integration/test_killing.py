@@ -164,7 +164,7 @@ def test_who_is_killed_after_step_2_left_rows_that_the_next_run_deletes(source: 
     deleting(deep)([path for _, path in begun])
     assert (files(deep), Segment.objects.count()) == (set(), 2)
     chosen = Chosen(ids=frozenset(pk for pk, _ in begun))
-    with pytest.raises(Conflict, match="has no file any more"):
+    with pytest.raises(Conflict, match="the file is deleted"):
         services.mark_used(user=ROOT, datasource=source.datasource, chosen=chosen)
     assert killing.run(seconds=60) == Killed(segments=2, size_bytes=100)
     assert (Segment.objects.count(), KilledSegment.objects.count()) == (0, 2)

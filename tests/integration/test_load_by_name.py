@@ -38,7 +38,7 @@ def test_only_connections_are_offered(pages: Client, owner: Client) -> None:
     draft = begin(owner, {"document": NAMED})
     answer = pages.get(f"/load/{draft.pk}/connection/")
     assert fields(answer) == {"connection": "Choose one orders-kafka"}
-    assert "Team alpha takes connections by their names only" in parsed(answer).one("main").text
+    assert "Team alpha allows saved connections only" in parsed(answer).one("main").text
     assert PATH not in answer.content.decode()
 
 
@@ -48,7 +48,7 @@ def test_a_draft_with_servers_of_its_own_is_shown_and_told_so(pages: Client, own
     assert list(fields(answer)) == ["connection"]
     told = parsed(answer).one("div", id="look-problem").text
     assert PATH in told
-    assert "takes connections by their names only" in told
+    assert "allows saved connections only" in told
     assert PATH in parsed(pages.get(f"/load/{draft.pk}/topic/")).one("main").text
     assert "kafka-broker:9092" in parsed(pages.get(f"/load/{draft.pk}/review/")).one("textarea", name="document").text
 

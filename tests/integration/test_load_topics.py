@@ -96,7 +96,7 @@ def test_a_team_that_takes_connections_by_name_alone_is_told_no_topics_of_own_se
     draft = begin(clients["owner"], {"bootstrap.servers": broker.kafka.bootstrap})
     set_rule(user=draft.owner, team=draft.team, own_properties=False)
     told = pages.get(f"/load/{draft.pk}/topic/").content.decode()
-    assert "takes connections by their names only" in told
+    assert "allows saved connections only" in told
     assert "data-topic" not in told
 
 

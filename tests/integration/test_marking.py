@@ -178,8 +178,8 @@ def test_what_was_replaced_never_comes_back(source: Source) -> None:
     made = merged(source, before)
     datasource = source.datasource
     restored = services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen())
-    assert (restored.amount, restored.passed_over) == (Amount(), {"was replaced: others hold its rows": 2})
-    with pytest.raises(Conflict, match="was replaced: others hold its rows"):
+    assert (restored.amount, restored.passed_over) == (Amount(), {"replaced by other segments": 2})
+    with pytest.raises(Conflict, match="replaced by other segments"):
         services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen(ids=frozenset({before[0].pk})))
     marking.mark_unused(datasource, Chosen(), by="x", what="y")
     assert services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen()).amount.segments == 1
@@ -192,7 +192,7 @@ def test_two_versions_of_an_interval_are_never_in_use_at_once(source: Source) ->
     datasource = source.datasource
     marking.mark_unused(datasource, Chosen(), by="x", what="y")
     Interval.objects.update(version="2099-01-01T00:00:00.000Z")
-    with pytest.raises(Conflict, match="has another version than its interval, which is at 2099"):
+    with pytest.raises(Conflict, match="the interval now has version 2099"):
         services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen(ids=frozenset({before[0].pk})))
     assert services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen()).amount == Amount()
     assert marking.mark_used(datasource, Chosen()) == Amount()  # nor where nobody has looked before
@@ -207,11 +207,11 @@ def test_what_has_no_file_never_comes_back(source: Source, settings: Any, tmp_pa
     kept = tmp_path / before[0].path
     kept.parent.mkdir(parents=True)
     kept.write_bytes(b"x" * before[0].size_bytes)
-    with pytest.raises(Conflict, match="has no file any more"):
+    with pytest.raises(Conflict, match="the file is deleted"):
         services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen(ids=frozenset(s.pk for s in before)))
     assert not list_segments(datasource)
     restored = services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen())
-    assert restored.passed_over == {"has no file any more": 1}
+    assert restored.passed_over == {"the file is deleted": 1}
     assert [s.pk for s in list_segments(datasource)] == [before[0].pk]
     marking.mark_unused(datasource, Chosen(), by="x", what="y")
     Segment.objects.update(kill_began_at=DAY)

@@ -106,7 +106,7 @@ def test_trying_counts_what_would_pass_and_what_is_still_wrong(waiting: Cast) ->
 def test_live_records_that_could_not_be_tried_are_named(waiting: Cast, clients: dict[str, Client]) -> None:
     """Nobody answers at the cast's broker: the quarantine is tried all the same."""
     text = post(browsing_as(waiting, "operator"), FIX, spec("at"), **TRY)
-    assert "The live records could not be tried, so the change may break new records." in text
+    assert "Headgate could not try live records, so this change may break new records." in text
     body = {"cause": CAUSE, "spec": spec("at")}
     path = "/api/v1/datasources/flights/quarantine/try/"
     found = clients["operator"].post(path, body, content_type="application/json").json()

@@ -65,7 +65,7 @@ def test_a_change_that_harms_the_live_topic_is_red(
     [warning] = page.all("div", class_="alert-danger")
     assert warning.attributes["data-live-tried"] == str(WITH_AT + WITH_TIME)
     assert f"{WITH_AT} of the topic's {WITH_AT + WITH_TIME} newest records would become rows" in warning.text
-    assert f"with the spec in force, {WITH_TIME} do" in warning.text
+    assert f"with the current spec, {WITH_TIME} do" in warning.text
     [asked] = parsed(browsing_as(kept, "owner").post(FIX, {"document": json.dumps(harmful), "confirm": "1"})).all(
         "div", class_="alert-danger"
     )

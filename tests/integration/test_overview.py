@@ -134,7 +134,7 @@ def test_the_rate_is_not_known_while_nobody_looks(cast: Cast, viewer: User) -> N
     shown = overview(viewer)
     assert shown.records_per_s is None and [t.records_per_s for t in shown.teams if t.name == "alpha"] == [None]
     page = browsing_as(cast, "viewer").get("/").content.decode()
-    assert "not known: no reader was looked at in the last minute" in page
+    assert "unknown: Headgate has not checked any supervisor in the last minute" in page
     answer = speaking_as(cast, "viewer").get("/api/v1/overview/").json()
     assert answer["records_per_s"] is None
     Supervisor.objects.update(suspended=True)

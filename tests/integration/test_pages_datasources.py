@@ -368,7 +368,7 @@ def test_a_topic_that_is_gone_is_why_it_is_not_complete(viewer: Client, cast: Ca
     Supervisor.objects.filter(pk=cast.supervisor.pk).update(failed_runs=2, run_errors=gone, partitions=1)
     Source.objects.filter(pk=cast.source.pk).update(complete_until=STARTED, looked_at=STARTED)
     facts = parsed(viewer.get(FLIGHTS)).one(id="datasource-facts").text
-    assert "flights: There is no topic 'flights-topic', or its login may not see it." in facts
+    assert "flights: There is no topic 'flights-topic', or its login has no permission to see it." in facts
     assert "looked at" not in facts
 
 

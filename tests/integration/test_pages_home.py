@@ -69,7 +69,7 @@ def test_a_site_that_nobody_looks_at_is_not_called_well(owner: Client, cast: Cas
     assert "not_observed" not in problems(parsed(owner.get("/"))), "it begins again"
     Supervisor.objects.update(contacted_at=timezone.now())
     page = parsed(owner.get("/"))
-    assert "Check that the worker and beat run." in problems(page)["not_observed"].text
+    assert "Check that the processes `worker` and `beat` are running." in problems(page)["not_observed"].text
     assert page.all("p", data_no_problems="") == []
     druid = "/druid/indexer/v1/supervisor/flights/health"
     assert [owner.get(druid).status_code, owner.get("/api/v1/supervisors/flights/").json()["healthy"]] == [503, False]

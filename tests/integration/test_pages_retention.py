@@ -135,7 +135,7 @@ def test_segments_are_taken_out_of_use_and_put_back(cast: Cast, owner: Client, t
     assert Segment.objects.get(used=False).kill_began_at is not None
     lost = parsed(owner.post(MARK, {"step": "mark_used", "scope": "everything"})).text
     assert "No segment would change." in lost
-    assert "1 segment cannot be marked used: has no file any more." in lost
+    assert "1 segment cannot be marked used: the file is deleted." in lost
     actions = AuditEntry.objects.filter(target="datasource").values_list("action", flat=True)
     assert sorted(actions) == ["kill", "mark_unused", "mark_used"]
 

@@ -52,7 +52,7 @@ def test_check_only_says_whether_the_topic_is_there(owner: Client, cast: Cast, b
     topic = broker.topic(partitions=3)
     for name, says, text in (
         (topic, "there", f"Topic {topic} has 3 partitions."),
-        ("no-such-topic", "missing", "There is no topic no-such-topic, or this login may not see it"),
+        ("no-such-topic", "missing", "There is no topic no-such-topic, or this login has no permission to see it"),
     ):
         document = json.dumps(
             spec_for("only-checked", topic=name, consumerProperties={"bootstrap.servers": broker.bootstrap})

@@ -44,7 +44,7 @@ def found_by(reader: Reader) -> Completeness:
         (lambda: found(61), "need", "behind by 1 min 1 s", ""),
         (lambda: found(90_061), "need", "behind by 1 d 1 h", ""),
         (lambda: found(3600, suspended=True), "wait", "behind by 1 h", "s: It is suspended"),
-        (lambda: found(3600, looked_s=61), "wait", "behind by 1 h", "s: Its topic has not been looked at"),
+        (lambda: found(3600, looked_s=61), "wait", "behind by 1 h", "s: Headgate has not checked its topic"),
         (lambda: found(None), "wait", "not known yet", "s: It has not caught up"),
         (lambda: found_by(Reader(Supervisor(pk="s"), None)), "wait", "not known yet", "s: It has read nothing"),
     ],

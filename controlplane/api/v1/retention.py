@@ -59,7 +59,10 @@ class MarkUsedView(HeadgateView):
         responses=shapes.RestoredSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Put segments back into use. What was replaced, or has no file any more, is passed over, or refused by id."""
+        """Put segments back into use. Replaced segments and segments without a file stay unused.
+
+        When ``segments`` names one of these, nothing is changed.
+        """
         datasource = find_datasource(self.actor, name)
         restored = services.mark_used(user=self.actor, datasource=datasource, chosen=_asked(request, datasource))
         return Response(shapes.RestoredSerializer(restored).data)

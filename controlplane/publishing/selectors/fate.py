@@ -20,20 +20,20 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
 MOST_PARTITION = 2**31 - 1
-_WAITING = "Not settled yet: it waits to be delivered, or an indexer holds it."
+_WAITING = "Not settled yet: Kafka has not delivered it, or an indexer holds it."
 _AT_LATEST = (
-    "If it was written before the {} first polled, it is not read: without useEarliestOffset it begins at the latest "
-    "offset."
+    "If it was written before the first poll of the {}, Headgate does not read it: without useEarliestOffset, reading "
+    "starts at the latest offset."
 )
 
 _EXPLANATION = {
     "stored": "It is stored in the segments named here.",
-    "thrown_away": "Thrown away: the filter dropped it, its time lay outside the window, or it has no value.",
-    "unparseable": "It could not be read as a row; its payload is in quarantine.",
+    "thrown_away": "Thrown away: the filter dropped it, its time was outside the window, or it has no value.",
+    "unparseable": "Headgate could not read it. Its payload is in quarantine.",
     "duplicate": "Delivered again after it had been settled; this delivery was dropped.",
     "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",
     "gap": "Retention removed it before it was read.",
-    "skipped": "Left out when the stored offset was reset to the latest one.",
+    "skipped": "Skipped: somebody reset the stored offset to the latest one.",
     "settled": "Its final outcome is recorded. The receipt with the details is folded.",
 }
 

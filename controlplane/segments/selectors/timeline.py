@@ -32,9 +32,9 @@ class BarState(StrEnum):
 
 STATES = {
     BarState.COMPLETE: "All records that Kafka held when the interval ended are stored, thrown away or quarantined.",
-    BarState.FILLING: "The datasource is not yet complete until its end. More records may come.",
+    BarState.FILLING: "Records for this interval may still arrive: Complete until is before the interval's end.",
     BarState.BY_HAND: "No supervisor writes to this datasource. Its rows change when somebody submits a task.",
-    BarState.UNKNOWN: "It is not known until when the datasource is complete. Its completeness says why.",
+    BarState.UNKNOWN: "Headgate does not know yet until when the datasource is complete. Its completeness says why.",
 }
 
 

@@ -143,7 +143,7 @@ function showAge() {
   const kept = through && source?.readyState === EventSource.OPEN;
   mark.dataset.state = kept ? "live" : polling && !ended ? "polling" : "still";
   mark.textContent = kept ? "Live" : seconds < 10 ? "Up to date" : `${age(seconds)} old`;
-  mark.title = ended ? "You are logged out: nothing is asked for." : kept ? "What changes is shown by itself." : "No stream of changes comes through; it is asked for every few seconds.";
+  mark.title = ended ? "You are logged out, so the page does not update." : kept ? "The page updates automatically." : "The live connection is down. The page reloads its data every few seconds.";
 }
 
 function age(seconds) {

@@ -31,9 +31,9 @@ async function ask() {
     if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
     ({ hits } = await answer.json());
     show();
-    status.textContent = hits.length ? "" : "Nothing of that name, and nothing to do that is called so.";
+    status.textContent = hits.length ? "" : "No page, object or action matches.";
   } catch (error) {
-    if (error.name !== "AbortError") status.textContent = `It could not be looked up. ${error.message}`;
+    if (error.name !== "AbortError") status.textContent = `The search failed. ${error.message}`;
   }
 }
 

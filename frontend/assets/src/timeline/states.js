@@ -1,7 +1,7 @@
 // The line of states above the bars: how each interval stands, and where none lies. Shapes tell them apart, not colours alone.
 import * as format from "./format.js";
 
-export const STATE_LABELS = { complete: "Complete", filling: "Still filled", by_hand: "Manual", unknown: "Completeness unknown", compacting: "Being compacted", awaiting: "Waiting for compaction", gap: "Gap" };
+export const STATE_LABELS = { complete: "Complete", filling: "Still filling", by_hand: "Manual", unknown: "Completeness unknown", compacting: "Being compacted", awaiting: "Waiting for compaction", gap: "Gap" };
 const DRAWN = ["complete", "filling", "compacting", "awaiting", "gap"];
 const COLOURS = { complete: "--hg-ok-line", filling: "--hg-work-line", compacting: "--hg-chart-text", awaiting: "--hg-chart-text", gap: "--hg-bad-line", ring: "--hg-surface" };
 
