@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headgate.sharegroup.ranges import Range, RangeSet
 from headgate.sharegroup.store import BufferFile, Settled, State, file_name
+from ingestion.specs.offsets import Range, RangeSet
 
 KEPT_RANGES = 10_000  # of a partition; those beyond are forgotten once they are old
 OLD_S = 3600.0  # longer than the broker can go on delivering a record: locks end after minutes, and deliveries are few

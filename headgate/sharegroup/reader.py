@@ -30,9 +30,9 @@ from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from headgate.places import Place, open_place
 from headgate.sharegroup.columns import as_batch, as_file
-from headgate.sharegroup.failpoints import reach
-from headgate.sharegroup.ranges import Range, runs
 from headgate.sharegroup.store import Settled, owned
+from ingestion.failpoints import reach
+from ingestion.specs.offsets import Range, ranges_of
 
 POLL, PAUSE, STOP = "poll", "pause", "stop"
 POLL_S = 0.5
@@ -211,7 +211,7 @@ class Reader:
         offsets, partitions = _numbers(m.offset() for m in messages), _numbers(m.partition() for m in messages)
         topics = [m.topic() for m in messages] if len(self._orders.topics) > 1 else None
         groups = _groups(messages[0].topic(), topics, partitions)
-        self._link.send(("propose", [(*key, runs(offsets[where])) for key, where in groups]))
+        self._link.send(("propose", [(*key, ranges_of(offsets[where].tolist())) for key, where in groups]))
         batch = as_batch(messages, self._orders.with_headers)
         deliveries = batch["delivery_count"].to_numpy()
         self._counts.polled += len(messages)

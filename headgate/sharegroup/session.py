@@ -12,7 +12,6 @@ from confluent_kafka import KafkaException
 
 from headgate.errors import DataLoss, Fenced, HeadgateError, ReaderFailed
 from headgate.places import open_place
-from headgate.sharegroup.failpoints import reach
 from headgate.sharegroup.ledger import Ledger
 from headgate.sharegroup.options import Options
 from headgate.sharegroup.pacing import SETTLE_S, Waiting, gathered
@@ -21,6 +20,7 @@ from headgate.sharegroup.reader import Orders
 from headgate.sharegroup.store import BEAT_S, BufferFile, take
 from headgate.sharegroup.team import Team
 from headgate.sharegroup.topics import LOOK_EVERY_S, TopicIds
+from ingestion.failpoints import reach
 
 SWEEP_S = 1.0
 SHUTDOWN_S = 20.0

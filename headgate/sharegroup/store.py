@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from headgate.errors import InUse
 from headgate.places import Place
-from headgate.sharegroup.ranges import Range
+from ingestion.specs.offsets import Range
 
 BEAT_S = 2.0
 SILENCE_S = 8.0  # of an owner on another host, before it is taken to be dead

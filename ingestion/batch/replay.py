@@ -14,6 +14,7 @@ from ingestion.batch.writing import write
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable
 from ingestion.client.patience import until_answered
+from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.batch_protocol import BatchAssignment
@@ -21,7 +22,6 @@ from ingestion.specs.messages.replays import KeptPublishRequest, KeptRecord
 from ingestion.task.alone import run_alone
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.parts import MOST_IN_A_ROW
 from ingestion.task.replay import next_page
 from ingestion.task.scratch import scratch_folder

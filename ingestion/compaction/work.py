@@ -9,10 +9,10 @@ from pathlib import Path
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.client.patience import until_answered
 from ingestion.compaction.merging import Merged, merge
+from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.specs.messages.compaction import CompactionJob, ReplaceAnswer, ReplaceRequest
-from ingestion.task.failpoints import Failpoints
 
 LONGEST_S = 300.0  # without an answer; the files are orphans then, unless it was taken
 Work = Callable[[CompactionJob, DeepStorage, Path, ColumnIds], Merged]

@@ -26,10 +26,10 @@ from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Invalid
 from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
+from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.batch_protocol import BatchAssignment
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import configure
 from ingestion.task.scratch import scratch_folder
 

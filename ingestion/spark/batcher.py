@@ -30,6 +30,7 @@ from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import ClientError, PublishRefused, TaskOver
 from ingestion.client.patience import until_answered
 from ingestion.errors import IngestionError
+from ingestion.failpoints import Failpoints
 from ingestion.spark.batch_work import Failed, Order, Read, read, written
 from ingestion.spark.last_word import say_end
 from ingestion.spark.restarts import python_said
@@ -45,7 +46,6 @@ from ingestion.specs.messages.batch_protocol import (
 from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
 from ingestion.task.ending import Ending
 from ingestion.task.errors import TooManyParseExceptions
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.log import Trouble, logger_for
 
 BEAT_S = 1.0

@@ -1,7 +1,8 @@
-"""Half-open offset ranges ``[start, end)``: made from offsets, merged, subtracted, counted."""
+"""Half-open offset ranges ``[start, end)``: made from offsets, merged, subtracted, counted, and a set that grows."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 Range = tuple[int, int]
@@ -61,3 +62,46 @@ def expanded(ranges: Iterable[Range]) -> Iterator[int]:
     """Every offset of the ranges."""
     for start, end in ranges:
         yield from range(start, end)
+
+
+class RangeSet:
+    """A set of offsets that grows mostly at its end."""
+
+    def __init__(self, ranges: Iterable[Range] = ()) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for start, end in ranges:
+            self.add(start, end)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def ranges(self) -> list[Range]:
+        """All of it, in order."""
+        return list(zip(self._starts, self._ends, strict=True))
+
+    @property
+    def last(self) -> int:
+        """The end of the highest; 0 when it is empty."""
+        return self._ends[-1] if self._ends else 0
+
+    def add(self, start: int, end: int) -> None:
+        """Ranges that touch become one."""
+        left = bisect_left(self._ends, start)
+        right = bisect_right(self._starts, end)
+        if left < right:
+            start, end = min(start, self._starts[left]), max(end, self._ends[right - 1])
+        self._starts[left:right] = [start]
+        self._ends[left:right] = [end]
+
+    def overlap(self, start: int, end: int) -> list[Range]:
+        """What of a range is in the set."""
+        left = bisect_right(self._ends, start)
+        right = bisect_left(self._starts, end)
+        return [(max(start, self._starts[i]), min(end, self._ends[i])) for i in range(left, right)]
+
+    def forget_below(self, offset: int, keep: int) -> None:
+        """Drop whole ranges that end at or before ``offset``, the lowest first, until only ``keep`` are left."""
+        many = min(len(self._starts) - keep, bisect_right(self._ends, offset))
+        if many > 0:
+            del self._starts[:many], self._ends[:many]

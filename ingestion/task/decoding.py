@@ -13,12 +13,12 @@ from ingestion.decode.formats import Access
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
+from ingestion.failpoints import Failpoints
 from ingestion.rows import joined_rows, row_indexes
 from ingestion.sources.base import Ints
 from ingestion.specs.messages.protocol import Assignment
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
 from ingestion.task.breaker import Breaker
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process

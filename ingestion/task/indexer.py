@@ -16,6 +16,7 @@ from typing import Literal
 
 from ingestion.client.base import ControlPlane
 from ingestion.client.errors import PublishRefused, Unreachable
+from ingestion.failpoints import Failpoints
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.sources.base import LeasedSource, ReadRefused, Source, SourceProblem, StoredOffsetSource, TopicChanged
 from ingestion.sources.stored_offsets import Claim
@@ -30,7 +31,6 @@ from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.errors import Hopeless, Refused
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.immediate_publisher import ImmediatePublisher
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import Trouble, logger_for

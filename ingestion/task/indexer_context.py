@@ -7,6 +7,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
+from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.specs.messages.protocol import Assignment
@@ -14,7 +15,6 @@ from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoding
 from ingestion.task.epoch import TopicGuard
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher

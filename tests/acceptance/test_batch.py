@@ -153,7 +153,7 @@ def test_files_are_stored_once_whatever_is_killed(house: House, tmp_path: Path) 
     assert len(bad) == LATE + BROKEN
     whole = pd.concat(frames)
     held = {place: tmp_path / place for place in ("read", "bin_written")}
-    house.fail_at(f"{name}/batch", **{place: f"hold_once:{file}" for place, file in held.items()})
+    house.fail_at(f"{name}/batch", **{place: f"once:{file}:hold" for place, file in held.items()})
     house.proxy.set("lose_answer")
     task = house.submit(spec(house, name))
     for file in held.values():
@@ -281,7 +281,7 @@ def test_an_interval_is_overwritten_at_once_or_not_at_all(house: House, tmp_path
     assert versions[2] > versions[1] == versions[3]
 
     written = tmp_path / "bin_written"
-    house.fail_at(f"{name}/batch", bin_written=f"hold_once:{written}")
+    house.fail_at(f"{name}/batch", bin_written=f"once:{written}:hold")
     ranges = {"type": "range", "partitionDimensions": ["code"], "maxRowsPerSegment": 200}
     interval = {"type": "interval", "interval": "2025-01-01/P1M"}
     document = {

@@ -53,7 +53,7 @@ def test_a_running_share_groups_segments_become_few_whatever_is_killed(house: Ho
     """
     topic = house.topic()
     held = {place: tmp_path / place for place in ("written", "replaced")}
-    house.fail_at(f"{topic}/compaction", **{place: f"hold_once:{file}" for place, file in held.items()})
+    house.fail_at(f"{topic}/compaction", **{place: f"once:{file}:hold" for place, file in held.items()})
     house.supervise(house.spec(topic, taskCount=1))
     house.running_task(topic)
     house.api("POST", CONFIG, {"dataSource": topic, "taskPriority": 30}, expect=200)

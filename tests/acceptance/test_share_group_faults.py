@@ -24,7 +24,7 @@ def test_a_worker_is_killed_while_it_holds_records(house: House, make_workers: C
     """Row 1 of the failure matrix, for share groups: SIGKILL of an indexer's Python worker."""
     topic = house.topic()
     held = house.home.path / f"{topic}.held"
-    house.fail_at(topic, decoded=f"hold_once:{held}")
+    house.fail_at(topic, decoded=f"once:{held}:hold")
     workers = make_workers(house.spec(topic, taskCount=2), 2)
     workers.start(0, 1)
     stream = Stream(house, topic, RECORDS)
@@ -45,7 +45,7 @@ def test_the_application_is_killed_between_publish_and_acknowledge(house: House)
     """
     topic = house.topic()
     held = house.home.path / f"{topic}.held"
-    house.fail_at(topic, before_ack=f"hold_once:{held}")
+    house.fail_at(topic, before_ack=f"once:{held}:hold")
     house.supervise(house.spec(topic, taskCount=2))
     task = house.running_task(topic)
     stream = Stream(house, topic, RECORDS)

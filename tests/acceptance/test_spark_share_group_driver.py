@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.sharegroup.failpoints import VARIABLE
+from ingestion.failpoints import VARIABLE
 from tests.support.house import House
 from tests.support.records import numbered
 from tests.support.spark_driver import application, kill, numbers
@@ -38,7 +38,7 @@ def test_the_driver_is_killed_between_any_two_steps(house: House, tmp_path: Path
     failpoints, many = tmp_path / "failpoints.json", 0
     for place in PLACES:
         mark = tmp_path / place
-        failpoints.write_text(json.dumps({place: f"sleep:{mark}:3"}))
+        failpoints.write_text(json.dumps({place: f"once:{mark}:sleep:3"}))
         with application(tmp_path, "local[2]", options, **{VARIABLE: str(failpoints)}) as driver:
             for _ in range(2):  # what comes before a commit, and the next micro-batch, which brings it
                 house.produce(topic, numbered(many, many + SOME))

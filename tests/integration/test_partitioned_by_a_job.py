@@ -18,13 +18,13 @@ from controlplane.segments.selectors.lists import list_segments
 from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from ingestion.client.compaction import CompactionControlPlane
+from ingestion.failpoints import Failpoints
 from ingestion.segments.batch import write_segments
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment
 from ingestion.spark import compactor
 from ingestion.specs.messages.compaction import CompactionJob, WorkRequest
 from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.task.failpoints import Failpoints
 from tests.integration.test_partitioning_compaction import config, post, quiet
 from tests.support.batch_tasks import root, source
 from tests.support.column_ids import some_ids

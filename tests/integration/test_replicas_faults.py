@@ -44,7 +44,7 @@ def test_the_one_that_publishes_is_killed(house: House, make_workers: Make, plac
     """
     topic = house.topic(partitions=2)
     held = house.home.path / f"{topic}.held"
-    house.fail_at(topic, **{place: f"hold_once:{held}"})
+    house.fail_at(topic, **{place: f"once:{held}:hold"})
     both = pair(house, make_workers, topic)
     pids = {workers.pid(0): workers for workers in both}
     with always_whole(house, topic):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ingestion.client.memory import MemoryControlPlane
+from ingestion.failpoints import Failpoints
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.specs.counters import Counters
@@ -19,7 +20,6 @@ from ingestion.task.columns import ids_from
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
-from ingestion.task.failpoints import Failpoints
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions

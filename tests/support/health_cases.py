@@ -191,7 +191,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"ran_at": EARLIER, "tasks": 0, "rests": RESTS},
         Kind.WAITING,
         Code.NOT_OBSERVED,
-        ["Its last run was at 2025-06-01 11:12:00 UTC", "beat run. No task starts meanwhile."],
+        ["Its last run was at 2025-06-01 11:12:00 UTC", "`beat` are running. No task starts meanwhile."],
     ),
     ("it had a round just now", {"ran_at": NOW - LATELY / 6}, Kind.OK, Code.UP_TO_DATE, []),
     ("not looked at yet", {"lag": None, "topic_seen_at": None}, Kind.WORKING, Code.STARTING, []),
@@ -340,7 +340,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         },
         Kind.FAILED,
         Code.KAFKA_REFUSES,
-        ["This login lacks DESCRIBE. Headgate retries every period."],
+        ["This login lacks DESCRIBE. Headgate retries every ioConfig.period."],
     ),
     (
         "its login may no longer describe the topic",

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import headgate
 from controlplane.embedded.home import PROJECT
-from headgate.sharegroup.failpoints import VARIABLE
+from ingestion.failpoints import VARIABLE
 from tests.support.broker import Broker
 from tests.support.waiting import wait_for
 
@@ -149,8 +149,7 @@ class Desk:
         wanted: dict[str, str] = {}
         for place, what in places.items():
             mark = self.folder / f"{place}-{uuid.uuid4().hex}"
-            action, _, seconds = what.partition(":")
-            wanted[place] = f"{action}:{mark}:{seconds}"
+            wanted[place] = f"once:{mark}:{what}"
             marks.append(mark)
         file = Path(os.environ[VARIABLE])
         file.write_text(json.dumps(wanted))

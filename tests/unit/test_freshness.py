@@ -46,7 +46,7 @@ def found_by(reader: Reader) -> Completeness:
         (lambda: found(3600, suspended=True), "wait", "behind by 1 h", "s: It is suspended"),
         (lambda: found(3600, looked_s=61), "wait", "behind by 1 h", "s: Headgate has not checked its topic"),
         (lambda: found(None), "wait", "not known yet", "s: It has not caught up"),
-        (lambda: found_by(Reader(Supervisor(pk="s"), None)), "wait", "not known yet", "s: It has read nothing"),
+        (lambda: found_by(Reader(Supervisor(pk="s"), None)), "wait", "not known yet", "s: It has not read any record"),
     ],
 )
 def test_freshness_is_a_word_with_its_reason(of: Callable[[], Completeness], mark: str, words: str, why: str) -> None:

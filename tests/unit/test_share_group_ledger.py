@@ -19,9 +19,9 @@ from headgate.sharegroup.ledger import Ledger, Part
 from headgate.sharegroup.options import read_options
 from headgate.sharegroup.pacing import COMPLETE_S, SETTLE_S, Waiting, gathered
 from headgate.sharegroup.properties import client_config
-from headgate.sharegroup.ranges import RangeSet, runs
 from headgate.sharegroup.slices import slices
 from headgate.sharegroup.store import BufferFile, Store, empty_state, file_name, take
+from ingestion.specs.offsets import RangeSet, ranges_of
 
 OFFSETS = st.sets(st.integers(0, 60))
 GIVEN = {"kafka.bootstrap.servers": "x:1", "subscribe": "t", "shareGroupId": "g", "checkpointLocation": "/c"}
@@ -31,11 +31,11 @@ GIVEN = {"kafka.bootstrap.servers": "x:1", "subscribe": "t", "shareGroupId": "g"
 def test_ranges_are_the_set_of_their_offsets(added: list[set[int]], asked: set[int]) -> None:
     known, plain = RangeSet(), set[int]()
     for offsets in added:
-        for start, end in runs(sorted(offsets)):
+        for start, end in ranges_of(sorted(offsets)):
             known.add(start, end)
         plain |= offsets
-    assert known.ranges() == runs(sorted(plain))
-    overlap = {o for start, end in runs(sorted(asked)) for a, b in known.overlap(start, end) for o in range(a, b)}
+    assert known.ranges() == ranges_of(sorted(plain))
+    overlap = {o for start, end in ranges_of(sorted(asked)) for a, b in known.overlap(start, end) for o in range(a, b)}
     assert overlap == plain & asked
 
 

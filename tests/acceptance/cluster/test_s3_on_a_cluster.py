@@ -148,7 +148,7 @@ def test_what_is_merged_read_and_overwritten_survives_the_loss_of_machines(site:
     house, cluster = site.house, site.cluster
     topic, name = house.topic(), f"pages-{tmp_path.name[-8:].replace('_', '-')}"
     merging, overwriting = tmp_path / "merging", tmp_path / "overwriting"
-    house.fail_at(f"{topic}/compaction", written=f"hold_once:{merging}")
+    house.fail_at(f"{topic}/compaction", written=f"once:{merging}:hold")
     house.supervise(house.kafka_spec(topic, taskCount=1))
     house.api("POST", CONFIG, {"dataSource": topic, "taskPriority": 30}, expect=200)
     stream = Endless(house, topic)
@@ -161,7 +161,7 @@ def test_what_is_merged_read_and_overwritten_survives_the_loss_of_machines(site:
     house.ended(task, seconds=180)
     assert same(stored(site, name), rows)
 
-    house.fail_at(f"{name}/batch", bin_written=f"hold_once:{overwriting}")
+    house.fail_at(f"{name}/batch", bin_written=f"once:{overwriting}:hold")
     versions = {version for _, version in house.sql(_USED, name)}
     again = {"type": "druid", "dataSource": name, "interval": "2025-01-01/2025-01-04"}
     task = house.submit(batch(name, again, slots=2))
