@@ -26,7 +26,7 @@ from controlplane.compaction.configs import Policy
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.compaction.planning import Looked, Span, make_job, segments_of_each
 from controlplane.compaction.policy import LARGE, Choice, Limits, all_of
-from controlplane.publishing.models import MERGES, IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.lifecycle import end_task
@@ -209,7 +209,7 @@ def _sum_up(task: Task, mine: QuerySet[Job]) -> None:
     if sums["n"] == task.parts_done:
         return
     IndexerFence.objects.update_or_create(
-        task_id=task.pk, number=MERGES, defaults={"datasource": task.datasource, **totals}
+        task_id=task.pk, number=0, defaults={"datasource": task.datasource, "merges": True, **totals}
     )
     Task.objects.filter(pk=task.pk).update(
         parts_done=sums["n"], message=_summary(task, mine), last_activity_at=timezone.now()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
@@ -27,20 +27,17 @@ from django.utils import timezone
 from controlplane.common.database import clock, cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, append_version
-from controlplane.publishing.fence import LockedFence, PublishRefused
-from controlplane.publishing.models import IndexerFence
-from controlplane.publishing.publish_sql import Registration, keep_schemas
+from controlplane.publishing.fence import PublishRefused, lock_fence
+from controlplane.publishing.publication import Publication, check_counters, check_times, keep_schemas
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.superseding import supersede
 from controlplane.segments.marking import Chosen, mark_unused
 from controlplane.segments.models import Interval, Segment
 from ingestion.specs.causes import cause_of
 from ingestion.specs.messages.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
-from ingestion.specs.messages.protocol import PublishRequest, Refusal, SegmentFile
-from ingestion.specs.messages.replays import KeptPublishRequest
+from ingestion.specs.messages.protocol import Refusal
 
 MOST_INPUTS = 20_000  # segments that a task reads
-NUMBER = 0  # of its one fence, as if it were an indexer
 Span = tuple[datetime, datetime]
 _MILLISECOND = timedelta(milliseconds=1)
 _PARTITIONED = """
@@ -77,29 +74,13 @@ class _Touched:
     segments: int
 
 
-def take_batch_epoch(task_id: str, datasource: Datasource, *, replay: bool = False) -> tuple[int, datetime]:
-    """A new epoch of the task's, and when it had its first: whoever had an older one may publish no more.
-
-    In a transaction.
-
-    ``replay``: what it publishes comes from the quarantine.
-    """
-    defaults = {"datasource": datasource, "replay": replay}
-    IndexerFence.objects.get_or_create(task_id=task_id, number=NUMBER, defaults=defaults)
-    fence = IndexerFence.objects.select_for_update().get(task_id=task_id, number=NUMBER)
-    fence.epoch += 1
-    fence.started_at = fence.started_at or timezone.now()
-    fence.save()
-    return fence.epoch, fence.started_at
-
-
 def prepare_batch(place: BatchPlace, request: BatchPublishRequest) -> None:
     """What comes before ``publish_batch``, in no transaction: whoever has the same new schema does not wait for it.
 
     Raises ``InvalidInput``.
     """
     _check(request)
-    keep_schemas(place.task_id, NUMBER, request.segments)
+    keep_schemas(place.task_id, 0, request.segments)
 
 
 def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
@@ -107,7 +88,7 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
 
     Raises ``PublishRefused`` (fenced, changed) and ``InvalidInput``; the caller's transaction must not commit then.
     """
-    fence = locked_batch_fence(place.task_id, request.epoch)
+    fence = lock_fence(place.task_id, 0, request.epoch)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
     left = request.quarantined
     if place.reindexes:
@@ -117,10 +98,11 @@ def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPubli
     else:
         left = supersede(place.task_id, place.datasource, left)
         version, replaced = _overwritten(place, spans)
-    registered = registered_files(place.task_id, request, fence_of_files(fence, place.datasource, version))
+    fence = replace(fence, version=version, at=clock())
+    made = Publication(request.publish_id, fence, request.segments, request.counters).register()
     _note_partitions(place, request)
     _keep_quarantined(place, request.publish_id, left)
-    return BatchPublishAnswer(segment_ids=registered, replaced=replaced)
+    return BatchPublishAnswer(segment_ids=made, replaced=replaced)
 
 
 def _note_partitions(place: BatchPlace, request: BatchPublishRequest) -> None:
@@ -163,10 +145,7 @@ def _keep_quarantined(place: BatchPlace, publish_id: UUID, left: Sequence[FileRe
 
 def _check(request: BatchPublishRequest) -> None:
     said, files = request.counters, request.segments
-    if said.published != sum(f.rows for f in files):
-        raise InvalidInput(
-            f"The counters say {said.published} rows, but the segments hold {sum(f.rows for f in files)}."
-        )
+    check_counters({"published": (said.published, sum(f.rows for f in files))}, "segments")
     if not said.quarantined == len(request.quarantined) <= said.unparseable:
         raise InvalidInput(
             f"The counters say {said.quarantined} quarantined of {said.unparseable} unparseable records, and "
@@ -178,53 +157,6 @@ def _check(request: BatchPublishRequest) -> None:
     ends = sorted({(f.interval_start, f.interval_end) for f in files})
     if any(before[1] > after[0] for before, after in pairwise(ends)):
         raise InvalidInput("Intervals of the segments overlap.")
-
-
-def check_times(files: Sequence[SegmentFile]) -> None:
-    """Raise ``InvalidInput`` for one that says of its rows what can't be so of rows of files."""
-    for file in files:
-        if file.offsets or not file.interval_start <= file.min_time <= file.max_time < file.interval_end:
-            raise InvalidInput(f"{file.path} has rows outside of its interval, or names offsets.")
-
-
-def locked_batch_fence(task_id: str, epoch: int) -> int:
-    """Its row, locked until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
-    fence = IndexerFence.objects.select_for_update().filter(task_id=task_id, number=NUMBER).first()
-    if fence is None or fence.epoch != epoch:
-        current = fence.epoch if fence else "none"
-        raise PublishRefused(
-            Refusal(code="fenced", detail=f"Attempt {epoch} of the task is over (current: {current}).")
-        )
-    return fence.pk
-
-
-def fence_of_files(fence: int, datasource: Datasource, version: str) -> LockedFence:
-    """What registering needs to know; there is no source."""
-    return LockedFence(
-        id=fence,
-        datasource=datasource.pk,
-        folder=datasource.name,
-        version=version,
-        source=0,
-        topic="",
-        topic_id="",
-        kind="",
-        replay=False,
-        at=clock(),
-    )
-
-
-def registered_files(task_id: str, request: BatchPublishRequest | KeptPublishRequest, fence: LockedFence) -> list[str]:
-    """The ids of its segments, which are there from now on, with its counters. In the caller's transaction."""
-    as_publish = PublishRequest.model_construct(
-        publish_id=request.publish_id,
-        epoch=request.epoch,
-        topic_id="",
-        segments=request.segments,
-        outcomes={},
-        counters=request.counters,
-    )
-    return Registration(task_id, NUMBER, as_publish, fence, {}, fence.at).register([])
 
 
 def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
-from controlplane.publishing.fence import LockedFence, PublishRefused, lock_fence
+from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused, lock_fence
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
 from controlplane.publishing.spans import keys_of, span
 from controlplane.sources.models import Source, SourceEvent
@@ -37,15 +37,16 @@ def claim(
     ``topic_missed``: the topic came to be after the reader, which begins with all of it whatever the spec says.
     """
     fence = lock_fence(task_id, number, request.epoch)
-    _check(fence, request, may_reset)
-    keys = keys_of(fence.source, {*request.partitions, *request.starts, *request.resets})
+    source = fence.reading(request.topic_id)
+    _check(source, request, may_reset)
+    keys = keys_of(source.id, {*request.partitions, *request.starts, *request.resets})
     stored = _locked(keys)
-    first_run = not topic_missed and _is_first_run(fence.source)
+    first_run = not topic_missed and _is_first_run(source.id)
     if request.starts and first_run == request.first_run:
         _store(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
     for partition, reset in request.resets.items():
         if stored[partition].next_offset == reset.stored:
-            _reset(fence, task_id, keys[partition], partition, reset)
+            _reset(fence, source, keys[partition], partition, reset)
     if request.new_generation or request.new_process:
         _keep_holder([keys[p] for p in request.partitions], request)
     after = _locked({p: keys[p] for p in request.partitions})
@@ -54,28 +55,26 @@ def claim(
             p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
             for p, s in after.items()
         },
-        first_run=not topic_missed and _is_first_run(fence.source),
+        first_run=not topic_missed and _is_first_run(source.id),
     )
 
 
-def _check(fence: LockedFence, request: ClaimRequest, may_reset: bool) -> None:
-    if fence.topic_id != request.topic_id:
-        raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
-    if not fence.progress.keeps_offsets:
-        label = fence.progress.label
+def _check(source: LockedSource, request: ClaimRequest, may_reset: bool) -> None:
+    if not source.progress.keeps_offsets:
+        label = source.progress.label
         raise InvalidInput(f"The broker distributes a {label}'s records: there is nothing to claim.")
     if request.resets and not may_reset:
         raise InvalidInput("tuningConfig.resetOffsetAutomatically is false: stored offsets are not moved.")
 
 
-def advance(fence: LockedFence, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
+def advance(source: LockedSource, keys: Mapping[int, int], progress: Mapping[int, Advance]) -> None:
     """Move the stored offsets of a publish. Raises ``PublishRefused`` (offsets, generation)."""
     if not progress:
         return
     stored = _locked({p: keys[p] for p in progress})
     old = [p for p, a in progress.items() if a.generation not in (None, stored[p].generation)]
     if old:
-        detail = f"{_named(fence, old)} went to another member meanwhile."
+        detail = f"{_named(source, old)} went to another member meanwhile."
         raise PublishRefused(
             Refusal(code="generation", detail=detail, stored={p: stored[p].next_offset for p in sorted(old)})
         )
@@ -85,16 +84,16 @@ def advance(fence: LockedFence, keys: Mapping[int, int], progress: Mapping[int, 
         raise PublishRefused(
             Refusal(
                 code="offsets",
-                detail=f"This publish of {fence.topic} does not begin at the stored offsets ({where}).",
+                detail=f"This publish of {source.topic} does not begin at the stored offsets ({where}).",
                 stored={p: stored[p].next_offset for p in sorted(elsewhere)},
             )
         )
     _store(keys, {p: a.end for p, a in progress.items()}, published=True)
 
 
-def _named(fence: LockedFence, partitions: list[int]) -> str:
+def _named(source: LockedSource, partitions: list[int]) -> str:
     noun = "partition" if len(partitions) == 1 else "partitions"
-    return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {fence.topic}"
+    return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {source.topic}"
 
 
 def _locked(keys: Mapping[int, int]) -> dict[int, _Stored]:
@@ -147,7 +146,7 @@ def _is_first_run(source_id: int) -> bool:
     return not others.exists() and not ProgressKey.objects.filter(source=source, next_offset__isnull=False).exists()
 
 
-def _reset(fence: LockedFence, task_id: str, key: int, partition: int, reset: Reset) -> None:
+def _reset(fence: LockedFence, source: LockedSource, key: int, partition: int, reset: Reset) -> None:
     """Move a stored offset that lies beyond the log's end back to it; what was settled beyond is forgotten."""
     if reset.to >= reset.stored:
         raise InvalidInput(
@@ -157,12 +156,12 @@ def _reset(fence: LockedFence, task_id: str, key: int, partition: int, reset: Re
     _store({partition: key}, {partition: reset.to})
     SourceEvent.objects.create(
         datasource_id=fence.datasource,
-        source_id=fence.source,
+        source_id=source.id,
         kind=SourceEvent.Kind.OFFSET_RESET,
         alarm=True,
-        task_id=task_id,
+        task_id=fence.task_id,
         detail=(
-            f"The stored offset {reset.stored} of {fence.topic} partition {partition} lies beyond the log's end. It "
+            f"The stored offset {reset.stored} of {source.topic} partition {partition} lies beyond the log's end. It "
             f"was reset to {reset.to}. The broker lost records that are stored here."
         ),
     )

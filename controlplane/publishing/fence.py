@@ -29,10 +29,13 @@ class PublishRefused(Exception):
 
 
 @transaction.atomic
-def take_epoch(*, task_id: str, number: int, datasource: Datasource, source: Source, replay: bool = False) -> int:
-    """Take a new epoch for an indexer and return it. What ended unpublished in its last one is kept.
+def take_epoch(
+    *, task_id: str, number: int = 0, datasource: Datasource, source: Source | None = None, replay: bool = False
+) -> IndexerFence:
+    """Take a new epoch for an indexer; who has an older one may publish no more.
 
-    ``replay``: what it publishes comes from the quarantine.
+    A task without indexers has one fence, number 0. ``source``: what it reads; none: files or segments. ``replay``:
+    what it publishes comes from the quarantine. What ended unpublished in the last epoch is kept.
     """
     defaults = {"datasource": datasource, "replay": replay}
     IndexerFence.objects.get_or_create(task_id=task_id, number=number, defaults=defaults)
@@ -44,7 +47,7 @@ def take_epoch(*, task_id: str, number: int, datasource: Datasource, source: Sou
         setattr(fence, f"{name}_before", getattr(fence, f"{name}_before") + getattr(fence, f"{name}_now"))
         setattr(fence, f"{name}_now", 0)
     fence.save()
-    return fence.epoch
+    return fence
 
 
 def keep_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
@@ -55,51 +58,78 @@ def keep_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpu
 
 
 @dataclass(frozen=True)
-class LockedFence:
-    """An indexer's row, locked: what a publish needs of it."""
+class LockedSource:
+    """The topic that an indexer reads, by its topic id."""
 
+    id: int
+    topic: str
+    topic_id: str
+    kind: str
+
+    @property
+    def progress(self) -> Progress:
+        """How it is remembered what of it has ended."""
+        return progress_of(self.kind)
+
+
+@dataclass(frozen=True)
+class LockedFence:
+    """The row of an indexer, or of a task without indexers, locked: what a publish needs of it."""
+
+    task_id: str
+    number: int
+    epoch: int
     id: int
     datasource: int
     folder: str  # its datasource's in deep storage
     version: str  # what its datasource's new intervals get
-    source: int
-    topic: str
-    topic_id: str
-    kind: str
     replay: bool
     at: datetime  # when it was locked, by the database's clock: when it is published (see ``feed.manifest.moment``)
+    source: LockedSource | None  # none: the task reads files or segments
 
-    @property
-    def progress(self) -> Progress:
-        """How it is remembered what of its source has ended."""
-        return progress_of(self.kind)
+    def reading(self, topic_id: str) -> LockedSource:
+        """Its source. Raises ``PublishRefused`` (fenced) unless that is the topic of this id."""
+        if self.source is None or self.source.topic_id != topic_id:
+            raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
+        return self.source
 
 
 def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
     """Lock the fence's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
-        return fence_of(c.execute(LOCK, (task_id, number)).fetchone(), number, epoch)
+        return fence_of(c.execute(LOCK, (task_id, number)).fetchone(), task_id, number, epoch)
 
 
 # Of task and number; the row is ``fence_of``'s.
 LOCK = """
-    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.source_id, s.topic, s.topic_id, s.kind, f.replay,
-        clock_timestamp()
+    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.replay, clock_timestamp(),
+        f.source_id, s.topic, s.topic_id, s.kind
     FROM publishing_indexerfence f
-    JOIN datasources_datasource d ON d.id = f.datasource_id JOIN sources_source s ON s.id = f.source_id
+    JOIN datasources_datasource d ON d.id = f.datasource_id LEFT JOIN sources_source s ON s.id = f.source_id
     WHERE f.task_id = %s AND f.number = %s FOR UPDATE OF f
 """
 
 
-def fence_of(row: tuple[Any, ...] | None, number: int, epoch: int) -> LockedFence:
+def fence_of(row: tuple[Any, ...] | None, task_id: str, number: int, epoch: int) -> LockedFence:
     """Raises ``PublishRefused`` (fenced) for an old epoch."""
     if row is None or row[0] != epoch:
         current = row[0] if row else "none"
         raise PublishRefused(
             Refusal(code="fenced", detail=f"Epoch {epoch} of indexer {number} is over (current: {current}).")
         )
-    _, fence, datasource, name, created_at, *source = row
-    return LockedFence(fence, datasource, name, append_version(created_at), *source)
+    _, fence, datasource, folder, created_at, replay, at, *source = row
+    return LockedFence(
+        task_id=task_id,
+        number=number,
+        epoch=epoch,
+        id=fence,
+        datasource=datasource,
+        folder=folder,
+        version=append_version(created_at),
+        replay=replay,
+        at=at,
+        source=None if source[0] is None else LockedSource(*source),
+    )
 
 
 @transaction.atomic

@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from django.db import transaction
-from django.utils import timezone
 
 from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
-from controlplane.datasources.models import Datasource
-from controlplane.publishing.batch import NUMBER, check_times, fence_of_files, locked_batch_fence, registered_files
-from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.fence import PublishRefused, lock_fence
 from controlplane.publishing.models import Publish
+from controlplane.publishing.publication import Publication, check_counters, check_times, keep_schemas
 from controlplane.publishing.publish import retried
-from controlplane.publishing.publish_sql import keep_schemas
 from controlplane.publishing.replay_publish import Became
 from ingestion.specs.messages.protocol import Refusal
 from ingestion.specs.messages.publish_limits import MOST_COLUMNS
@@ -31,7 +28,7 @@ _HELD = """
 """
 
 
-def publish_kept(*, task_id: str, datasource: Datasource, request: KeptPublishRequest) -> KeptPublishAnswer:
+def publish_kept(*, task_id: str, request: KeptPublishRequest) -> KeptPublishAnswer:
     """Register some records' rows. Sent again with the same id, it answers as the first time.
 
     Raises ``PublishRefused`` (fenced, changed) and ``InvalidInput``; nothing was changed then.
@@ -42,8 +39,8 @@ def publish_kept(*, task_id: str, datasource: Datasource, request: KeptPublishRe
     _check(request, became)
 
     def attempt() -> KeptPublishAnswer:
-        keep_schemas(task_id, NUMBER, request.segments)
-        return _publish(task_id, datasource, request, became)
+        keep_schemas(task_id, 0, request.segments)
+        return _publish(task_id, request, became)
 
     return retried(attempt)
 
@@ -53,7 +50,7 @@ def _check(request: KeptPublishRequest, became: Became) -> None:
     numbers = [*became.stored, *became.thrown_away, *(one.number for one in request.unparseable)]
     if len(set(numbers)) != len(numbers):
         raise InvalidInput("A record is named twice.")
-    expected = {
+    expected: dict[str, tuple[int, int]] = {
         "polled": (said.polled, len(numbers)),
         "published": (said.published, sum(file.rows for file in request.segments)),
         "published + rolled_up - further_rows": (said.stored, len(became.stored)),
@@ -61,26 +58,22 @@ def _check(request: KeptPublishRequest, became: Became) -> None:
         "unparseable": (said.unparseable, len(became.still_bad)),
         "quarantined": (said.quarantined, len(became.still_bad)),
     }
-    wrong = [
-        f"{name} is {is_} but the records make {should}" for name, (is_, should) in expected.items() if is_ != should
-    ]
-    if wrong:
-        raise InvalidInput("The counters do not match the records: " + "; ".join(wrong) + ".")
+    check_counters(expected, "records")
     if sum(len(file.columns) for file in request.segments) > MOST_COLUMNS:
         raise InvalidInput(f"The segments have more than {MOST_COLUMNS:,} columns in all.")
     check_times(request.segments)
 
 
 @transaction.atomic
-def _publish(task_id: str, datasource: Datasource, request: KeptPublishRequest, became: Became) -> KeptPublishAnswer:
-    fence = locked_batch_fence(task_id, request.epoch)
-    seen = Publish.objects.filter(pk=request.publish_id, fence_id=fence).first()
+def _publish(task_id: str, request: KeptPublishRequest, became: Became) -> KeptPublishAnswer:
+    fence = lock_fence(task_id, 0, request.epoch)
+    seen = Publish.objects.filter(pk=request.publish_id, fence_id=fence.id).first()
     if seen is not None:
         return KeptPublishAnswer(segment_ids=seen.segment_ids)
     _lock_held(task_id, [*became.stored, *became.thrown_away, *became.still_bad])
-    became.conclude(task_id, request.publish_id, timezone.now())
-    place = fence_of_files(fence, datasource, datasource.append_version)
-    return KeptPublishAnswer(segment_ids=registered_files(task_id, request, place))
+    became.conclude(task_id, request.publish_id, fence.at)
+    publication = Publication(request.publish_id, fence, request.segments, request.counters)
+    return KeptPublishAnswer(segment_ids=publication.register())
 
 
 def _lock_held(task_id: str, numbers: Collection[int]) -> None:

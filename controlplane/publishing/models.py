@@ -51,11 +51,11 @@ class SettledRange(models.Model):
         indexes = [models.Index(models.Func("span", function="lower"), name="settled_by_offset")]
 
 
-MERGES = -1  # the number of the row of totals of a task that merges: rows of segments, and no records
-
-
 class IndexerFence(models.Model):
-    """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals."""
+    """An indexer as the publish transaction knows it: the fence (its current epoch) and its totals.
+
+    A task without indexers has one, number 0. Of a task that merges it has totals alone.
+    """
 
     task_id = models.CharField(max_length=300)
     number = models.IntegerField()
@@ -82,6 +82,7 @@ class IndexerFence(models.Model):
     # Of the unparseable: taken from the quarantine since, and counted by the replay's fence as they ended then.
     replayed = models.BigIntegerField(default=0)
     replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
+    merges = models.BooleanField(default=False, db_default=False)  # its totals count rows of segments, and no records
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
     released_before = models.BigIntegerField(default=0)
     released_now = models.BigIntegerField(default=0)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from django.db import DatabaseError, transaction
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.publishing import claims, publish_sql, replay_publish
-from controlplane.publishing.fence import LockedFence, PublishRefused
+from controlplane.publishing import claims, replay_publish
+from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused
+from controlplane.publishing.publication import Publication, check_counters, keep_schemas
 from controlplane.publishing.publish_context import publish_context
 from controlplane.publishing.selectors.totals import parse_exceptions_of
 from controlplane.publishing.spans import Ranges, spans
@@ -70,61 +71,54 @@ def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[
     try:
         return _publish_once(task_id, number, request, settling)
     except _NewSchemas:
-        publish_sql.keep_schemas(task_id, number, request.segments)
+        keep_schemas(task_id, number, request.segments)
         return _publish_once(task_id, number, request, settling)
 
 
 @transaction.atomic
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
     opened = publish_context(task_id, number, request, settling)
-    fence, keys, duplicates = opened.fence, opened.keys, opened.duplicates
-    if fence.topic_id != request.topic_id:
-        raise PublishRefused(Refusal(code="fenced", detail="The indexer started on another topic id."))
+    fence, source, duplicates = opened.fence, opened.source, opened.duplicates
     if opened.seen is not None:
         return _answer_again(request.publish_id, *opened.seen, _parse_exceptions(task_id, request))
     if not opened.schemas:
         raise _NewSchemas("The schemas of its files went while it was published; send the same publish again.")
+    publication = Publication(
+        request.publish_id, fence, request.segments, request.counters, request.outcomes, opened.keys
+    )
     if fence.replay:
-        return _publish_replay(task_id, number, request, fence, keys, settling)
-    _check_progress(fence, request, settling)
+        return _publish_replay(publication, source, request, settling)
+    _check_progress(source, request, settling)
     if duplicates and not request.progress:
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
-    now = fence.at
-    batch = publish_sql.Registration(task_id, number, request, fence, keys, now)
-    claims.advance(fence, keys, request.progress)
-    segment_ids = batch.register(spans(keys, settling))
-    _keep_quarantined(fence, task_id, request, now)
-    _keep_faulty(fence, task_id, request, now)
-    _raise_alarms(fence, task_id, request)
+    claims.advance(source, opened.keys, request.progress)
+    segment_ids = replace(publication, settles=spans(opened.keys, settling)).register()
+    _keep_quarantined(fence, source, request)
+    _keep_faulty(fence, source, request)
+    _raise_alarms(fence, source, request)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
     )
 
 
 def _publish_replay(
-    task_id: str,
-    number: int,
-    request: PublishRequest,
-    fence: LockedFence,
-    keys: dict[int, int],
-    settling: dict[int, Ranges],
+    publication: Publication, source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]
 ) -> PublishAnswer:
     """The offsets are settled since the records went into quarantine: what makes it once is the records' state."""
     if request.progress:
         raise InvalidInput("A replay has no stored offsets to move.")
-    held = replay_publish.Held.locked(fence.source, task_id, settling)
+    fence = publication.fence
+    held = replay_publish.Held.locked(source.id, fence.task_id, settling)
     if held.missing:
         detail = "Some of these records are not held by this replay."
         raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=held.missing))
-    now = fence.at
-    held.conclude(task_id, request, now)
-    segment_ids = publish_sql.Registration(task_id, number, request, fence, keys, now).register([])
-    _keep_faulty(fence, task_id, request, now)
-    return PublishAnswer(
-        publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
-    )
+    held.conclude(fence.task_id, request, fence.at)
+    segment_ids = publication.register()
+    _keep_faulty(fence, source, request)
+    totals = _parse_exceptions(fence.task_id, request)
+    return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=totals)
 
 
 def _answer_again(
@@ -169,11 +163,11 @@ def _stored(request: PublishRequest) -> dict[int, Ranges]:
     return once
 
 
-def _check_progress(fence: LockedFence, request: PublishRequest, settling: dict[int, Ranges]) -> None:
+def _check_progress(source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]) -> None:
     """What moves a stored offset must say what became of every offset in between."""
-    if not fence.progress.keeps_offsets:
+    if not source.progress.keeps_offsets:
         if request.progress:
-            raise InvalidInput(f"A {fence.progress.label} has no stored offsets to move.")
+            raise InvalidInput(f"A {source.progress.label} has no stored offsets to move.")
         return
     moved = {p: [(a.start, a.end)] for p, a in request.progress.items()}
     for partition in sorted({*moved, *settling}):
@@ -197,23 +191,19 @@ def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> Non
         "quarantined": (said.quarantined, len(request.quarantined)),
         **{name: (getattr(said, name), 0) for name in UNPUBLISHED_OUTCOMES},
     }
-    wrong = [
-        f"{name} is {is_} but the offsets make {should}" for name, (is_, should) in expected.items() if is_ != should
-    ]
     if len(request.faulty) > said.processed_with_error:
-        wrong.append(f"processed_with_error is {said.processed_with_error} but there are {len(request.faulty)} of them")
-    if wrong:
-        raise InvalidInput("The counters do not match the offsets: " + "; ".join(wrong) + ".")
+        expected["processed_with_error"] = (said.processed_with_error, len(request.faulty))
+    check_counters(expected, "offsets")
 
 
 def _counted(request: PublishRequest, of: Callable[[Outcomes], Ranges]) -> int:
     return sum(offsets.count(of(o)) for o in request.outcomes.values())
 
 
-def _keep_quarantined(fence: LockedFence, task_id: str, request: PublishRequest, now: datetime) -> None:
+def _keep_quarantined(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
     kept = [
         QuarantinedRecord(
-            **_about(record, fence, task_id, now),
+            **_about(record, fence, source),
             reason=record.reason,
             cause=cause_of(record.reason, record.error).fingerprint,
             key=record.key,
@@ -228,10 +218,10 @@ def _keep_quarantined(fence: LockedFence, task_id: str, request: PublishRequest,
     )
 
 
-def _keep_faulty(fence: LockedFence, task_id: str, request: PublishRequest, now: datetime) -> None:
+def _keep_faulty(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
     kept = [
         FaultyRecord(
-            **_about(record, fence, task_id, now),
+            **_about(record, fence, source),
             cause=cause_of(FaultyRecord.reason, record.error).fingerprint,
             payload_size=record.payload_size,
         )
@@ -241,14 +231,14 @@ def _keep_faulty(fence: LockedFence, task_id: str, request: PublishRequest, now:
 
 
 def _about(
-    record: protocol.QuarantinedRecord | protocol.FaultyRecord, fence: LockedFence, task_id: str, now: datetime
+    record: protocol.QuarantinedRecord | protocol.FaultyRecord, fence: LockedFence, source: LockedSource
 ) -> dict[str, Any]:
     """What both kinds of kept records have."""
     return {
-        "source_id": fence.source,
+        "source_id": source.id,
         "datasource_id": fence.datasource,
-        "task_id": task_id,
-        "created_at": now,
+        "task_id": fence.task_id,
+        "created_at": fence.at,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
@@ -258,20 +248,20 @@ def _about(
     }
 
 
-def _raise_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> None:
+def _raise_alarms(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
     def alarm(kind: SourceEvent.Kind, detail: str) -> None:
         SourceEvent.objects.create(
             datasource_id=fence.datasource,
-            source_id=fence.source,
+            source_id=source.id,
             kind=kind,
             alarm=True,
-            task_id=task_id,
+            task_id=fence.task_id,
             detail=detail,
         )
 
     for partition, outcomes in request.outcomes.items():
         for start, end in outcomes.gap:
-            where = f"{fence.topic} partition {partition}"
+            where = f"{source.topic} partition {partition}"
             alarm(
                 SourceEvent.Kind.GAP,
                 f"Retention removed offsets {start} to {end - 1} of {where} before they were read.",
@@ -279,7 +269,7 @@ def _raise_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> 
         for start, end in outcomes.skipped:
             alarm(
                 SourceEvent.Kind.OFFSET_RESET,
-                f"Offsets {start} to {end - 1} of {fence.topic} partition {partition} were skipped: the stored offset "
+                f"Offsets {start} to {end - 1} of {source.topic} partition {partition} were skipped: the stored offset "
                 "no longer existed, and the spec says to continue at the latest.",
             )
     refused = [r for r in request.quarantined if r.reason == "refused"]
@@ -287,7 +277,7 @@ def _raise_alarms(fence: LockedFence, task_id: str, request: PublishRequest) -> 
         place = f"partition {refused[0].partition}, offset {refused[0].offset}"
         alarm(
             SourceEvent.Kind.REFUSED,
-            f"Publishes were refused because of {len(refused)} records of {fence.topic}. These are in quarantine now. "
+            f"Publishes were refused because of {len(refused)} records of {source.topic}. These are in quarantine now. "
             f"The first, at {place}: {refused[0].error[:500]}",
         )
     if request.early_duplicates:

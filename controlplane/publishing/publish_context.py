@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass
 
 from controlplane.common.database import pipeline
-from controlplane.publishing.fence import LOCK, LockedFence, fence_of
-from controlplane.publishing.publish_sql import KNOWN_SCHEMAS, fingerprints
+from controlplane.publishing.fence import LOCK, LockedFence, LockedSource, fence_of
+from controlplane.publishing.publication import KNOWN_SCHEMAS, fingerprints
 from controlplane.publishing.settled import OVERLAPS_OF_INDEXER, by_partition, columns
 from controlplane.publishing.spans import Ranges, keys_of
 from ingestion.specs.messages.protocol import PublishRequest
@@ -28,6 +28,7 @@ class PublishContext:
     """What a publish knows of the store when it begins."""
 
     fence: LockedFence
+    source: LockedSource
     seen: Seen | None  # the same publish before: whether it was abandoned, and its segments' ids
     keys: dict[int, int]  # partition → progress key
     duplicates: dict[int, Ranges]  # what of the offsets is settled already; others may add to it until the commit
@@ -35,7 +36,7 @@ class PublishContext:
 
 
 def publish_context(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishContext:
-    """In the caller's transaction. Raises ``PublishRefused`` (fenced) for an old epoch."""
+    """In the caller's transaction. Raises ``PublishRefused`` (fenced) for an old epoch, and for another topic."""
     partitions = sorted({*settling, *request.outcomes})
     wanted = fingerprints(request.segments)
     of = (task_id, number)
@@ -46,13 +47,15 @@ def publish_context(task_id: str, number: int, request: PublishRequest, settling
         keys = cursors().execute(_KEYS, (*of, partitions))
         overlaps = cursors().execute(OVERLAPS_OF_INDEXER, (*columns(settling), *of))
         known = cursors().execute(KNOWN_SCHEMAS, {"task": task_id, "number": number, "fingerprints": list(wanted)})
-    fence = fence_of(locked.fetchone(), number, request.epoch)
+    fence = fence_of(locked.fetchone(), task_id, number, request.epoch)
+    source = fence.reading(request.topic_id)
     answer = seen.fetchone()
     found = dict(keys.fetchall())
     return PublishContext(
         fence=fence,
+        source=source,
         seen=None if answer is None else (answer[0], json.loads(answer[1])),
-        keys=found if len(found) == len(partitions) else keys_of(fence.source, partitions),
+        keys=found if len(found) == len(partitions) else keys_of(source.id, partitions),
         duplicates=by_partition(overlaps.fetchall()),
         schemas=wanted.keys() <= {name for (name,) in known.fetchall()},
     )

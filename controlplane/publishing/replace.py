@@ -21,9 +21,10 @@ from controlplane.common.database import clock
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.publication import NewSegments, check_paths, check_times
 from controlplane.segments.models import Interval, Replacement, Segment, SegmentSchema, plain
 from ingestion.specs.messages.compaction import ReplaceRequest
-from ingestion.specs.messages.protocol import Refusal, SegmentFile
+from ingestion.specs.messages.protocol import Refusal
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def prepare(place: Place, request: ReplaceRequest) -> None:
     Raises ``InvalidInput`` for what will never be taken: rows that do not add up, another interval, a file elsewhere.
     """
     _check(place, request)
+    check_paths(place.datasource.name, request.segments)
     for columns, extents in {(tuple(f.columns), f.extents) for f in request.segments}:
         SegmentSchema.of(place.datasource, plain(columns), extents)
 
@@ -61,14 +63,14 @@ def replace(place: Place, request: ReplaceRequest) -> list[uuid.UUID]:
         if done is not None:
             return done
         read = _locked_segments(place, request)
-        now = clock()
-        made = _register(place, interval, request.segments, now)
-        _retire(read, request.replace_id, now)
-        _count(interval, read, made)
+        source, now = place.datasource, clock()
+        new = NewSegments(source.pk, source.name, interval.version, place.task_id, now, request.segments)
+        made = new.insert()
+        _retire(interval, read, request.replace_id, now)
         if place.partitioned_by:
             _note_partitions(interval, place.partitioned_by, len(made))
-        _keep(place, request.replace_id, read, made, now)
-        return [s.pk for s in made]
+        _keep(place, request, read, made, now)
+        return made
 
 
 def answered(replacement: uuid.UUID) -> list[uuid.UUID] | None:
@@ -83,15 +85,10 @@ def _check(place: Place, request: ReplaceRequest) -> None:
     wrong = {name: sums for name, sums in request.counted.items() if sums[0] != sums[1]}
     if wrong:
         raise InvalidInput(f"The sums of counts do not add up: {wrong}.")
-    interval = (place.interval_start, place.interval_end)
-    folder = f"{place.datasource.name}/"
     for file in request.segments:
-        if (file.interval_start, file.interval_end) != interval or file.offsets:
-            raise InvalidInput(f"{file.path} is of another interval, or names offsets.")
-        if not interval[0] <= file.min_time <= file.max_time < interval[1]:
-            raise InvalidInput(f"{file.path} has rows outside of its interval.")
-        if not file.path.startswith(folder) or "\0" in file.path or {"", ".", ".."} & set(file.path.split("/")):
-            raise InvalidInput(f"{file.path!r} is not the path of a file in the folder {place.datasource.name}.")
+        if (file.interval_start, file.interval_end) != (place.interval_start, place.interval_end):
+            raise InvalidInput(f"{file.path} is of another interval.")
+    check_times(request.segments)
 
 
 def _locked_interval(place: Place) -> Interval:
@@ -123,40 +120,13 @@ def _changed(detail: str) -> PublishRefused:
     return PublishRefused(Refusal(code="changed", detail=detail))
 
 
-def _register(place: Place, interval: Interval, files: Sequence[SegmentFile], now: datetime) -> list[Segment]:
-    return Segment.objects.bulk_create(
-        Segment(
-            datasource=place.datasource,
-            interval_start=interval.start,
-            interval_end=interval.end,
-            version=interval.version,
-            partition_num=interval.next_partition + number,
-            rows=file.rows,
-            size_bytes=file.size_bytes,
-            sha256=file.sha256,
-            path=file.path,
-            min_time=file.min_time,
-            max_time=file.max_time,
-            schema=SegmentSchema.of(place.datasource, plain(file.columns), file.extents),
-            task_id=place.task_id,
-            created_at=now,
-        )
-        for number, file in enumerate(files)
-    )
-
-
-def _retire(read: Sequence[Segment], replacement: uuid.UUID, now: datetime) -> None:
-    Segment.objects.filter(pk__in=[s.pk for s in read]).update(used=False, unused_at=now, replaced_by=replacement)
-
-
-def _count(interval: Interval, read: Sequence[Segment], made: Sequence[Segment]) -> None:
+def _retire(interval: Interval, read: Sequence[Segment], replacement: uuid.UUID, now: datetime) -> None:
     """The rows' first and last time stay what they are: a row keeps its time."""
+    Segment.objects.filter(pk__in=[s.pk for s in read]).update(used=False, unused_at=now, replaced_by=replacement)
     Interval.objects.filter(pk=interval.pk).update(
-        next_partition=F("next_partition") + len(made),
-        revision=F("revision") + 1,
-        segments=F("segments") + len(made) - len(read),
-        rows=F("rows") + sum(s.rows for s in made) - sum(s.rows for s in read),
-        size_bytes=F("size_bytes") + sum(s.size_bytes for s in made) - sum(s.size_bytes for s in read),
+        segments=F("segments") - len(read),
+        rows=F("rows") - sum(s.rows for s in read),
+        size_bytes=F("size_bytes") - sum(s.size_bytes for s in read),
     )
 
 
@@ -166,20 +136,18 @@ def _note_partitions(interval: Interval, by: str, made: int) -> None:
     alone.update(partitioned_by=by, partitioned_revision=F("revision"))
 
 
-def _keep(
-    place: Place, replacement: uuid.UUID, read: Sequence[Segment], made: Sequence[Segment], now: datetime
-) -> None:
+def _keep(place: Place, request: ReplaceRequest, read: Sequence[Segment], made: list[uuid.UUID], now: datetime) -> None:
     Replacement.objects.create(
-        pk=replacement,
+        pk=request.replace_id,
         datasource=place.datasource,
         interval_start=place.interval_start,
         interval_end=place.interval_end,
         task_id=place.task_id,
         taken=[s.pk for s in read],
-        made=[s.pk for s in made],
+        made=made,
         rows_before=sum(s.rows for s in read),
-        rows_after=sum(s.rows for s in made),
+        rows_after=sum(f.rows for f in request.segments),
         bytes_before=sum(s.size_bytes for s in read),
-        bytes_after=sum(s.size_bytes for s in made),
+        bytes_after=sum(f.size_bytes for f in request.segments),
         created_at=now,
     )

@@ -25,8 +25,8 @@ from controlplane.publishing.batch import (
     in_use,
     prepare_batch,
     publish_batch,
-    take_batch_epoch,
 )
+from controlplane.publishing.fence import take_epoch
 from controlplane.publishing.publish import retried
 from controlplane.quotas.services import quota_of
 from controlplane.segments.models import Segment
@@ -145,12 +145,12 @@ def start(task: Task) -> BatchAssignment:
 
 def assignment(task: Task, spec: BatchSpec, segments: Sequence[Segment] = ()) -> BatchAssignment:
     """With an epoch that is new: whoever asked before may publish no more. In a transaction."""
-    epoch, began = take_batch_epoch(task.pk, task.datasource, replay=task.kind == Task.Kind.REPLAY)
+    fence = take_epoch(task_id=task.pk, datasource=task.datasource, replay=task.kind == Task.Kind.REPLAY)
     # It lasts from where its rows a second are counted from.
-    Task.objects.filter(pk=task.pk, started_at=None).update(started_at=began)
+    Task.objects.filter(pk=task.pk, started_at=None).update(started_at=fence.started_at)
     return BatchAssignment(
         task_id=task.pk,
-        epoch=epoch,
+        epoch=fence.epoch,
         spec=spec,
         inputs=[
             InputSegment(id=s.pk, path=s.path, rows=s.rows, size_bytes=s.size_bytes, sha256=s.sha256) for s in segments

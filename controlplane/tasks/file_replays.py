@@ -77,4 +77,4 @@ def start(task: Task) -> BatchAssignment:
 
 def publish(task: Task, request: KeptPublishRequest) -> KeptPublishAnswer:
     """Some of what it holds has come to an end. Raises ``PublishRefused``, ``InvalidInput``."""
-    return publish_kept(task_id=task.pk, datasource=task.datasource, request=request)
+    return publish_kept(task_id=task.pk, request=request)

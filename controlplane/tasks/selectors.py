@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.concealing import mark
-from controlplane.publishing.models import MERGES, IndexerFence
+from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, totals_of, totals_of_one
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
@@ -218,7 +218,7 @@ def _indexer_rows(task: Task) -> list[IndexerRow]:
     seen = {i.number: i for i in task.indexers.all()}
     for indexer in seen.values() if task.concealed_for else ():
         indexer.message = indexer.message and mark(task.concealed_for)
-    fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk).exclude(number=MERGES)}
+    fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk, merges=False)}
     return [
         IndexerRow(number, seen.get(number), fences.get(number), totals_of_one(fences.get(number)))
         for number in sorted({*seen, *fences})

@@ -287,7 +287,7 @@ def test_what_is_published_shows_at_once(viewer: Client, cast: Cast) -> None:
     source = fence.adopt_source(
         datasource=other, kind=SHARE_GROUPS.kind, group="g", topic="t", cluster_id="c", topic_id="id"
     )
-    epoch = fence.take_epoch(task_id="task", number=0, datasource=other, source=source)
+    epoch = fence.take_epoch(task_id="task", number=0, datasource=other, source=source).epoch
     for batch, days in enumerate(((0, 1), (1, 2))):
         files = [published_file(day, batch * 100 + n * 50, rows=50 - n) for n, day in enumerate(days)]
         request = PublishRequest(

@@ -15,7 +15,7 @@ from django.test import Client
 from controlplane.common.errors import InvalidInput
 from controlplane.compaction.schemas import written_by
 from controlplane.publishing.fence import PublishRefused
-from controlplane.publishing.publish_sql import keep_schemas
+from controlplane.publishing.publication import keep_schemas
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.publishing.selectors.totals import datasource_totals

@@ -42,7 +42,7 @@ def claimed_by_an_indexer(task: Task, broker: Broker, topic: str) -> None:
         cluster_id=found.cluster_id,
         topic_id=found.topic_id,
     )
-    epoch = fence.take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=source)
+    epoch = fence.take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=source).epoch
 
     class Claim:
         topic_id = identity.topic_id

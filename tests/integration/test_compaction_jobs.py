@@ -15,7 +15,7 @@ from controlplane.compaction import configs, jobs, planning, selectors
 from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import written_by
 from controlplane.publishing.fence import PublishRefused
-from controlplane.publishing.publish_sql import keep_schemas
+from controlplane.publishing.publication import keep_schemas
 from controlplane.segments.models import Interval, Replacement, Segment
 from controlplane.segments.selectors.lists import list_segments
 from controlplane.sources.models import Source

@@ -150,14 +150,14 @@ def test_one_whose_time_is_over_says_that_there_is_more(
     monkeypatch.setattr(kills, "LONGEST", timedelta(seconds=-1))
     task = done(root, markAsUnused=True)
     assert (task.status, Segment.objects.filter(used=True).count()) == ("FAILED", 3)
-    assert "submit it again" in task.error
+    assert "Submit it again" in task.error
     unused(list(Segment.objects.all()), 2 * HOUR)
     given_up = done(root)
     assert (given_up.status, files(deep)) == ("SUCCESS", 3)
     assert given_up.message.startswith("0 unused segments were deleted. Headgate deletes the files of 3 more later")
     monkeypatch.setattr(kills, "LAST_S", -1.0)
     Segment.objects.update(kill_began_at=None)
-    assert "submit it again" in done(root).error
+    assert "Submit it again" in done(root).error
     assert not Segment.objects.exclude(kill_began_at=None).exists()
 
 

@@ -77,7 +77,7 @@ def test_without_a_connection_the_step_says_where_one_is_missing(pages: Client, 
     draft = begin(owner)
     answer = pages.post(f"/load/{draft.pk}/connection/", {"connection": "", "servers": "elsewhere:9092"})
     assert answer.status_code == 400
-    assert "spec.ioConfig.connection: team alpha takes" in parsed(answer).one("main").text
+    assert "spec.ioConfig.connection: team alpha allows" in parsed(answer).one("main").text
     draft.refresh_from_db()
     assert draft.document == document()
 

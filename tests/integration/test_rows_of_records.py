@@ -149,7 +149,7 @@ def test_a_replay_stores_all_rows_of_a_record(db: None) -> None:
     send(request(start(source), outcomes={0: Outcomes(unparseable=[(2, 4)])}, quarantined=kept))
     assert replays.hold(QuarantinedRecord.objects.all(), "replay") == 2
     datasource = source.datasource
-    epoch = take_epoch(task_id="replay", number=0, datasource=datasource, source=source, replay=True)
+    epoch = take_epoch(task_id="replay", number=0, datasource=datasource, source=source, replay=True).epoch
     send(in_two_segments(epoch, 2), task="replay")
     assert {q.state for q in QuarantinedRecord.objects.all()} == {"stored"}
     assert datasource_totals(datasource).adds_up

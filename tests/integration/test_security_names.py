@@ -53,7 +53,7 @@ def test_names_from_kafka_are_text(cast: Cast, viewer: Client, odd: str, kind: s
     """Row 18 of the security checklist: topics, groups, tasks, columns and errors, published and read."""
     source = odd_source(cast, odd, kind)
     task = f"task {odd}"
-    epoch = fence.take_epoch(task_id=task, number=INDEXER, datasource=cast.datasource, source=source)
+    epoch = fence.take_epoch(task_id=task, number=INDEXER, datasource=cast.datasource, source=source).epoch
     if kind == STORED_OFFSETS.kind:
         ProgressKey.objects.create(source=source, partition=0, next_offset=0)
     file = segment({0: [(0, 10)]}).model_copy(update={"columns": [Column(name=f"column {odd}", type="string")]})

@@ -37,7 +37,7 @@ def make_source(name: str, topic_id: str = "topic-id-1", group: str = "group", k
 
 
 def start(source: Source, number: int = 0, task: str = TASK) -> int:
-    return fence.take_epoch(task_id=task, number=number, datasource=source.datasource, source=source)
+    return fence.take_epoch(task_id=task, number=number, datasource=source.datasource, source=source).epoch
 
 
 def segment(offsets: dict[int, list[tuple[int, int]]], day: datetime = DAY) -> SegmentFile:

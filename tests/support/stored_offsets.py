@@ -69,7 +69,7 @@ def begin(task: Task) -> int:
         cluster_id="cluster",
         topic_id=TOPIC_ID,
     )
-    return fence.take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=source)
+    return fence.take_epoch(task_id=task.pk, number=0, datasource=task.datasource, source=source).epoch
 
 
 def claim(task: Task, epoch: int, **asked: Any) -> ClaimAnswer:

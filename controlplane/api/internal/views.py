@@ -109,14 +109,14 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         epoch=asked.previous_epoch,
         unpublished=asked,
     )
-    epoch = fence.take_epoch(
+    taken = fence.take_epoch(
         task_id=task_id,
         number=number,
         datasource=task.datasource,
         source=source,
         replay=task.kind == Task.Kind.REPLAY,
     )
-    return message(StartAnswer(epoch=epoch, parse_exceptions=parse_exceptions_of(task_id)))
+    return message(StartAnswer(epoch=taken.epoch, parse_exceptions=parse_exceptions_of(task_id)))
 
 
 def _adopted(task: Task, asked: StartRequest) -> Source:

@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.database import cursor
 from controlplane.datasources.models import Datasource
-from controlplane.publishing.models import MERGES, IndexerFence
+from controlplane.publishing.models import IndexerFence
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Count, Counts, Detail
 from ingestion.specs.messages.protocol import ParseExceptionTotals
 
@@ -106,7 +106,7 @@ def totals_of_one(fence: IndexerFence | None) -> Totals:
 
 def datasource_totals(datasource: Datasource) -> Totals:
     """What became of all records of all the datasource's tasks; what was merged is none."""
-    return totals_of(IndexerFence.objects.filter(datasource=datasource).exclude(number=MERGES)).once
+    return totals_of(IndexerFence.objects.filter(datasource=datasource, merges=False)).once
 
 
 _PARSE_EXCEPTIONS = """
