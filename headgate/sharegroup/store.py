@@ -30,12 +30,11 @@ import pyarrow as pa
 
 from headgate.errors import InUse
 from headgate.places import Place
-from ingestion.specs.offsets import Range
 
 BEAT_S = 2.0
 SILENCE_S = 8.0  # of an owner on another host, before it is taken to be dead
 _OWNER = "owner.json"
-Settled = dict[str, list[Range]]  # by topic id and partition: "<id>/<partition>"
+Settled = dict[str, list[tuple[int, int]]]  # half-open ranges by topic id and partition: "<id>/<partition>"
 
 
 @dataclass(frozen=True)

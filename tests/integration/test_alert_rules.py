@@ -88,7 +88,7 @@ def test_parse_errors_by_count_and_by_share(cast: Cast) -> None:
     evaluate()
     found = dict(Alert.objects.values_list("rule__name", "state"))
     assert found == {"4": "firing", "5": "ok", "25 %": "firing", "26 %": "ok"}
-    assert "5 of 20 records (25.0 %) of the last 10 min" in Alert.objects.get(rule__name="4").text
+    assert "5 of 20 records (25.0 %) in the last 10 min" in Alert.objects.get(rule__name="4").text
     Publish.objects.update(created_at=timezone.now() - timedelta(minutes=11))
     evaluate()
     assert set(Alert.objects.values_list("state", flat=True)) == {"ok"}

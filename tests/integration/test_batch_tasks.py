@@ -153,7 +153,7 @@ def test_a_publish_is_taken_once_and_of_the_newest_attempt_alone(
     ("wrong", "why"),
     [
         ({"path": "other/x.parquet"}, "folder flights"),
-        ({"rows": 11}, "The counters say"),
+        ({"rows": 11}, "The counters do not match the segments: published is 10"),
         ({"offsets": {0: [(0, 10)]}}, "names offsets"),
         ({"min_time": DAY - HOUR}, "outside of its interval"),
     ],

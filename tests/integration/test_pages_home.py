@@ -44,7 +44,7 @@ def test_each_problem_is_a_sentence_with_its_next_step(owner: Client, cast: Cast
     assert list(found) == ["failing", "gap", "quarantined"]
     assert "flights: Its last 3 tasks have all failed" in found["failing"].text
     assert (
-        "flights 3 records wait in quarantine, the newest by version 1 of flights: amount is"
+        "flights: 3 records wait in quarantine, the newest by version 1 of flights: amount is"
         in found["quarantined"].text
     )
     for row in found.values():

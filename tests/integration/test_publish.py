@@ -55,7 +55,7 @@ def test_records_with_a_faulty_field_are_kept_beside_their_rows(source: Source) 
     kept: Any = list_faulty(User(is_superuser=True), TASK).get()
     assert (kept.offset, kept.error, bytes(kept.payload_start), kept.payload_size) == (3, "bad", b"x", 9)
     assert kept.source == source
-    with pytest.raises(InvalidInput, match="processed_with_error is 0 but there are 1 of them"):
+    with pytest.raises(InvalidInput, match="processed_with_error is 0 but the offsets make 1"):
         send(request(start(source), {0: [(10, 20)]}).model_copy(update={"faulty": [faulty]}))
 
 

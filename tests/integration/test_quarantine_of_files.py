@@ -72,7 +72,7 @@ def test_what_is_beyond_the_cap_is_counted_and_said(cast: Cast, task: Task, sett
     assert batches.start(task).most_quarantined == 1
     batches.publish(task, asked(task, bad(17), unparseable=1_500))
     task.refresh_from_db()
-    assert "1,500 records could not be read: 1 are in quarantine, and 1,499 beyond" in task.message
+    assert "1,500 records could not be read: 1 are in quarantine. The other 1,499 are not kept" in task.message
     assert "HEADGATE_BATCH_QUARANTINED" in task.message
     assert QuarantinedRecord.objects.count() == 1
 

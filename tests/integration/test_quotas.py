@@ -175,7 +175,7 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
     [event] = SourceEvent.objects.filter(kind="quota")
     assert (event.task_id, event.alarm) == (by_hand.pk, True), "its supervisor says it of the other one"
     page = browsing_as(cast, "viewer").get(f"/tasks/{by_hand.pk}/").content.decode()
-    assert "Team alpha has used up its quota" in page and "submit it again" in page
+    assert "Team alpha has used up its quota" in page and "Submit it again" in page
     publish_rows("stopped-3", 5)  # what a task held is published all the same
     assert IndexerFence.objects.get(task_id="task of stopped-3").published == 5
     lifecycle.end_task(task)

@@ -222,7 +222,7 @@ def test_a_connection_that_is_used_stays(both: Cast) -> None:
 
 def test_a_team_that_takes_names_only_takes_no_spec_that_says_itself_where(both: Cast) -> None:
     ConnectionRule.objects.create(team=both.beta, own_properties=False)
-    with pytest.raises(Conflict, match=r"by their names only.*consumerProperties"):
+    with pytest.raises(Conflict, match=r"saved connections only.*consumerProperties"):
         give(both)
     assert owner_of() == "alpha"
     cluster(both.alpha)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,11 +27,7 @@ def application(
     folder: Path, master: str, options: dict[str, str], **environment: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A driver that streams into Parquet until it is killed, which it is at the end."""
-    code = folder / "headgate.zip"
-    with zipfile.ZipFile(code, "w") as archive:
-        for room in ("headgate", "ingestion"):
-            for file in (PROJECT / room).rglob("*.py"):
-                archive.write(file, file.relative_to(PROJECT))
+    code = Path(shutil.make_archive(str(folder / "headgate"), "zip", PROJECT, "headgate"))
     job = {"master": master, "options": options, "folder": str(folder), "code": str(code)}
     (folder / "job.json").write_text(json.dumps(job))
     command = [sys.executable, str(APPLICATION), str(folder / "job.json")]
