@@ -38,7 +38,7 @@ NAMES = (
     "connector",
     "read",
 )
-SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target
+EXIT_SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target
 Results = Mapping[str, Any]
 
 
@@ -47,14 +47,14 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as at Ctrl-C, what was started is stopped
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name == "all":
-        return _all()
+        return _run_all()
     if name not in NAMES:
         print(f"usage: python -m benchmarks {{all,{','.join(NAMES)}}} [options]", file=sys.stderr)
         return 2
-    return _one(name)
+    return _run_one(name)
 
 
-def _one(name: str) -> int:
+def _run_one(name: str) -> int:
     benchmark = importlib.import_module(f"benchmarks.{name}")
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=benchmark.__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
@@ -67,7 +67,7 @@ def _one(name: str) -> int:
     return _exit_code({name: results})
 
 
-def _all() -> int:
+def _run_all() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks all", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all if none is given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
@@ -75,14 +75,14 @@ def _all() -> int:
     unknown = set(options.names) - set(NAMES)
     if unknown:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
-    found = {name: _in_a_process(name) for name in options.names or NAMES}
-    _print_targets(found)
+    results_by_name = {name: _run_in_process(name) for name in options.names or NAMES}
+    _print_targets(results_by_name)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
-    return _exit_code(found)
+        options.json.write_text(json.dumps(results_by_name, indent=2) + "\n")
+    return _exit_code(results_by_name)
 
 
-def _in_a_process(name: str) -> Results | None:
+def _run_in_process(name: str) -> Results | None:
     """None when it did not end as it should; what it printed says why."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.json"
@@ -90,10 +90,10 @@ def _in_a_process(name: str) -> Results | None:
         return json.loads(results.read_text()) if results.exists() else None
 
 
-def _exit_code(found: Mapping[str, Results | None]) -> int:
-    if any(r is None or any(r.get(key) for key in ("lost", "duplicated", "wrong")) for r in found.values()):
+def _exit_code(results_by_name: Mapping[str, Results | None]) -> int:
+    if any(r is None or any(r.get(key) for key in ("lost", "duplicated", "wrong")) for r in results_by_name.values()):
         return 1
-    return SHORT if any(not t.met_by(_figures(r)) for n, r in found.items() for t in TARGETS[n]) else 0
+    return EXIT_SHORT if any(not t.met_by(_figures(r)) for n, r in results_by_name.items() for t in TARGETS[n]) else 0
 
 
 def _figures(results: Results | None) -> Results:
@@ -105,19 +105,19 @@ def _print_results(name: str, results: Results) -> None:
     targets = {t.key: t for t in TARGETS[name]}
     table = _table(f"benchmark {name}", "what", "value", "target", "")
     for key in [*results, *(targets.keys() - results.keys())]:
-        table.add_row(key, _text(results.get(key)), *_judged(targets.get(key), results))
+        table.add_row(key, _text(results.get(key)), *_target_cells(targets.get(key), results))
     Console().print(table)
 
 
-def _print_targets(found: Mapping[str, Results | None]) -> None:
+def _print_targets(results_by_name: Mapping[str, Results | None]) -> None:
     table = _table("benchmarks", "benchmark", "what", "value", "target", "")
-    for name, results in found.items():
+    for name, results in results_by_name.items():
         for target in TARGETS[name]:
-            table.add_row(name, target.key, _text((results or {}).get(target.key)), *_judged(target, results))
+            table.add_row(name, target.key, _text((results or {}).get(target.key)), *_target_cells(target, results))
     Console().print(table)
 
 
-def _judged(target: Target | None, results: Results | None) -> Iterable[str]:
+def _target_cells(target: Target | None, results: Results | None) -> Iterable[str]:
     if target is None:
         return "", ""
     return str(target), "" if target.met_by(_figures(results)) else "[bold red]fell short[/]"

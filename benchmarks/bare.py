@@ -16,7 +16,7 @@ from benchmarks.measure import PARTITIONS
 
 AT_ONCE = 20_000
 TIMEOUT_S = 600.0
-_together: threading.Barrier
+_barrier: threading.Barrier
 
 
 # The client looks once a second whether a queue that was full has room again.
@@ -27,24 +27,24 @@ def bare_rate(bootstrap: str, topic: str, count: int, config: Mapping[str, Any])
     """Records a second, from the first record of any process to the last of any. ``config``: beyond the defaults."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(PARTITIONS)
-    with ProcessPoolExecutor(PARTITIONS, context, _meet_at, (barrier,)) as pool:
+    with ProcessPoolExecutor(PARTITIONS, context, _set_barrier, (barrier,)) as pool:
         spans = list(pool.map(partial(_read, bootstrap, topic, config), range(PARTITIONS)))
     return count / (max(last for _, last in spans) - min(first for first, _ in spans))
 
 
-def _meet_at(barrier: threading.Barrier) -> None:
-    global _together
-    _together = barrier
+def _set_barrier(barrier: threading.Barrier) -> None:
+    global _barrier
+    _barrier = barrier
 
 
 def _read(bootstrap: str, topic: str, config: Mapping[str, Any], partition: int) -> tuple[float, float]:
     """When the first record and the last one had been read (``time.monotonic``, one clock for all processes)."""
-    own = {"bootstrap.servers": bootstrap, "group.id": "bare", "enable.auto.commit": False}
-    consumer = Consumer({**own, **config})
-    here = TopicPartition(topic, partition, 0)
-    _, end = consumer.get_watermark_offsets(here, 30.0)
-    _together.wait(TIMEOUT_S)
-    consumer.assign([here])
+    defaults = {"bootstrap.servers": bootstrap, "group.id": "bare", "enable.auto.commit": False}
+    consumer = Consumer({**defaults, **config})
+    beginning = TopicPartition(topic, partition, 0)
+    _, end = consumer.get_watermark_offsets(beginning, 30.0)
+    _barrier.wait(TIMEOUT_S)
+    consumer.assign([beginning])
     read, first = 0, 0.0
     while read < end:
         values = [m.value() for m in consumer.consume(AT_ONCE, 0.1) if m.error() is None]

@@ -32,8 +32,8 @@ DAYS = 10
 DAY_MS = 86_400_000
 CORES = 2
 _START = datetime(2025, 6, 1, tzinfo=UTC)
-_A_FILE = 500_000  # records
-_LOOK_S = 0.5
+_RECORDS_PER_FILE = 500_000  # records
+_POLL_S = 0.5
 _EVENTS, _COUNTRIES = ("view", "view", "cart", "order"), ("DE", "FR", "SE", "US", "JP")
 _DIMENSIONS = ["event", "session", "user", "country", "city", "url", "agent"]
 _LONGS = ["n", "quantity"]
@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             print(
                 ", ".join(f"{name} {options.rows / c[-1].seconds:,.0f} rows/s" for name, c in costs.items()), flush=True
             )
-    rates = {name: median([options.rows / c.seconds for c in some]) for name, some in costs.items()}
-    cpu = {name: median([c.cpu_s for c in some]) for name, some in costs.items()}
+    rates = {name: median([options.rows / c.seconds for c in passes]) for name, passes in costs.items()}
+    cpu = {name: median([c.cpu_s for c in passes]) for name, passes in costs.items()}
     return {
         "headgate_rows_per_s": rates["headgate"],
         "spark_rows_per_s": rates["spark"],
@@ -100,17 +100,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def _round(house: House, turn: int, costs: dict[str, list[Cost]]) -> tuple[Any, Any]:
     """Both, who was second before first now; what both have written."""
     datasource, folder = f"batch-{turn}", house.home.path / f"spark-{turn}"
-    ways = {"headgate": lambda: _headgate(house, datasource), "spark": lambda: _spark(house.input, folder)}
-    for name in list(ways)[:: -1 if turn % 2 else 1]:
-        costs[name].append(ways[name]())
+    sides = {"headgate": lambda: _run_headgate(house, datasource), "spark": lambda: _run_spark(house.input, folder)}
+    for name in list(sides)[:: -1 if turn % 2 else 1]:
+        costs[name].append(sides[name]())
     return _summary(_segments(house, datasource)), _summary(sorted(map(str, folder.rglob("*.parquet"))))
 
 
 def write_input(folder: Path, rows: int) -> int:
     """JSON lines in files, as often as there are rows; how many bytes."""
-    starts = range(0, rows, _A_FILE)
+    starts = range(0, rows, _RECORDS_PER_FILE)
     with ProcessPoolExecutor(CORES, multiprocessing.get_context("spawn")) as pool:
-        return sum(pool.map(_write_file, [folder] * len(starts), starts, [min(s + _A_FILE, rows) for s in starts]))
+        return sum(
+            pool.map(_write_file, [folder] * len(starts), starts, [min(s + _RECORDS_PER_FILE, rows) for s in starts])
+        )
 
 
 def _write_file(folder: Path, start: int, stop: int) -> int:
@@ -163,14 +165,14 @@ def spec(folder: Path, datasource: str) -> dict[str, Any]:
     }
 
 
-def _headgate(house: House, datasource: str) -> Cost:
+def _run_headgate(house: House, datasource: str) -> Cost:
     """From the submission to the publish."""
     began = time.time()
     cpu_s: dict[int, float] = {}
     task = house.submit(spec(house.input, datasource))
     while house.status(task) not in ("SUCCESS", "FAILED"):
         cpu_s |= _cpu_s(house.application_pid(task))
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     house.ended(task)
     [(published,)] = house.sql("SELECT extract(epoch FROM ended_at) FROM tasks_task WHERE id = %s", task)
     return Cost(float(published) - began, sum(cpu_s.values()))
@@ -189,15 +191,15 @@ def _cpu_s(pid: int | None) -> dict[int, float]:
         return {}
 
 
-def _spark(source: Path, target: Path) -> Cost:
+def _run_spark(source: Path, target: Path) -> Cost:
     """From the start of its process to the end."""
     command = [sys.executable, "-m", "benchmarks.batch_peer", str(source), str(target), str(CORES), str(DAYS)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"Spark failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    said = json.loads(done.stdout.splitlines()[-1])
-    return Cost(said["from_start_s"], said["cpu_s"])
+    report = json.loads(done.stdout.splitlines()[-1])
+    return Cost(report["from_start_s"], report["cpu_s"])
 
 
 def _segments(house: House, datasource: str) -> list[str]:

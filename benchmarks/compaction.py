@@ -52,36 +52,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
     parts = {"merge": _merge_alone, "beside": compaction_beside.run}
-    found = [parts[name](options) for name in PARTS if options.only in (None, name)]
-    both = {key: sum(part[key] for part in found) for key in ("lost", "duplicated")}
-    return {key: value for part in found for key, value in part.items()} | both
+    results = [parts[name](options) for name in PARTS if options.only in (None, name)]
+    both = {key: sum(part[key] for part in results) for key in ("lost", "duplicated")}
+    return {key: value for part in results for key, value in part.items()} | both
 
 
 def _merge_alone(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        jobs = _jobs(options, place)
+        root = Path(folder)
+        jobs = _jobs(options, root)
         rows = sum(s.rows for job in jobs for s in job.segments)
-        spark = _session(options.cores, place)
+        spark = _session(options.cores, root)
         try:
-            found = {
-                "duckdb": _timed(lambda: _duckdb(jobs, place, options.cores)),
+            timings = {
+                "duckdb": _timed(lambda: _duckdb(jobs, root, options.cores)),
                 "headgate": _timed(lambda: _headgate(spark, jobs)),
-                "spark_sql": _timed(lambda: _spark_sql(spark, jobs, place)),
+                "spark_sql": _timed(lambda: _spark_sql(spark, jobs, root)),
             }
         finally:
             spark.stop()
-        written = {name: _numbers(place / name) for name in ("duckdb", "spark_sql")}
-        written["headgate"] = _numbers(place / "deep" / "bench", of="merged")
-    rates = {f"{name}_rows_per_s": rows / wall for name, (wall, _) in found.items()}
+        written = {name: _count_rows(root / name) for name in ("duckdb", "spark_sql")}
+        written["headgate"] = _count_rows(root / "deep" / "bench", version="merged")
+    rates = {f"{name}_rows_per_s": rows / wall for name, (wall, _) in timings.items()}
     return {
         "rows": rows,
         **rates,
-        **{f"{name}_cpu_s": cpu for name, (_, cpu) in found.items()},
+        **{f"{name}_cpu_s": cpu for name, (_, cpu) in timings.items()},
         "ratio_duckdb": rates["headgate_rows_per_s"] / rates["duckdb_rows_per_s"],
         "ratio_spark_sql": rates["headgate_rows_per_s"] / rates["spark_sql_rows_per_s"],
-        "cpu_ratio_duckdb": found["duckdb"][1] / found["headgate"][1],
-        "cpu_ratio_spark_sql": found["spark_sql"][1] / found["headgate"][1],
+        "cpu_ratio_duckdb": timings["duckdb"][1] / timings["headgate"][1],
+        "cpu_ratio_spark_sql": timings["spark_sql"][1] / timings["headgate"][1],
         "lost": rows - written["headgate"][1],
         "duplicated": written["headgate"][0] - written["headgate"][1],
         "wrong": [name for name, numbers in written.items() if numbers != (rows, rows)],
@@ -118,9 +118,9 @@ def _schema() -> DataSchema:
     )
 
 
-def _jobs(options: argparse.Namespace, place: Path) -> list[CompactionJob]:
+def _jobs(options: argparse.Namespace, root: Path) -> list[CompactionJob]:
     """One for each hour; a file in ten has a column more."""
-    storage, schema, dice = LocalStorage(place / "deep", fsync=False), _schema(), np.random.default_rng(1)
+    storage, schema, dice = LocalStorage(root / "deep", fsync=False), _schema(), np.random.default_rng(1)
     files: dict[datetime, list[SegmentFile]] = {}
     for number in range(options.files):
         rows = _rows(dice, number, number % options.intervals, options.rows)
@@ -131,11 +131,11 @@ def _jobs(options: argparse.Namespace, place: Path) -> list[CompactionJob]:
             schema=schema,
             version="small",
             storage=storage,
-            scratch=place / "scratch",
+            scratch=root / "scratch",
             ids=some_ids(),
         )
         files.setdefault(file.interval_start, []).append(file)
-    return [_job(start, some, schema, place) for start, some in sorted(files.items())]
+    return [_job(start, hour_files, schema, root) for start, hour_files in sorted(files.items())]
 
 
 def _rows(dice: np.random.Generator, file: int, hour: int, rows: int) -> pa.Table:
@@ -151,7 +151,7 @@ def _rows(dice: np.random.Generator, file: int, hour: int, rows: int) -> pa.Tabl
     return pa.table([*lead, *columns.values()], names=["__row", "__time", *columns])
 
 
-def _job(start: datetime, files: list[SegmentFile], schema: DataSchema, place: Path) -> CompactionJob:
+def _job(start: datetime, files: list[SegmentFile], schema: DataSchema, root: Path) -> CompactionJob:
     return CompactionJob(
         job_id=f"compact_{start:%H}",
         attempt=1,
@@ -166,7 +166,7 @@ def _job(start: datetime, files: list[SegmentFile], schema: DataSchema, place: P
         ],
         schemas=[f.columns for f in files],
         max_rows_per_segment=5_000_000,
-        deep_storage=str(place / "deep"),
+        deep_storage=str(root / "deep"),
     )
 
 
@@ -174,7 +174,7 @@ def _paths(job: CompactionJob) -> list[str]:
     return [f"{job.deep_storage}/{s.path}" for s in job.segments]
 
 
-def _session(cores: int, place: Path) -> SparkSession:
+def _session(cores: int, root: Path) -> SparkSession:
     """Started, and warm in Python: an application of compaction is, from its second job on."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
@@ -183,7 +183,7 @@ def _session(cores: int, place: Path) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
         .config("spark.sql.files.openCostInBytes", "65536")
-        .config("spark.local.dir", str(place / "spark"))
+        .config("spark.local.dir", str(root / "spark"))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -198,10 +198,10 @@ def _warm(numbers: Iterable[int]) -> Iterator[int]:
 def _headgate(spark: SparkSession, jobs: list[CompactionJob]) -> None:
     """A Spark task for each interval, as the application has it; nothing is registered."""
     orders = [job.model_dump_json() for job in jobs]
-    spark.sparkContext.parallelize(orders, len(orders)).mapPartitions(_merged).collect()
+    spark.sparkContext.parallelize(orders, len(orders)).mapPartitions(_merge_jobs).collect()
 
 
-def _merged(orders: Iterable[str]) -> Iterator[int]:
+def _merge_jobs(orders: Iterable[str]) -> Iterator[int]:
     for order in orders:
         job = CompactionJob.model_validate_json(order)
         with tempfile.TemporaryDirectory() as scratch:
@@ -209,9 +209,9 @@ def _merged(orders: Iterable[str]) -> Iterator[int]:
         yield sum(f.rows for f in files)
 
 
-def _duckdb(jobs: list[CompactionJob], place: Path, cores: int) -> None:
+def _duckdb(jobs: list[CompactionJob], root: Path, cores: int) -> None:
     """A COPY for each interval."""
-    folder = place / "duckdb"
+    folder = root / "duckdb"
     folder.mkdir()
     engine = duckdb.connect(":memory:", config={"threads": cores})
     for job in jobs:
@@ -224,19 +224,19 @@ def _duckdb(jobs: list[CompactionJob], place: Path, cores: int) -> None:
     engine.close()
 
 
-def _spark_sql(spark: SparkSession, jobs: list[CompactionJob], place: Path) -> None:
+def _spark_sql(spark: SparkSession, jobs: list[CompactionJob], root: Path) -> None:
     """All at once: a shuffle by time, sorted within."""
     paths = [f"file://{path}" for job in jobs for path in _paths(job)]
     schema = "__time timestamp, kind string, user string, value double, n long, late long"
     rows: DataFrame = spark.read.schema(schema).parquet(*paths)
     by_range = rows.repartitionByRange(len(jobs), "__time").sortWithinPartitions("__time", "kind", "user", "value", "n")
-    by_range.write.option("compression", "zstd").parquet(f"file://{place}/spark_sql")
+    by_range.write.option("compression", "zstd").parquet(f"file://{root}/spark_sql")
 
 
-def _numbers(folder: Path, of: str = "") -> tuple[int, int]:
+def _count_rows(folder: Path, version: str = "") -> tuple[int, int]:
     """How many rows there are in all files, and how many different numbers they have."""
-    files = [p for p in folder.rglob("*.parquet") if not of or p.parent.name == of]
+    files = [p for p in folder.rglob("*.parquet") if not version or p.parent.name == version]
     storage = LocalStorage(folder, fsync=False)
     numbers = [read_segment(storage, str(p.relative_to(folder))).column("n").to_numpy() for p in files]
-    together = np.concatenate(numbers)
-    return len(together), len(np.unique(together))
+    all_numbers = np.concatenate(numbers)
+    return len(all_numbers), len(np.unique(all_numbers))

@@ -18,9 +18,9 @@ from benchmarks.stack import add_stack_options, stack
 from tests.support.house import House
 from tests.support.waiting import wait_for
 
-LOOK_S = 2.0
+SAMPLE_S = 2.0
 CONFIG = "/druid/coordinator/v1/config/compaction"
-_ASIDE = 4  # the minutes with compaction ÷ those without, each time
+_MINUTES_RATIO = 4  # the minutes with compaction ÷ those without, each time
 _LAST_S = 300.0
 _PRODUCERS = 2
 
@@ -48,7 +48,7 @@ _LIVE = """
 
 
 @dataclass(frozen=True)
-class Look:
+class Sample:
     """At a datasource, at a time."""
 
     at: float
@@ -61,7 +61,7 @@ class Look:
 class Phase:
     """What was seen of one datasource while it was read at full speed."""
 
-    looks: list[Look]
+    looks: list[Sample]
     lost: int
     duplicated: int
 
@@ -86,10 +86,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         topic = house.topic("beside", PARTITIONS)
         count = int(options.records_per_minute * options.minutes)
         _produce(house.bootstrap, topic, count)
-        before = _phase(house, topic, "before", count, options.minutes / _ASIDE, options)
+        before = _phase(house, topic, "before", count, options.minutes / _MINUTES_RATIO, options)
         beside = _phase(house, topic, "beside", count, options.minutes, options)
         written, merges = house.sql(_MERGED, "beside")[0]
-        after = _phase(house, topic, "after", count, options.minutes / _ASIDE, options)
+        after = _phase(house, topic, "after", count, options.minutes / _MINUTES_RATIO, options)
     alone = median([before.rate, after.rate])
     ingested = beside.looks[-1].rows
     return {
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "ingestion_alone_after_rows_per_s": after.rate,
         "ratio_ingestion": beside.rate / alone,
         "live_segments": beside.looks[-1].live,
-        "most_live_segments": max(look.live for look in beside.looks),
+        "most_live_segments": max(sample.live for sample in beside.looks),
         "live_segments_each_minute": _each_minute(beside.looks),
         "live_segments_last_5_min_growth": growth(beside.looks),
         "segments_ingested": beside.looks[-1].segments,
@@ -111,21 +111,21 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def growth(looks: list[Look]) -> float:
+def growth(samples: list[Sample]) -> float:
     """By how much the segments in use grew, of those that ingestion wrote meanwhile: 0 is level, 1 is unmerged.
 
     Of the last five minutes, or the last half of a shorter run; by the straight line through all looks, as merges come
     in steps.
     """
-    end = looks[-1].at
-    last = [look for look in looks if end - look.at <= min(_LAST_S, (end - looks[0].at) / 2)]
-    at = np.array([look.at - last[0].at for look in last])
-    slope = float(np.polyfit(at, [look.live for look in last], 1)[0])
+    end = samples[-1].at
+    last = [sample for sample in samples if end - sample.at <= min(_LAST_S, (end - samples[0].at) / 2)]
+    at = np.array([sample.at - last[0].at for sample in last])
+    slope = float(np.polyfit(at, [sample.live for sample in last], 1)[0])
     return slope * float(at[-1]) / max(1, last[-1].segments - last[0].segments)
 
 
-def _each_minute(looks: list[Look]) -> str:
-    minutes = {int((look.at - looks[0].at) // 60): look.live for look in looks}
+def _each_minute(samples: list[Sample]) -> str:
+    minutes = {int((sample.at - samples[0].at) // 60): sample.live for sample in samples}
     return " ".join(map(str, minutes.values()))
 
 
@@ -149,16 +149,16 @@ def _phase(house: House, topic: str, name: str, count: int, minutes: float, opti
     supervisor = house.supervise(_spec(house, topic, name, options))
     if name != "beside":
         house.api("DELETE", f"{CONFIG}/{name}")
-    wait_for("the first rows", lambda: _look(house, name).rows, 300, lambda: house.logs(name))
-    looks = [_look(house, name)]
-    while looks[-1].at - looks[0].at < 60 * minutes and looks[-1].rows < count:
-        time.sleep(LOOK_S)
-        looks.append(_look(house, name))
+    wait_for("the first rows", lambda: _take_sample(house, name).rows, 300, lambda: house.logs(name))
+    samples = [_take_sample(house, name)]
+    while samples[-1].at - samples[0].at < 60 * minutes and samples[-1].rows < count:
+        time.sleep(SAMPLE_S)
+        samples.append(_take_sample(house, name))
     house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
     house.rest()
     _end_compaction(house, name)
-    phase = Phase(looks, *_lost_and_duplicated(house, name, count))
-    print(f"{name}: {phase.rate:,.0f} rows/s, {looks[-1].live:,} segments in use", flush=True)
+    phase = Phase(samples, *_lost_and_duplicated(house, name, count))
+    print(f"{name}: {phase.rate:,.0f} rows/s, {samples[-1].live:,} segments in use", flush=True)
     return phase
 
 
@@ -168,17 +168,17 @@ def _spec(house: House, topic: str, name: str, options: argparse.Namespace) -> d
     return spec
 
 
-def _look(house: House, name: str) -> Look:
+def _take_sample(house: House, name: str) -> Sample:
     [(rows, segments, live)] = house.sql(_NOW, name)
-    return Look(time.monotonic(), int(rows), int(segments), live)
+    return Sample(time.monotonic(), int(rows), int(segments), live)
 
 
 def _end_compaction(house: House, name: str) -> None:
     """Nothing is merged any more while others are measured."""
     if name == "beside":
         house.api("DELETE", f"{CONFIG}/{name}")
-    gone = "SELECT 1 FROM tasks_resident WHERE ended_at IS NULL"
-    wait_for("the application of compaction has ended", lambda: not house.sql(gone), 300, lambda: house.sql(gone))
+    running = "SELECT 1 FROM tasks_resident WHERE ended_at IS NULL"
+    wait_for("the application of compaction has ended", lambda: not house.sql(running), 300, lambda: house.sql(running))
 
 
 def _lost_and_duplicated(house: House, name: str, count: int) -> tuple[int, int]:
@@ -187,7 +187,7 @@ def _lost_and_duplicated(house: House, name: str, count: int) -> tuple[int, int]
     times = np.zeros(count, dtype=np.uint8)
     for (path,) in house.sql(_LIVE, name):
         numbers = pq.read_table(house.home.segments / path, columns=["n"])["n"].to_numpy()
-        found, often = np.unique(numbers, return_counts=True)
-        times[found] += often.astype(np.uint8)
+        unique, counts = np.unique(numbers, return_counts=True)
+        times[unique] += counts.astype(np.uint8)
     distinct = int((times > 0).sum())
     return int(settled) - distinct, int(times.sum(dtype=np.int64)) - distinct

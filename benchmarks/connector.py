@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
     with temporary_home() as home, broker(options.bootstrap, home) as bootstrap, spark_peer() as peer:
         bench = Bench(bootstrap, peer)
-        results = compared(bench, options) if options.processes else measured(bench, options)
+        results = compare_processes(bench, options) if options.processes else compare_rates(bench, options)
     if options.plot and not options.processes:
         draw(results, options.plot)
     return results
@@ -135,12 +135,16 @@ class Bench:
 
     def _pass(self, source: str, topic: str, count: int, ms: float, **options: Any) -> float:
         with tempfile.TemporaryDirectory() as folder:
-            own = {"startingOffsets": "earliest", "kafka.max.poll.records": "20000"}
+            defaults = {"startingOffsets": "earliest", "kafka.max.poll.records": "20000"}
             if source == "kafka-sharegroup":
-                own = {"shareGroupId": f"g-{uuid.uuid4().hex}", "groupAutoOffsetReset": "earliest"}
-                own["maxUncommittedBytes"] = "4g"
-            given = {"kafka.bootstrap.servers": self.bootstrap, **own, **{k: str(v) for k, v in options.items()}}
-            line = {"source": source, "topic": topic, "options": given, "folder": folder, "ms": ms}
+                defaults = {"shareGroupId": f"g-{uuid.uuid4().hex}", "groupAutoOffsetReset": "earliest"}
+                defaults["maxUncommittedBytes"] = "4g"
+            all_options = {
+                "kafka.bootstrap.servers": self.bootstrap,
+                **defaults,
+                **{k: str(v) for k, v in options.items()},
+            }
+            line = {"source": source, "topic": topic, "options": all_options, "folder": folder, "ms": ms}
             assert self._peer.stdin is not None
             self._peer.stdin.write(json.dumps(line) + "\n")
             self._peer.stdin.flush()
@@ -153,8 +157,8 @@ class Bench:
         line = self._peer.stdout.readline()
         if not line:
             raise RuntimeError("the Spark application has ended: see its output")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def bare(self, topic: str, count: int, consumers: int, sink: bool = True) -> float:
         """Records a second of as many ShareConsumers, each in a process of its own, from the first to the last."""
@@ -164,13 +168,16 @@ class Bench:
         for future in self._admin.incremental_alter_configs([resource]).values():
             future.result(30)
         context = multiprocessing.get_context("spawn")
-        seen = context.Value("q", 0)
-        with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(consumers, context, _share, (seen,)) as pool:
+        counter = context.Value("q", 0)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            ProcessPoolExecutor(consumers, context, _set_counter, (counter,)) as pool,
+        ):
             jobs = [
                 pool.submit(_bare, self.bootstrap, group, topic, count, folder if sink else None)
                 for _ in range(consumers)
             ]
-            spans = [found for job in jobs if (found := job.result(900))[0]]
+            spans = [span for job in jobs if (span := job.result(900))[0]]
             if sink:
                 self._check(folder, count)
         return count / (max(last for _, last in spans) - min(first for first, _ in spans))
@@ -178,18 +185,18 @@ class Bench:
     def _check(self, folder: str, count: int) -> None:
         query = f"SELECT count(*), count(DISTINCT (partition, \"offset\")) FROM '{folder}/*.parquet'"
         with duckdb.connect() as connection:
-            found = connection.execute(query).fetchone()
-        assert found is not None
-        self.lost += count - found[1]
-        self.duplicated += found[0] - found[1]
+            counts = connection.execute(query).fetchone()
+        assert counts is not None
+        self.lost += count - counts[1]
+        self.duplicated += counts[0] - counts[1]
 
 
-_seen: Any = None
+_received: Any = None
 
 
-def _share(seen: Any) -> None:
-    global _seen
-    _seen = seen
+def _set_counter(counter: Any) -> None:
+    global _received
+    _received = counter
 
 
 def _bare(bootstrap: str, group: str, topic: str, count: int, folder: str | None) -> tuple[float, float]:
@@ -199,32 +206,32 @@ def _bare(bootstrap: str, group: str, topic: str, count: int, folder: str | None
     consumer.subscribe([topic])
     writer = pq.ParquetWriter(f"{folder}/{uuid.uuid4()}.parquet", schema(False)) if folder else None
     first = last = 0.0
-    held: list[pa.RecordBatch] = []
-    while _seen.value < count:
+    batches: list[pa.RecordBatch] = []
+    while _received.value < count:
         messages = [m for m in consumer.poll(0.2) if m.error() is None]
         if not messages:
             continue
         first = first or time.monotonic()
         if writer:
-            held.append(as_batch(messages, False))
-            if len(held) >= 50:
-                writer.write_table(pa.Table.from_batches(held))
-                held = []
+            batches.append(as_batch(messages, False))
+            if len(batches) >= 50:
+                writer.write_table(pa.Table.from_batches(batches))
+                batches = []
         for message in messages:
             consumer.acknowledge(message)
-        with _seen.get_lock():
-            _seen.value += len(messages)
+        with _received.get_lock():
+            _received.value += len(messages)
         last = time.monotonic()
     if writer:
-        if held:
-            writer.write_table(pa.Table.from_batches(held))
+        if batches:
+            writer.write_table(pa.Table.from_batches(batches))
             last = time.monotonic()
         writer.close()
     consumer.close()
     return first, last
 
 
-def measured(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
+def compare_rates(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
     """The comparison."""
     topic, slow = bench.topic(options.records), bench.topic(options.slow_records)
     rates: dict[str, list[float]] = {}
@@ -236,44 +243,44 @@ def measured(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
     for _ in range(options.rounds):
         note("spark_kafka", bench.spark("kafka", topic, options.records))
         for readers in options.readers:
-            own = bench.spark("kafka-sharegroup", topic, options.records, numReaders=readers, numTasks=PARTITIONS)
-            note(f"sharegroup_{readers}", own)
+            ours = bench.spark("kafka-sharegroup", topic, options.records, numReaders=readers, numTasks=PARTITIONS)
+            note(f"sharegroup_{readers}", ours)
             note(f"bare_{readers}", bench.bare(topic, options.records, readers))
         note("bare_without_sink", bench.bare(topic, options.records, PARTITIONS, sink=False))
         note("slow_spark_kafka", bench.spark("kafka", slow, options.slow_records, SLOW_MS))
         for readers in (PARTITIONS, SLOTS):
             rate = bench.spark("kafka-sharegroup", slow, options.slow_records, SLOW_MS, numReaders=readers)
             note(f"slow_sharegroup_{readers}", rate)
-    found = {name: median(values) for name, values in rates.items()}
+    medians = {name: median(values) for name, values in rates.items()}
     main = 4 if 4 in options.readers else options.readers[0]
-    ratios = {f"ratio_bare_{n}": found[f"sharegroup_{n}"] / found[f"bare_{n}"] for n in options.readers}
+    ratios = {f"ratio_bare_{n}": medians[f"sharegroup_{n}"] / medians[f"bare_{n}"] for n in options.readers}
     return {
-        "rows_per_s": found[f"sharegroup_{main}"],
-        "bare_rows_per_s": found[f"bare_{main}"],
-        "spark_kafka_rows_per_s": found["spark_kafka"],
+        "rows_per_s": medians[f"sharegroup_{main}"],
+        "bare_rows_per_s": medians[f"bare_{main}"],
+        "spark_kafka_rows_per_s": medians["spark_kafka"],
         "ratio_bare": ratios[f"ratio_bare_{main}"],
-        "ratio_spark_kafka": found[f"sharegroup_{main}"] / found["spark_kafka"],
-        "slow_work_ratio_12_readers": found[f"slow_sharegroup_{SLOTS}"] / found["slow_spark_kafka"],
+        "ratio_spark_kafka": medians[f"sharegroup_{main}"] / medians["spark_kafka"],
+        "slow_work_ratio_12_readers": medians[f"slow_sharegroup_{SLOTS}"] / medians["slow_spark_kafka"],
         "lost": bench.lost,
         "duplicated": bench.duplicated,
         **ratios,
-        **{f"{name}_rows_per_s": rate for name, rate in found.items()},
+        **{f"{name}_rows_per_s": rate for name, rate in medians.items()},
         "records": options.records,
     }
 
 
-def compared(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
+def compare_processes(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
     """Where readers live: threads of the source process (0), or so many processes."""
     topic = bench.topic(options.records)
     rates: dict[str, list[float]] = {}
     for _ in range(options.rounds):
         for processes in options.processes:
-            options_ = {"numReaders": 4, "numTasks": PARTITIONS, "readerProcesses": processes}
-            rate = bench.spark("kafka-sharegroup", topic, options.records, **options_)
+            reader_options = {"numReaders": 4, "numTasks": PARTITIONS, "readerProcesses": processes}
+            rate = bench.spark("kafka-sharegroup", topic, options.records, **reader_options)
             rates.setdefault(f"processes_{processes}_rows_per_s", []).append(rate)
             print(f"{processes} processes: {rate:,.0f} rows/s", flush=True)
-    found = {name: median(values) for name, values in rates.items()}
-    return {**found, "lost": bench.lost, "duplicated": bench.duplicated, "records": options.records}
+    medians = {name: median(values) for name, values in rates.items()}
+    return {**medians, "lost": bench.lost, "duplicated": bench.duplicated, "records": options.records}
 
 
 def draw(results: dict[str, Any], file: Path) -> None:
@@ -286,15 +293,15 @@ def draw(results: dict[str, Any], file: Path) -> None:
     plain = [n.removesuffix("_rows_per_s") for n in results if n.endswith("_rows_per_s")]
     reading = [n for n in plain if n.startswith(("spark_kafka", "sharegroup_", "bare_")) and n != "bare"]
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.2), width_ratios=(2, 1))
-    for place, names, title in (
+    for axis, names, title in (
         (axes[0], reading, f"{results['records']:,} records of 100 bytes, 4 partitions"),
         (axes[1], [n for n in plain if n.startswith("slow_")], "the same with 1 ms of work a record"),
     ):
         labels = [n.removeprefix("slow_").replace("_", " ") for n in names]
         colours = ["#2f6f9f" if "sharegroup" in n else "#9aa5ae" for n in names]
-        place.barh(labels, [results[f"{n}_rows_per_s"] for n in names], color=colours)
-        place.invert_yaxis()
-        place.set_title(title, fontsize=10)
-        place.set_xlabel("rows a second")
+        axis.barh(labels, [results[f"{n}_rows_per_s"] for n in names], color=colours)
+        axis.invert_yaxis()
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel("rows a second")
     figure.tight_layout()
     figure.savefig(file, dpi=110)

@@ -45,29 +45,29 @@ def one_pass(
     spark: SparkSession, source: str, topic: str, options: dict[str, str], folder: str, ms: float
 ) -> dict[str, Any]:
     """All that the topic holds, into Parquet, with a checkpoint on the local disk."""
-    own = {"checkpointLocation": f"{folder}/checkpoint"} if source == "kafka-sharegroup" else {}
-    rows = spark.readStream.format(source).options(**options, **own, subscribe=topic).load()
+    read_options = {"checkpointLocation": f"{folder}/checkpoint"} if source == "kafka-sharegroup" else {}
+    rows = spark.readStream.format(source).options(**options, **read_options, subscribe=topic).load()
     if ms:
         rows = rows.select("value", "partition", "offset").mapInArrow(
-            lambda batches: worked(batches, ms), "value binary, partition int, offset long"
+            lambda batches: simulate_work(batches, ms), "value binary, partition int, offset long"
         )
     files = rows.writeStream.format("parquet").option("path", f"{folder}/rows")
     query = files.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
     query.awaitTermination()
-    told = [json.loads(p.json) for p in query.recentProgress]
-    busy = [p for p in told if p["numInputRows"]]
+    progress = [json.loads(p.json) for p in query.recentProgress]
+    busy = [p for p in progress if p["numInputRows"]]
     metrics = headgate.metrics(query)
-    begins = metrics[0]["firstRecordAt"] / 1000 if metrics else at(busy[0]["timestamp"])
-    ends = at(busy[-1]["timestamp"]) + busy[-1]["durationMs"]["triggerExecution"] / 1000
+    begins = metrics[0]["firstRecordAt"] / 1000 if metrics else epoch_seconds(busy[0]["timestamp"])
+    ends = epoch_seconds(busy[-1]["timestamp"]) + busy[-1]["durationMs"]["triggerExecution"] / 1000
     return {"seconds": ends - begins, "batches": len(busy), "metrics": metrics}
 
 
-def at(timestamp: str) -> float:
+def epoch_seconds(timestamp: str) -> float:
     """Seconds since 1970."""
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
-def worked(batches: Iterable[pa.RecordBatch], ms: float) -> Iterator[pa.RecordBatch]:
+def simulate_work(batches: Iterable[pa.RecordBatch], ms: float) -> Iterator[pa.RecordBatch]:
     """What takes so long for each record, and no processor: a call to a service, say."""
     for batch in batches:
         time.sleep(batch.num_rows * ms / 1000)

@@ -41,11 +41,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {}
     with _spark() as spark:
         for case in chosen:
-            results |= _compared(spark, case, options)
+            results |= _compare(spark, case, options)
     return {**results, "records": options.records, "batch": BATCH}
 
 
-def _compared(spark: SparkSession, case: Case, options: argparse.Namespace) -> dict[str, Any]:
+def _compare(spark: SparkSession, case: Case, options: argparse.Namespace) -> dict[str, Any]:
     payloads = [case.payload(record) for record in values(options.records)]
     headgate, others = _Headgate(case), _Spark(spark, case, payloads)
     ours, theirs = [], []

@@ -98,7 +98,7 @@ def cases() -> list[Case]:
         "keyFormat": {"type": "tsv", "columns": ["key"]},
         "headerFormat": {"type": "string"},
     }
-    own = [*_DIMENSIONS, "kafka.key", "kafka.topic", "kafka.timestamp", "kafka.header.source"]
+    dimensions = [*_DIMENSIONS, "kafka.key", "kafka.topic", "kafka.timestamp", "kafka.header.source"]
     return [
         Case("json", _json, {"type": "json"}, as_json),
         Case("json_flatten", _nested, {"type": "json", "flattenSpec": {"fields": _NESTED}}, as_nested),
@@ -112,7 +112,7 @@ def cases() -> list[Case]:
             _json,
             kafka,
             as_json.replace(" FROM", ", 'key' AS k, 'bench' AS topic, 1748736000000 AS ts, 'bench' AS h FROM", 1),
-            _schema(dimensionsSpec={"dimensions": own}),
+            _schema(dimensionsSpec={"dimensions": dimensions}),
             in_envelope=True,
         ),
         Case(
@@ -168,9 +168,9 @@ def _file() -> Any:
     file = descriptor_pb2.FileDescriptorProto(name="bench.proto", syntax="proto3")
     message = file.message_type.add(name="R")
     for number, name in enumerate(NAMES, 1):
-        made = message.field.add(name=name, json_name=name, number=number)
-        made.label = made.LABEL_OPTIONAL
-        made.type = made.TYPE_INT64 if name in ("n", "value") else made.TYPE_STRING
+        proto_field = message.field.add(name=name, json_name=name, number=number)
+        proto_field.label = proto_field.LABEL_OPTIONAL
+        proto_field.type = proto_field.TYPE_INT64 if name in ("n", "value") else proto_field.TYPE_STRING
     return file
 
 

@@ -38,10 +38,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool, tempfile.TemporaryDirectory() as folder:
-        return pool.submit(measured, options, Path(folder)).result()
+        return pool.submit(measure, options, Path(folder)).result()
 
 
-def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """In the process itself."""
     before_mb = _peak_mb()
     schema = _schema(options.rollup)
@@ -49,27 +49,27 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     tuning = TuningConfig(maxBytesInMemory=options.megabytes * 2**20)
     index = RowIndex(schema=schema, tuning=tuning, scratch=folder / "scratch")
     spent = dict.fromkeys(("decode", "add", "write"), 0.0)
-    started, made = time.process_time(), 0.0
+    started, records_s = time.process_time(), 0.0
     for first in range(0, options.rows, BATCH):
         clock = time.thread_time()
         batch = list(records(first, first + BATCH))
-        made += time.thread_time() - clock
+        records_s += time.thread_time() - clock
         clock = time.thread_time()
         rows = decoder.decode(batch, MessageWindow()).rows
         spent["decode"] += time.thread_time() - clock
         clock = time.thread_time()
         index.add(rows, np.zeros(BATCH, np.int32), np.arange(first, first + BATCH))
         spent["add"] += time.thread_time() - clock
-    beside = time.process_time() - started - made - sum(spent.values())
+    background_s = time.process_time() - started - records_s - sum(spent.values())
     clock = time.process_time()
     files = index.write(version="v", storage=LocalStorage(folder / "deep"), ids=some_ids())
     spent["write"] = time.process_time() - clock
     runs = len(list((folder / "scratch").rglob("*.parquet")))
     index.close()
     decoder.close()
-    found = {f"{name}_us": seconds / options.rows * 1e6 for name, seconds in {**spent, "persist": beside}.items()}
+    costs = {f"{name}_us": seconds / options.rows * 1e6 for name, seconds in {**spent, "persist": background_s}.items()}
     rows_written = sum(f.rows for f in files)
-    return {**found, "runs": runs, "rows": rows_written, "before_mb": before_mb, "peak_mb": _peak_mb()}
+    return {**costs, "runs": runs, "rows": rows_written, "before_mb": before_mb, "peak_mb": _peak_mb()}
 
 
 def records(first: int, last: int) -> Iterator[bytes]:

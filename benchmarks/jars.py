@@ -42,11 +42,11 @@ def jars(name: str, modules: Sequence[Module]) -> list[Path]:
 def _download(folder: Path, modules: Sequence[Module]) -> None:
     log = folder.with_name(folder.name + ".log")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="download-") as temporary:
-        ivy_file, found = Path(temporary) / "ivy.xml", Path(temporary) / "jars"
+        ivy_file, jars_folder = Path(temporary) / "ivy.xml", Path(temporary) / "jars"
         ivy_file.write_text(_IVY.format(dependencies="\n".join(_DEPENDENCY.format(*m) for m in modules)))
         command = [java(), "-cp", f"{spark_jars()}/*", "org.apache.ivy.Main", "-cache", str(Path(temporary) / "ivy")]
-        command += ["-ivy", str(ivy_file), "-retrieve", f"{found}/[artifact]-[revision].[ext]"]
+        command += ["-ivy", str(ivy_file), "-retrieve", f"{jars_folder}/[artifact]-[revision].[ext]"]
         code = run_to_end(command, log, timeout_s=TIMEOUT_S)
-        if code != 0 or len(list(found.glob("*.jar"))) != len(modules):
+        if code != 0 or len(list(jars_folder.glob("*.jar"))) != len(modules):
             raise RuntimeError(f"The jars of {folder.name} could not be downloaded; try again. The log: {log}")
-        found.rename(folder)
+        jars_folder.rename(folder)

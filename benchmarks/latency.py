@@ -22,12 +22,12 @@ from benchmarks.measure import await_rows, lost_and_duplicated, percentile
 from benchmarks.stack import add_stack_options, stack
 from tests.support.house import House
 
-LOOK_S = 0.02
+POLL_S = 0.02
 STEP_S = 0.01
 WARM_UP_S = 5
 SAMPLES = 20
 SAMPLED = 100  # records
-_SEEN = (
+_SEGMENTS = (
     "SELECT s.id, s.path FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id"
     " WHERE d.name = %s"
 )
@@ -64,13 +64,13 @@ def _latencies(
     house.running_task(datasource)
     warm = options.rate * WARM_UP_S
     count = warm + options.rate * options.seconds
-    with _watch(house, datasource) as seen:
+    with _watch(house, datasource) as visible_at:
         _trickle(house, topic, 0, warm, options.rate)
         await_rows(house, datasource, warm)
         _trickle(house, topic, warm, count, options.rate)
         await_rows(house, datasource, count)
     house.rest()
-    return _seconds(house, seen, warm, count), *lost_and_duplicated(house, datasource, count)
+    return _seconds(house, visible_at, warm, count), *lost_and_duplicated(house, datasource, count)
 
 
 def _sampler(house: House, spec: dict[str, Any]) -> dict[str, Any]:
@@ -81,12 +81,12 @@ def _sampler(house: House, spec: dict[str, Any]) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for name, kind, io_config in (("pasted", "inline", inline), ("topic", spec["type"], topic)):
         body = {"type": kind, "spec": {"dataSchema": spec["dataSchema"], "ioConfig": io_config}}
-        seconds = [_asked(house, {**body, "samplerConfig": {"numRows": SAMPLED}}) for _ in range(SAMPLES)]
+        seconds = [_time_sampler(house, {**body, "samplerConfig": {"numRows": SAMPLED}}) for _ in range(SAMPLES)]
         results |= {f"sampler_{name}_p50_s": percentile(seconds, 0.5), f"sampler_{name}_max_s": max(seconds)}
     return results
 
 
-def _asked(house: House, body: dict[str, Any]) -> float:
+def _time_sampler(house: House, body: dict[str, Any]) -> float:
     began = time.monotonic()
     answer = house.api("POST", "/api/v1/sampler/", body)
     if answer["outcomes"] != {"stored": SAMPLED}:
@@ -109,34 +109,34 @@ def _trickle(house: House, topic: str, first: int, last: int, rate: int) -> None
 @contextmanager
 def _watch(house: House, datasource: str) -> Iterator[dict[str, float]]:
     """Fills in when (``time.time``) each segment's path was first seen."""
-    seen: dict[str, float] = {}
+    visible_at: dict[str, float] = {}
     ended = threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         with psycopg.connect(house.postgres.dsn, autocommit=True) as connection:
             while True:
                 last = ended.is_set()
-                rows = connection.execute(_SEEN, (datasource,)).fetchall()
+                rows = connection.execute(_SEGMENTS, (datasource,)).fetchall()
                 now = time.time()
                 for _, path in rows:
-                    seen.setdefault(path, now)
+                    visible_at.setdefault(path, now)
                 if last:
                     return
-                ended.wait(LOOK_S)
+                ended.wait(POLL_S)
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     thread.start()
     try:
-        yield seen
+        yield visible_at
     finally:
         ended.set()
         thread.join(30)
 
 
-def _seconds(house: House, seen: dict[str, float], first: int, last: int) -> list[float]:
+def _seconds(house: House, visible_at: dict[str, float], first: int, last: int) -> list[float]:
     """Of records ``first`` … ``last - 1``, until the first segment with it was seen: later ones are merges."""
     seconds = np.full(last, np.inf)
-    for path, seen_at in seen.items():
+    for path, seen_at in visible_at.items():
         table = pq.read_table(house.home.segments / path, columns=["n", "sent"])
         np.minimum.at(seconds, np.asarray(table["n"]), seen_at - np.asarray(table["sent"]))
     return [float(s) for s in seconds[first:]]

@@ -42,10 +42,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         topic = house.topic("memory")
         backlog(house, topic, options.records)
         house.supervise(house.kafka_spec(topic, "memory", tuning))
-        with _sampled(house) as peak:
+        with _sample_memory(house) as peak:
             await_rows(house, "memory", options.records)
         first, last = span(house, "memory")
-        made, segments = publishes(house, "memory")
+        publish_count, segments = publishes(house, "memory")
         house.rest()
         lost, duplicated = lost_and_duplicated(house, "memory", options.records)
     return {
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "samples": peak.samples,
         "rows": options.records,
         "rows_per_s": options.records / (last - first).total_seconds(),
-        "publishes": made,
+        "publishes": publish_count,
         "segments": segments,
         "lost": lost,
         "duplicated": duplicated,
@@ -77,7 +77,7 @@ class Peak:
         """Take a sample; a process that is no more has none."""
         try:
             memory = psutil.Process(pid).memory_full_info()
-            highest = _highest(pid)
+            highest = _peak_rss(pid)
         except (psutil.Error, OSError):
             return
         self.resident = max(self.resident, highest)
@@ -86,7 +86,7 @@ class Peak:
         self.samples += 1
 
 
-def _highest(pid: int) -> int:
+def _peak_rss(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -94,7 +94,7 @@ def _highest(pid: int) -> int:
 
 
 @contextmanager
-def _sampled(house: House) -> Iterator[Peak]:
+def _sample_memory(house: House) -> Iterator[Peak]:
     """Samples the indexer's Python worker until the block ends."""
     peak = Peak()
     pid = house.indexer_pids(house.running_task("memory"))[0]

@@ -124,13 +124,13 @@ def _headgate_pass(
     house.supervise(spec)
     await_rows(house, datasource, topics.count)
     first, last = span(house, datasource)
-    made, segments = publishes(house, datasource)
+    publish_count, segments = publishes(house, datasource)
     house.rest()
     lost, duplicated = lost_and_duplicated(house, datasource, topics.count)
     outcome.lost, outcome.duplicated = outcome.lost + lost, outcome.duplicated + duplicated
     outcome.note(
         headgate_rows_per_s=topics.count / (last - first).total_seconds(),
         headgate_from_submit_rows_per_s=topics.count / (last - submitted).total_seconds(),
-        rows_per_publish=topics.count / made,
+        rows_per_publish=topics.count / publish_count,
         segments=segments,
     )

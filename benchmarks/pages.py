@@ -72,16 +72,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Results:
     """Milliseconds of each page, the slowest p95 of all, and the web process's share of a core."""
-    with site() as opened:
+    with site() as running_site:
         began = time.monotonic()
-        fill(opened.environment, options.tasks, options.supervisors, options.segments)
+        fill(running_site.environment, options.tasks, options.supervisors, options.segments)
         results: Results = {"fill_s": time.monotonic() - began}
         for name, address in PAGES.items():
-            took = times(opened, address, options.requests)
-            results |= {f"{name}_p50_ms": percentile(took, 0.5), f"{name}_p95_ms": percentile(took, 0.95)}
+            milliseconds = times(running_site, address, options.requests)
+            results |= {
+                f"{name}_p50_ms": percentile(milliseconds, 0.5),
+                f"{name}_p95_ms": percentile(milliseconds, 0.95),
+            }
         slowest = max(PAGES, key=lambda name: results[f"{name}_p95_ms"])
         results |= {"slowest": slowest, "slowest_p95_ms": results[f"{slowest}_p95_ms"]}
-        return results | asyncio.run(_opened(opened, options))
+        return results | asyncio.run(_measure_streams(running_site, options))
 
 
 @dataclass(frozen=True)
@@ -125,55 +128,55 @@ def _login(url: str, username: str, password: str) -> dict[str, str]:
 
 def times(site: Site, address: str, requests: int) -> list[float]:
     """Milliseconds of each request."""
-    took = []
+    milliseconds = []
     with httpx2.Client(base_url=site.url, cookies=dict(site.cookies), trust_env=False, timeout=60.0) as client:
         for _ in range(WARM_UP + requests):
             began = time.perf_counter()
             answer = client.get(address)
-            took.append(1000 * (time.perf_counter() - began))
+            milliseconds.append(1000 * (time.perf_counter() - began))
             if answer.status_code != 200:
                 raise RuntimeError(f"{address} answers {answer.status_code}")
-    return took[WARM_UP:]
+    return milliseconds[WARM_UP:]
 
 
 @dataclass
-class Watched:
+class Subscription:
     """What an open page listens to, and asks for when it has changed."""
 
     topic: str
     part: str
 
 
-def _watched(number: int) -> Watched:
+def _subscription(number: int) -> Subscription:
     """Ten in a hundred look at home, twenty at lists, the rest at one supervisor or task each."""
     kind = number % 10
     if kind == 0:
-        return Watched("team", "/")
+        return Subscription("team", "/")
     if kind in (1, 2):
-        return Watched("team", "/supervisors/" if kind == 1 else "/tasks/")
+        return Subscription("team", "/supervisors/" if kind == 1 else "/tasks/")
     name = f"s{number % 500:04d}"
-    return Watched(f"supervisor:{name}", f"/supervisors/{name}/live/")
+    return Subscription(f"supervisor:{name}", f"/supervisors/{name}/live/")
 
 
-async def _opened(site: Site, options: argparse.Namespace) -> Results:
+async def _measure_streams(site: Site, options: argparse.Namespace) -> Results:
     limits = httpx2.Limits(max_connections=None)
-    asked: list[float] = []
+    refresh_ms: list[float] = []
     async with httpx2.AsyncClient(
         base_url=site.url, cookies=dict(site.cookies), trust_env=False, timeout=None, limits=limits
     ) as client:
-        pages = [asyncio.create_task(_page(client, _watched(n), asked)) for n in range(options.streams)]
-        teller = asyncio.create_task(_tell(site, options))
+        pages = [asyncio.create_task(_page(client, _subscription(n), refresh_ms)) for n in range(options.streams)]
+        publisher = asyncio.create_task(_publish_changes(site, options))
         await asyncio.sleep(SETTLE_S)
-        process, before, asked_before = psutil.Process(site.pid), time.monotonic(), len(asked)
+        process, before, refreshes_before = psutil.Process(site.pid), time.monotonic(), len(refresh_ms)
         spent = process.cpu_times()
         await asyncio.sleep(options.seconds)
         now = process.cpu_times()
         passed, used = time.monotonic() - before, now.user + now.system - spent.user - spent.system
         broken = sum(page.done() for page in pages)
-        for task in (*pages, teller):
+        for task in (*pages, publisher):
             task.cancel()
-        await asyncio.gather(*pages, teller, return_exceptions=True)
-    counted = asked[asked_before:]
+        await asyncio.gather(*pages, publisher, return_exceptions=True)
+    counted = refresh_ms[refreshes_before:]
     return {
         "streams": options.streams,
         "streams_broken": broken,
@@ -184,10 +187,10 @@ async def _opened(site: Site, options: argparse.Namespace) -> Results:
     }
 
 
-async def _page(client: httpx2.AsyncClient, watched: Watched, asked: list[float]) -> None:
+async def _page(client: httpx2.AsyncClient, subscription: Subscription, refresh_ms: list[float]) -> None:
     """A browser's: its stream, and the part that it asks for again."""
     etag = event_id = ""
-    async with client.stream("GET", "/-/live/", params={"t": watched.topic}) as events:
+    async with client.stream("GET", "/-/live/", params={"t": subscription.topic}) as events:
         events.raise_for_status()
         async for line in events.aiter_lines():
             if line.startswith("id: "):
@@ -196,14 +199,14 @@ async def _page(client: httpx2.AsyncClient, watched: Watched, asked: list[float]
                 continue
             began = time.perf_counter()
             headers = {"HX-Request": "true", "If-None-Match": etag, "Last-Event-ID": event_id}
-            answer = await client.get(watched.part, headers=headers)
+            answer = await client.get(subscription.part, headers=headers)
             if answer.status_code not in (200, 304):
-                raise RuntimeError(f"{watched.part} answers {answer.status_code}")
-            asked.append(1000 * (time.perf_counter() - began))
+                raise RuntimeError(f"{subscription.part} answers {answer.status_code}")
+            refresh_ms.append(1000 * (time.perf_counter() - began))
             etag = answer.headers.get("ETag", etag)
 
 
-async def _tell(site: Site, options: argparse.Namespace) -> None:
+async def _publish_changes(site: Site, options: argparse.Namespace) -> None:
     """Tell what the watch over running tasks would; now and then somebody does something."""
     client = redis.Redis.from_url(site.redis_url)
     # The site's team and its supervisors are the ones that were filled in.
@@ -216,9 +219,9 @@ async def _tell(site: Site, options: argparse.Namespace) -> None:
 
 def _changes(supervisors: int) -> Iterator[dict[str, Any]]:
     """Changes of supervisors at random; each thousandth is somebody's doing."""
-    number, of = 0, random.Random(1)
+    number, rng = 0, random.Random(1)
     while True:
         number += 1
-        name = f"s{of.randrange(supervisors):04d}"
+        name = f"s{rng.randrange(supervisors):04d}"
         change: dict[str, Any] = {"team": 1, "datasource": name, "supervisor": name, "task": f"task-{name}"}
         yield change | ({"urgent": True} if number % 1000 == 0 else {})

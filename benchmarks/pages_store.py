@@ -26,18 +26,18 @@ def fill(
     from django.db import connection
 
     length = timedelta(hours=1) if intervals <= 100_000 else timedelta(minutes=1)
-    _make(supervisors)
+    _create_supervisors(supervisors)
     with connection.cursor() as cursor:
         cursor.execute(_ENDED, {"tasks": tasks - supervisors, "supervisors": supervisors})
         cursor.execute(_FENCES)
         with _without_indexes(cursor, "segments_segment"):
-            of_all: dict[str, Any] = {
+            params: dict[str, Any] = {
                 "segments": segments,
                 "intervals": intervals,
                 "length": length,
                 "rows": _ROWS_A_SEGMENT,
             }
-            cursor.execute(_SEGMENTS, {**of_all, "schema": _schema()})
+            cursor.execute(_SEGMENTS, {**params, "schema": _schema()})
         with _without_indexes(cursor, "segments_interval"):
             cursor.execute(_INTERVALS)
         _sum_up()
@@ -89,7 +89,7 @@ def _sum_up() -> None:
     sum_up()
 
 
-def _make(supervisors: int) -> None:
+def _create_supervisors(supervisors: int) -> None:
     from django.utils import timezone
 
     from controlplane.datasources.models import Datasource
@@ -103,8 +103,8 @@ def _make(supervisors: int) -> None:
     team, now = Team.objects.get(name="demo"), timezone.now()
     names = [f"s{number:04d}" for number in range(supervisors)]
     specs = {name: parse_supervisor_spec(_spec(name)).canonical() for name in names}
-    owned = Datasource.objects.bulk_create(Datasource(name=name, team=team) for name in names)
-    by_name = {d.name: d for d in owned}
+    datasources = Datasource.objects.bulk_create(Datasource(name=name, team=team) for name in names)
+    by_name = {d.name: d for d in datasources}
     Supervisor.objects.bulk_create(
         Supervisor(id=n, datasource=by_name[n], state="RUNNING", detailed_state="RUNNING", ran_at=now) for n in names
     )
@@ -121,7 +121,7 @@ def _make(supervisors: int) -> None:
         )
         for n in names
     )
-    at: dict[str, Any] = {"created_at": now, "launched_at": now, "started_at": now, "last_heartbeat_at": now}
+    times: dict[str, Any] = {"created_at": now, "launched_at": now, "started_at": now, "last_heartbeat_at": now}
     Task.objects.bulk_create(
         Task(
             id=f"task-{n}",
@@ -134,7 +134,7 @@ def _make(supervisors: int) -> None:
             indexers_wanted=2,
             slots=32,
             observation={"topic_exists": True, "settled": 1000, "lag": 10, "partitions": 4, "end_offsets": {"0": 1000}},
-            **{**at, "created_at": now - timedelta(minutes=30)},
+            **{**times, "created_at": now - timedelta(minutes=30)},
         )
         for n in names
     )

@@ -61,9 +61,9 @@ def spark_rate_from_start(bootstrap: str, topic: str, count: int, cores: int) ->
     command = [sys.executable, "-m", "benchmarks.spark_peer", bootstrap, str(cores)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     with tempfile.TemporaryDirectory(prefix="headgate-peer-") as folder:
-        said = _said([*command, folder, topic], environment)
+        output = _run_peer([*command, folder, topic], environment)
         _check(Path(folder) / "0", count)
-    return count / float(said["from_start_s"])
+    return count / float(output["from_start_s"])
 
 
 def flink_rates(topics: Topics, parallelism: int, mode: str) -> Rates:
@@ -80,20 +80,20 @@ def _rates(topics: Topics, command: list[str], jars_option: list[str], environme
     """The first pass warms the JVM up and is not counted."""
     with tempfile.TemporaryDirectory(prefix="headgate-peer-") as folder:
         passes = [topics.full, topics.tiny, topics.full]
-        _, tiny_s, full_s = _said([*command, folder, *jars_option, *passes], environment)["passes_s"]
+        _, tiny_s, full_s = _run_peer([*command, folder, *jars_option, *passes], environment)["passes_s"]
         _check(Path(folder) / "2", topics.count)
     return Rates(topics.count / full_s, topics.count / (full_s - tiny_s))
 
 
-def _said(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
+def _run_peer(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
     """The last line that a peer prints: ``passes_s``, seconds of each pass; of Spark ``from_start_s``, too."""
     done = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=PASS_TIMEOUT_S, check=False
     )
     if done.returncode != 0:
         raise RuntimeError(f"{command[1:3]} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    output: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return output
 
 
 def _check(folder: Path, count: int) -> None:

@@ -148,7 +148,7 @@ class Offsets:
             return start, start + BATCH
 
 
-def _of_a_day(epoch: int, partition: int, start: int, stop: int) -> Any:
+def _day_request(epoch: int, partition: int, start: int, stop: int) -> Any:
     return request_of("publish-bench", DAY, timedelta(days=1), epoch, partition, start, stop)
 
 
@@ -160,7 +160,7 @@ def publishes(
     writers: int,
     seconds: float,
     rate: float | None,
-    request: MakeRequest = _of_a_day,
+    request: MakeRequest = _day_request,
 ) -> list[float]:
     """Seconds that each publish took. ``rate``: in all, per second; None: as fast as they go."""
     end = time.monotonic() + seconds
@@ -169,7 +169,7 @@ def publishes(
         return _writer(url, task, token, number, offsets, end, rate and writers / rate, request)
 
     with ThreadPoolExecutor(writers) as pool:
-        return [seconds for taken in pool.map(write, range(writers)) for seconds in taken]
+        return [seconds for timings in pool.map(write, range(writers)) for seconds in timings]
 
 
 def _writer(
@@ -187,7 +187,7 @@ def _writer(
 
     client = HttpControlPlane(url, task, token)
     epoch = client.start(number, StartRequest(cluster_id="c", topic_id="t", host="bench", pid=1)).epoch
-    taken = []
+    timings = []
     due = time.monotonic() + (pause or 0) * number / 20
     while time.monotonic() < end:
         if pause is not None:
@@ -196,9 +196,9 @@ def _writer(
         request = make_request(epoch, number % PARTITIONS, *offsets.take(number % PARTITIONS))
         began = time.monotonic()
         client.publish(number, request)
-        taken.append(time.monotonic() - began)
+        timings.append(time.monotonic() - began)
     client.close()
-    return taken
+    return timings
 
 
 def _put(path: str, size_bytes: int) -> None:

@@ -42,14 +42,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Keys as documented in benchmarks/README.md."""
     with stack(options) as house, tempfile.TemporaryDirectory() as folder, spark_session(Path(folder)) as spark:
-        files = _ingested(house, options)
+        files = _ingest(house, options)
         sides = _sides(spark, house, files)
         seconds: dict[str, list[float]] = {name: [] for name in sides}
         wrong = 0
         for turn in range(-1, options.rounds):  # the first warms up
-            for name, rows_of in sides.items():
-                took, found = _timed(rows_of)
-                wrong += found != (options.records, options.records * (options.records - 1) // 2)
+            for name, read_rows in sides.items():
+                took, totals = _timed(read_rows)
+                wrong += totals != (options.records, options.records * (options.records - 1) // 2)
                 if turn >= 0:
                     seconds[name].append(took)
                     print(f"round {turn + 1}: {name} {took:.2f} s", flush=True)
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _ingested(house: House, options: argparse.Namespace) -> list[str]:
+def _ingest(house: House, options: argparse.Namespace) -> list[str]:
     """Where the files are, once all records are in them."""
     topic = house.topic(DATASOURCE)
     backlog(house, topic, options.records)
@@ -85,21 +85,21 @@ def _sides(spark: SparkSession, house: House, files: list[str]) -> dict[str, Cal
     def by_hand() -> DataFrame:
         return spark.read.schema(schema).parquet(*files)
 
-    def of_the_day() -> DataFrame:
-        time_of = f.col("__time")
+    def by_hand_interval() -> DataFrame:
+        time_column = f.col("__time")
         start = f.expr(f"TIMESTAMP '{day}T00:00:00Z'")
-        return by_hand().where((time_of >= start) & (time_of < start + f.expr("INTERVAL 7 DAYS")))
+        return by_hand().where((time_column >= start) & (time_column < start + f.expr("INTERVAL 7 DAYS")))
 
     return {
         "by_hand": by_hand,
         "headgate": ours,
-        "by_hand_interval": of_the_day,
+        "by_hand_interval": by_hand_interval,
         "headgate_interval": partial(ours, f"{day}/2025-06-08"),
     }
 
 
-def _timed(rows_of: Callable[[], DataFrame]) -> tuple[float, tuple[int, int]]:
+def _timed(read_rows: Callable[[], DataFrame]) -> tuple[float, tuple[int, int]]:
     """Seconds from the first call to the answer; how many rows there are, and the sum of their numbers."""
     began = time.monotonic()
-    found = rows_of().agg(f.count("kind").alias("rows"), f.sum("n").alias("numbers")).collect()[0]
-    return time.monotonic() - began, (found.rows, found.numbers)
+    totals = read_rows().agg(f.count("kind").alias("rows"), f.sum("n").alias("numbers")).collect()[0]
+    return time.monotonic() - began, (totals.rows, totals.numbers)

@@ -40,10 +40,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         house.produce(topic, records(options.records))
         for turn in range(options.rounds):
             bare.append(bare_rate(house, topic, f"bare-{turn}", options))
-            rate, gone, twice = headgate_rate(house, topic, f"bench-{turn}", options)
+            rate, lost_rows, duplicated_rows = headgate_rate(house, topic, f"bench-{turn}", options)
             batches.append(options.records / house.totals(f"bench-{turn}")["publishes"])
             headgate.append(rate)
-            lost, duplicated = lost + gone, duplicated + twice
+            lost, duplicated = lost + lost_rows, duplicated + duplicated_rows
             print(f"round {turn + 1}: bare {bare[-1]:,.0f} rows/s, headgate {rate:,.0f} rows/s", flush=True)
     bare_median, headgate_median = median(bare), median(headgate)
     return {
@@ -77,12 +77,12 @@ def _bare(config: dict[str, Any], topic: str, count: int) -> float:
     """Seconds from the first record to the last."""
     consumer = ShareConsumer(config)
     consumer.subscribe([topic])
-    seen, began = 0, 0.0
-    while seen < count:
+    received, began = 0, 0.0
+    while received < count:
         for message in consumer.poll(1.0):
             if message.error() is None:
                 began = began or time.monotonic()
-                seen += 1
+                received += 1
                 consumer.acknowledge(message, AcknowledgeType.ACCEPT)
         consumer.commit_sync(10.0)
     seconds = time.monotonic() - began

@@ -19,7 +19,7 @@ from benchmarks.peers import spark_rate_from_start
 from benchmarks.stack import add_stack_options, stack
 from tests.support.house import House
 
-LOOK_S = 0.02
+POLL_S = 0.02
 FIRST_ROW_TIMEOUT_S = 300.0
 _VISIBLE = (
     "SELECT 1 FROM segments_segment s JOIN datasources_datasource d ON d.id = s.datasource_id WHERE d.name = %s LIMIT 1"
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             _first_row(house, "kafka", turn, options.waiting, outcome)
             _first_row(house, "share", turn, options.waiting, outcome)
             if options.records:
-                _whole(house, full, turn, options, outcome)
+                _full_backlog(house, full, turn, options, outcome)
                 rate = spark_rate_from_start(house.bootstrap, full, options.records, options.spark_cores)
                 outcome.note(spark_from_start_rows_per_s=rate)
             print(f"round {turn + 1}: { ({k: round(v[-1], 2) for k, v in outcome.figures.items()}) }", flush=True)
@@ -104,11 +104,11 @@ def _visible_after(house: House, datasource: str, began: float) -> float:
         while time.monotonic() - began < FIRST_ROW_TIMEOUT_S:
             if connection.execute(_VISIBLE, (datasource,)).fetchone():
                 return time.monotonic() - began
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
     raise RuntimeError(f"no row within {FIRST_ROW_TIMEOUT_S:.0f} s: {house.logs(datasource)}")
 
 
-def _whole(house: House, topic: str, turn: int, options: argparse.Namespace, outcome: Outcome) -> None:
+def _full_backlog(house: House, topic: str, turn: int, options: argparse.Namespace, outcome: Outcome) -> None:
     """A supervisor from its submission to the last row of all."""
     datasource = f"start-{turn}"
     submitted = datetime.now(UTC)

@@ -40,16 +40,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Results:
     """Milliseconds: of each zoom and list, the slowest p95 of both, of plans of a day, and p99 of publishes."""
-    with site() as opened:
+    with site() as running_site:
         began = time.monotonic()
-        length = fill(opened.environment, 1_000, 50, options.segments, options.intervals)
+        length = fill(running_site.environment, 1_000, 50, options.segments, options.intervals)
         results: Results = {"fill_s": time.monotonic() - began}
         span = length * options.intervals
-        results |= _asked(opened, options.requests, {f"zoom_{k}": a for k, a in _zooms(span).items()}, "timeline")
-        results |= _asked(opened, options.requests, {f"list_{k}": a for k, a in _lists(span).items()}, "lists")
+        results |= _time_addresses(
+            running_site, options.requests, {f"zoom_{k}": a for k, a in _zooms(span).items()}, "timeline"
+        )
+        results |= _time_addresses(
+            running_site, options.requests, {f"list_{k}": a for k, a in _lists(span).items()}, "lists"
+        )
         results |= _plans(span, 5 * options.requests)
-        results |= _publishes(opened, length, options.seconds)
-        return results | _removals(opened, length, options.segments, options.intervals)
+        results |= _publishes(running_site, length, options.seconds)
+        return results | _removals(running_site, length, options.segments, options.intervals)
 
 
 # Of minutes, 33 hours have nearly as many as get a bar each, and 34.7 as many as are looked at one by one.
@@ -68,13 +72,13 @@ _DAYS = (
 def _zooms(span: timedelta) -> dict[str, str]:
     """Of the whole, and of windows in its middle."""
     middle = datetime.now(UTC) - span / 2
-    found = {"all": f"{API}/timeline/", "page": f"{PAGE}/timeline.json?width=1400"}
-    found["layers"] = f"{PAGE}/timeline.json?width=1400&layers=unused,merged,late"
+    addresses = {"all": f"{API}/timeline/", "page": f"{PAGE}/timeline.json?width=1400"}
+    addresses["layers"] = f"{PAGE}/timeline.json?width=1400&layers=unused,merged,late"
     for name, days in _DAYS:
         if days < span.days:
             half = timedelta(days=days) / 2
-            found[name] = f"{API}/timeline/?{_window(middle - half, middle + half)}"
-    return found
+            addresses[name] = f"{API}/timeline/?{_window(middle - half, middle + half)}"
+    return addresses
 
 
 def _window(start: datetime, end: datetime) -> str:
@@ -101,9 +105,9 @@ def _lists(span: timedelta) -> dict[str, str]:
     }
 
 
-def _asked(opened: Site, requests: int, addresses: Mapping[str, str], of_all: str) -> Results:
-    found = {name: percentile(times(opened, address, requests), 0.95) for name, address in addresses.items()}
-    return {f"{name}_p95_ms": ms for name, ms in found.items()} | {f"{of_all}_p95_ms": max(found.values())}
+def _time_addresses(running_site: Site, requests: int, addresses: Mapping[str, str], group: str) -> Results:
+    p95s = {name: percentile(times(running_site, address, requests), 0.95) for name, address in addresses.items()}
+    return {f"{name}_p95_ms": ms for name, ms in p95s.items()} | {f"{group}_p95_ms": max(p95s.values())}
 
 
 def _plans(span: timedelta, plans: int) -> Results:
@@ -111,28 +115,28 @@ def _plans(span: timedelta, plans: int) -> Results:
     from controlplane.datasources.models import Datasource
     from controlplane.segments.selectors.planning import live_segments
 
-    datasource, of, took = Datasource.objects.get(name=DATASOURCE), random.Random(1), []
+    datasource, rng, milliseconds = Datasource.objects.get(name=DATASOURCE), random.Random(1), []
     for _ in range(plans):
-        end = datetime.now(UTC) - timedelta(days=of.random() * max(0, span.days - 1))
+        end = datetime.now(UTC) - timedelta(days=rng.random() * max(0, span.days - 1))
         planned = live_segments(datasource, end - timedelta(days=1), end)
         began = time.perf_counter()
         files = len(planned.values_list("id", "path", "size_bytes", "rows", "min_time", "max_time"))
-        took.append(1000 * (time.perf_counter() - began))
+        milliseconds.append(1000 * (time.perf_counter() - began))
     return {
         "plan_day_files": files,
-        "plan_day_p50_ms": percentile(took, 0.5),
-        "plan_day_p95_ms": percentile(took, 0.95),
+        "plan_day_p50_ms": percentile(milliseconds, 0.5),
+        "plan_day_p95_ms": percentile(milliseconds, 0.95),
     }
 
 
-def _removals(opened: Site, length: timedelta, segments: int, intervals: int) -> Results:
+def _removals(running_site: Site, length: timedelta, segments: int, intervals: int) -> Results:
     """What a drop rule takes for a tenth of the segments, and publishes beside it; then the whole datasource deleted.
 
     ``longest``: transactions, as whoever waits for a row or cleans up sees them.
     """
     from controlplane.datasources.models import Datasource
     from controlplane.retention import rule_runner
-    from controlplane.retention.deleting import delete_datasource, go_on
+    from controlplane.retention.deleting import continue_deleting, delete_datasource
     from controlplane.retention.rules import read_rules
     from controlplane.segments.models import Segment
     from controlplane.supervisors.models import Supervisor
@@ -144,25 +148,25 @@ def _removals(opened: Site, length: timedelta, segments: int, intervals: int) ->
     dropped = read_rules([{"type": "dropBeforeByPeriod", "period": f"PT{_hours(length, intervals * 9 // 10)}H"}])
     rule_runner.set_rules(user=user, datasource=datasource, rules=dropped)
     results: Results = {}
-    with ThreadPoolExecutor(1) as aside:
-        dropping = aside.submit(_timed, rule_runner.run)
-        during = _publishes(opened, length, 10.0, of_seed=3)
+    with ThreadPoolExecutor(1) as pool:
+        dropping = pool.submit(_timed, rule_runner.run)
+        during = _publishes(running_site, length, 10.0, seed=3)
         results |= dict(zip(("drop_s", "drop_segments", "drop_longest_ms"), dropping.result(), strict=True))
     results["drop_publish_p99_ms"] = during["publish_p99_ms"]
     Task.objects.update(status="SUCCESS")
     Supervisor.objects.update(terminated_at=datetime.now(UTC))
-    began, answered = time.monotonic(), 0.0
+    began, answer_s = time.monotonic(), 0.0
 
     def delete() -> int:
-        nonlocal answered
+        nonlocal answer_s
         amount = delete_datasource(user=user, datasource=datasource, name=DATASOURCE)
-        answered = time.monotonic() - began
-        go_on(3600.0)
+        answer_s = time.monotonic() - began
+        continue_deleting(3600.0)
         return amount.segments
 
     results |= dict(zip(("delete_s", "delete_segments", "delete_longest_ms"), _timed(delete), strict=True))
     assert not Segment.objects.filter(datasource=datasource, kill_began_at=None).exists()
-    return results | {"delete_answer_s": answered}
+    return results | {"delete_answer_s": answer_s}
 
 
 def _hours(length: timedelta, intervals: int) -> int:
@@ -177,33 +181,33 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any, float]:
     pid, dsn = connection.connection.info.backend_pid, os.environ["DATABASE_URL"]
     over, longest = Event(), 0.0
 
-    def look() -> None:
+    def poll() -> None:
         nonlocal longest
-        with psycopg.connect(dsn, autocommit=True) as looking:
+        with psycopg.connect(dsn, autocommit=True) as store:
             while not over.wait(0.02):
-                row = looking.execute(_RUNS_FOR, (pid,)).fetchone()
+                row = store.execute(_RUNS_FOR, (pid,)).fetchone()
                 longest = max(longest, float(row[0] or 0) if row else 0.0)
 
-    looker = Thread(target=look, daemon=True)
-    looker.start()
+    poller = Thread(target=poll, daemon=True)
+    poller.start()
     began = time.monotonic()
-    found = work()
+    outcome = work()
     took = time.monotonic() - began
     over.set()
-    looker.join()
+    poller.join()
     connection.close()
-    return took, found, longest
+    return took, outcome, longest
 
 
 _RUNS_FOR = "SELECT 1000 * extract(epoch FROM clock_timestamp() - xact_start) FROM pg_stat_activity WHERE pid = %s"
 
 
-def _publishes(opened: Site, length: timedelta, seconds: float, of_seed: int = 2) -> Results:
+def _publishes(running_site: Site, length: timedelta, seconds: float, seed: int = 2) -> Results:
     """Into one of the last hundred intervals each; in turn as many into a datasource that had no segments.
 
     What both take alike is the machine's, or any publish's: it is not the store's size.
     """
-    writing = {name: _Writing(opened, name, length, of_seed) for name in (DATASOURCE, EMPTY)}
+    writing = {name: _Writing(running_site, name, length, seed) for name in (DATASOURCE, EMPTY)}
     took: dict[str, list[float]] = {name: [] for name in writing}
     for name in writing:
         writing[name].publish(WARM_UP_S)
@@ -217,16 +221,16 @@ def _publishes(opened: Site, length: timedelta, seconds: float, of_seed: int = 2
 class _Writing:
     """Writers of one datasource's task."""
 
-    def __init__(self, opened: Site, datasource: str, length: timedelta, of_seed: int) -> None:
+    def __init__(self, running_site: Site, datasource: str, length: timedelta, seed: int) -> None:
         from benchmarks.publish import FIRST_OFFSET, PARTITIONS, Offsets
         from controlplane.sources.models import Source
         from controlplane.tasks.lifecycle import new_token
         from controlplane.tasks.models import Task
 
-        self._url, self._datasource, self._length = opened.url, datasource, length
+        self._url, self._datasource, self._length = running_site.url, datasource, length
         self._task = f"task-{datasource}"
         self._token = new_token(Task.objects.get(pk=self._task))
-        self._offsets, self._of = Offsets(FIRST_OFFSET * (1 + of_seed)), random.Random(of_seed)
+        self._offsets, self._of = Offsets(FIRST_OFFSET * (1 + seed)), random.Random(seed)
         self._newest = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
         # No Kafka can be asked whether it has these offsets.
         ends = {str(partition): [0, 0, 10 * FIRST_OFFSET] for partition in range(PARTITIONS)}

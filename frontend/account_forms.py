@@ -78,8 +78,8 @@ class AgainForm(forms.Form):
         self.fields["secret"].label = "Password" if self.by_password else "Code"
 
     def clean_secret(self) -> str:
-        given = str(self.cleaned_data["secret"])
-        fault = failed_reauthentication(self._user, given)
+        secret = str(self.cleaned_data["secret"])
+        fault = failed_reauthentication(self._user, secret)
         if fault:
             raise forms.ValidationError(fault)
-        return given
+        return secret

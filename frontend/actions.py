@@ -148,9 +148,9 @@ class ConnectionActions:
     def _action(
         connection: Connection, name: str, label: str, question: str, text: str, style: str = "secondary"
     ) -> PageAction:
-        place = [connection.team.name, connection.name]
-        url = reverse(f"frontend:connection-{name}", args=place)
-        ask = reverse("frontend:connection-confirm", args=[*place, name])
+        names = [connection.team.name, connection.name]
+        url = reverse(f"frontend:connection-{name}", args=names)
+        ask = reverse("frontend:connection-confirm", args=[*names, name])
         return PageAction(name, label, question, text, url, ask, style)
 
 
@@ -162,10 +162,10 @@ class TaskActions:
         """By name, only what the role and the state allow."""
         if task.ended or task.goal == Goal.STOP or not may(user, Action.OPERATE, task.datasource.team):
             return {}
-        held = "It ends at once. The broker delivers the records that it holds again, to others."
+        held_text = "It ends at once. The broker delivers the records that it holds again, to others."
         rest = "It ends at once. What it has done stays."
         question = f"Stop task {short_name(task.id)} now?"
-        stop = cls._action(task, "stop", "Stop now", question, rest if task.is_of_segments else held, "danger")
+        stop = cls._action(task, "stop", "Stop now", question, rest if task.is_of_segments else held_text, "danger")
         actions = [stop]
         if task.goal == Goal.RUN and not task.is_of_segments:
             text = "It stops polling, publishes what it holds, and ends."

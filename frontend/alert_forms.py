@@ -37,7 +37,7 @@ def _select() -> forms.Select:
     return forms.Select(attrs={"class": "form-select"})
 
 
-class _Placed(forms.Form):
+class _ServiceErrorForm(forms.Form):
     """Faults of a service come to the fields that they are about."""
 
     def place(self, error: HeadgateError) -> None:
@@ -49,7 +49,7 @@ class _Placed(forms.Form):
             self.add_error(name if name in self.fields else None, fault.message)
 
 
-class RuleForm(_Placed):
+class RuleForm(_ServiceErrorForm):
     """A rule of one kind. ``stored``: the one that is changed; None for a new one."""
 
     team = forms.ChoiceField(label="Team", widget=_select())
@@ -89,11 +89,12 @@ class RuleForm(_Placed):
         for param in kind.params:
             self.fields[f"params_{param.name}"] = _field_of(param)
         self.initial = {**self._values(), **self.initial}
-        told = [r for r in list_receivers(user, stored.team.name if stored else "") if r.team.name in teams]
-        told.sort(key=lambda receiver: receiver.team.name != self.initial.get("team"))
-        of_team = len(teams) > 1 and stored is None
+        receivers = [r for r in list_receivers(user, stored.team.name if stored else "") if r.team.name in teams]
+        receivers.sort(key=lambda receiver: receiver.team.name != self.initial.get("team"))
+        with_team = len(teams) > 1 and stored is None
         self.fields["receivers"].choices = [  # type: ignore[attr-defined]
-            (str(r.pk), f"{r.name} ({r.get_kind_display()}{', team ' + r.team.name if of_team else ''})") for r in told
+            (str(r.pk), f"{r.name} ({r.get_kind_display()}{', team ' + r.team.name if with_team else ''})")
+            for r in receivers
         ]
         if stored is None:
             self.fields["team"].choices = [(n, n) for n in teams]  # type: ignore[attr-defined]
@@ -124,12 +125,12 @@ class RuleForm(_Placed):
     def given(self) -> dict[str, Any]:
         """Of a valid form, as a service takes it."""
         values = self.cleaned_data
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             name: values[name] for name in ("name", "enabled", "hold_s", "clear_s") if name in values
         }
         params = {p.name: values[f"params_{p.name}"] for p in self.kind.params}
         numbers = [int(pk) for pk in values["receivers"]]
-        return {**given, "datasource": values["datasource"].strip() or None, "params": params, "receivers": numbers}
+        return {**arguments, "datasource": values["datasource"].strip() or None, "params": params, "receivers": numbers}
 
 
 def _field_of(param: Param) -> forms.Field:
@@ -140,13 +141,13 @@ def _field_of(param: Param) -> forms.Field:
     return forms.IntegerField(label=param.label, min_value=param.least, max_value=param.most, widget=_number())
 
 
-_OF_ADDRESSES = {
+_URL_HELP = {
     "slack": "Address of an incoming webhook of Slack: https://hooks.slack.com/services/….",
     "webhook": "Headgate sends each message there by POST, as JSON.",
 }
 
 
-class ReceiverForm(_Placed):
+class ReceiverForm(_ServiceErrorForm):
     """A receiver of one kind. What is stored of its address and secret is never filled in again."""
 
     team = forms.ChoiceField(label="Team", widget=_select())
@@ -174,10 +175,10 @@ class ReceiverForm(_Placed):
         for name in absent:
             del self.fields[name]
         if "url" in self.fields:
-            self.fields["url"].help_text = _OF_ADDRESSES[kind]
-        if kind == "email" and not mail.configured():
-            told = "This site sends no mail yet: set HEADGATE_EMAIL_URL."
-            self.fields["addresses"].help_text += f" {told}"
+            self.fields["url"].help_text = _URL_HELP[kind]
+        if kind == "email" and not mail.is_configured():
+            warning = "This site sends no mail yet: set HEADGATE_EMAIL_URL."
+            self.fields["addresses"].help_text += f" {warning}"
         if stored is None:
             names = list(teams_administered(user).values_list("name", flat=True))
             self.fields["team"].choices = [(n, n) for n in names]  # type: ignore[attr-defined]
@@ -185,8 +186,8 @@ class ReceiverForm(_Placed):
         del self.fields["team"]
         self.initial = {"name": stored.name, "addresses": "\n".join(stored.addresses), **self.initial}
         if "url" in self.fields:
-            kept = "it and the secret" if kind == "webhook" else "it"
-            self.fields["url"].help_text = f"Now {stored.shown}. Leave empty to keep {kept}."
+            stored_parts = "it and the secret" if kind == "webhook" else "it"
+            self.fields["url"].help_text = f"Now {stored.shown}. Leave empty to keep {stored_parts}."
 
     @property
     def given(self) -> dict[str, Any]:
@@ -200,7 +201,7 @@ class ReceiverForm(_Placed):
         return values
 
 
-class SilenceForm(_Placed):
+class SilenceForm(_ServiceErrorForm):
     """For how long, and why. What it is of stands in the address."""
 
     length = forms.ChoiceField(label="Duration", choices=_LENGTHS, widget=_select())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from frontend.tables import Column, Shape
 
-DEEDS = Column("deeds", "Actions", fixed=True, silent=True)
-MANY = "Too many entries to sort by this column. Filter instead"
+ACTIONS = Column("deeds", "Actions", fixed=True, silent=True)
+NOT_SORTABLE = "Too many entries to sort by this column. Filter instead"
 FIRING = Shape(
     "alerts",
     (
@@ -14,7 +14,7 @@ FIRING = Shape(
         Column("rule", "Rule", sorts="rule__name"),
         Column("why", "Why"),
         Column("since", "Since", sorts="since", falls=True),
-        DEEDS,
+        ACTIONS,
     ),
     default="state",
     last=("-since", "-id"),
@@ -41,7 +41,7 @@ RECEIVERS = Shape(
         Column("team", "Team", sorts="team_name"),
         Column("health", "Delivery status", sorts="failures", falls=True),
         Column("waiting", "Waiting", sorts="waiting", number=True, falls=True),
-        DEEDS,
+        ACTIONS,
     ),
     default="team",
     last=("team_name", "name"),
@@ -50,9 +50,9 @@ HISTORY = Shape(
     "alert-history",
     (
         Column("when", "When", sorts="id", falls=True, fixed=True),
-        Column("what", "What", why=MANY),
-        Column("about", "About", why=MANY),
-        Column("rule", "Rule", why=MANY),
+        Column("what", "What", why=NOT_SORTABLE),
+        Column("about", "About", why=NOT_SORTABLE),
+        Column("rule", "Rule", why=NOT_SORTABLE),
         Column("why", "Why"),
         Column("messages", "Messages"),
     ),
@@ -68,7 +68,7 @@ SILENCES = Shape(
         Column("by", "By", sorts="created_by"),
         Column("begin", "From", sorts="begins_at", falls=True, shown=False),
         Column("until", "Until", sorts="ends_at", falls=True),
-        DEEDS,
+        ACTIONS,
     ),
     default="-begin",
     last=("-id",),

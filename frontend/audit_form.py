@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from controlplane.teams.audit import ACTIONS, AuditFilter
-from frontend.filters import Filter, Window, choice_input, offer, text_input, time_input
+from frontend.filters import Filter, Window, choice_input, set_choices, text_input, time_input
 
 _ACTIONS = sorted({action for actions in ACTIONS.values() for action in actions})
 
@@ -35,14 +35,14 @@ class AuditForm(Filter, Window):
 
     def __init__(self, *args: Any, teams: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offer(self, "team", teams)
+        set_choices(self, "team", teams)
 
     @property
     def wanted(self) -> AuditFilter:
         """What is chosen; a choice that can't be read filters nothing."""
         self.is_valid()
-        given = self.cleaned_data
-        plain = {name: given.get(name) or "" for name in ("target", "target_id", "action", "team", "text")}
+        cleaned = self.cleaned_data
+        plain = {name: cleaned.get(name) or "" for name in ("target", "target_id", "action", "team", "text")}
         return AuditFilter(
-            username=given.get("user") or "", since=given.get("since"), until=given.get("until"), **plain
+            username=cleaned.get("user") or "", since=cleaned.get("since"), until=cleaned.get("until"), **plain
         )

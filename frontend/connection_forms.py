@@ -75,9 +75,9 @@ class ConnectionForm(forms.Form):
             self.fields["team"].choices = [(n, n) for n in names]  # type: ignore[attr-defined]
         else:
             del self.fields["team"], self.fields["name"]
-            self._mark_kept(stored)
+            self._mark_stored(stored)
 
-    def _mark_kept(self, stored: Connection) -> None:
+    def _mark_stored(self, stored: Connection) -> None:
         for field, secret in self.SECRETS.items():
             if secret in stored.secret_names:
                 self.fields[
@@ -88,14 +88,14 @@ class ConnectionForm(forms.Form):
         """The properties beside the fields."""
         text = self.cleaned_data["more"]
         try:
-            found = strict_json(text) if text.strip() else {}
+            properties = strict_json(text) if text.strip() else {}
         except json.JSONDecodeError as error:
             raise forms.ValidationError(f"Not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
         except ValueError as error:
             raise forms.ValidationError(f"JSON not accepted: {error}.") from None
-        if not isinstance(found, dict):
+        if not isinstance(properties, dict):
             raise forms.ValidationError('It must be an object, such as {"client.id": "headgate"}.')
-        return found
+        return properties
 
     def place(self, error: HeadgateError) -> None:
         """Put an error's faults at the fields that they are about."""
@@ -167,17 +167,17 @@ class KafkaForm(ConnectionForm):
 
     @property
     def properties(self) -> dict[str, Any]:
-        given = {name: self.cleaned_data.get(field, "") for name, field in self.FIELDS.items()}
-        return {**self.cleaned_data["more"], **{name: value for name, value in given.items() if value}}
+        entered = {name: self.cleaned_data.get(field, "") for name, field in self.FIELDS.items()}
+        return {**self.cleaned_data["more"], **{name: value for name, value in entered.items() if value}}
 
     @classmethod
     def values_of(cls, stored: Connection) -> dict[str, Any]:
-        known = {f: stored.properties[n] for n, f in cls.FIELDS.items() if isinstance(stored.properties.get(n), str)}
-        rest = {n: v for n, v in stored.properties.items() if cls.FIELDS.get(n) not in known}
+        values = {f: stored.properties[n] for n, f in cls.FIELDS.items() if isinstance(stored.properties.get(n), str)}
+        rest = {n: v for n, v in stored.properties.items() if cls.FIELDS.get(n) not in values}
         return {
-            **known,
-            "mechanism": str(known.get("mechanism", "")).upper(),
-            "protocol": str(known.get("protocol", "PLAINTEXT")).upper(),
+            **values,
+            "mechanism": str(values.get("mechanism", "")).upper(),
+            "protocol": str(values.get("protocol", "PLAINTEXT")).upper(),
             "description": stored.description,
             "more": spec_text(rest) if rest else "",
         }
@@ -212,31 +212,31 @@ class RegistryForm(ConnectionForm):
     token = forms.CharField(label="Token", required=False, max_length=10_000, widget=_password())
 
     def clean(self) -> dict[str, Any]:
-        found = super().clean() or self.cleaned_data
-        if found.get("login") == "basic" and bool(found.get("username")) != bool(found.get("password")):
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("login") == "basic" and bool(cleaned.get("username")) != bool(cleaned.get("password")):
             self.add_error(
-                "password" if found.get("username") else "username", "Enter both user and password, or neither."
+                "password" if cleaned.get("username") else "username", "Enter both user and password, or neither."
             )
-        return found
+        return cleaned
 
     @property
     def properties(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        addresses = [line.strip() for line in given["urls"].splitlines() if line.strip()]
-        more = dict(given["more"])
-        where = {"url": addresses[0]} if len(addresses) == 1 else {"urls": addresses}
-        return {**more, **where, "config": {**more.get("config", {}), **self._login()}}
+        cleaned = self.cleaned_data
+        addresses = [line.strip() for line in cleaned["urls"].splitlines() if line.strip()]
+        more = dict(cleaned["more"])
+        address = {"url": addresses[0]} if len(addresses) == 1 else {"urls": addresses}
+        return {**more, **address, "config": {**more.get("config", {}), **self._login()}}
 
     def _login(self) -> dict[str, str]:
-        given = self.cleaned_data
-        if given["login"] == "basic":
-            user = f"{given['username']}:{given['password']}"
+        cleaned = self.cleaned_data
+        if cleaned["login"] == "basic":
+            user = f"{cleaned['username']}:{cleaned['password']}"
             return {
                 "basic.auth.credentials.source": "USER_INFO",
-                **({"basic.auth.user.info": user} if given["password"] else {}),
+                **({"basic.auth.user.info": user} if cleaned["password"] else {}),
             }
-        if given["login"] == "token":
-            token = {"bearer.auth.token": given["token"]} if given["token"] else {}
+        if cleaned["login"] == "token":
+            token = {"bearer.auth.token": cleaned["token"]} if cleaned["token"] else {}
             return {"bearer.auth.credentials.source": "STATIC_TOKEN", **token}
         return {}
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from controlplane.alerts.selectors import count_firing
-from controlplane.quarantine.selectors.causes import new_causes
+from controlplane.quarantine.selectors.causes import count_new_causes
 from frontend.reach import Reach, reach_of
 
 
@@ -30,7 +30,7 @@ class Section:
 
 
 def _new_causes(reach: Reach) -> int:
-    return new_causes(reach.user, team=reach.team) if reach.user is not None else 0
+    return count_new_causes(reach.user, team=reach.team) if reach.user is not None else 0
 
 
 def _firing(reach: Reach) -> int:
@@ -89,8 +89,8 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     def items() -> list[NavigationItem]:
         return [_item(section, reach, request.path) for section in sections_for(reach)] if reach.known else []
 
-    again = bool(getattr(request, "htmx", False))
-    base = "part.html" if again else "base.html"
+    is_htmx = bool(getattr(request, "htmx", False))
+    base = "part.html" if is_htmx else "base.html"
     return {"site_name": "Headgate", "navigation": SimpleLazyObject(items), "reach": reach, "page_base": base}
 
 

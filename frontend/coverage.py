@@ -58,8 +58,8 @@ class Drawing:
 def drawing_of(coverage: PartitionCoverage) -> Drawing:
     """The look of one partition."""
     cells = coverage.cells
-    main = [_most(cells, n) for n in range(CELLS)]
-    marks = [_mark(cells, n, main[n]) for n in range(CELLS)]
+    main = [_main_state(cells, n) for n in range(CELLS)]
+    marks = [_notable_state(cells, n, main[n]) for n in range(CELLS)]
     totals = coverage.totals
     return Drawing(
         partition=coverage.partition,
@@ -73,13 +73,13 @@ def drawing_of(coverage: PartitionCoverage) -> Drawing:
     )
 
 
-def _most(cells: Mapping[str, list[int]], n: int) -> str:
+def _main_state(cells: Mapping[str, list[int]], n: int) -> str:
     """What most of a cell's offsets are; nothing for a cell beyond the end."""
     main = max(_MAIN, key=lambda name: 0 if name == "duplicate" else cells[name][n])
     return main if cells[main][n] else ""
 
 
-def _mark(cells: Mapping[str, list[int]], n: int, main: str) -> str:
+def _notable_state(cells: Mapping[str, list[int]], n: int, main: str) -> str:
     return next((name for name in _NOTABLE if name != main and cells[name][n]), "")
 
 

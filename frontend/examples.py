@@ -25,11 +25,11 @@ _TO_FILL_IN = {
 def examples(supervised: bool) -> dict[str, dict[str, Any]]:
     """By kind of task; each works on the embedded stack once it is filled in, and its topic, if any, is there."""
     stored = _stored_offsets(OFFSET_RANGE.supervisor_type if supervised else OFFSET_RANGE.task_type)
-    found = {SHARE_GROUP.kind: _share_group(), OFFSET_RANGE.kind: stored}
-    return found if supervised else {**found, BATCH: _batch()}
+    by_kind = {SHARE_GROUP.kind: _share_group(), OFFSET_RANGE.kind: stored}
+    return by_kind if supervised else {**by_kind, BATCH: _batch()}
 
 
-def reading(example: dict[str, Any], connection: str, topic: str) -> dict[str, Any]:
+def with_connection(example: dict[str, Any], connection: str, topic: str) -> dict[str, Any]:
     """An example that reads a topic of a named connection."""
     io_config = {n: v for n, v in example["ioConfig"].items() if n not in ("topic", "consumerProperties")}
     return {**example, "ioConfig": {"topic": topic, "connection": connection, **io_config}}
@@ -70,11 +70,11 @@ def _batch() -> dict[str, Any]:
 
 def _stored_offsets(spec_type: str) -> dict[str, Any]:
     shared = _share_group()
-    taken = ("topic", "consumerProperties", "inputFormat")
+    fields = ("topic", "consumerProperties", "inputFormat")
     return {
         "type": spec_type,
         "dataSchema": shared["dataSchema"],
-        "ioConfig": {**{k: shared["ioConfig"][k] for k in taken}, "useEarliestOffset": True, "taskCount": 1},
+        "ioConfig": {**{k: shared["ioConfig"][k] for k in fields}, "useEarliestOffset": True, "taskCount": 1},
         "tuningConfig": {"type": OFFSET_RANGE.supervisor_type},
     }
 

@@ -36,7 +36,7 @@ class Filter(forms.Form):
         return str(self.cleaned_data.get(name) or "")
 
 
-def offer(form: forms.Form, name: str, choices: list[tuple[Any, Any]]) -> None:
+def set_choices(form: forms.Form, name: str, choices: list[tuple[Any, Any]]) -> None:
     """What a field of choices is to be chosen from."""
     cast(forms.ChoiceField, form.fields[name]).choices = choices
 

@@ -11,10 +11,10 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.urls import reverse
 
 from controlplane.common.strictjson import strict_json
-from controlplane.records.lookup import Wanted
+from controlplane.records.lookup import RecordQuery
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
-from frontend.filters import Window, offer, text_input, time_input
+from frontend.filters import Window, set_choices, text_input, time_input
 
 _OFFSET = re.compile(r"\s*(\d{1,9})\s*[:=,\s]\s*(\d{1,19})\s*")  # partition and offset
 _HEX = re.compile(r"0x((?:[0-9a-fA-F]{2})+)")
@@ -68,7 +68,7 @@ class SpecForm(SpecText):
         if len(names) < 2:
             del self.fields["team"]
         else:
-            offer(self, "team", [("", "Choose…"), *((n, n) for n in names)])
+            set_choices(self, "team", [("", "Choose…"), *((n, n) for n in names)])
 
     @property
     def team_name(self) -> str | None:
@@ -195,28 +195,28 @@ class RecordForm(Window):
     )
 
     def clean(self) -> dict[str, Any]:
-        given = {**(super().clean() or {})}
-        by_key = bool(given.get("key"))
-        if by_key and given.get("offset") is not None:
+        cleaned = {**(super().clean() or {})}
+        by_key = bool(cleaned.get("key"))
+        if by_key and cleaned.get("offset") is not None:
             self.add_error("key", "Give an offset or a key, not both.")
         needed = ("since", "until") if by_key else ("partition", "offset")
         for name in needed:
-            if given.get(name) is None and name not in self.errors:
+            if cleaned.get(name) is None and name not in self.errors:
                 self.add_error(name, "Required with a key." if by_key else "Required without a key.")
-        return given
+        return cleaned
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RecordQuery:
         """Of a valid form."""
-        given = self.cleaned_data
-        key = given["key"]
+        cleaned = self.cleaned_data
+        key = cleaned["key"]
         as_hex = _HEX.fullmatch(key)
         as_bytes = bytes.fromhex(as_hex[1]) if as_hex else key.encode()
-        return Wanted(
-            given["topic"],
-            given["partition"],
-            given["offset"],
+        return RecordQuery(
+            cleaned["topic"],
+            cleaned["partition"],
+            cleaned["offset"],
             as_bytes if key else None,
-            given["since"] if key else None,
-            given["until"] if key else None,
+            cleaned["since"] if key else None,
+            cleaned["until"] if key else None,
         )

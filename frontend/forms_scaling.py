@@ -7,17 +7,17 @@ from typing import Any
 from django import forms
 
 WINDOWS = {"1h": 60, "6h": 360, "1d": 1440}  # minutes
-_MINUTES = {"class": "form-control", "step": "any"}
+_FRACTION_ATTRS = {"class": "form-control", "step": "any"}
 
 
-def _whole(label: str, least: int = 1, most: int = 10**12) -> forms.IntegerField:
+def _integer_field(label: str, least: int = 1, most: int = 10**12) -> forms.IntegerField:
     return forms.IntegerField(
         label=label, min_value=least, max_value=most, widget=forms.NumberInput(attrs={"class": "form-control"})
     )
 
 
-def _share(label: str) -> forms.FloatField:
-    return forms.FloatField(label=label, min_value=0, max_value=1, widget=forms.NumberInput(attrs=_MINUTES))
+def _fraction_field(label: str) -> forms.FloatField:
+    return forms.FloatField(label=label, min_value=0, max_value=1, widget=forms.NumberInput(attrs=_FRACTION_ATTRS))
 
 
 class SimulatorForm(forms.Form):
@@ -28,19 +28,19 @@ class SimulatorForm(forms.Form):
         choices=[("1h", "the last hour"), ("6h", "the last 6 hours"), ("1d", "the last day")],
         widget=forms.Select(attrs={"class": "form-select"}),
     )
-    taskCountMin = _whole("taskCountMin", most=1000)
-    taskCountMax = _whole("taskCountMax", most=1000)
-    scaleOutThreshold = _whole("scaleOutThreshold, offsets", least=0)
-    triggerScaleOutFractionThreshold = _share("triggerScaleOutFractionThreshold")
-    scaleOutStep = _whole("scaleOutStep", most=1000)
-    scaleInThreshold = _whole("scaleInThreshold, offsets", least=0)
-    triggerScaleInFractionThreshold = _share("triggerScaleInFractionThreshold")
-    scaleInStep = _whole("scaleInStep", most=1000)
-    lagCollectionIntervalMillis = _whole("lagCollectionIntervalMillis")
-    lagCollectionRangeMillis = _whole("lagCollectionRangeMillis", most=172_800_000)
-    scaleActionPeriodMillis = _whole("scaleActionPeriodMillis")
-    scaleActionStartDelayMillis = _whole("scaleActionStartDelayMillis", least=0)
-    minTriggerScaleActionFrequencyMillis = _whole("minTriggerScaleActionFrequencyMillis", least=0)
+    taskCountMin = _integer_field("taskCountMin", most=1000)
+    taskCountMax = _integer_field("taskCountMax", most=1000)
+    scaleOutThreshold = _integer_field("scaleOutThreshold, offsets", least=0)
+    triggerScaleOutFractionThreshold = _fraction_field("triggerScaleOutFractionThreshold")
+    scaleOutStep = _integer_field("scaleOutStep", most=1000)
+    scaleInThreshold = _integer_field("scaleInThreshold, offsets", least=0)
+    triggerScaleInFractionThreshold = _fraction_field("triggerScaleInFractionThreshold")
+    scaleInStep = _integer_field("scaleInStep", most=1000)
+    lagCollectionIntervalMillis = _integer_field("lagCollectionIntervalMillis")
+    lagCollectionRangeMillis = _integer_field("lagCollectionRangeMillis", most=172_800_000)
+    scaleActionPeriodMillis = _integer_field("scaleActionPeriodMillis")
+    scaleActionStartDelayMillis = _integer_field("scaleActionStartDelayMillis", least=0)
+    minTriggerScaleActionFrequencyMillis = _integer_field("minTriggerScaleActionFrequencyMillis", least=0)
 
     @property
     def parameters(self) -> dict[str, Any]:

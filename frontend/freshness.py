@@ -20,16 +20,16 @@ class Freshness:
     why: str = ""  # a sentence; empty when there is nothing to say
 
 
-def freshness_of(found: Completeness, now: datetime) -> Freshness:
+def freshness_of(completeness: Completeness, now: datetime) -> Freshness:
     """By the time until which it is complete, and by what holds it back."""
-    if not found.readers:
-        return Freshness("quiet", "not followed", found.reason)
-    if found.complete_until is None:
-        return Freshness("wait", "not known yet", found.reason)
-    behind = now - found.complete_until
+    if not completeness.readers:
+        return Freshness("quiet", "not followed", completeness.reason)
+    if completeness.complete_until is None:
+        return Freshness("wait", "not known yet", completeness.reason)
+    behind = now - completeness.complete_until
     if behind <= UP_TO_DATE:
-        waits = "record of the last day waits" if found.quarantined == 1 else "records of the last day wait"
-        why = f"{found.quarantined:,} {waits} in quarantine." if found.quarantined else ""
+        waits = "record of the last day waits" if completeness.quarantined == 1 else "records of the last day wait"
+        why = f"{completeness.quarantined:,} {waits} in quarantine." if completeness.quarantined else ""
         return Freshness("good", "up to date", why)
     words = f"behind by {duration(behind)}"
-    return Freshness("wait" if found.reason else "need", words, found.reason)
+    return Freshness("wait" if completeness.reason else "need", words, completeness.reason)

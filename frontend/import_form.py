@@ -8,7 +8,7 @@ from django import forms
 
 from controlplane.common.strictjson import MOST_BYTES
 from controlplane.connections.selectors import list_connections
-from controlplane.loading.druid_import import Wanted
+from controlplane.loading.druid_import import ImportOptions
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
 from frontend.forms import json_values
@@ -63,13 +63,13 @@ class ImportForm(forms.Form):
         if len(teams) < 2:
             del self.fields["team"]
         else:
-            self._offer("team", "Choose…", teams)
+            self._set_choices("team", "Choose…", teams)
         clusters = list_connections(user, kind=Kind.KAFKA).filter(team__name__in=teams)
         names = sorted(set(clusters.values_list("name", flat=True)))
-        self._offer("connection", "As the specs say", names)
+        self._set_choices("connection", "As the specs say", names)
 
-    def _offer(self, name: str, nothing: str, choices: list[str]) -> None:
-        cast(forms.ChoiceField, self.fields[name]).choices = [("", nothing), *((one, one) for one in choices)]
+    def _set_choices(self, name: str, nothing: str, choices: list[str]) -> None:
+        cast(forms.ChoiceField, self.fields[name]).choices = [("", nothing), *((choice, choice) for choice in choices)]
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
@@ -91,9 +91,9 @@ class ImportForm(forms.Form):
         except UnicodeDecodeError:
             raise forms.ValidationError("The file is not UTF-8 text.") from None
 
-    def wanted(self, dry_run: bool) -> Wanted:
+    def wanted(self, dry_run: bool) -> ImportOptions:
         data = self.cleaned_data
-        return Wanted(
+        return ImportOptions(
             dry_run=dry_run,
             suspended=data["suspended"],
             connection=data["connection"],

@@ -45,27 +45,27 @@ def keyset_page(
 
     ``order``: fields or annotations without nulls, ``-`` for descending, the last one unique within the rest.
     """
-    place = _opened(queryset, order, cursor)
-    back = place is not None and place.back
+    decoded = _decode_cursor(queryset, order, cursor)
+    back = decoded is not None and decoded.back
     direction = [_reversed(f) for f in order] if back else list(order)
     ordered = queryset.order_by(*direction)
-    if place is not None:
-        ordered = ordered.filter(_after(direction, place.values))
+    if decoded is not None:
+        ordered = ordered.filter(_after(direction, decoded.values))
     rows = list(ordered[: page_size + 1])
     more = len(rows) > page_size
     rows = rows[:page_size]
     if back:
         rows.reverse()
-    has_next, has_previous = (True, more) if back else (more, place is not None)
+    has_next, has_previous = (True, more) if back else (more, decoded is not None)
     return KeysetPage(
         rows,
-        _sealed(order, rows[0], back=True) if rows and has_previous else None,
-        _sealed(order, rows[-1], back=False) if rows and has_next else None,
+        _encode_cursor(order, rows[0], back=True) if rows and has_previous else None,
+        _encode_cursor(order, rows[-1], back=False) if rows and has_next else None,
     )
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Cursor:
     back: bool
     values: list[Any]
 
@@ -84,29 +84,29 @@ def _reversed(field: str) -> str:
     return field[1:] if field.startswith("-") else f"-{field}"
 
 
-def _sealed(order: Sequence[str], row: Model, *, back: bool) -> str:
-    values = [_plain(getattr(row, f.lstrip("-"))) for f in order]
+def _encode_cursor(order: Sequence[str], row: Model, *, back: bool) -> str:
+    values = [_json_value(getattr(row, f.lstrip("-"))) for f in order]
     return base64.urlsafe_b64encode(json.dumps([back, *values]).encode()).decode().rstrip("=")
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return value if isinstance(value, int | str) else str(value)
 
 
 def _field(queryset: QuerySet[Row], name: str) -> Any:
-    made = queryset.query.annotations.get(name)
-    return queryset.model._meta.get_field(name) if made is None else made.output_field
+    annotation = queryset.query.annotations.get(name)
+    return queryset.model._meta.get_field(name) if annotation is None else annotation.output_field
 
 
-def _opened(queryset: QuerySet[Row], order: Sequence[str], cursor: str | None) -> _Place | None:
+def _decode_cursor(queryset: QuerySet[Row], order: Sequence[str], cursor: str | None) -> _Cursor | None:
     if not cursor:
         return None
     try:
         back, *values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         fields = [_field(queryset, f.lstrip("-")) for f in order]
-        return _Place(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])
+        return _Cursor(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])
     except (ValueError, TypeError, binascii.Error, ValidationError):
         raise InvalidInput(
             "This address names no page of this list as it is sorted. Open the list from its beginning."

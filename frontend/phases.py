@@ -30,10 +30,10 @@ def bars_of(phases: Sequence[Phase], now: datetime) -> list[PhaseBar]:
     """Side by side, as long as they lasted."""
     seconds = [phase.lasted(now).total_seconds() for phase in phases]
     spare = max(0.0, WIDTH - LEAST * len(phases))
-    whole = sum(seconds) or 1.0
+    total = sum(seconds) or 1.0
     bars, x = [], 0.0
-    for phase, lasted in zip(phases, seconds, strict=True):
-        width = LEAST + spare * lasted / whole
-        bars.append(PhaseBar(phase, round(x, 1), round(width, 1), lasted))
+    for phase, length in zip(phases, seconds, strict=True):
+        width = LEAST + spare * length / total
+        bars.append(PhaseBar(phase, round(x, 1), round(width, 1), length))
         x += width
     return bars

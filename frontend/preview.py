@@ -56,7 +56,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Merged:
+class RollupRow:
     """A row of the rollup, and how many records became it."""
 
     cells: list[tuple[str, str]]
@@ -74,7 +74,7 @@ class Preview:
     hidden: int  # how many columns are not shown
     counts: Sequence[tuple[str, int]]
     stopped: str
-    rollup: list[Merged] | None = field(default=None)
+    rollup: list[RollupRow] | None = field(default=None)
 
 
 def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
@@ -92,20 +92,22 @@ def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
         hidden=len(answer.columns) - len(shown),
         counts=Counter(record.outcome for record in answer.records).most_common(),
         stopped=_STOPPED.get(answer.stopped_by, ""),
-        rollup=None if answer.rollup is None else [_merged(row, shown) for row in answer.rollup],
+        rollup=None if answer.rollup is None else [_rollup_row(row, shown) for row in answer.rollup],
     )
 
 
-def with_headers(preview: Preview, kept: Iterable[KeptRecord]) -> Preview:
+def with_headers(preview: Preview, records: Iterable[KeptRecord]) -> Preview:
     """Each record with its headers, as Kafka has them."""
-    of_place: dict[tuple[int | None, int | None], KeptRecord] = {(one.partition, one.offset): one for one in kept}
-    places = [of_place.get((line.record.partition, line.record.offset)) for line in preview.lines]
-    lines = [replace(line, headers=_headers(one)) for line, one in zip(preview.lines, places, strict=True)]
+    by_position: dict[tuple[int | None, int | None], KeptRecord] = {
+        (record.partition, record.offset): record for record in records
+    }
+    places = [by_position.get((line.record.partition, line.record.offset)) for line in preview.lines]
+    lines = [replace(line, headers=_headers(record)) for line, record in zip(preview.lines, places, strict=True)]
     return replace(preview, lines=lines)
 
 
-def _headers(kept: KeptRecord | None) -> list[tuple[str, Payload]]:
-    return [] if kept is None else [(name, payload_of(value, SHOWN_BYTES)) for name, value in kept.headers]
+def _headers(record: KeptRecord | None) -> list[tuple[str, Payload]]:
+    return [] if record is None else [(name, payload_of(value, SHOWN_BYTES)) for name, value in record.headers]
 
 
 def preview_request(document: Any, form: PreviewForm) -> Any:
@@ -125,12 +127,12 @@ def preview_request(document: Any, form: PreviewForm) -> Any:
 
 def _line(record: SampledRecord, columns: list[Column]) -> Line:
     rows = record.by_row[: 1 + MOST_FURTHER]
-    cells, *further = ([] if one.row is None else _cells(one.row, columns) for one in rows)
+    cells, *further = ([] if sampled.row is None else _cells(sampled.row, columns) for sampled in rows)
     return Line(record, _payload(record.key), _payload(record.payload), cells, further)
 
 
-def _merged(row: RolledUpRow, columns: list[Column]) -> Merged:
-    return Merged(_cells(row.row, columns), len(row.records))
+def _rollup_row(row: RolledUpRow, columns: list[Column]) -> RollupRow:
+    return RollupRow(_cells(row.row, columns), len(row.records))
 
 
 def _payload(data: Bytes | None) -> Payload:

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.selectors.causes import CauseFilter
 from controlplane.quarantine.selectors.filters import BIGGEST_KEY, Choice, QuarantineFilter
-from frontend.filters import Filter, Window, choice_input, offer, text_input, time_input
+from frontend.filters import Filter, Window, choice_input, set_choices, text_input, time_input
 from frontend.forms import SpecText
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
@@ -45,7 +45,7 @@ class QuarantineFilterForm(Filter, Window):
         return QuarantineFilter.of(self.cleaned_data)
 
     @property
-    def of_address(self) -> dict[str, str]:
+    def rest_parameters(self) -> dict[str, str]:
         """What is chosen, as REST's addresses have it."""
         return {self.add_prefix(name): str(value) for name, value in self.wanted.described().items()}
 
@@ -64,7 +64,7 @@ class CausesFilterForm(Filter):
 
     def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offer(self, "team", [("", "Any"), *((name, name) for name in teams)])
+        set_choices(self, "team", [("", "Any"), *((name, name) for name in teams)])
 
     @property
     def wanted(self) -> CauseFilter:
@@ -83,15 +83,15 @@ class ChosenForm(forms.Form):
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
-        given = [n for n in data.getlist("record") if n.isdecimal() and len(n) < 19]
-        offer(self, "record", [(n, n) for n in given])
+        ticked = [n for n in data.getlist("record") if n.isdecimal() and len(n) < 19]
+        set_choices(self, "record", [(n, n) for n in ticked])
 
-    def choice(self, wanted: QuarantineFilter) -> Choice:
-        """Of a valid form. ``wanted``: the list's filter."""
+    def choice(self, list_filter: QuarantineFilter) -> Choice:
+        """Of a valid form. ``list_filter``: the list's filter."""
         if self.cleaned_data["scope"] == "ticked":
             return Choice(ids=tuple(self.cleaned_data["record"]))
         upto = self.cleaned_data["upto"]
-        return Choice(filter=wanted, upto=BIGGEST_KEY if upto is None else upto)
+        return Choice(filter=list_filter, upto=BIGGEST_KEY if upto is None else upto)
 
 
 class ReprocessForm(SpecText):

@@ -53,8 +53,8 @@ class Reach:
         """Stop and resume what is that team's."""
         if self.user is None:
             return False
-        mine = (m.team.name == team and m.role in (Role.OPERATOR, Role.ADMIN) for m in self.memberships)
-        return self.user.is_superuser or any(mine)
+        allowed = (m.team.name == team and m.role in (Role.OPERATOR, Role.ADMIN) for m in self.memberships)
+        return self.user.is_superuser or any(allowed)
 
     @property
     def administers_site(self) -> bool:
@@ -76,15 +76,15 @@ class Reach:
         """In the team, or for no name in any."""
         if self.user is None:
             return False
-        mine = (m.role in roles for m in self.memberships if team in ("", m.team.name))
-        return self.user.is_superuser or any(mine)
+        allowed = (m.role in roles for m in self.memberships if team in ("", m.team.name))
+        return self.user.is_superuser or any(allowed)
 
 
 def reach_of(request: HttpRequest) -> Reach:
     """Of the request's user; the same one however often it is asked."""
-    known: Reach | None = getattr(request, "_reach", None)
-    if known is None:
+    reach: Reach | None = getattr(request, "_reach", None)
+    if reach is None:
         session: Any = getattr(request, "session", {})
-        known = Reach(getattr(request, "user", None), str(session.get(TEAM_KEY, "")))
-        request._reach = known  # type: ignore[attr-defined]
-    return known
+        reach = Reach(getattr(request, "user", None), str(session.get(TEAM_KEY, "")))
+        request._reach = reach  # type: ignore[attr-defined]
+    return reach

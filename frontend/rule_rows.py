@@ -13,7 +13,7 @@ from django.http import QueryDict
 
 from controlplane.common.errors import InvalidInput
 from controlplane.common.strictjson import strict_json
-from controlplane.retention.rules import MOST_RULES, Rule, read_rules, shown
+from controlplane.retention.rules import MOST_RULES, Rule, read_rules, rules_json
 
 # As people read them, in the order of Druid's console.
 KINDS = (
@@ -30,7 +30,7 @@ _INTERVALS = ("loadByInterval", "dropByInterval")
 _WITH_FUTURE = ("loadByPeriod", "dropByPeriod")
 TAKES = {"with_period_or_interval": " ".join(_PERIODS + _INTERVALS), "with_future": " ".join(_WITH_FUTURE)}
 _SHOWN_APART = ("type", "period", "interval", "includeFuture")
-_PLACE = re.compile(r"\[(\d+)\](?:\.(.+))?")
+_RULE_PATH = re.compile(r"\[(\d+)\](?:\.(.+))?")
 
 
 @dataclass
@@ -46,35 +46,35 @@ class Row:
     @property
     def document(self) -> dict[str, Any]:
         """Druid's form. Raises ``InvalidInput`` where ``rest`` is none of this form's."""
-        found = {**_object(self.rest), "type": self.kind}
+        rule = {**_json_object(self.rest), "type": self.kind}
         if self.kind in _PERIODS:
-            found["period"] = self.of.strip()
+            rule["period"] = self.of.strip()
         if self.kind in _INTERVALS:
-            found["interval"] = self.of.strip()
+            rule["interval"] = self.of.strip()
         if self.kind in _WITH_FUTURE:
-            found["includeFuture"] = self.future
-        return found if self.kind.startswith("load") else {k: v for k, v in found.items() if k in _SHOWN_APART}
+            rule["includeFuture"] = self.future
+        return rule if self.kind.startswith("load") else {k: v for k, v in rule.items() if k in _SHOWN_APART}
 
 
-def _object(text: str) -> dict[str, Any]:
+def _json_object(text: str) -> dict[str, Any]:
     try:
-        found = strict_json(text)
+        value = strict_json(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InvalidInput("The form is incomplete. Open it again.")
-    return {k: v for k, v in found.items() if k not in _SHOWN_APART}
+    return {k: v for k, v in value.items() if k not in _SHOWN_APART}
 
 
 def rows_of(rules: Sequence[Rule]) -> list[Row]:
     """They, to be filled in."""
-    return [_row(rule) for rule in shown(rules)]
+    return [_row(rule) for rule in rules_json(rules)]
 
 
 def _row(rule: Mapping[str, Any]) -> Row:
     rest = {key: value for key, value in rule.items() if key not in _SHOWN_APART}
-    of = str(rule.get("period") or rule.get("interval") or "")
-    return Row(str(rule["type"]), of, bool(rule.get("includeFuture", True)), json.dumps(rest))
+    span = str(rule.get("period") or rule.get("interval") or "")
+    return Row(str(rule["type"]), span, bool(rule.get("includeFuture", True)), json.dumps(rest))
 
 
 def sent_rows(sent: QueryDict) -> list[Row]:
@@ -93,9 +93,9 @@ def sent_rows(sent: QueryDict) -> list[Row]:
     ]
 
 
-def changed(rows: list[Row], asked: str) -> list[Row]:
+def apply_button(rows: list[Row], button: str) -> list[Row]:
     """With a row added, removed, or moved: ``add``, ``remove-2``, ``up-2``, ``down-2``; from 0 on."""
-    what, _, number = asked.partition("-")
+    what, _, number = button.partition("-")
     if what == "add":
         return [*rows, Row("loadByPeriod", "P1M")] if len(rows) < MOST_RULES else rows
     at = int(number) if re.fullmatch(r"\d{1,3}", number, re.ASCII) else len(rows)
@@ -114,15 +114,15 @@ def rules_in(rows: Sequence[Row]) -> list[Rule]:
     try:
         return read_rules([row.document for row in rows])
     except InvalidInput as error:
-        elsewhere = []
+        others = []
         for fault in error.errors:
-            place = _PLACE.fullmatch(fault.path)
-            if place is not None and int(place[1]) < len(rows):
-                row = rows[int(place[1])]
-                row.faults.append(_sentence(place[2] or "", fault.message))
+            path_match = _RULE_PATH.fullmatch(fault.path)
+            if path_match is not None and int(path_match[1]) < len(rows):
+                row = rows[int(path_match[1])]
+                row.faults.append(_sentence(path_match[2] or "", fault.message))
             else:
-                elsewhere.append(fault)
-        raise InvalidInput(error.detail, elsewhere) from error
+                others.append(fault)
+        raise InvalidInput(error.detail, others) from error
 
 
 def _sentence(name: str, message: str) -> str:
@@ -132,4 +132,4 @@ def _sentence(name: str, message: str) -> str:
 
 def digest(rules: Sequence[Rule]) -> str:
     """What tells these from others: that those are saved which somebody has looked at."""
-    return hashlib.sha256(json.dumps(shown(rules), sort_keys=True).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(rules_json(rules), sort_keys=True).encode()).hexdigest()[:32]

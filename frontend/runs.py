@@ -48,26 +48,28 @@ def drawing_of(tasks: Sequence[Task], start: datetime, end: datetime) -> Drawing
     lanes: list[datetime] = []  # until when each is taken
     bars = []
     for task in sorted(tasks, key=lambda t: (t.created_at, t.pk)):
-        over = task.ended_at or end
+        ended = task.ended_at or end
         lane = next((n for n, until in enumerate(lanes) if until <= task.created_at), len(lanes))
-        lanes[lane : lane + 1] = [over]
-        bars.append(_bar(task, over, lane, start, end))
+        lanes[lane : lane + 1] = [ended]
+        bars.append(_bar(task, ended, lane, start, end))
     quarter = (end - start) / 4
     return Drawing(bars, max(1, len(lanes)) * LANE, [start + quarter * n for n in range(5)])
 
 
-def _bar(task: Task, over: datetime, lane: int, start: datetime, end: datetime) -> Bar:
-    def at(time: datetime) -> float:
+def _bar(task: Task, ended: datetime, lane: int, start: datetime, end: datetime) -> Bar:
+    def x_of(time: datetime) -> float:
         return round(min(max((time - start) / (end - start), 0.0), 1.0) * WIDTH, 1)
 
-    x, until = at(task.created_at), at(over)
+    x, until = x_of(task.created_at), x_of(ended)
     width = max(LEAST, until - x)
-    wait = max(0.0, at(task.started_at or over) - x)
+    wait = max(0.0, x_of(task.started_at or ended) - x)
     tone = _TONES[Status(task.status)]
-    return Bar(task, tone, min(x, WIDTH - width), lane * LANE + (LANE - BAR) // 2, width, min(wait, width), _told(task))
+    return Bar(
+        task, tone, min(x, WIDTH - width), lane * LANE + (LANE - BAR) // 2, width, min(wait, width), _bar_text(task)
+    )
 
 
-def _told(task: Task) -> str:
+def _bar_text(task: Task) -> str:
     ran = (task.ended_at - task.created_at) if task.ended_at else timedelta()
     lasted = f", {int(ran.total_seconds() // 60)} min" if task.ended_at else ""
     return f"{short_name(task.pk)}: {task.status.lower()}{lasted}"

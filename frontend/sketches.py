@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def sketch_text(told: Mapping[str, Any]) -> str:
+def sketch_text(sketch: Mapping[str, Any]) -> str:
     """Of what rows tell of a sketch; quantiles that are beyond a double are left out."""
-    if "estimate" in told:
-        return f"≈ {_number(told['estimate'])} distinct"
-    values = [f"{name} {_number(told[name])}" for name in ("n", "min", "median", "max") if told.get(name) is not None]
+    if "estimate" in sketch:
+        return f"≈ {_number(sketch['estimate'])} distinct"
+    values = [
+        f"{name} {_number(sketch[name])}" for name in ("n", "min", "median", "max") if sketch.get(name) is not None
+    ]
     return ", ".join(values)
 
 

@@ -30,20 +30,20 @@ def drawing_of(samples: Series, counts: Series, then: Series) -> Steps:
     most_lag = max(lag for _, lag in samples)
     most = max(count for _, count in (*counts, *then))
 
-    def at(time: datetime) -> float:
-        whole = (end - start).total_seconds() or 1.0
-        return round(min(max((time - start).total_seconds() / whole, 0), 1) * WIDTH, 1)
+    def x_of(time: datetime) -> float:
+        total_s = (end - start).total_seconds() or 1.0
+        return round(min(max((time - start).total_seconds() / total_s, 0), 1) * WIDTH, 1)
 
-    def high(value: int, top: int) -> float:
+    def y_of(value: int, top: int) -> float:
         return round(HEIGHT - 1 - value / (top or 1) * (HEIGHT - 1 - TOP), 1)
 
-    lag = "M" + "L".join(f"{at(when)},{high(value, most_lag)}" for when, value in samples)
+    lag = "M" + "L".join(f"{x_of(when)},{y_of(value, most_lag)}" for when, value in samples)
     changes = len(counts) - 1
     return Steps(
         lag=lag,
         lag_area=f"{lag}L{WIDTH},{HEIGHT}L0,{HEIGHT}Z",
-        steps=_steps([(at(when), high(count, most)) for when, count in counts]),
-        then=_steps([(at(when), high(count, most)) for when, count in then]),
+        steps=_steps([(x_of(when), y_of(count, most)) for when, count in counts]),
+        then=_steps([(x_of(when), y_of(count, most)) for when, count in then]),
         most_lag=most_lag,
         ticks=[start + (end - start) / 4 * n for n in range(5)],
         told=f"{changes} scale action{'' if changes == 1 else 's'}, from {counts[0][1]} to {counts[-1][1]} indexers, "

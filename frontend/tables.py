@@ -30,12 +30,12 @@ class Column:
     why: str = ""  # why it can't be sorted by, where somebody would expect it
 
 
-def asked_sort(query: Mapping[str, str], known: Sequence[str], default: str, key: str = "sort") -> str:
+def read_sort(query: Mapping[str, str], sorts: Sequence[str], default: str, key: str = "sort") -> str:
     """What the address asks for by ``key``, or the default. Raises ``InvalidInput`` for what is not known."""
-    asked = query.get(key, "") or default
-    if asked not in known:
-        raise InvalidInput(f"This list can't be sorted by {asked[:100]!r}, but by one of: {', '.join(known)}.")
-    return asked
+    sort = query.get(key, "") or default
+    if sort not in sorts:
+        raise InvalidInput(f"This list can't be sorted by {sort[:100]!r}, but by one of: {', '.join(sorts)}.")
+    return sort
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Shape:
     def asked(self, query: Mapping[str, str]) -> Table:
         """The table as the address (``key``) asks for it. Raises ``InvalidInput`` for a sort that there is not."""
         named = [column.name for column in self.columns if column.sorts]
-        return Table(self, asked_sort(query, (*named, *(f"-{name}" for name in named)), self.default, self.key))
+        return Table(self, read_sort(query, (*named, *(f"-{name}" for name in named)), self.default, self.key))
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Table:
 
     def arranged(self, rows: Iterable[R]) -> list[R]:
         """Rows of no query, in the same way."""
-        found = list(rows)
+        ordered = list(rows)
         for field in reversed(self.order):
             value = attrgetter(field.removeprefix("-"))
-            known = sorted((r for r in found if value(r) is not None), key=value, reverse=field.startswith("-"))
-            found = [*known, *(r for r in found if value(r) is None)]
-        return found
+            with_value = sorted((r for r in ordered if value(r) is not None), key=value, reverse=field.startswith("-"))
+            ordered = [*with_value, *(r for r in ordered if value(r) is None)]
+        return ordered
 
     @property
     def heads(self) -> list[Head]:

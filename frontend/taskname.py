@@ -10,8 +10,8 @@ LONGEST = 28
 
 def short_name(task_id: str) -> str:
     """``06-01 12:00 · abcdefgh``; for an id that is made otherwise its beginning and its end."""
-    found = _ID.fullmatch(task_id)
-    if found:
-        day, hour, minute, _, suffix = found.groups()
+    parts = _ID.fullmatch(task_id)
+    if parts:
+        day, hour, minute, _, suffix = parts.groups()
         return f"{day[5:]} {hour}:{minute} · {suffix}"
     return task_id if len(task_id) <= LONGEST else f"{task_id[:13]}…{task_id[-13:]}"

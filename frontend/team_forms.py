@@ -93,7 +93,7 @@ class AccountForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A new token, of a service account or, with ``own``, of oneself: that one may have no scope."""
+    """A new token, of a service account or, with ``for_self``, of oneself: that one may have no scope."""
 
     name = forms.CharField(label="Token name", max_length=100, required=False, widget=_text())
     scope = forms.ChoiceField(
@@ -116,9 +116,9 @@ class TokenForm(forms.Form):
         widget=forms.SelectMultiple(attrs={"class": "form-select"}),
     )
 
-    def __init__(self, *args: Any, datasources: list[str], own: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, datasources: list[str], for_self: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if own:
+        if for_self:
             scopes = cast(forms.ChoiceField, self.fields["scope"])
             scopes.required = False
             scopes.choices = [("", "all your rights"), *SCOPES]
@@ -132,12 +132,12 @@ class TokenForm(forms.Form):
     @property
     def wanted(self) -> dict[str, Any]:
         """What a service that makes a token is given; the form is valid."""
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         return {
-            "name": given["name"],
-            "scope": Scope(given["scope"]) if given["scope"] else None,
-            "datasources": given.get("datasources", []),
-            "lifetime": timedelta(days=given["days"]),
+            "name": cleaned["name"],
+            "scope": Scope(cleaned["scope"]) if cleaned["scope"] else None,
+            "datasources": cleaned.get("datasources", []),
+            "lifetime": timedelta(days=cleaned["days"]),
         }
 
 

@@ -15,7 +15,7 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
-from controlplane.common.clients import client_address, counted_as
+from controlplane.common.clients import client_address, rate_limit_key
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ FAILURES_PER_ADDRESS = 60
 def seconds_to_wait(request: HttpRequest, username: str | None = None) -> int:
     """0 when another try is allowed. ``username``: whose, where it does not stand in the form."""
     try:
-        return WINDOW_S if any(int(cache.get(key, 0)) >= limit for key, limit in _counts(request, username)) else 0
+        return WINDOW_S if any(int(cache.get(key, 0)) >= limit for key, limit in _counters(request, username)) else 0
     except (RedisError, OSError):
         log.warning("the cache does not answer: failed logins are not counted")
         return 0
@@ -36,33 +36,36 @@ def seconds_to_wait(request: HttpRequest, username: str | None = None) -> int:
 def count_failure(request: HttpRequest, username: str | None = None) -> None:
     """Remember one failure; the window begins with the first."""
     try:
-        for key, _ in _counts(request, username):
+        for key, _ in _counters(request, username):
             cache.add(key, 0, WINDOW_S)
             cache.incr(key)
     except (RedisError, OSError, ValueError):  # ValueError: the window ended between the two
         log.warning("a failed login could not be counted")
 
 
-def forget(request: HttpRequest, username: str | None = None) -> None:
+def clear_failures(request: HttpRequest, username: str | None = None) -> None:
     """A login that works clears its name's count; the address's stays."""
     try:
-        cache.delete(next(_counts(request, username))[0])
+        cache.delete(next(_counters(request, username))[0])
     except (RedisError, OSError):
         log.warning("failed logins could not be cleared")
 
 
-def _counts(request: HttpRequest, username: str | None) -> Iterator[tuple[str, int]]:
-    address = counted_as(client_address(request))
+def _counters(request: HttpRequest, username: str | None) -> Iterator[tuple[str, int]]:
+    address = rate_limit_key(client_address(request))
     name = (request.POST.get("username", "") if username is None else username).strip().lower()
     yield f"login:{_digest(address, name)}", FAILURES_PER_NAME
     yield f"login:{_digest(address)}", FAILURES_PER_ADDRESS
 
 
-def may_ask(request: HttpRequest, email: str) -> bool:
+def may_send_mail(request: HttpRequest, email: str) -> bool:
     """Whether a mail may be asked for: few to one address, and few from one. Each question counts."""
-    asking = ((_digest("mail", email.strip().lower()), 3), (_digest("from", counted_as(client_address(request))), 20))
+    limits = (
+        (_digest("mail", email.strip().lower()), 3),
+        (_digest("from", rate_limit_key(client_address(request))), 20),
+    )
     try:
-        for name, most in asking:
+        for name, most in limits:
             cache.add(f"mail:{name}", 0, WINDOW_S)
             if cache.incr(f"mail:{name}") > most:
                 return False

@@ -6,9 +6,9 @@ from frontend.tables import Column, Shape
 
 _LAST_USED = Column("used", "Last used", sorts="last_used_at", falls=True)
 _ENDS = Column("ends", "Expires", sorts="expiry")
-_MADE = Column("made", "Created", sorts="created", falls=True)
+_CREATED = Column("made", "Created", sorts="created", falls=True)
 _REVOKE = Column("revoke", "Revoke", fixed=True, silent=True)
-_LIFE = (_LAST_USED, _ENDS, _MADE, _REVOKE)
+_LIFE = (_LAST_USED, _ENDS, _CREATED, _REVOKE)
 _LAST = ("-created", "digest")
 _SCOPE = Column("scope", "Scope", sorts="scope")
 MEMBERS_TOKENS = Shape(

@@ -24,7 +24,7 @@ TOPICS = Shape(
 )
 
 
-def asked_for(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
+def read_query(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]:
     """What the address asks for, whether Kafka answers or not. Raises ``InvalidInput`` for a sort that there is not."""
     filters = TopicFilter(query)
     internal, search = filters.chosen("internal") == "1", filters.chosen("search")
@@ -37,34 +37,40 @@ def asked_for(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any]
     }
 
 
-def found(
-    cluster: browsing.Cluster, query: Mapping[str, str], shape: Shape = TOPICS, meant: str = ""
+def topics_page(
+    cluster: browsing.Cluster, query: Mapping[str, str], shape: Shape = TOPICS, missing_name: str = ""
 ) -> dict[str, Any]:
     """A page of them; by name, and with ``unsorted`` that says why, where they are too many to be sorted otherwise.
 
-    ``meant``: a name that there is not; ``similar`` are those of the list that are written much like it.
+    ``missing_name``: a name that there is not; ``similar`` are those of the list that are written much like it.
     Raises ``Unavailable``.
     """
-    asked = asked_for(query, shape)
+    parameters = read_query(query, shape)
     names: list[str] = []
     try:
-        page = _page(cluster, query, asked, asked["table"], names)
-        return {**asked, "page": page, "similar": similar(meant, names)}
+        page = _page(cluster, query, parameters, parameters["table"], names)
+        return {**parameters, "page": page, "similar": similar(missing_name, names)}
     except InvalidInput as error:
         table = shape.asked({})
-        told = f"{error.detail} Topics are sorted by name instead. Filter by name first."
-        page = _page(cluster, query, asked, table, names)
-        return {**asked, "table": table, "page": page, "unsorted": told, "similar": similar(meant, names)}
+        message = f"{error.detail} Topics are sorted by name instead. Filter by name first."
+        page = _page(cluster, query, parameters, table, names)
+        return {
+            **parameters,
+            "table": table,
+            "page": page,
+            "unsorted": message,
+            "similar": similar(missing_name, names),
+        }
 
 
-def similar(meant: str, names: list[str]) -> list[str]:
-    """Those that ``meant`` may be a slip of the pen of, the nearest first; case does not count."""
-    written = {name.lower(): name for name in names}
-    return [written[near] for near in get_close_matches(meant.lower(), written, n=3)] if meant else []
+def similar(missing_name: str, names: list[str]) -> list[str]:
+    """Those that ``missing_name`` may be a slip of the pen of, the nearest first; case does not count."""
+    by_lower = {name.lower(): name for name in names}
+    return [by_lower[near] for near in get_close_matches(missing_name.lower(), by_lower, n=3)] if missing_name else []
 
 
 def _page(
-    cluster: browsing.Cluster, query: Mapping[str, str], asked: Mapping[str, Any], table: Table, names: list[str]
+    cluster: browsing.Cluster, query: Mapping[str, str], parameters: Mapping[str, Any], table: Table, names: list[str]
 ) -> Any:
     """``names``: takes the names of all topics that the search finds."""
 
@@ -72,11 +78,11 @@ def _page(
         names[:] = [row.name for row in rows]
         return table.arranged(rows)
 
-    return browsing.topics_by(
+    return browsing.sorted_topics(
         cluster,
         arranged,
         number=query.get("page"),
-        search=asked["search"],
-        internal=asked["internal"],
+        search=parameters["search"],
+        internal=parameters["internal"],
         by_records=table.sort.removeprefix("-") == "records",
     )

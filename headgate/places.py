@@ -15,11 +15,11 @@ from pyarrow import fs
 
 from headgate.errors import OptionError
 
-_ARROWS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+_PYARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
 
 
-class Place(Protocol):
+class Folder(Protocol):
     """Files by their path relative to one folder, with ``/``. Listings show a file once it has been written."""
 
     def write(self, name: str, content: Any) -> None:
@@ -38,30 +38,30 @@ class Place(Protocol):
         """Nothing happens if there is none."""
 
 
-def open_place(location: str) -> Place:
+def open_folder(location: str) -> Folder:
     """The folder at a path or URL. Credentials come from the environment. Raises ``OptionError``."""
     parts = urlsplit(location)
     scheme = _ALIASES.get(parts.scheme.lower(), parts.scheme.lower())
     if "://" not in location and not location.startswith("file:"):
         if not location.startswith("/"):
             raise OptionError(f"{location!r} is relative: give an absolute path, or a URL")
-        return LocalPlace(Path(location))
+        return LocalFolder(Path(location))
     if scheme == "file":
         if parts.netloc not in ("", "localhost"):
             raise OptionError(f"{location!r} names a host: write file:/// and an absolute path")
-        return LocalPlace(Path(unquote(parts.path)))
+        return LocalFolder(Path(unquote(parts.path)))
     try:
-        if scheme in _ARROWS:
+        if scheme in _PYARROW_SCHEMES:
             system, root = fs.FileSystem.from_uri(scheme + location[len(parts.scheme) :])
         else:
-            other, root = fsspec.core.url_to_fs(location, skip_instance_cache=True, use_listings_cache=False)
-            system = fs.PyFileSystem(fs.FSSpecHandler(other))
+            fsspec_system, root = fsspec.core.url_to_fs(location, skip_instance_cache=True, use_listings_cache=False)
+            system = fs.PyFileSystem(fs.FSSpecHandler(fsspec_system))
     except (ImportError, ValueError, pa.ArrowException) as error:
         raise OptionError(f"the location at {scheme}:// can't be reached: {error}") from None
-    return SystemPlace(system, root)
+    return RemoteFolder(system, root)
 
 
-class LocalPlace:
+class LocalFolder:
     """A folder of this machine, or one that is mounted on all."""
 
     def __init__(self, root: Path) -> None:
@@ -85,13 +85,13 @@ class LocalPlace:
         return pa.memory_map(str(self._root / name))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        found = {}
+        sizes = {}
         with suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # deleted meanwhile
                     if entry.is_file() and not entry.name.startswith("."):
-                        found[entry.name] = entry.stat().st_size
-        return found
+                        sizes[entry.name] = entry.stat().st_size
+        return sizes
 
     def delete(self, name: str) -> None:
         (self._root / name).unlink(missing_ok=True)
@@ -105,7 +105,7 @@ def _sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-class SystemPlace:
+class RemoteFolder:
     """A folder of a file system of pyarrow's, whose files show when they are complete, as objects do."""
 
     def __init__(self, system: fs.FileSystem, root: str) -> None:

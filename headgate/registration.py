@@ -29,5 +29,5 @@ def metrics(query: StreamingQuery) -> list[dict[str, Any]]:
 def metrics_in(progress: StreamingQueryProgress) -> list[dict[str, Any]]:
     """Of each source of this package, what a progress says: Spark lets a Python source say it in ``latestOffset``."""
     latest = [source.get("latestOffset") for source in json.loads(progress.json)["sources"]]
-    told = [json.loads(one) if isinstance(one, str) else one for one in latest]
-    return [one["metrics"] for one in told if isinstance(one, dict) and "metrics" in one]
+    offsets = [json.loads(offset) if isinstance(offset, str) else offset for offset in latest]
+    return [offset["metrics"] for offset in offsets if isinstance(offset, dict) and "metrics" in offset]

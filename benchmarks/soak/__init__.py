@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.compaction:
         os.environ.update(LEASE)
     print(f"seed {seed}, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
-    with temporary_home() as home, _nothing_left(home):
+    with temporary_home() as home, _kill_leftovers(home):
         house = House(home)
         try:
             killed = _kills(house, options.kills, random.Random(f"{seed} kills")) if options.kills else []
@@ -69,11 +69,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def _kills(house: House, kills: int, chance: random.Random) -> list[str]:
     """What is wrong after so many kills at the places between poll and acknowledgement."""
-    made: list[Workers] = []
+    worker_groups: list[Workers] = []
 
     def make_workers(spec: dict[str, Any], indexers: int) -> Workers:
-        made.append(Workers(house, spec, indexers))
-        return made[-1]
+        worker_groups.append(Workers(house, spec, indexers))
+        return worker_groups[-1]
 
     try:
         datasource, records, places = survive_kills(house, make_workers, chance, kills)
@@ -83,7 +83,7 @@ def _kills(house: House, kills: int, chance: random.Random) -> list[str]:
     except AssertionError as problem:
         return [f"kills: {str(problem)[:4_000]}"]
     finally:
-        for workers in made:
+        for workers in worker_groups:
             workers.close()
 
 
@@ -110,13 +110,13 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     waiting.for_each(
         lanes, "has settled", lambda lane: settled(house, lane, streams[lane.kind].ledger, logs[lane.kind])
     )
-    faults.note("settled" if not waiting.in_vain else "given up")
+    faults.note("settled" if not waiting.timed_out else "given up")
     waiting.until("every task has ended", house.rest)
     problems += merging.end() if merging else []
     verdicts = {lane.kind: judge(house, lane, streams[lane.kind].ledger, logs[lane.kind]) for lane in lanes}
-    problems += waiting.in_vain
+    problems += waiting.timed_out
     problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.wrong]
-    _tell(house, problems, seed, options)
+    _print_problems(house, problems, seed, options)
     return _results(verdicts, problems, faults, options) | (merging.jobs() if merging else {})
 
 
@@ -126,7 +126,7 @@ class Waiting:
 
     house: House
     seconds: float
-    in_vain: list[str] = field(default_factory=list)
+    timed_out: list[str] = field(default_factory=list)
 
     def for_each(self, lanes: list[Lane], what: str, condition: Callable[[Lane], Any]) -> None:
         """Until every lane is so far; the time is that of them together."""
@@ -140,7 +140,7 @@ class Waiting:
         try:
             wait()
         except AssertionError as problem:
-            self.in_vain.append(f"in vain: {what}: {str(problem)[:4_000]}")
+            self.timed_out.append(f"in vain: {what}: {str(problem)[:4_000]}")
 
     def _tasks(self) -> list[tuple[Any, ...]]:
         """The active tasks and their indexers, as the control plane sees them."""
@@ -175,7 +175,7 @@ def _columns(house: House, lane: Lane) -> set[str]:
     return {name for (name,) in rows}
 
 
-def _tell(house: House, problems: list[str], seed: int, options: argparse.Namespace) -> None:
+def _print_problems(house: House, problems: list[str], seed: int, options: argparse.Namespace) -> None:
     """What is wrong, with the seed; and the logs to a folder, if one is given."""
     for problem in problems:
         print(f"WRONG (seed {seed}): {problem}", flush=True)
@@ -189,14 +189,14 @@ def _tell(house: House, problems: list[str], seed: int, options: argparse.Namesp
 def _results(
     verdicts: dict[str, Verdict], problems: list[str], faults: Faults, options: argparse.Namespace
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"minutes": options.minutes, "events": len(faults.log)}
+    results: dict[str, Any] = {"minutes": options.minutes, "events": len(faults.log)}
     for kind, verdict in verdicts.items():
         counts = ("stored", "quarantined", "thrown_away")
-        found |= {f"{kind}_{name}": getattr(verdict, name) for name in counts}
-        found |= {f"{kind}_{name}": verdict.totals.get(name) for name in ("duplicates", "redelivered", "released")}
-        found[f"{kind}_alarms"] = ", ".join(f"{name} {times}" for name, times in sorted(verdict.alarms.items()))
+        results |= {f"{kind}_{name}": getattr(verdict, name) for name in counts}
+        results |= {f"{kind}_{name}": verdict.totals.get(name) for name in ("duplicates", "redelivered", "released")}
+        results[f"{kind}_alarms"] = ", ".join(f"{name} {times}" for name, times in sorted(verdict.alarms.items()))
     return {
-        **found,
+        **results,
         "lost": sum(v.lost for v in verdicts.values()),
         "duplicated": sum(v.duplicated for v in verdicts.values()),
         "wrong": problems,
@@ -206,24 +206,24 @@ def _results(
 
 
 @contextmanager
-def _nothing_left(home: Home) -> Iterator[None]:
+def _kill_leftovers(home: Home) -> Iterator[None]:
     """However it ends, no process of this home goes on: those that sleep, and those that nobody waits for, too."""
     try:
         yield
     finally:
         end = time.monotonic() + 10
-        while (left := list(_of(home))) and time.monotonic() < end:
+        while (left := list(_processes_of(home))) and time.monotonic() < end:
             for process in left:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(left, timeout=2)
 
 
-def _of(home: Home) -> Iterator[psutil.Process]:
+def _processes_of(home: Home) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         try:
-            known = process.environ()
-            ours = known.get("HEADGATE_SCRATCH") or known.get("HEADGATE_TASK_DIR") or ""
+            environment = process.environ()
+            ours = environment.get("HEADGATE_SCRATCH") or environment.get("HEADGATE_TASK_DIR") or ""
             if process.pid != os.getpid() and ours.startswith(f"{home.path}/"):
                 yield process
         except psutil.Error:

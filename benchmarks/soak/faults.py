@@ -25,7 +25,7 @@ from controlplane.embedded.service import Service
 from tests.support.house import House
 
 MOST_INDEXERS = 3
-LOOK_S = 0.1
+POLL_S = 0.1
 
 Undo = Callable[[], None]
 
@@ -125,7 +125,7 @@ class Faults:
         while time.monotonic() < end:
             while self._planned and self._planned[0][0] <= time.monotonic():
                 heapq.heappop(self._planned)[2]()
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def plan(self, seconds: float, undo: Undo) -> None:
         """Have something undone so many seconds from now."""
@@ -133,7 +133,7 @@ class Faults:
 
     # Processes
 
-    def _an_indexer(self) -> tuple[Lane, Identity] | None:
+    def _pick_indexer(self) -> tuple[Lane, Identity] | None:
         rows = self.house.sql(
             "SELECT d.name, i.pid FROM tasks_indexer i JOIN tasks_task t ON t.id = i.task_id"
             " JOIN datasources_datasource d ON d.id = t.datasource_id"
@@ -146,18 +146,18 @@ class Faults:
         return None
 
     def _kill_an_indexer(self) -> str:
-        found = self._an_indexer()
-        if found is None:
+        target = self._pick_indexer()
+        if target is None:
             return ""
-        lane, process = found
+        lane, process = target
         os.kill(process.pid, signal.SIGKILL)
         return f"{lane.kind}: indexer with pid {process.pid} killed"
 
     def _put_an_indexer_to_sleep(self) -> str:
-        found = self._an_indexer()
-        if found is None:
+        target = self._pick_indexer()
+        if target is None:
             return ""
-        lane, process = found
+        lane, process = target
         seconds = self.chance.uniform(1, 20)
         os.kill(process.pid, signal.SIGSTOP)
         self.plan(seconds, lambda: _wake(process))
@@ -202,10 +202,10 @@ class Faults:
         fault, seconds = self.chance.choice(["refuse", "lose_answer", "cut"]), self.chance.uniform(0.5, 8)
         self._away.add("proxy")
         self.house.proxy.set(fault)
-        self.plan(seconds, self._publishes_pass)
+        self.plan(seconds, self._restore_publishes)
         return f"publishes meet a proxy that does this for {seconds:.1f} s: {fault}"
 
-    def _publishes_pass(self) -> None:
+    def _restore_publishes(self) -> None:
         self.house.proxy.set("pass")
         self._away.discard("proxy")
 
@@ -231,13 +231,13 @@ class Faults:
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/suspend")
         lane.suspended = True
         seconds = self.chance.uniform(2, 12)
-        self.plan(seconds, lambda: self.attempt(lambda: self._go_on(lane)))
+        self.plan(seconds, lambda: self.attempt(lambda: self._resume_supervisor(lane)))
         return f"{lane.kind}: suspended for {seconds:.1f} s"
 
-    def _go_on(self, lane: Lane) -> str:
+    def _resume_supervisor(self, lane: Lane) -> str:
         """While the control plane is away it is asked again a second later."""
         if self._away & {"postgres", "web"}:
-            self.plan(1, lambda: self.attempt(lambda: self._go_on(lane)))
+            self.plan(1, lambda: self.attempt(lambda: self._resume_supervisor(lane)))
             return ""
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/resume")
         lane.suspended = False
@@ -252,6 +252,6 @@ def _stop_at_once(postgres: Service) -> None:
 
 
 def _wake(process: Identity) -> None:
-    if found := process.find():
+    if running := process.find():
         with suppress(psutil.Error):
-            found.send_signal(signal.SIGCONT)
+            running.send_signal(signal.SIGCONT)

@@ -107,10 +107,10 @@ class Merging:
         if not lanes:
             return ""
         lane = self.chance.choice(lanes)
-        self._delete_of(lane)
+        self._submit_kill(lane)
         return f"{lane.kind}: what is not in use is deleted for good"
 
-    def _delete_of(self, lane: Lane) -> str:
+    def _submit_kill(self, lane: Lane) -> str:
         """The task that does it. It may run when something is out of use again, which it leaves."""
         until = datetime.now(UTC).isoformat()
         task = {"type": "kill", "dataSource": lane.datasource, "interval": _EVER, "maxUsedStatusLastUpdatedTime": until}
@@ -129,15 +129,15 @@ class Merging:
         """
         self._put_back()
         self._wait(lambda: self.jobs()["merges_done"] > 0, "a merge is done")
-        tasks = [self._delete_of(lane) for lane in self.lanes]
+        tasks = [self._submit_kill(lane) for lane in self.lanes]
         self._wait(lambda: not {"PENDING", "RUNNING"} & {self.house.status(t) for t in tasks}, "all is deleted")
         for service in (self.house.beat, self.house.worker):
             service.stop()
         if name := self._application():
             self.house.kill_application(name)
         jobs = self.jobs()
-        wanted = {"merges_done": "no merge was done", "segments_deleted": "nothing was deleted for good"}
-        return [f"compaction: {what}" for key, what in wanted.items() if not jobs[key]]
+        required = {"merges_done": "no merge was done", "segments_deleted": "nothing was deleted for good"}
+        return [f"compaction: {what}" for key, what in required.items() if not jobs[key]]
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         wait_for(what, condition, 60, lambda: self.house.sql("SELECT state, error FROM compaction_job"))
@@ -146,13 +146,13 @@ class Merging:
         """Keys as documented in benchmarks/README.md."""
         rows = self.house.sql(_JOBS, [lane.datasource for lane in self.lanes])
         states = {state: count for state, count, *_ in rows}
-        [(_, _, _, read, made)] = [row for row in rows if row[0] == "done"] or [(0, 0, 0, 0, 0)]
+        [(_, _, _, read, written)] = [row for row in rows if row[0] == "done"] or [(0, 0, 0, 0, 0)]
         return {
             "merges_done": states.get("done", 0),
             "merges_failed": states.get("failed", 0),
             "merges_refused": states.get("refused", 0),
             "merges_begun_again": int(sum(row[2] for row in rows)),
             "merged_segments": int(read),
-            "merged_into": int(made),
+            "merged_into": int(written),
             "segments_deleted": int(self.house.sql(_DELETED)[0][0]),
         }

@@ -17,16 +17,16 @@ from tests.support.house import House
 from tests.support.invariants import check_exactly_once, stored_numbers
 
 SHOWN = 10
-Place = tuple[int, int]  # partition, offset
+Position = tuple[int, int]  # partition, offset
 
 
 @dataclass
 class Log:
     """What a reader of committed records finds: places by id. An id that was sent once has one."""
 
-    places: dict[int, list[Place]] = field(default_factory=dict)
+    places: dict[int, list[Position]] = field(default_factory=dict)
     # The same for records that only a reader of uncommitted ones finds.
-    undone: dict[int, list[Place]] = field(default_factory=dict)
+    undone: dict[int, list[Position]] = field(default_factory=dict)
 
     def among(self, numbers: Iterable[int]) -> set[int]:
         return set(numbers) & set(self.places)
@@ -35,10 +35,10 @@ class Log:
 def read_log(bootstrap: str, topic: str, partitions: int) -> Log:
     """The whole topic, from its first offset to the end it has now."""
     committed, everything = (_read(bootstrap, topic, partitions, f"read_{how}") for how in ("committed", "uncommitted"))
-    return Log(committed, {n: found for n, found in everything.items() if n not in committed})
+    return Log(committed, {n: places for n, places in everything.items() if n not in committed})
 
 
-def _read(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[int, list[Place]]:
+def _read(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[int, list[Position]]:
     config = {
         "bootstrap.servers": bootstrap,
         "group.id": "soak-verdict",
@@ -47,7 +47,7 @@ def _read(bootstrap: str, topic: str, partitions: int, isolation: str) -> dict[i
         "enable.partition.eof": True,
     }
     consumer, left = Consumer(config), set(range(partitions))
-    places: dict[int, list[Place]] = {}
+    places: dict[int, list[Position]] = {}
     consumer.assign([TopicPartition(topic, p, 0) for p in left])
     give_up = time.monotonic() + 120
     try:
@@ -89,28 +89,28 @@ def judge(house: House, lane: Lane, ledger: Ledger, log: Log) -> Verdict:
     """Compare; nothing of the lane runs any more."""
     good, poison, too_late = (log.among(ids) for ids in (ledger.good, ledger.poison, ledger.too_late))
     stored, _ = stored_numbers(house, lane.datasource)
-    kept, ended = _quarantined(house, lane), _ended(house, lane)
+    quarantined, outcomes = _quarantined(house, lane), _receipt_outcomes(house, lane)
     twice = {n for n, times in stored.items() if times > 1}
     findings = [
         ("lost", good - set(stored)),
         ("stored more than once", twice),
         ("stored although it is no row", set(stored) - good),
-        ("poison that is not in quarantine once", _not_once(poison, log, kept)),
-        ("in quarantine although it is no poison", _numbers(kept, log) - poison),
-        ("too late and not thrown away once", _not_once(too_late, log, ended.get("thrown_away", Counter()))),
+        ("poison that is not in quarantine once", _not_once(poison, log, quarantined)),
+        ("in quarantine although it is no poison", _numbers(quarantined, log) - poison),
+        ("too late and not thrown away once", _not_once(too_late, log, outcomes.get("thrown_away", Counter()))),
         ("aborted, and yet in the log", ledger.aborted & set(log.places)),
         ("acknowledged by the broker, and not in the log", ledger.acknowledged - set(log.places)),
         ("in the log more than once", {n for n, places in log.places.items() if len(places) > 1}),
     ]
-    wrong = [_line(what, numbers, log, ended) for what, numbers in findings if numbers]
+    wrong = [_line(what, numbers, log, outcomes) for what, numbers in findings if numbers]
     totals, broken = _invariants(house, lane, good)
     return Verdict(
         lost=len(good - set(stored)),
         duplicated=sum(stored[n] - 1 for n in twice),
         wrong=[*wrong, *broken],
         stored=len(stored),
-        quarantined=len(kept),
-        thrown_away=sum(ended.get("thrown_away", Counter()).values()),
+        quarantined=len(quarantined),
+        thrown_away=sum(outcomes.get("thrown_away", Counter()).values()),
         totals=totals,
         alarms=_alarms(house, lane),
     )
@@ -132,7 +132,7 @@ def _alarms(house: House, lane: Lane) -> dict[str, int]:
     return {str(kind): int(times) for kind, times in rows}
 
 
-def _quarantined(house: House, lane: Lane) -> Counter[Place]:
+def _quarantined(house: House, lane: Lane) -> Counter[Position]:
     return Counter(
         (partition, offset)
         for partition, offset in house.sql(
@@ -143,9 +143,9 @@ def _quarantined(house: House, lane: Lane) -> Counter[Place]:
     )
 
 
-def _ended(house: House, lane: Lane) -> dict[str, Counter[Place]]:
+def _receipt_outcomes(house: House, lane: Lane) -> dict[str, Counter[Position]]:
     """Outcome → every place that ended so, with how often, by the receipts."""
-    ended: dict[str, Counter[Place]] = {}
+    by_outcome: dict[str, Counter[Position]] = {}
     rows = house.sql(
         "SELECT k.partition, r.outcomes FROM publishing_receipt r JOIN publishing_progresskey k ON k.id = r.key_id"
         " JOIN sources_source s ON s.id = k.source_id JOIN datasources_datasource d ON d.id = s.datasource_id"
@@ -154,31 +154,31 @@ def _ended(house: House, lane: Lane) -> dict[str, Counter[Place]]:
     )
     for partition, outcomes in rows:
         for name, ranges in outcomes.items():
-            places = ended.setdefault(name, Counter())
+            places = by_outcome.setdefault(name, Counter())
             places.update((partition, o) for o in offsets.expanded((r[0], r[1]) for r in ranges))
-    return ended
+    return by_outcome
 
 
-def _not_once(numbers: set[int], log: Log, found: Counter[Place]) -> set[int]:
-    return {n for n in numbers if [found[place] for place in log.places[n]] != [1]}
+def _not_once(numbers: set[int], log: Log, counts: Counter[Position]) -> set[int]:
+    return {n for n in numbers if [counts[place] for place in log.places[n]] != [1]}
 
 
-def _numbers(places: Counter[Place], log: Log) -> set[int]:
-    by_place = {place: n for n, found in log.places.items() for place in found}
+def _numbers(places: Counter[Position], log: Log) -> set[int]:
+    by_place = {place: n for n, id_places in log.places.items() for place in id_places}
     return {by_place.get(place, -1) for place in places}
 
 
-def _line(what: str, numbers: set[int], log: Log, ended: dict[str, Counter[Place]]) -> str:
-    shown = [f"{n} at {_where(n, log, ended)}" for n in sorted(numbers)[:SHOWN]]
+def _line(what: str, numbers: set[int], log: Log, outcomes: dict[str, Counter[Position]]) -> str:
+    shown = [f"{n} at {_where(n, log, outcomes)}" for n in sorted(numbers)[:SHOWN]]
     return f"{what}: {len(numbers)} ids: {'; '.join(shown)}"
 
 
-def _where(number: int, log: Log, ended: dict[str, Counter[Place]]) -> str:
+def _where(number: int, log: Log, outcomes: dict[str, Counter[Position]]) -> str:
     """Partition and offset, and what the receipts say of them."""
-    places = [f"{p}/{o} ({_fate((p, o), ended)})" for p, o in log.places.get(number, [])]
+    places = [f"{p}/{o} ({_fate((p, o), outcomes)})" for p, o in log.places.get(number, [])]
     undone = [f"{p}/{o} (not committed)" for p, o in log.undone.get(number, [])]
     return ", ".join(places + undone) or "no place in the log"
 
 
-def _fate(place: Place, ended: dict[str, Counter[Place]]) -> str:
-    return ", ".join(f"{name} ×{found[place]}" for name, found in ended.items() if found[place]) or "never ended"
+def _fate(place: Position, outcomes: dict[str, Counter[Position]]) -> str:
+    return ", ".join(f"{name} ×{counts[place]}" for name, counts in outcomes.items() if counts[place]) or "never ended"

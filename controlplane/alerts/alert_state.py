@@ -32,30 +32,34 @@ class AlertState:
 
 
 def next_state(
-    was: AlertState | None, verdict: Evaluation, now: datetime, *, hold: timedelta, clear: timedelta
+    previous: AlertState | None, verdict: Evaluation, now: datetime, *, hold: timedelta, clear: timedelta
 ) -> AlertState:
     """``hold``: how long it must be bad before it fires; ``clear``: and how long well before it ends."""
-    was = was or AlertState("unknown", now)
+    previous = previous or AlertState("unknown", now)
     if verdict.bad is None:
-        return replace(was, good_since=None) if was.state == "firing" else _in("unknown", was, now, was.bad_since)
+        return (
+            replace(previous, good_since=None)
+            if previous.state == "firing"
+            else _enter_state("unknown", previous, now, previous.bad_since)
+        )
     if verdict.bad:
-        return _bad(was, now, hold)
-    return _good(was, now, clear)
+        return _state_when_bad(previous, now, hold)
+    return _state_when_good(previous, now, clear)
 
 
-def _bad(was: AlertState, now: datetime, hold: timedelta) -> AlertState:
-    if was.state == "firing":
-        return replace(was, good_since=None)
-    since = was.bad_since or now
-    return AlertState("firing", since, since) if now - since >= hold else _in("pending", was, now, since)
+def _state_when_bad(previous: AlertState, now: datetime, hold: timedelta) -> AlertState:
+    if previous.state == "firing":
+        return replace(previous, good_since=None)
+    since = previous.bad_since or now
+    return AlertState("firing", since, since) if now - since >= hold else _enter_state("pending", previous, now, since)
 
 
-def _good(was: AlertState, now: datetime, clear: timedelta) -> AlertState:
-    if was.state != "firing":
-        return _in("ok", was, now, None)
-    since = was.good_since or now
-    return AlertState("ok", now) if now - since >= clear else replace(was, good_since=since)
+def _state_when_good(previous: AlertState, now: datetime, clear: timedelta) -> AlertState:
+    if previous.state != "firing":
+        return _enter_state("ok", previous, now, None)
+    since = previous.good_since or now
+    return AlertState("ok", now) if now - since >= clear else replace(previous, good_since=since)
 
 
-def _in(state: State, was: AlertState, now: datetime, bad_since: datetime | None) -> AlertState:
-    return AlertState(state, was.since if was.state == state else now, bad_since)
+def _enter_state(state: State, previous: AlertState, now: datetime, bad_since: datetime | None) -> AlertState:
+    return AlertState(state, previous.since if previous.state == state else now, bad_since)

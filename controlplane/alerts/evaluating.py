@@ -14,7 +14,7 @@ from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
 from controlplane.alerts.facts import Facts, Subject
 from controlplane.alerts.kinds import KINDS, Kind
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Rule, Silence
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 
@@ -79,53 +79,53 @@ def evaluate() -> int:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
             if not cursor.fetchone()[0]:
                 return 0
-        return _evaluated()
+        return _evaluate_rules()
 
 
-def _evaluated() -> int:
+def _evaluate_rules() -> int:
     # Locked: nobody changes or deletes a rule, or says who is told, while what it says is written.
     locked = Rule.objects.select_for_update(of=("self",), no_key=True).select_related("team")
     rules = list(locked.order_by("pk").prefetch_related("receivers"))
-    known = {_key(a): a for a in Alert.objects.select_related("fired")}
-    if not rules and not known:
+    alerts = {_key(a): a for a in Alert.objects.select_related("fired")}
+    if not rules and not alerts:
         return 0
     now = timezone.now()
     silences = list(Silence.objects.filter(begins_at__lte=now, ends_at__gt=now))
     a_round = _Round(now, silences)
     by_rule = {rule.pk: rule for rule in rules}
-    asked = [(rule, subject) for rule, found in _subjects(rules) for subject in found]
-    facts = Facts((KINDS[rule.kind].source, subject, rule.params) for rule, subject in asked)
-    for rule, subject in asked:
+    rule_subjects = [(rule, subject) for rule, subjects in _subjects(rules) for subject in subjects]
+    facts = Facts((KINDS[rule.kind].source, subject, rule.params) for rule, subject in rule_subjects)
+    for rule, subject in rule_subjects:
         kind = KINDS[rule.kind]
         fact = facts.of(kind.source, subject, rule.params)
         verdict = kind.decide(fact, subject, rule.params, now)
-        alert = known.pop((rule.pk, subject.about, subject.name), None) or _new(rule, subject, now)
-        before = _written(alert)
+        alert = alerts.pop((rule.pk, subject.about, subject.name), None) or _new_alert(rule, subject, now)
+        before = _stored_values(alert)
         if kind.intervals is None:
-            _stand(a_round, rule, subject, alert, verdict)
+            _update_alert(a_round, rule, subject, alert, verdict)
         else:
-            _tell_intervals(a_round, rule, subject, alert, verdict, kind.intervals(fact, rule.params, alert.mark))
+            _notify_intervals(a_round, rule, subject, alert, verdict, kind.intervals(fact, rule.params, alert.mark))
         if alert.pk is None:
             a_round.made.append(alert)
-        elif _written(alert) != before:
+        elif _stored_values(alert) != before:
             a_round.changed.append(alert)
-    for alert in known.values():
-        _end_of_gone(a_round, by_rule[alert.rule_id], alert)
+    for alert in alerts.values():
+        _drop_alert(a_round, by_rule[alert.rule_id], alert)
     Rule.objects.filter(pk__in=[rule.pk for rule in rules if rule.enabled]).update(evaluated_at=now)
-    return _write(a_round)
+    return _store_round(a_round)
 
 
 def _key(alert: Alert) -> AlertKey:
     return alert.rule_id, alert.about, alert.subject
 
 
-def _written(alert: Alert) -> tuple[object, ...]:
+def _stored_values(alert: Alert) -> tuple[object, ...]:
     """What makes it worth writing: of one that is well, its words and numbers are not."""
     shown = (alert.value, alert.text) if alert.state in ("firing", "unknown") else ()
     return alert.state, alert.bad_since, alert.good_since, alert.episode, alert.told, alert.mark, *shown
 
 
-def _new(rule: Rule, subject: Subject, now: datetime) -> Alert:
+def _new_alert(rule: Rule, subject: Subject, now: datetime) -> Alert:
     return Alert(
         team_id=rule.team_id,
         rule=rule,
@@ -137,28 +137,28 @@ def _new(rule: Rule, subject: Subject, now: datetime) -> Alert:
     )
 
 
-def _stand(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict: Evaluation) -> None:
-    was = AlertState(alert.state, alert.since, alert.bad_since, alert.good_since) if alert.pk else None  # type: ignore[arg-type]
+def _update_alert(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict: Evaluation) -> None:
+    previous = AlertState(alert.state, alert.since, alert.bad_since, alert.good_since) if alert.pk else None  # type: ignore[arg-type]
     after = next_state(
-        was, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s)
+        previous, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s)
     )
-    fires, fired = after.state == "firing", alert.state == "firing"
-    if not fires or verdict.bad:  # until it has ended, its cause stays
+    is_firing, was_firing = after.state == "firing", alert.state == "firing"
+    if not is_firing or verdict.bad:  # until it has ended, its cause stays
         alert.text, alert.value = verdict.text, verdict.value
-    if fired and not fires:
-        _ended(a_round, rule, alert, f"The alert has ended. {verdict.text}")
+    if was_firing and not is_firing:
+        _end_alert(a_round, rule, alert, f"The alert has ended. {verdict.text}")
     alert.state, alert.since = after.state, after.since
     alert.bad_since, alert.good_since = after.bad_since, after.good_since
-    if fires and not fired:
+    if is_firing and not was_firing:
         alert.episode, alert.told = int(a_round.now.timestamp() * 1000), False
         alert.fired = a_round.say(alert, rule, "fired", verdict.text)
-    if fires and not alert.told:
-        _tell_fired(a_round, rule, subject.datasource.pk, alert)
-    if fires != fired or alert.pk is None:
+    if is_firing and not alert.told:
+        _notify_fired(a_round, rule, subject.datasource.pk, alert)
+    if is_firing != was_firing or alert.pk is None:
         a_round.teams.add(rule.team_id)
 
 
-def _tell_fired(a_round: _Round, rule: Rule, datasource: int, alert: Alert) -> None:
+def _notify_fired(a_round: _Round, rule: Rule, datasource: int, alert: Alert) -> None:
     """At once, or when no silence holds it back any more."""
     if alert.fired is None:  # its event was old enough to be dropped
         return
@@ -170,7 +170,7 @@ def _tell_fired(a_round: _Round, rule: Rule, datasource: int, alert: Alert) -> N
     alert.told = True
 
 
-def _ended(a_round: _Round, rule: Rule, alert: Alert, text: str) -> None:
+def _end_alert(a_round: _Round, rule: Rule, alert: Alert, text: str) -> None:
     """Whoever was told that it fires is told that it is over, whatever is silent by then."""
     event = a_round.say(alert, rule, "ended", text)
     if alert.told:
@@ -181,7 +181,7 @@ def _ended(a_round: _Round, rule: Rule, alert: Alert, text: str) -> None:
     alert.acknowledged_at, alert.acknowledged_by = None, ""
 
 
-def _tell_intervals(
+def _notify_intervals(
     a_round: _Round,
     rule: Rule,
     subject: Subject,
@@ -193,10 +193,10 @@ def _tell_intervals(
     if alert.state != state:
         alert.state, alert.since = state, a_round.now
     alert.text = verdict.text
-    begins = alert.mark is None
+    is_first = alert.mark is None
     for start, end in intervals:
         alert.mark = end
-        if begins:
+        if is_first:
             return  # what was complete before the rule saw it is not told
         alert.episode = int(end.timestamp() * 1000)
         text = f"{subject.name} is complete from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC."
@@ -206,11 +206,11 @@ def _tell_intervals(
             a_round.told.append((event, rule))
 
 
-def _end_of_gone(a_round: _Round, rule: Rule, alert: Alert) -> None:
+def _drop_alert(a_round: _Round, rule: Rule, alert: Alert) -> None:
     """Its subject is there no more, or is the rule's no more."""
     if alert.state == "firing":
         why = "is turned off" if not rule.enabled else f"no longer covers {alert.subject}, or {alert.subject} is gone"
-        _ended(a_round, rule, alert, f"The rule {why}.")
+        _end_alert(a_round, rule, alert, f"The rule {why}.")
     a_round.gone.append(alert.pk)
     a_round.teams.add(rule.team_id)
 
@@ -220,57 +220,57 @@ def _subjects(rules: Sequence[Rule]) -> Iterator[tuple[Rule, list[Subject]]]:
 
     A datasource that no supervisor fills is looked at by rules that name it alone.
     """
-    at_work = [rule for rule in rules if rule.enabled and rule.kind in KINDS and rule.team.deleted_at is None]
-    datasources = _datasources_by_team(at_work)
-    ids = [d.pk for found in datasources.values() for d in found]
+    active = [rule for rule in rules if rule.enabled and rule.kind in KINDS and rule.team.deleted_at is None]
+    datasources = _datasources_by_team(active)
+    ids = [d.pk for of_team in datasources.values() for d in of_team]
     supervisors: defaultdict[int, list[Supervisor]] = defaultdict(list)
     for s in (
         Supervisor.objects.shown_to(None).filter(datasource__in=ids, terminated_at=None).order_by("id").with_current()
     ):
         supervisors[s.datasource_id].append(s)
-    for rule in at_work:
-        mine = [d for d in datasources.get(rule.team_id, ()) if rule.datasource_id in (None, d.pk)]
-        yield rule, list(_of(rule, KINDS[rule.kind], mine, supervisors))
+    for rule in active:
+        covered = [d for d in datasources.get(rule.team_id, ()) if rule.datasource_id in (None, d.pk)]
+        yield rule, list(_subjects_of(rule, KINDS[rule.kind], covered, supervisors))
 
 
 def _datasources_by_team(rules: Sequence[Rule]) -> dict[int, list[Datasource]]:
-    found: defaultdict[int, list[Datasource]] = defaultdict(list)
+    by_team: defaultdict[int, list[Datasource]] = defaultdict(list)
     for d in Datasource.objects.present().filter(team__in={rule.team_id for rule in rules}).order_by("pk"):
-        found[d.team_id].append(d)
-    return found
+        by_team[d.team_id].append(d)
+    return by_team
 
 
-def _of(
+def _subjects_of(
     rule: Rule, kind: Kind, datasources: Sequence[Datasource], supervisors: Mapping[int, list[Supervisor]]
 ) -> Iterator[Subject]:
     for d in datasources:
-        own = supervisors.get(d.pk, [])
+        own_supervisors = supervisors.get(d.pk, [])
         if kind.about == AboutKind.SUPERVISOR:
-            yield from (Subject(kind.about, s.pk, d, s) for s in own)
-        elif own or rule.datasource_id is not None:
+            yield from (Subject(kind.about, s.pk, d, s) for s in own_supervisors)
+        elif own_supervisors or rule.datasource_id is not None:
             yield Subject(kind.about, d.name, d)
 
 
-def _write(a_round: _Round) -> int:
+def _store_round(a_round: _Round) -> int:
     Event.objects.bulk_create(a_round.events)
-    send(a_round.told, a_round.now)
+    create_deliveries(a_round.told, a_round.now)
     Alert.objects.bulk_create(a_round.made, batch_size=1000)
     Alert.objects.bulk_update(a_round.changed, _FIELDS, batch_size=500)
     if a_round.gone:
         Alert.objects.filter(pk__in=a_round.gone).delete()
     for team in a_round.teams:
-        tell(Change(team=team, urgent=True))
+        notify_pages(Change(team=team, urgent=True))
     return len(a_round.events)
 
 
-def send(told: Sequence[tuple[Event, Rule]], now: datetime, but: Collection[int] = ()) -> None:
+def create_deliveries(events: Sequence[tuple[Event, Rule]], now: datetime, except_for: Collection[int] = ()) -> None:
     """A message for each receiver of the rule but these, in the caller's transaction; one that is there stays."""
     Delivery.objects.bulk_create(
         [
             Delivery(event=event, receiver=receiver, created_at=now, next_at=now)
-            for event, rule in told
+            for event, rule in events
             for receiver in rule.receivers.all()
-            if receiver.pk not in but
+            if receiver.pk not in except_for
         ],
         ignore_conflicts=True,
     )

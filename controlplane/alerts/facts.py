@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.alerts.models import AboutKind
-from controlplane.alerts.recent_counts import newest_alarms, parse_errors_of, quarantined_of
+from controlplane.alerts.recent_counts import count_parse_errors, count_quarantined, newest_alarms
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.completeness import completeness_of
-from controlplane.supervisors.health_queries import observed
+from controlplane.supervisors.health_queries import health_facts
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import User
 
@@ -42,34 +42,34 @@ class Source:
     read: Callable[[Sequence[Subject], Sequence[Any]], Mapping[Any, Any]]  # those of all keys, by key
 
 
-def _supervisors(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
-    return observed(NOBODY, {s.name: s.supervisor for s in subjects if s.supervisor is not None}.values())
+def _read_health(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
+    return health_facts(NOBODY, {s.name: s.supervisor for s in subjects if s.supervisor is not None}.values())
 
 
-def _datasources(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
+def _read_completeness(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
     return completeness_of({s.datasource.pk: s.datasource for s in subjects}.values())
 
 
 SOURCES = {
-    "observed": Source(lambda s, _: s.name, _supervisors),
-    "completeness": Source(lambda s, _: s.datasource.pk, _datasources),
+    "observed": Source(lambda s, _: s.name, _read_health),
+    "completeness": Source(lambda s, _: s.datasource.pk, _read_completeness),
     "parse_errors": Source(
-        lambda s, params: (s.datasource.pk, params["window_s"]), lambda _, keys: parse_errors_of(keys)
+        lambda s, params: (s.datasource.pk, params["window_s"]), lambda _, keys: count_parse_errors(keys)
     ),
     "quarantined": Source(
         lambda s, params: (s.datasource.pk, params["cause"], params["window_s"], params["most"]),
-        lambda _, keys: quarantined_of(keys),
+        lambda _, keys: count_quarantined(keys),
     ),
     "alarms": Source(lambda s, _: s.datasource.pk, lambda _, keys: newest_alarms(keys)),
 }
 
 
 class Facts:
-    """``asked``: which source, of what, with which parameters."""
+    """``requests``: which source, of what, with which parameters."""
 
-    def __init__(self, asked: Iterable[tuple[str, Subject, Params]]) -> None:
+    def __init__(self, requests: Iterable[tuple[str, Subject, Params]]) -> None:
         self._asked: dict[str, dict[Key, Subject]] = {}
-        for source, subject, params in asked:
+        for source, subject, params in requests:
             self._asked.setdefault(source, {})[SOURCES[source].key(subject, params)] = subject
         self._read = {
             source: SOURCES[source].read(list(by_key.values()), list(by_key)) for source, by_key in self._asked.items()

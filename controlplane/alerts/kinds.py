@@ -17,8 +17,8 @@ from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.behind import is_behind
 from controlplane.supervisors.completeness import Completeness
 from controlplane.supervisors.health import Code
-from controlplane.supervisors.health_messages import count, length, moment, shortened
-from controlplane.supervisors.health_rules import STALE, Observed, health_of
+from controlplane.supervisors.health_messages import count, duration_text, shortened, utc
+from controlplane.supervisors.health_rules import STALE, HealthFacts, health_of
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 
 DAY_S = 86_400
@@ -51,8 +51,8 @@ class Param:
                 isinstance(value, str) and len(value) <= FINGERPRINT_LENGTH and storable(value) and in_one_line(value)
             )
             return "" if fits else f"must be a text of at most {FINGERPRINT_LENGTH} characters"
-        whole = isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most
-        return "" if whole else f"must be a whole number from {self.least:,} to {self.most:,}"
+        in_range = isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most
+        return "" if in_range else f"must be a whole number from {self.least:,} to {self.most:,}"
 
 
 @dataclass(frozen=True)
@@ -71,121 +71,124 @@ class Kind:
     # Of what is told by intervals, and does not fire: those that are complete now, after the last that was told.
     intervals: Callable[[Any, Params, datetime | None], list[Interval]] | None = field(default=None)
 
-    def checked(self, given: Any) -> tuple[dict[str, Any], list[FieldError]]:
+    def checked(self, params: Any) -> tuple[dict[str, Any], list[FieldError]]:
         """The parameters, with defaults for those left out, and every fault of them."""
-        if not isinstance(given, dict):
+        if not isinstance(params, dict):
             return {}, [FieldError("/params", "must be an object", "params")]
-        known = {p.name: p for p in self.params}
+        by_name = {p.name: p for p in self.params}
         faults = [
             FieldError(f"/params/{name}", f"is no parameter of the kind {self.code}", f"params.{name}")
-            for name in given
-            if name not in known
+            for name in params
+            if name not in by_name
         ]
-        values = {name: given.get(name, p.default) for name, p in known.items()}
+        values = {name: params.get(name, p.default) for name, p in by_name.items()}
         faults += [
             FieldError(f"/params/{name}", fault, f"params.{name}")
-            for name, p in known.items()
+            for name, p in by_name.items()
             if (fault := p.fault(values[name]))
         ]
         return values, faults
 
 
-def _unhealthy(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    if seen is None:
+def _unhealthy(observed: HealthFacts | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    if observed is None:
         return Evaluation(None, "Its health is not known yet.")
-    said = health_of(seen)
-    if said.calls:
-        return Evaluation(True, said.text)
-    return Evaluation(None if said.code in _UNDECIDED else False, said.text)
+    health = health_of(observed)
+    if health.calls:
+        return Evaluation(True, health.text)
+    return Evaluation(None if health.code in _UNDECIDED else False, health.text)
 
 
-def _behind(seen: Observed | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    if seen is None or seen.lag is None:
+def _behind(observed: HealthFacts | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    if observed is None or observed.lag is None:
         return Evaluation(None, "Its lag is not known yet.")
-    if seen.suspended is not None:
+    if observed.suspended is not None:
         return Evaluation(False, "It is suspended.")
-    if now - seen.lag.at > STALE:
-        return Evaluation(None, f"Its lag is not known since {moment(seen.lag.at)}.")
-    if not is_behind(seen.lag):
-        return Evaluation(False, "It keeps up with its topic.", seen.lag.lag)
-    said = health_of(seen)
-    lasts = None if seen.behind_since is None else now - seen.behind_since
-    bad = lasts is None or lasts >= timedelta(seconds=params["age_s"])
-    text = said.text if said.code == Code.BEHIND else f"Lag: {count(seen.lag.lag, 'record')}. {said.text}"
-    return Evaluation(bad, text, seen.lag.lag)
+    if now - observed.lag.at > STALE:
+        return Evaluation(None, f"Its lag is not known since {utc(observed.lag.at)}.")
+    if not is_behind(observed.lag):
+        return Evaluation(False, "It keeps up with its topic.", observed.lag.lag)
+    health = health_of(observed)
+    behind_for = None if observed.behind_since is None else now - observed.behind_since
+    bad = behind_for is None or behind_for >= timedelta(seconds=params["age_s"])
+    text = health.text if health.code == Code.BEHIND else f"Lag: {count(observed.lag.lag, 'record')}. {health.text}"
+    return Evaluation(bad, text, observed.lag.lag)
 
 
-def _no_data(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    last = seen.last_publish_at if seen else None
+def _no_data(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    last = completeness.last_publish_at if completeness else None
     age = now - (last or subject.datasource.created_at)
-    what = f"since {moment(last)}, for {length(age)}" if last else f"in the {length(age)} since it was created"
-    text = f"Nothing was published into it {what}." if age.total_seconds() >= params["age_s"] else "Data arrives."
-    why = f" {seen.reason}" if seen and seen.reason else ""
+    when = (
+        f"since {utc(last)}, for {duration_text(age)}" if last else f"in the {duration_text(age)} since it was created"
+    )
+    text = f"Nothing was published into it {when}." if age.total_seconds() >= params["age_s"] else "Data arrives."
+    why = f" {completeness.reason}" if completeness and completeness.reason else ""
     return Evaluation(age.total_seconds() >= params["age_s"], f"{text}{why}", age.total_seconds())
 
 
 _NOT_KNOWN = "Headgate does not know yet until when the datasource is complete."
 
 
-def _incomplete(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    if seen is None or seen.complete_until is None:
-        return Evaluation(None, seen.reason if seen and seen.reason else _NOT_KNOWN)
-    age = now - seen.complete_until
-    text = f"It is complete until {moment(seen.complete_until)}, {length(age)} ago. {seen.reason}".rstrip()
+def _incomplete(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    if completeness is None or completeness.complete_until is None:
+        return Evaluation(None, completeness.reason if completeness and completeness.reason else _NOT_KNOWN)
+    age = now - completeness.complete_until
+    until = f"It is complete until {utc(completeness.complete_until)}, {duration_text(age)} ago."
+    text = f"{until} {completeness.reason}".rstrip()
     return Evaluation(age.total_seconds() >= params["age_s"], text, age.total_seconds())
 
 
-def _parse_errors(seen: ParseErrors | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    seen = seen or ParseErrors(0, 0)
-    share = 100 * seen.errors / seen.records if seen.records else 0.0
-    within = length(timedelta(seconds=params["window_s"]))
+def _parse_errors(recent: ParseErrors | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    recent = recent or ParseErrors(0, 0)
+    share = 100 * recent.errors / recent.records if recent.records else 0.0
+    within = duration_text(timedelta(seconds=params["window_s"]))
     text = (
-        f"{seen.errors:,} of {count(seen.records, 'record')} ({share:.1f} %) in the last {within} had errors: Headgate "
-        "could not read them, or read only a part."
+        f"{recent.errors:,} of {count(recent.records, 'record')} ({share:.1f} %) in the last {within} had errors: "
+        "Headgate could not read them, or read only a part."
     )
-    bad = seen.errors > params["most"] and share >= params["percent"]
-    return Evaluation(bad, text, seen.errors)
+    bad = recent.errors > params["most"] and share >= params["percent"]
+    return Evaluation(bad, text, recent.errors)
 
 
-def _quarantined(seen: Quarantined | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    within = length(timedelta(seconds=params["window_s"]))
-    if seen is None:
+def _quarantined(recent: Quarantined | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    within = duration_text(timedelta(seconds=params["window_s"]))
+    if recent is None:
         return Evaluation(False, f"No record was quarantined within {within}.", 0)
-    bad = seen.records >= params["most"]
+    bad = recent.records >= params["most"]
     more = " or more" if bad else ""
-    were = "was" if seen.records == 1 and not bad else "were"
+    were = "was" if recent.records == 1 and not bad else "were"
     # Without what is the record's own: not all who are told may see that.
-    last = cause_of("", seen.error).title.rstrip(".")
-    text = f"{count(seen.records, 'record')}{more} {were} quarantined within {within}. The last: {last}."
-    return Evaluation(bad, text, seen.records)
+    last = cause_of("", recent.error).title.rstrip(".")
+    text = f"{count(recent.records, 'record')}{more} {were} quarantined within {within}. The last: {last}."
+    return Evaluation(bad, text, recent.records)
 
 
-def _alarm(seen: SourceEvent | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    if seen is None or now - seen.created_at > timedelta(seconds=params["window_s"]):
+def _alarm(alarm: SourceEvent | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    if alarm is None or now - alarm.created_at > timedelta(seconds=params["window_s"]):
         return Evaluation(False, "No recent alarm.")
-    return Evaluation(True, f"{seen.get_kind_display()}: {shortened(seen.detail)}.")
+    return Evaluation(True, f"{alarm.get_kind_display()}: {shortened(alarm.detail)}.")
 
 
-def _until(seen: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    if seen is None or seen.complete_until is None:
-        return Evaluation(None, seen.reason if seen and seen.reason else _NOT_KNOWN)
-    return Evaluation(False, f"It is complete until {moment(seen.complete_until)}.")
+def _completeness(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    if completeness is None or completeness.complete_until is None:
+        return Evaluation(None, completeness.reason if completeness and completeness.reason else _NOT_KNOWN)
+    return Evaluation(False, f"It is complete until {utc(completeness.complete_until)}.")
 
 
-def _intervals(seen: Completeness | None, params: Params, mark: datetime | None) -> list[Interval]:
+def _complete_intervals(completeness: Completeness | None, params: Params, mark: datetime | None) -> list[Interval]:
     """Those that have become complete since ``mark``; with none, the one that did last, which is then a beginning."""
-    if seen is None or seen.complete_until is None:
+    if completeness is None or completeness.complete_until is None:
         return []
     step = EVERY[params["every"]]
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    last = epoch + (seen.complete_until - epoch) // step * step
+    last = epoch + (completeness.complete_until - epoch) // step * step
     if mark is None:
         return [(last - step, last)]
     ended = [mark + step * n for n in range(1, MOST_INTERVALS + 1) if mark + step * n <= last]
     return [(end - step, end) for end in ended]
 
 
-def _age(default_s: int) -> Param:
+def _age_param(default_s: int) -> Param:
     return Param("age_s", "For longer than (s)", default_s, "s", 10, 90 * DAY_S)
 
 
@@ -211,7 +214,7 @@ KINDS = {
             "observed",
             _behind,
             "A supervisor is behind its topic for longer than this time.",
-            (_age(900),),
+            (_age_param(900),),
         ),
         Kind(
             "no_data",
@@ -220,7 +223,7 @@ KINDS = {
             "completeness",
             _no_data,
             "Nothing was published into a datasource for longer than this time.",
-            (_age(3600),),
+            (_age_param(3600),),
         ),
         Kind(
             "incomplete",
@@ -229,7 +232,7 @@ KINDS = {
             "completeness",
             _incomplete,
             "The Complete until time of a datasource is more than this far in the past.",
-            (_age(3600),),
+            (_age_param(3600),),
         ),
         Kind(
             "parse_errors",
@@ -272,10 +275,10 @@ KINDS = {
             "Interval complete",
             _DATASOURCE,
             "completeness",
-            _until,
+            _completeness,
             "Notifies once for each hour or day of a datasource when it is complete. It never fires.",
             (Param("every", "Each", "hour", "choice", choices=tuple(EVERY)),),
-            intervals=_intervals,
+            intervals=_complete_intervals,
         ),
     )
 }

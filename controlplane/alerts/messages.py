@@ -15,7 +15,7 @@ from django.conf import settings
 from controlplane.alerts.models import Event
 
 SIGNATURE = "X-Headgate-Signature"
-_HEADS = {"fired": "Firing", "ended": "Ended", "complete": "Complete", "test": "Test"}
+_TITLES = {"fired": "Firing", "ended": "Ended", "complete": "Complete", "test": "Test"}
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Message:
     @property
     def title(self) -> str:
         about = f": {self.subject}" if self.subject else ""
-        return f"{_HEADS[self.event]}: {self.rule['name']}{about}"
+        return f"{_TITLES[self.event]}: {self.rule['name']}{about}"
 
     @property
     def link(self) -> str:
         """To the page of what it is about; only a path where the site does not know its own address."""
-        place = f"/{self.about}s/{quote(self.subject, safe='')}/" if self.subject else "/alerts/"
-        return f"{getattr(settings, 'PUBLIC_URL', '')}{place}"
+        path = f"/{self.about}s/{quote(self.subject, safe='')}/" if self.subject else "/alerts/"
+        return f"{getattr(settings, 'PUBLIC_URL', '')}{path}"
 
 
 def message_of(event: Event, delivery_id: str) -> Message:
@@ -70,7 +70,7 @@ def message_of(event: Event, delivery_id: str) -> Message:
 
 def webhook_body(message: Message) -> bytes:
     """JSON; see docs/reference/alerts.md."""
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "id": message.id,
         "event": message.event,
         "at": _time(message.at),
@@ -85,8 +85,8 @@ def webhook_body(message: Message) -> bytes:
         "link": message.link,
     }
     if message.interval is not None:
-        told["interval"] = {"start": _time(message.interval[0]), "end": _time(message.interval[1])}
-    return json.dumps(told).encode()
+        body["interval"] = {"start": _time(message.interval[0]), "end": _time(message.interval[1])}
+    return json.dumps(body).encode()
 
 
 def slack_body(message: Message) -> bytes:

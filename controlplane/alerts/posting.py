@@ -16,10 +16,10 @@ from urllib.parse import SplitResult, urlsplit
 from controlplane.connections import reaching
 from controlplane.connections.verdict import Clock, Failed
 
-WITHIN_S = 10.0
+TIMEOUT_S = 10.0
 MOST_ANSWER_BYTES = 16 * 1024
 LONGEST_RETRY_S = 6 * 3600
-_TRY_AGAIN = (408, 425, 429)
+_RETRY_STATUSES = (408, 425, 429)
 
 
 @dataclass(frozen=True)
@@ -32,66 +32,73 @@ class Outcome:
     retry_after_s: float | None = None  # what the receiver asks for
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str], within_s: float = WITHIN_S) -> Outcome:
+def post(url: str, body: bytes, headers: Mapping[str, str], within_s: float = TIMEOUT_S) -> Outcome:
     """POST JSON. No redirect is followed, and of the answer only its status is looked at."""
     parts, clock = urlsplit(url), Clock(within_s)
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-    line: socket.socket | None = None
+    sock: socket.socket | None = None
     try:
-        line = reaching.connected(host, reaching.resolved(host, port, clock), port, clock)
+        sock = reaching.connect(host, reaching.resolve(host, port, clock), port, clock)
         if secure:
-            line = reaching.secured(line, host, {}, clock)
-        return _asked(line, parts, body, headers, clock)
+            sock = reaching.start_tls(sock, host, {}, clock)
+        return _send_request(sock, parts, body, headers, clock)
     except Failed as failed:
         return Outcome(False, failed.message, permanent=failed.cause == "address")
     finally:
-        if line is not None:
-            reaching.ended(line)
+        if sock is not None:
+            reaching.close(sock)
 
 
-def _asked(line: socket.socket, parts: SplitResult, body: bytes, headers: Mapping[str, str], clock: Clock) -> Outcome:
-    line.settimeout(clock.left)
+def _send_request(
+    sock: socket.socket, parts: SplitResult, body: bytes, headers: Mapping[str, str], clock: Clock
+) -> Outcome:
+    sock.settimeout(clock.left)
     # A server that sends a byte now and then is not waited for any longer.
-    end = threading.Timer(clock.left, _shut, [line])
-    end.daemon = True
-    end.start()
-    asking = http.client.HTTPConnection(parts.hostname or "")
-    asking.sock = line
+    timer = threading.Timer(clock.left, _shut_down, [sock])
+    timer.daemon = True
+    timer.start()
+    client = http.client.HTTPConnection(parts.hostname or "")
+    client.sock = sock
     path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
-    given = {"Host": parts.netloc, "Content-Type": "application/json", "User-Agent": "Headgate", "Connection": "close"}
+    defaults = {
+        "Host": parts.netloc,
+        "Content-Type": "application/json",
+        "User-Agent": "Headgate",
+        "Connection": "close",
+    }
     try:
-        asking.request("POST", path, body=body, headers={**given, **headers})
-        answer = asking.getresponse()
-        return judged(answer.status, answer.reason or "", answer.getheader("Retry-After"), datetime.now(UTC))
+        client.request("POST", path, body=body, headers={**defaults, **headers})
+        answer = client.getresponse()
+        return outcome_of(answer.status, answer.reason or "", answer.getheader("Retry-After"), datetime.now(UTC))
     except TimeoutError:
         return Outcome(False, "It accepts the connection but does not answer in time.")
     except (OSError, http.client.HTTPException, ValueError) as error:
         late = clock.is_over
-        said = "It does not answer in time." if late else f"It does not speak HTTP: {type(error).__name__}."
-        return Outcome(False, said)
+        text = "It does not answer in time." if late else f"It does not speak HTTP: {type(error).__name__}."
+        return Outcome(False, text)
     finally:
-        end.cancel()
+        timer.cancel()
 
 
-def _shut(line: socket.socket) -> None:
+def _shut_down(sock: socket.socket) -> None:
     with suppress(OSError):
-        line.shutdown(socket.SHUT_RDWR)
+        sock.shutdown(socket.SHUT_RDWR)
 
 
-def judged(status: int, reason: str, retry_after: str | None, now: datetime) -> Outcome:
+def outcome_of(status: int, reason: str, retry_after: str | None, now: datetime) -> Outcome:
     """What a status means."""
-    said = f"It answered {status} {reason[:60]}".strip()
+    text = f"It answered {status} {reason[:60]}".strip()
     if 200 <= status < 300:
-        return Outcome(True, f"{said}.")
-    if status >= 500 or status in _TRY_AGAIN:
-        return Outcome(False, f"{said}.", retry_after_s=_seconds(retry_after, now))
+        return Outcome(True, f"{text}.")
+    if status >= 500 or status in _RETRY_STATUSES:
+        return Outcome(False, f"{text}.", retry_after_s=_retry_after_s(retry_after, now))
     if 300 <= status < 400:
-        return Outcome(False, f"{said}, a redirect. Use the address that it redirects to.", True)
-    return Outcome(False, f"{said}. Headgate does not retry.", True)
+        return Outcome(False, f"{text}, a redirect. Use the address that it redirects to.", True)
+    return Outcome(False, f"{text}. Headgate does not retry.", True)
 
 
-def _seconds(text: str | None, now: datetime) -> float | None:
+def _retry_after_s(text: str | None, now: datetime) -> float | None:
     """What ``Retry-After`` asks for, bounded."""
     if not text:
         return None
@@ -106,6 +113,6 @@ def _seconds(text: str | None, now: datetime) -> float | None:
         return None
 
 
-def stamp() -> int:
+def unix_time() -> int:
     """Now, in seconds."""
     return int(time.time())

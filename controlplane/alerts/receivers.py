@@ -17,7 +17,7 @@ from controlplane.alerts import sending
 from controlplane.alerts.messages import Message
 from controlplane.alerts.models import Receiver
 from controlplane.alerts.posting import Outcome
-from controlplane.alerts.writing import check_name, check_new, name_faults, record, refused
+from controlplane.alerts.writing import check_name, check_new, invalid_input, name_faults, record
 from controlplane.common.errors import Conflict, FieldError, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.text import storable
@@ -30,7 +30,7 @@ from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown
 MOST_RECEIVERS = 100  # of a team
 MOST_ADDRESSES = 20
 LEAST_SECRET, LONGEST_SECRET, LONGEST_URL = 16, 200, 1000
-places = FairPlaces(places=6, own=2, waiting=4)
+places = FairPlaces(places=6, per_user=2, waiting=4)
 
 
 def create_receiver(
@@ -48,14 +48,14 @@ def create_receiver(
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict`` (the name is taken).
     """
     team = team_for_new(user, team_name)
-    made = Receiver(team=team, kind=kind, created_by=user)
-    _write_receiver(made, name, addresses, url, secret)
+    receiver = Receiver(team=team, kind=kind, created_by=user)
+    _write_receiver(receiver, name, addresses, url, secret)
     with transaction.atomic():
         lock_team(team)
-        check_new(Receiver, made, MOST_RECEIVERS, "receiver of alerts")
-        made.save()
-        record(user, made, "create_receiver", kind=kind)
-    return made
+        check_new(Receiver, receiver, MOST_RECEIVERS, "receiver of alerts")
+        receiver.save()
+        record(user, receiver, "create_receiver", kind=kind)
+    return receiver
 
 
 def change_receiver(
@@ -69,17 +69,17 @@ def change_receiver(
     with transaction.atomic():
         lock_team(receiver.team)
         locked = Receiver.objects.select_for_update(of=("self",)).select_related("team").get(pk=receiver.pk)
-        before = _in_trail(locked)
+        before = _audit_fields(locked)
         _write_receiver(locked, name, addresses, url, secret)
         check_name(Receiver, locked, "receiver of alerts")
         locked.failures, locked.last_error, locked.failing_since, locked.next_try_at = 0, "", None, None
         locked.save()
         locked.deliveries.filter(state="waiting", next_at__gt=timezone.now()).update(next_at=timezone.now())
-        record(user, locked, "change_receiver", before=before, after=_in_trail(locked))
+        record(user, locked, "change_receiver", before=before, after=_audit_fields(locked))
     return locked
 
 
-def _in_trail(receiver: Receiver) -> dict[str, Any]:
+def _audit_fields(receiver: Receiver) -> dict[str, Any]:
     """What the audit trail tells of a receiver: nothing that nobody is shown."""
     return {"name": receiver.name, "addresses": receiver.addresses, "address": receiver.shown}
 
@@ -99,14 +99,14 @@ def _write_receiver(receiver: Receiver, name: str, addresses: Sequence[str], url
         faults += _mail_faults(addresses)
         receiver.addresses, receiver.shown, receiver.secrets = list(addresses), "", ""
     else:
-        kept = unseal(receiver.secrets) if not url else {}
-        url, secret = url or kept.get("url", ""), secret or kept.get("secret", "")
+        stored = unseal(receiver.secrets) if not url else {}
+        url, secret = url or stored.get("url", ""), secret or stored.get("secret", "")
         needs_secret = receiver.kind == Receiver.Kinds.WEBHOOK
         faults += _web_faults(url) or _secret_faults(secret, needs_secret)
-        receiver.addresses, receiver.shown = [], "" if faults else _shown(url)
+        receiver.addresses, receiver.shown = [], "" if faults else _shown_url(url)
         receiver.secrets = seal({"url": url, "secret": secret} if needs_secret else {"url": url})
     if faults:
-        raise refused("receiver", faults)
+        raise invalid_input("receiver", faults)
 
 
 def _mail_faults(addresses: Sequence[str]) -> list[FieldError]:
@@ -123,20 +123,20 @@ def _mail_faults(addresses: Sequence[str]) -> list[FieldError]:
 
 def _web_faults(url: str) -> list[FieldError]:
     """A fault of the form, or what the address policy says; a name that is not known now may be known later."""
-    said = ""
+    fault = ""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= LONGEST_URL
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or not plain:
-            said = "must be an address such as https://example.com/hook, without a login"
+            fault = "must be an address such as https://example.com/hook, without a login"
         else:
             sending.check_address(parts.hostname, port)
     except (ValueError, AddressRefused) as error:
-        said = str(error)
+        fault = str(error)
     except AddressUnknown:
         pass
-    return [FieldError("/url", said, "url")] if said else []
+    return [FieldError("/url", fault, "url")] if fault else []
 
 
 def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
@@ -149,7 +149,7 @@ def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
     return [] if fits else [FieldError("/secret", message, "secret")]
 
 
-def _shown(url: str) -> str:
+def _shown_url(url: str) -> str:
     """Its host alone: path and query of a webhook's address often are its secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/…"[:300]
@@ -167,7 +167,7 @@ def test_receiver(*, user: User, receiver: Receiver) -> Outcome:
         raise Conflict("A test was just sent. Wait two seconds.")
     try:
         with places.place(user.pk, 5.0):
-            return sending.tell_receiver(receiver, _test_message(user, receiver, now))
+            return sending.send_message(receiver, _test_message(user, receiver, now))
     except NoPlace:
         raise Unavailable("Other tests are running. Try again in a few seconds.") from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from controlplane.datasources.concealing import mark
+from controlplane.datasources.concealing import hidden_note
 from controlplane.datasources.masking import hidden_records
 from controlplane.sources.models import SourceEvent
 
@@ -40,12 +40,12 @@ _PARSE_ERRORS = """
 """
 
 
-def parse_errors_of(asked: Collection[tuple[int, int]]) -> dict[tuple[int, int], ParseErrors]:
+def count_parse_errors(keys: Collection[tuple[int, int]]) -> dict[tuple[int, int], ParseErrors]:
     """By datasource and seconds; without those into which nothing was published."""
-    if not asked:
+    if not keys:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_PARSE_ERRORS, [[d for d, _ in asked], [s for _, s in asked]])
+        cursor.execute(_PARSE_ERRORS, [[d for d, _ in keys], [s for _, s in keys]])
         return {(d, seconds): ParseErrors(records, errors) for d, seconds, records, errors in cursor.fetchall()}
 
 
@@ -60,26 +60,26 @@ _QUARANTINED = """
         WHERE r.created_at > now() - make_interval(secs => w.seconds) GROUP BY 1, 2, 3, 4
     ) AS f
 """
-Asked = tuple[int, str, int, int]  # datasource, cause (empty: any), seconds, most
+QuarantinedKey = tuple[int, str, int, int]  # datasource, cause (empty: any), seconds, most
 
 
-def quarantined_of(asked: Collection[Asked]) -> dict[Asked, Quarantined]:
+def count_quarantined(keys: Collection[QuarantinedKey]) -> dict[QuarantinedKey, Quarantined]:
     """By what was asked for; without those into which nothing was quarantined."""
-    found: dict[Asked, Quarantined] = {}
+    counts: dict[QuarantinedKey, Quarantined] = {}
     hidden = hidden_records(None)  # what is told of them leaves the site
-    for of_cause in (False, True):
-        some = [a for a in asked if bool(a[1]) == of_cause]
-        if not some:
+    for by_cause in (False, True):
+        chosen = [a for a in keys if bool(a[1]) == by_cause]
+        if not chosen:
             continue
-        statement = _QUARANTINED.format(of_cause="AND q.cause = w.cause" if of_cause else "")
+        statement = _QUARANTINED.format(of_cause="AND q.cause = w.cause" if by_cause else "")
         with connection.cursor() as cursor:
-            cursor.execute(statement, [list(column) for column in zip(*some, strict=True)])
+            cursor.execute(statement, [list(column) for column in zip(*chosen, strict=True)])
             rows = cursor.fetchall()
-            found |= {
-                (d, c, s, m): Quarantined(n, mark(hidden[d]) if d in hidden else error)
+            counts |= {
+                (d, c, s, m): Quarantined(n, hidden_note(hidden[d]) if d in hidden else error)
                 for d, c, s, m, n, _, error in rows
             }
-    return found
+    return counts
 
 
 def newest_alarms(datasources: Collection[int]) -> dict[int, SourceEvent]:

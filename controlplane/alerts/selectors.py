@@ -22,7 +22,7 @@ OVERDUE = timedelta(minutes=1)  # rules are evaluated every ten seconds
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AlertFilter:
     """Which alerts or events; what is empty filters nothing."""
 
     team: str = ""
@@ -50,50 +50,50 @@ class LastEvaluation:
         return self.waits_since is not None and timezone.now() - self.waits_since > OVERDUE
 
 
-def list_alerts(user: User, wanted: Wanted = Wanted()) -> QuerySet[Alert]:
+def list_alerts(user: User, filters: AlertFilter = AlertFilter()) -> QuerySet[Alert]:
     """How rules stand, what fires first within a team."""
-    found = Alert.objects.filter(visible(user, "team", "datasource"), team__deleted_at=None).select_related(
+    alerts = Alert.objects.filter(visible(user, "team", "datasource"), team__deleted_at=None).select_related(
         "team", "rule"
     )
-    return _filtered(found, wanted, state=wanted.state).order_by("-since", "-id")
+    return _filtered(alerts, filters, state=filters.state).order_by("-since", "-id")
 
 
-def firing(user: User, team: str = "") -> QuerySet[Alert]:
+def list_firing(user: User, team: str = "") -> QuerySet[Alert]:
     """What fires, the newest first."""
-    return list_alerts(user, Wanted(team=team, state=Alert.State.FIRING))
+    return list_alerts(user, AlertFilter(team=team, state=Alert.State.FIRING))
 
 
 def count_firing(user: User, team: str = "") -> int:
     """How many alerts fire that nobody has acknowledged."""
-    return firing(user, team).filter(acknowledged_at=None).order_by().count()
+    return list_firing(user, team).filter(acknowledged_at=None).order_by().count()
 
 
 def get_alert(user: User, number: int) -> Alert:
     """Raises ``NotFound``."""
-    return _one(list_alerts(user), number, "alert")
+    return _get_one(list_alerts(user), number, "alert")
 
 
 def list_rules(user: User, team: str = "", datasource: str = "") -> QuerySet[Rule]:
-    """By team and name; each with ``team_name`` and ``firing``, how many of its alerts fire."""
-    found = Rule.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
+    """By team and name; each with ``team_name`` and ``list_firing``, how many of its alerts fire."""
+    rules = Rule.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
         "team", "datasource", "created_by"
     )
-    found = found.annotate(
+    rules = rules.annotate(
         team_name=F("team__name"), firing=Count("alerts", filter=Q(alerts__state=Alert.State.FIRING), distinct=True)
     )
     if not storable(team) or not storable(datasource):
-        return found.none()
-    wanted = {"team__name": team, "datasource__name": datasource}
-    found = found.filter(**{name: value for name, value in wanted.items() if value})
-    return found.prefetch_related("receivers").order_by("team_name", "name")
+        return rules.none()
+    filters = {"team__name": team, "datasource__name": datasource}
+    rules = rules.filter(**{name: value for name, value in filters.items() if value})
+    return rules.prefetch_related("receivers").order_by("team_name", "name")
 
 
 def last_evaluation(user: User, team: str = "") -> LastEvaluation:
     """Of the enabled rules of one team, or of all teams that the user may see."""
-    found = Rule.objects.filter(visible(user, "team"), team__deleted_at=None, enabled=True)
+    rules = Rule.objects.filter(visible(user, "team"), team__deleted_at=None, enabled=True)
     if team:
-        found = found.filter(team__name=team) if storable(team) else found.none()
-    due = found.aggregate(
+        rules = rules.filter(team__name=team) if storable(team) else rules.none()
+    due = rules.aggregate(
         rules=Count("id"), at=Min("evaluated_at"), waits_since=Min(Greatest("evaluated_at", "changed_at"))
     )
     return LastEvaluation(**due)
@@ -101,58 +101,60 @@ def last_evaluation(user: User, team: str = "") -> LastEvaluation:
 
 def get_rule(user: User, number: int) -> Rule:
     """Raises ``NotFound``."""
-    return _one(list_rules(user), number, "rule of alerts")
+    return _get_one(list_rules(user), number, "rule of alerts")
 
 
 def list_receivers(user: User, team: str = "") -> QuerySet[Receiver]:
     """By team and name; each with ``team_name`` and ``waiting``, how many messages wait for it."""
-    found = Receiver.objects.filter(visible(user, "team"), team__deleted_at=None).select_related("team", "created_by")
+    receivers = Receiver.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
+        "team", "created_by"
+    )
     waiting = Count("deliveries", filter=Q(deliveries__state=Delivery.State.WAITING), distinct=True)
-    found = found.annotate(team_name=F("team__name"), waiting=waiting)
+    receivers = receivers.annotate(team_name=F("team__name"), waiting=waiting)
     if not storable(team):
-        return found.none()
-    return (found.filter(team__name=team) if team else found).order_by("team_name", "name")
+        return receivers.none()
+    return (receivers.filter(team__name=team) if team else receivers).order_by("team_name", "name")
 
 
 def get_receiver(user: User, number: int) -> Receiver:
     """Raises ``NotFound``."""
-    return _one(list_receivers(user), number, "receiver of alerts")
+    return _get_one(list_receivers(user), number, "receiver of alerts")
 
 
 def list_silences(user: User, team: str = "", *, ended: bool = False) -> QuerySet[Silence]:
     """Those that hold or are to begin, or with ``ended`` all of them; the newest first."""
-    found = Silence.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
+    silences = Silence.objects.filter(visible(user, "team"), team__deleted_at=None).select_related(
         "team", "rule", "datasource"
     )
     if not storable(team):
-        return found.none()
-    found = found.filter(team__name=team) if team else found
-    return (found if ended else found.filter(ends_at__gt=timezone.now())).order_by("-id")
+        return silences.none()
+    silences = silences.filter(team__name=team) if team else silences
+    return (silences if ended else silences.filter(ends_at__gt=timezone.now())).order_by("-id")
 
 
 def get_silence(user: User, number: int) -> Silence:
     """Raises ``NotFound``."""
-    return _one(list_silences(user, ended=True), number, "silence")
+    return _get_one(list_silences(user, ended=True), number, "silence")
 
 
-def list_events(user: User, wanted: Wanted = Wanted()) -> QuerySet[Event]:
+def list_events(user: User, filters: AlertFilter = AlertFilter()) -> QuerySet[Event]:
     """What rules said, the newest first, each with its messages."""
-    found = Event.objects.filter(visible(user, "team", "datasource"), team__deleted_at=None).select_related("team")
+    events = Event.objects.filter(visible(user, "team", "datasource"), team__deleted_at=None).select_related("team")
     sent = Delivery.objects.select_related("receiver").order_by("pk")
-    found = _filtered(found, wanted, transition=wanted.event).prefetch_related(Prefetch("deliveries", sent))
-    return found.order_by("-id")
+    events = _filtered(events, filters, transition=filters.event).prefetch_related(Prefetch("deliveries", sent))
+    return events.order_by("-id")
 
 
-def _filtered(found: QuerySet[M], wanted: Wanted, **also: Any) -> QuerySet[M]:
-    if not wanted.is_storable:
-        return found.none()
-    texts = {"team__name": wanted.team, "datasource": wanted.datasource, "subject": wanted.subject, **also}
-    texts["rule_id"] = wanted.rule or ""
-    return found.filter(**{name: value for name, value in texts.items() if value})
+def _filtered(queryset: QuerySet[M], filters: AlertFilter, **also: Any) -> QuerySet[M]:
+    if not filters.is_storable:
+        return queryset.none()
+    texts = {"team__name": filters.team, "datasource": filters.datasource, "subject": filters.subject, **also}
+    texts["rule_id"] = filters.rule or ""
+    return queryset.filter(**{name: value for name, value in texts.items() if value})
 
 
-def _one(found: QuerySet[M], number: int, what: str) -> M:
-    one = found.filter(pk=number).first() if 0 < number <= BIGGEST_ID else None
-    if one is None:
+def _get_one(queryset: QuerySet[M], number: int, what: str) -> M:
+    row = queryset.filter(pk=number).first() if 0 < number <= BIGGEST_ID else None
+    if row is None:
         raise NotFound(f"There is no {what} {number}.")
-    return one
+    return row

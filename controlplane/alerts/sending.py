@@ -20,8 +20,8 @@ from controlplane.alerts import mailing, posting
 from controlplane.alerts.messages import SIGNATURE, Message, message_of, signature, slack_body, webhook_body
 from controlplane.alerts.models import Delivery, Receiver
 from controlplane.alerts.posting import Outcome
-from controlplane.common.changes import Change, tell
-from controlplane.common.database import only_one
+from controlplane.common.changes import Change, notify_pages
+from controlplane.common.database import try_advisory_lock
 from controlplane.connections.secrets import SecretsLost, unseal
 
 _LOCK = 0x53454E44
@@ -33,7 +33,7 @@ GIVE_UP_AFTER = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
-class Taken:
+class ClaimedDelivery:
     """A message that this worker has taken."""
 
     receiver: Receiver
@@ -43,29 +43,29 @@ class Taken:
 
 def send_waiting() -> int:
     """How many messages were tried. One worker at a time: others have more to do than to wait for receivers."""
-    with only_one(_LOCK) as mine:
+    with try_advisory_lock(_LOCK) as mine:
         return send_due() if mine else 0
 
 
 def send_due() -> int:
     """How many messages were tried. Receivers are served side by side: a slow one holds nobody up."""
-    until, tried = time.monotonic() + ROUND_S, 0
+    deadline, tried = time.monotonic() + ROUND_S, 0
     with ThreadPoolExecutor(AT_ONCE, "alert") as pool:
-        at_work: dict[Future[Outcome], Taken] = {}
+        running: dict[Future[Outcome], ClaimedDelivery] = {}
         for receiver in _free_receivers():
-            taken = _take(receiver)
-            if taken is not None:
-                at_work[pool.submit(_sent, taken)] = taken
-        while at_work:
-            done, _ = wait(at_work, return_when=FIRST_COMPLETED)
+            claimed = _claim(receiver)
+            if claimed is not None:
+                running[pool.submit(_deliver, claimed)] = claimed
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                taken, tried = at_work.pop(future), tried + 1
-                goes_on = _recorded(taken, future.result()) and time.monotonic() < until
-                following = _next(taken.receiver) if goes_on else None
+                claimed, tried = running.pop(future), tried + 1
+                goes_on = _record_outcome(claimed, future.result()) and time.monotonic() < deadline
+                following = _claim_next(claimed.receiver) if goes_on else None
                 if following is not None:
-                    at_work[pool.submit(_sent, following)] = following
+                    running[pool.submit(_deliver, following)] = following
                 else:
-                    _let_go(taken.receiver)
+                    _release(claimed.receiver)
     return tried
 
 
@@ -73,27 +73,27 @@ def _free_receivers() -> list[Receiver]:
     """Those with something that is due, and that nobody serves now."""
     now = timezone.now()
     due = Delivery.objects.filter(receiver=OuterRef("pk"), state=Delivery.State.WAITING, next_at__lte=now)
-    free = Receiver.objects.filter(_free(now), Exists(due), team__deleted_at=None).select_related("team")
+    free = Receiver.objects.filter(_is_free(now), Exists(due), team__deleted_at=None).select_related("team")
     return list(free.order_by(F("next_try_at").asc(nulls_first=True), "pk")[: 4 * AT_ONCE])
 
 
-def _free(now: datetime) -> Q:
+def _is_free(now: datetime) -> Q:
     leased = Q(leased_until=None) | Q(leased_until__lte=now)
     return leased & (Q(next_try_at=None) | Q(next_try_at__lte=now))
 
 
-def _take(receiver: Receiver) -> Taken | None:
+def _claim(receiver: Receiver) -> ClaimedDelivery | None:
     """The receiver, and its first message; None when another worker has it, or nothing is due."""
     now = timezone.now()
-    if not Receiver.objects.filter(_free(now), pk=receiver.pk).update(leased_until=now + LEASE):
+    if not Receiver.objects.filter(_is_free(now), pk=receiver.pk).update(leased_until=now + LEASE):
         return None
-    taken = _next(receiver)
-    if taken is None:
-        _let_go(receiver)
-    return taken
+    claimed = _claim_next(receiver)
+    if claimed is None:
+        _release(receiver)
+    return claimed
 
 
-def _next(receiver: Receiver) -> Taken | None:
+def _claim_next(receiver: Receiver) -> ClaimedDelivery | None:
     """Its next message, taken by a conditional update; of one alert they go in order."""
     now = timezone.now()
     before = Delivery.objects.filter(
@@ -110,20 +110,20 @@ def _next(receiver: Receiver) -> Taken | None:
         mine = Delivery.objects.filter(pk=delivery.pk, state=Delivery.State.WAITING, attempts=delivery.attempts)
         if mine.update(attempts=delivery.attempts + 1, next_at=now + LEASE):
             Receiver.objects.filter(pk=receiver.pk).update(leased_until=now + LEASE)
-            return Taken(receiver, delivery, delivery.attempts + 1)
+            return ClaimedDelivery(receiver, delivery, delivery.attempts + 1)
     return None
 
 
-def _let_go(receiver: Receiver) -> None:
+def _release(receiver: Receiver) -> None:
     Receiver.objects.filter(pk=receiver.pk).update(leased_until=None)
 
 
-def _sent(taken: Taken) -> Outcome:
+def _deliver(claimed: ClaimedDelivery) -> Outcome:
     """In a thread of its own: nothing here asks the database."""
-    return tell_receiver(taken.receiver, message_of(taken.delivery.event, str(taken.delivery.uuid)))
+    return send_message(claimed.receiver, message_of(claimed.delivery.event, str(claimed.delivery.uuid)))
 
 
-def tell_receiver(receiver: Receiver, message: Message) -> Outcome:
+def send_message(receiver: Receiver, message: Message) -> Outcome:
     """One try, ten seconds at most."""
     if receiver.kind == Receiver.Kinds.EMAIL:
         return mailing.mail(receiver.addresses, message)
@@ -135,16 +135,16 @@ def tell_receiver(receiver: Receiver, message: Message) -> Outcome:
     body = slack_body(message) if slack else webhook_body(message)
     headers = {"X-Headgate-Delivery": message.id, "X-Headgate-Event": message.event}
     if secrets.get("secret"):
-        headers[SIGNATURE] = signature(secrets["secret"], body, posting.stamp())
+        headers[SIGNATURE] = signature(secrets["secret"], body, posting.unix_time())
     return posting.post(secrets["url"], body, headers)
 
 
-def _recorded(taken: Taken, outcome: Outcome) -> bool:
+def _record_outcome(claimed: ClaimedDelivery, outcome: Outcome) -> bool:
     """Write down what came of it, unless somebody else has taken it since. Whether the receiver may be told more."""
     now = timezone.now()
-    mine = Delivery.objects.filter(pk=taken.delivery.pk, state=Delivery.State.WAITING, attempts=taken.attempt)
-    receiver = Receiver.objects.filter(pk=taken.receiver.pk)
-    tell(Change(team=taken.receiver.team_id, urgent=True))
+    mine = Delivery.objects.filter(pk=claimed.delivery.pk, state=Delivery.State.WAITING, attempts=claimed.attempt)
+    receiver = Receiver.objects.filter(pk=claimed.receiver.pk)
+    notify_pages(Change(team=claimed.receiver.team_id, urgent=True))
     if outcome.ok:
         receiver.update(failures=0, last_error="", failing_since=None, next_try_at=None, sent_at=now)
         return bool(mine.update(state=Delivery.State.SENT, ended_at=now, error=""))
@@ -152,13 +152,13 @@ def _recorded(taken: Taken, outcome: Outcome) -> bool:
     if outcome.permanent:
         receiver.update(last_error=error)
         return bool(mine.update(state=Delivery.State.REFUSED, ended_at=now, error=error))
-    if now - taken.delivery.created_at >= GIVE_UP_AFTER:
+    if now - claimed.delivery.created_at >= GIVE_UP_AFTER:
         mine.update(state=Delivery.State.GIVEN_UP, ended_at=now, error=error)
     failures = (receiver.values_list("failures", flat=True).first() or 0) + 1
-    of_receiver, of_message = (_pause(n, outcome) for n in (failures, taken.attempt))
-    since = taken.receiver.failing_since or now
-    receiver.update(failures=failures, last_error=error, failing_since=since, next_try_at=now + of_receiver)
-    mine.update(error=error, next_at=now + max(of_receiver, of_message))
+    receiver_pause, message_pause = (_pause(n, outcome) for n in (failures, claimed.attempt))
+    since = claimed.receiver.failing_since or now
+    receiver.update(failures=failures, last_error=error, failing_since=since, next_try_at=now + receiver_pause)
+    mine.update(error=error, next_at=now + max(receiver_pause, message_pause))
     return False
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.alerts.evaluating import event_of, send
+from controlplane.alerts.evaluating import create_deliveries, event_of
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Event, Receiver, Rule, Silence
-from controlplane.alerts.writing import check_name, check_new, name_faults, record, refused
+from controlplane.alerts.writing import check_name, check_new, invalid_input, name_faults, record
 from controlplane.common.errors import Conflict, FieldError
 from controlplane.common.text import in_one_line, storable
 from controlplane.datasources.models import Datasource
@@ -24,7 +24,7 @@ from controlplane.teams.services import lock_team
 MOST_RULES, MOST_SILENCES = 500, 500  # of a team
 LONGEST_HOLD_S = 86_400
 LONGEST_SILENCE = timedelta(days=365)
-KEPT_FOR = timedelta(days=90)
+RETENTION = timedelta(days=90)
 
 
 def create_rule(
@@ -50,16 +50,16 @@ def create_rule(
         )
     team = team_for_new(user, team_name)
     if kind not in KINDS:
-        raise refused("rule", [FieldError("/kind", f"must be one of {', '.join(KINDS)}", "kind")])
-    made = Rule(team=team, kind=kind, created_by=user)
-    _write_rule(made, name, datasource, params or {}, hold_s, clear_s, enabled)
+        raise invalid_input("rule", [FieldError("/kind", f"must be one of {', '.join(KINDS)}", "kind")])
+    rule = Rule(team=team, kind=kind, created_by=user)
+    _write_rule(rule, name, datasource, params or {}, hold_s, clear_s, enabled)
     with transaction.atomic():
         lock_team(team)
-        check_new(Rule, made, MOST_RULES, "rule of alerts")
-        made.save()
-        made.receivers.set(_receivers_of(team, receivers))
-        record(user, made, "create_rule", kind=kind)
-    return made
+        check_new(Rule, rule, MOST_RULES, "rule of alerts")
+        rule.save()
+        rule.receivers.set(_receivers_of(team, receivers))
+        record(user, rule, "create_rule", kind=kind)
+    return rule
 
 
 def change_rule(
@@ -79,27 +79,27 @@ def change_rule(
     with transaction.atomic():
         lock_team(rule.team)
         locked = Rule.objects.select_for_update(of=("self",)).select_related("team").get(pk=rule.pk)
-        before = _in_trail(locked)
+        before = _audit_fields(locked)
         _write_rule(locked, name, datasource, params or {}, hold_s, clear_s, enabled)
         check_name(Rule, locked, "rule of alerts")
         locked.save()
-        told = set(locked.receivers.values_list("pk", flat=True))
+        notified = set(locked.receivers.values_list("pk", flat=True))
         locked.receivers.set(_receivers_of(locked.team, receivers))
         if locked.enabled:
-            _tell_newcomers(locked, told)
-        record(user, locked, "change_rule", before=before, after=_in_trail(locked))
+            _notify_new_receivers(locked, notified)
+        record(user, locked, "change_rule", before=before, after=_audit_fields(locked))
     return locked
 
 
-def _tell_newcomers(rule: Rule, told: set[int]) -> None:
+def _notify_new_receivers(rule: Rule, notified: set[int]) -> None:
     """Whoever is to be told from now on hears of what fires already, as the others did."""
     now = timezone.now()
     firing = Alert.objects.filter(rule=rule, state=Alert.State.FIRING, told=True, fired__isnull=False)
-    said = [(alert.fired, rule) for alert in firing.select_related("fired") if alert.fired is not None]
-    send(said, now, but=told)
+    fired = [(alert.fired, rule) for alert in firing.select_related("fired") if alert.fired is not None]
+    create_deliveries(fired, now, except_for=notified)
 
 
-def _in_trail(rule: Rule) -> dict[str, Any]:
+def _audit_fields(rule: Rule) -> dict[str, Any]:
     """What the audit trail tells of a rule."""
     return {
         "name": rule.name,
@@ -121,7 +121,7 @@ def delete_rule(*, user: User, rule: Rule) -> None:
     for alert in Alert.objects.filter(rule=rule, state=Alert.State.FIRING, told=True):
         event = event_of(alert, rule, Event.Transition.ENDED, f"The rule was deleted by {user.get_username()}.", now)
         event.save()
-        send([(event, rule)], now)
+        create_deliveries([(event, rule)], now)
     record(user, rule, "delete_rule")
     rule.delete()
 
@@ -142,25 +142,25 @@ def _write_rule(
     for field, seconds in (("hold_s", hold_s), ("clear_s", clear_s)):
         if not 0 <= seconds <= LONGEST_HOLD_S:
             faults.append(FieldError(f"/{field}", f"must be from 0 to {LONGEST_HOLD_S:,}", field))
-    of = None
+    chosen = None
     if datasource:
-        known = Datasource.objects.filter(team=rule.team)
-        of = known.filter(name=datasource).first() if storable(datasource) else None
-        if of is None:
+        datasources = Datasource.objects.filter(team=rule.team)
+        chosen = datasources.filter(name=datasource).first() if storable(datasource) else None
+        if chosen is None:
             text = f"is not a datasource of team {rule.team.name}"
             faults.append(FieldError("/datasource", text, "datasource"))
     if faults:
-        raise refused("rule", faults)
-    rule.name, rule.datasource, rule.params, rule.enabled = name, of, values, enabled
+        raise invalid_input("rule", faults)
+    rule.name, rule.datasource, rule.params, rule.enabled = name, chosen, values, enabled
     rule.hold_s, rule.clear_s = hold_s, clear_s
 
 
 def _receivers_of(team: Team, numbers: Sequence[int]) -> list[Receiver]:
-    found = {r.pk: r for r in Receiver.objects.filter(team=team, pk__in=numbers)}
-    if len(found) < len(set(numbers)):
+    by_id = {r.pk: r for r in Receiver.objects.filter(team=team, pk__in=numbers)}
+    if len(by_id) < len(set(numbers)):
         message = f"must be ids of receivers of team {team.name}"
-        raise refused("rule", [FieldError("/receivers", message, "receivers")])
-    return list(found.values())
+        raise invalid_input("rule", [FieldError("/receivers", message, "receivers")])
+    return list(by_id.values())
 
 
 def silence(
@@ -185,12 +185,12 @@ def silence(
     if (rule and rule.team_id != team.pk) or (datasource and datasource.team_id != team.pk):
         faults.append(FieldError("", f"rule and datasource must belong to team {team.name}"))
     if faults:
-        raise refused("silence", faults)
+        raise invalid_input("silence", faults)
     with transaction.atomic():
         lock_team(team)
         if Silence.objects.filter(team=team, ends_at__gt=now).count() >= MOST_SILENCES:
             raise Conflict(f"Team {team.name} has {MOST_SILENCES} silences already. End some.")
-        made = Silence.objects.create(
+        new_silence = Silence.objects.create(
             team=team,
             rule=rule,
             datasource=datasource,
@@ -204,7 +204,7 @@ def silence(
         audit.record(
             user=user, team=team, target="alert", target_id=target, action="silence", reason=reason, until=until
         )
-    return made
+    return new_silence
 
 
 @transaction.atomic
@@ -232,5 +232,5 @@ def acknowledge(*, user: User, alert: Alert) -> Alert:
 
 def drop_old() -> int:
     """History, and silences, of long ago; how many rows."""
-    before = timezone.now() - KEPT_FOR
+    before = timezone.now() - RETENTION
     return Event.objects.filter(at__lt=before).delete()[0] + Silence.objects.filter(ends_at__lt=before).delete()[0]

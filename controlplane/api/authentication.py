@@ -12,12 +12,12 @@ from rest_framework.authentication import SessionAuthentication as PlainSessionA
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.request import Request
 
-from controlplane.api.passwords import CODE_HEADER, FailureThrottle, basic_pair, person_of
-from controlplane.login.mfa_policy import must_set_up
+from controlplane.api.passwords import CODE_HEADER, FailureThrottle, authenticate_person, basic_pair
+from controlplane.login.mfa_policy import must_add_factor
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.service_accounts import note_use
 
-_OF_BROWSERS = ("Origin", "Sec-Fetch-Site")
+_BROWSER_HEADERS = ("Origin", "Sec-Fetch-Site")
 
 
 class TokenAuthentication(KnoxTokenAuthentication):
@@ -26,15 +26,15 @@ class TokenAuthentication(KnoxTokenAuthentication):
     def authenticate_credentials(self, token: bytes) -> Any:
         if not token.isascii() or b"\x00" in token:  # knox would fail while decoding it, or the database would
             raise AuthenticationFailed("Invalid token.")
-        user, found = super().authenticate_credentials(token)
-        user.limits, user.shown_token = found.limits, found.shown
-        note_use(found)
-        return user, found
+        user, api_token = super().authenticate_credentials(token)
+        user.limits, user.shown_token = api_token.limits, api_token.shown
+        note_use(api_token)
+        return user, api_token
 
 
 def from_browser(request: Request) -> bool:
     """Whether the request has a header that browsers add and programs do not."""
-    return any(name in request.headers for name in _OF_BROWSERS)
+    return any(name in request.headers for name in _BROWSER_HEADERS)
 
 
 class BasicAuthentication(BaseAuthentication):
@@ -54,13 +54,16 @@ class BasicAuthentication(BaseAuthentication):
         if not throttle.allow_request(request, request.parser_context["view"]):
             raise Throttled(throttle.wait())
         try:
-            return _owner(*pair) or (person_of(request, *pair, request.headers.get(CODE_HEADER, "")), None)
+            return _token_owner(*pair) or (
+                authenticate_person(request, *pair, request.headers.get(CODE_HEADER, "")),
+                None,
+            )
         except AuthenticationFailed:
             throttle.count()
             raise
 
 
-def _owner(username: str, password: str) -> tuple[User, ApiToken] | None:
+def _token_owner(username: str, password: str) -> tuple[User, ApiToken] | None:
     """Whose token the password is; None where it is none of this user's."""
     try:
         user, token = TokenAuthentication().authenticate_credentials(password.encode())
@@ -73,11 +76,11 @@ class SessionAuthentication(PlainSessionAuthentication):
     """A login on the pages. Whoever must set up a second factor first gets no further here either."""
 
     def authenticate(self, request: Request) -> Any:
-        found = super().authenticate(request)
-        if found is not None and must_set_up(found[0]):
+        user_and_auth = super().authenticate(request)
+        if user_and_auth is not None and must_add_factor(user_and_auth[0]):
             text = "This site wants a second factor of you: set one up on the page of your account."
             raise PermissionDenied(text, code="second_factor_required")
-        return found
+        return user_and_auth
 
 
 class SessionScheme(PlainSessionScheme):

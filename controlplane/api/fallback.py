@@ -25,7 +25,7 @@ def fallback(request: HttpRequest, rest: str = "") -> HttpResponseBase:
     """Answer as the address with or without the slash would; else 404 in the form of that part of the site."""
     view = _other_form(request.path_info)
     if view is None:
-        return _answer(request, NOT_FOUND)
+        return _problem_response(request, NOT_FOUND)
     request.resolver_match = view
     answer: HttpResponseBase = view.func(request, *view.args, **view.kwargs)
     return answer
@@ -44,10 +44,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """What Django refuses before any view is asked, such as another host's name: as JSON at REST's addresses."""
     if not request.path_info.startswith(("/api", "/druid", "/status")):
         return defaults.bad_request(request, exception)
-    return _answer(request, UNREADABLE)
+    return _problem_response(request, UNREADABLE)
 
 
-def _answer(request: HttpRequest, problem: problems.Problem) -> JsonResponse:
+def _problem_response(request: HttpRequest, problem: problems.Problem) -> JsonResponse:
     if not request.path_info.startswith("/api"):
         return JsonResponse(error_body(problem), status=problem.status)
     body: dict[str, Any] = problem.body(request.path)

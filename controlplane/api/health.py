@@ -27,13 +27,13 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when the metadata store and Redis answer; else 503, saying which does not."""
-    checks = {"database": _tried(_ask_database), "redis": _tried(_ask_redis)}
+    checks = {"database": _check(_ask_database), "redis": _check(_ask_redis)}
     ready = all(state == "ok" for state in checks.values())
     body = {"status": "ok" if ready else "unavailable", "checks": checks}
     return JsonResponse(body, status=200 if ready else 503)
 
 
-def _tried(ask: Callable[[], None]) -> str:
+def _check(ask: Callable[[], None]) -> str:
     try:
         ask()
     except (psycopg.Error, redis.RedisError, OSError) as error:

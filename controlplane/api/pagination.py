@@ -21,8 +21,8 @@ from controlplane.api.base import QuerySerializer
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.common.text import storable
 
-MOST = 500
-USUAL = 100
+MOST_ROWS = 500
+DEFAULT_ROWS = 100
 M = TypeVar("M", bound=Model)
 
 
@@ -30,7 +30,11 @@ class PageQuery(QuerySerializer):
     """The parameters of every list."""
 
     limit = serializers.IntegerField(
-        required=False, min_value=1, max_value=2**31 - 1, default=USUAL, help_text=f"Rows a page; {MOST} at most."
+        required=False,
+        min_value=1,
+        max_value=2**31 - 1,
+        default=DEFAULT_ROWS,
+        help_text=f"Rows a page; {MOST_ROWS} at most.",
     )
     cursor = serializers.CharField(required=False, max_length=2000, help_text="From ``next`` of the page before.")
 
@@ -57,24 +61,24 @@ class Page:
 
 def page_of(
     request: Request,
-    found: QuerySet[M],
+    queryset: QuerySet[M],
     keys: Sequence[Key],
     query: dict[str, Any],
-    also: dict[str, str] | None = None,
-    most: int = MOST,
+    extra_params: dict[str, str] | None = None,
+    most: int = MOST_ROWS,
 ) -> Page:
     """The page that ``query`` (a validated ``PageQuery``) asks for; ``keys`` must make every row unique.
 
-    ``also``: parameters that the next page's address is to have.
+    ``extra_params``: parameters that the next page's address is to have.
     """
     limit = min(query["limit"], most)
-    ordered = found.order_by(*(f"-{k.field}" if k.descending else k.field for k in keys))
+    ordered = queryset.order_by(*(f"-{k.field}" if k.descending else k.field for k in keys))
     if "cursor" in query:
         ordered = ordered.filter(_after(keys, _decoded(query["cursor"], keys)))
     rows = list(ordered[: limit + 1])
     more = len(rows) > limit
     rows = rows[:limit]
-    return Page(rows, _next_url(request, _encoded(rows[-1], keys), also or {}) if more else None)
+    return Page(rows, _next_url(request, _encoded(rows[-1], keys), extra_params or {}) if more else None)
 
 
 def page_response(page: Page, item: type[serializers.BaseSerializer[Any]]) -> Response:
@@ -83,7 +87,7 @@ def page_response(page: Page, item: type[serializers.BaseSerializer[Any]]) -> Re
 
 
 @cache
-def paged(item: type[serializers.Serializer[Any]]) -> serializers.Serializer[Any]:
+def page_schema(item: type[serializers.Serializer[Any]]) -> serializers.Serializer[Any]:
     """For OpenAPI: the form of ``page_response``."""
     name = item.__name__.removesuffix("Serializer")
     return inline_serializer(
@@ -97,20 +101,20 @@ def paged(item: type[serializers.Serializer[Any]]) -> serializers.Serializer[Any
 
 def _after(keys: Sequence[Key], values: Sequence[Any]) -> Q:
     """Rows behind the one with these values, in the keys' order."""
-    behind = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for index, key in enumerate(keys):
         same = {k.field: v for k, v in zip(keys[:index], values[:index], strict=True)}
-        behind |= Q(**same, **{f"{key.field}__{'lt' if key.descending else 'gt'}": values[index]})
+        condition |= Q(**same, **{f"{key.field}__{'lt' if key.descending else 'gt'}": values[index]})
     # Says again what follows from the above, in a form that an index on the first key can use.
-    return behind & Q(**{f"{keys[0].field}__{'lte' if keys[0].descending else 'gte'}": values[0]})
+    return condition & Q(**{f"{keys[0].field}__{'lte' if keys[0].descending else 'gte'}": values[0]})
 
 
 def _encoded(row: Any, keys: Sequence[Key]) -> str:
-    values = [_plain(getattr(row, k.field)) for k in keys]
+    values = [_to_json(getattr(row, k.field)) for k in keys]
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, uuid.UUID) else value
@@ -142,9 +146,9 @@ def _typed(value: Any, kind: type) -> Any:
     return uuid.UUID(value) if kind is uuid.UUID else value
 
 
-def _next_url(request: Request, cursor: str, also: dict[str, str]) -> str:
+def _next_url(request: Request, cursor: str, extra_params: dict[str, str]) -> str:
     query = request.query_params.copy()
-    for name, value in also.items():
+    for name, value in extra_params.items():
         query[name] = value
     query["cursor"] = cursor
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

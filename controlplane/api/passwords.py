@@ -11,10 +11,10 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
-from controlplane.common.clients import client_address, counted_as
+from controlplane.common.clients import client_address, rate_limit_key
 from controlplane.common.text import storable
 from controlplane.login.codes import CodeResult, has_second_factor, try_code
-from controlplane.login.mfa_policy import must_set_up
+from controlplane.login.mfa_policy import must_add_factor
 from controlplane.teams.models import User
 
 BASIC_CHALLENGE = 'Basic realm="headgate", charset="UTF-8"'
@@ -29,7 +29,7 @@ class LoginThrottle(SimpleRateThrottle):
     scope = "login"
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        return self.cache_format % {"scope": self.scope, "ident": counted_as(client_address(request._request))}
+        return self.cache_format % {"scope": self.scope, "ident": rate_limit_key(client_address(request._request))}
 
 
 class FailureThrottle(LoginThrottle):
@@ -61,7 +61,7 @@ def basic_pair(request: Request) -> tuple[str, str] | None:
     return username, password
 
 
-def person_of(request: Request, username: str, password: str, code: str) -> User:
+def authenticate_person(request: Request, username: str, password: str, code: str) -> User:
     """Whose name and password it is. Raises ``AuthenticationFailed``.
 
     A password alone opens nothing for who has a second factor, here as on the pages.
@@ -69,7 +69,7 @@ def person_of(request: Request, username: str, password: str, code: str) -> User
     user = authenticate(request._request, username=username, password=password)
     if not isinstance(user, User):
         raise AuthenticationFailed("The user name or the password is wrong.")
-    if must_set_up(user):
+    if must_add_factor(user):
         raise AuthenticationFailed(
             "This site wants a second factor of you: log in on its pages and set one up.", code="second_factor_required"
         )

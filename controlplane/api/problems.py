@@ -25,7 +25,7 @@ from controlplane.common.errors import FieldError, HeadgateError
 logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
 MOST_ERRORS = 100
-AGAIN_S = 10  # until what is unavailable may be asked for again
+RETRY_AFTER_S = 10  # until what is unavailable may be asked for again
 
 # The names under urn:headgate:problem: are part of the API: they do not change.
 _NAMES = {
@@ -74,14 +74,14 @@ class Problem:
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's hook: any exception of a view becomes an answer; one nobody foresaw is logged and told nothing about."""
-    problem = caught(error, context)
+    problem = handle_error(error, context)
     request: Request = context["request"]
     return Response(
         problem.body(request.path), status=problem.status, headers=dict(problem.headers), content_type=CONTENT_TYPE
     )
 
 
-def caught(error: Exception, context: Mapping[str, Any]) -> Problem:
+def handle_error(error: Exception, context: Mapping[str, Any]) -> Problem:
     """The problem that the exception is. Rolls back, and reports what is a fault of ours."""
     set_rollback()
     problem = problem_of(error)
@@ -98,12 +98,12 @@ def problem_of(error: Exception) -> Problem:
     """The status and text for any exception."""
     match error:
         case HeadgateError():
-            headers = {"Retry-After": str(AGAIN_S)} if error.status == 503 else {}
+            headers = {"Retry-After": str(RETRY_AFTER_S)} if error.status == 503 else {}
             return Problem(error.status, error.title, error.detail, error.errors, headers=headers)
         case exceptions.ValidationError():
             return Problem(400, "The request is not valid", "The request has faults.", _field_errors(error.detail))
         case exceptions.APIException():
-            return _of_drf(error)
+            return _drf_problem(error)
         case Http404():
             return Problem(404, "Not found", "There is nothing at this address.")
         case PermissionDenied():
@@ -112,10 +112,10 @@ def problem_of(error: Exception) -> Problem:
             return Problem(413, "Too large", "The request's body is too large.")
         case SuspiciousOperation() | UnreadablePostError():
             return Problem(400, "The request is not valid", "The request can't be read.")
-    return _of_store(error)
+    return _store_problem(error)
 
 
-def _of_store(error: Exception) -> Problem:
+def _store_problem(error: Exception) -> Problem:
     match error:
         case OperationalError() | InterfaceError():
             return Problem(503, "Unavailable", "The metadata store does not answer; try again.")
@@ -128,11 +128,14 @@ def _of_store(error: Exception) -> Problem:
     return Problem(500, "Something went wrong", "An error of the server's own; its log has the details.")
 
 
-def _of_drf(error: exceptions.APIException) -> Problem:
+def _drf_problem(error: exceptions.APIException) -> Problem:
     status = error.status_code
     # DRF sets these on the instance.
-    said = {"WWW-Authenticate": getattr(error, "auth_header", None), "Retry-After": getattr(error, "wait", None)}
-    headers = {k: v if isinstance(v, str) else str(int(v) + 1) for k, v in said.items() if v}
+    header_values = {
+        "WWW-Authenticate": getattr(error, "auth_header", None),
+        "Retry-After": getattr(error, "wait", None),
+    }
+    headers = {k: v if isinstance(v, str) else str(int(v) + 1) for k, v in header_values.items() if v}
     title = HTTPStatus(status).phrase.capitalize() if status in HTTPStatus._value2member_map_ else "Error"
     code = str(getattr(error.detail, "code", ""))
     wait_s = headers.get("Retry-After")

@@ -31,13 +31,13 @@ def stop_timeout_s() -> int:
     return STOP_TIMEOUT_S
 
 
-def name_process(folder: Path, pid: int) -> None:
+def record_process(folder: Path, pid: int) -> None:
     """Name a task's process, which this one has started."""
-    known = {"pid": pid, "create_time": psutil.Process(pid).create_time(), "host": socket.gethostname()}
-    (folder / "pid").write_text(json.dumps(known))
+    record = {"pid": pid, "create_time": psutil.Process(pid).create_time(), "host": socket.gethostname()}
+    (folder / "pid").write_text(json.dumps(record))
 
 
-def forget(folder: Path) -> None:
+def forget_process(folder: Path) -> None:
     """Before another start: what the files say of an ended one."""
     for name in ("pid", "stopped"):
         (folder / name).unlink(missing_ok=True)
@@ -45,22 +45,22 @@ def forget(folder: Path) -> None:
 
 def process_in(folder: Path) -> Identity | None:
     """The process that the folder names, dead or alive; None when it names none, or one of another machine."""
-    known = _read(folder / "pid")
-    return Identity.from_json(known) if known.get("host", socket.gethostname()) == socket.gethostname() else None
+    record = _read_json(folder / "pid")
+    return Identity.from_json(record) if record.get("host", socket.gethostname()) == socket.gethostname() else None
 
 
 def was_stopped(folder: Path) -> bool:
     """Whether the process that the folder names was told to end by whoever stopped its machine or the stack."""
-    noted = Identity.from_json(_read(folder / "stopped"))
-    return noted is not None and noted == Identity.from_json(_read(folder / "pid"))
+    stopped = Identity.from_json(_read_json(folder / "stopped"))
+    return stopped is not None and stopped == Identity.from_json(_read_json(folder / "pid"))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        known = json.loads(path.read_text())
+        record = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def running_applications(tasks: Path) -> Iterator[tuple[str, Identity]]:
@@ -71,7 +71,7 @@ def running_applications(tasks: Path) -> Iterator[tuple[str, Identity]]:
             yield file.parent.name, identity
 
 
-def ask_to_end(tasks: Path) -> list[tuple[str, Identity]]:
+def terminate_applications(tasks: Path) -> list[tuple[str, Identity]]:
     """Tell all of them to end in order, and note it; returns them."""
     running = list(running_applications(tasks))
     for task, identity in running:
@@ -84,8 +84,8 @@ def ask_to_end(tasks: Path) -> list[tuple[str, Identity]]:
 
 def stop_applications(tasks: Path, timeout_s: float) -> list[str]:
     """Stop them, all asked at once; those that take longer are killed. The ids of their tasks."""
-    end = time.monotonic() + timeout_s
-    asked = ask_to_end(tasks)
-    for _, identity in asked:
-        stop_identity(identity, ((signal.SIGTERM, max(0.0, end - time.monotonic())),))
-    return [task for task, _ in asked]
+    deadline = time.monotonic() + timeout_s
+    running = terminate_applications(tasks)
+    for _, identity in running:
+        stop_identity(identity, ((signal.SIGTERM, max(0.0, deadline - time.monotonic())),))
+    return [task for task, _ in running]

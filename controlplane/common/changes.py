@@ -22,7 +22,7 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 CHANNEL = "headgate:changes"
 TIMEOUT_S = 0.25
-AT_LEAST_APART_S = 1.0
+LEAST_INTERVAL_S = 1.0
 MOST_REMEMBERED = 10_000
 QUIET_S = 10.0  # after a failure nothing is told for so long: nothing that is published has to wait for Valkey
 
@@ -51,12 +51,12 @@ class Change:
             return None
 
 
-def tell(change: Change) -> None:
+def notify_pages(change: Change) -> None:
     """At the end of the transaction, if there is one."""
-    transaction.on_commit(lambda: _teller.tell(change), robust=True)
+    transaction.on_commit(lambda: _notifier.tell(change), robust=True)
 
 
-class _Teller:
+class _Notifier:
     """One connection pool a process; redis-py makes it anew after a fork."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _Teller:
 
     def _is_time(self, change: Change, now: float) -> bool:
         """Of what goes on and on, once a second is enough."""
-        if now - self._told.get(change, -AT_LEAST_APART_S) < AT_LEAST_APART_S:
+        if now - self._told.get(change, -LEAST_INTERVAL_S) < LEAST_INTERVAL_S:
             return False
         if len(self._told) >= MOST_REMEMBERED:
             self._told.clear()
@@ -96,4 +96,4 @@ class _Teller:
             return self._client
 
 
-_teller = _Teller()
+_notifier = _Notifier()

@@ -24,14 +24,14 @@ def client_address(request: HttpRequest) -> str:
     Each proxy adds to ``X-Forwarded-For`` who has spoken to it. So of its end as many entries are believed as there
     are proxies (``HEADGATE_BEHIND_PROXY``): what stands before them was written by the client.
     """
-    direct = _plain(request.META.get("REMOTE_ADDR", ""))
+    direct = _canonical(request.META.get("REMOTE_ADDR", ""))
     entries = [e.strip() for e in request.META.get(_HEADER, "").split(",") if e.strip()]
     if not settings.PROXIES or not entries:
         return direct
-    return _plain(entries[-min(settings.PROXIES, len(entries))]) or direct
+    return _canonical(entries[-min(settings.PROXIES, len(entries))]) or direct
 
 
-def counted_as(address: str) -> str:
+def rate_limit_key(address: str) -> str:
     """What limits count by: the address, of version 6 its network, all of which one client may have."""
     if ":" not in address:
         return address
@@ -56,17 +56,17 @@ class ClientAddress:
         self._said = False
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        self._say_once(request)
+        self._warn_once(request)
         token = _current.set(client_address(request))
-        said = request.META.get("HTTP_USER_AGENT", "")
-        browser = _browser.set("".join(c for c in said if c.isprintable())[:LONGEST_BROWSER])
+        user_agent = request.META.get("HTTP_USER_AGENT", "")
+        browser = _browser.set("".join(c for c in user_agent if c.isprintable())[:LONGEST_BROWSER])
         try:
             return self._get_response(request)
         finally:
             _current.reset(token)
             _browser.reset(browser)
 
-    def _say_once(self, request: HttpRequest) -> None:
+    def _warn_once(self, request: HttpRequest) -> None:
         if settings.PROXIES or self._said or _HEADER not in request.META:
             return
         self._said = True
@@ -76,9 +76,9 @@ class ClientAddress:
         )
 
 
-def _plain(written: str) -> str:
+def _canonical(entry: str) -> str:
     """An address as it is written in one way only, without a port; empty for what is none."""
-    host = written[1:].partition("]")[0] if written.startswith("[") else written
+    host = entry[1:].partition("]")[0] if entry.startswith("[") else entry
     if host.count(":") == 1:
         host = host.partition(":")[0]
     try:

@@ -76,18 +76,18 @@ def clock() -> datetime:
     """The database's time as it is now, also within a transaction: one clock for all machines."""
     with cursor() as c:
         [(now,)] = c.execute("SELECT clock_timestamp()").fetchall()
-    found: datetime = now
-    return found
+    current: datetime = now
+    return current
 
 
 @contextmanager
-def only_one(lock: int) -> Iterator[bool]:
+def try_advisory_lock(lock: int) -> Iterator[bool]:
     """True for one caller at a time, by a PostgreSQL advisory lock of this session."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
-        won = bool(cursor.fetchone()[0])
+        acquired = bool(cursor.fetchone()[0])
         try:
-            yield won
+            yield acquired
         finally:
-            if won:
+            if acquired:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 # The names that were asked for: no spec may read one of them.
-asked_for: set[str] = set()
+variables_read: set[str] = set()
 
 
 class EnvironmentProblem(Exception):
@@ -15,7 +15,7 @@ class EnvironmentProblem(Exception):
 
 def text(name: str, default: str | None = None) -> str:
     """The variable's text, or that of the file named by ``<name>_FILE``."""
-    asked_for.add(name)
+    variables_read.add(name)
     path = os.environ.get(f"{name}_FILE")
     if path:
         try:

@@ -21,18 +21,18 @@ class _Waiting:
 
 
 class FairPlaces:
-    """``places`` of one process. A user holds ``own`` of them at most, and waits for ``waiting`` at most.
+    """``places`` of one process. A user holds ``per_user`` of them at most, and waits for ``waiting`` at most.
 
     The last free place is for a user who holds none: what two users do for long keeps nobody else out.
     A free place goes to the user who holds the fewest, of these to the one who had one the longest ago.
     """
 
-    def __init__(self, places: int, own: int, waiting: int) -> None:
-        self._places, self._own, self._most_waiting = places, own, waiting
+    def __init__(self, places: int, per_user: int, waiting: int) -> None:
+        self._places, self._own, self._most_waiting = places, per_user, waiting
         self._changed = threading.Condition()
         self._held: Counter[Hashable] = Counter()
         self._queue: list[_Waiting] = []
-        self._served: dict[Hashable, int] = {}  # when each of them had a place last, while anybody waits
+        self._last_served: dict[Hashable, int] = {}  # when each of them had a place last, while anybody waits
         self._clock = 0
 
     @contextmanager
@@ -45,7 +45,7 @@ class FairPlaces:
             self._give_back(user)
 
     def _take(self, user: Hashable, within_s: float) -> None:
-        until = time.monotonic() + within_s
+        deadline = time.monotonic() + within_s
         with self._changed:
             if sum(w.user == user for w in self._queue) >= self._most_waiting:
                 raise NoPlace
@@ -53,14 +53,14 @@ class FairPlaces:
             self._queue.append(mine)
             try:
                 while self._next() is not mine:
-                    if not self._changed.wait(until - time.monotonic()):
+                    if not self._changed.wait(deadline - time.monotonic()):
                         raise NoPlace
                 self._held[user] += 1
-                self._served[user] = self._tick()
+                self._last_served[user] = self._tick()
             finally:
                 self._queue.remove(mine)
                 if not self._queue:
-                    self._served.clear()
+                    self._last_served.clear()
                 self._changed.notify_all()
 
     def _give_back(self, user: Hashable) -> None:
@@ -74,11 +74,11 @@ class FairPlaces:
         free = self._places - self._held.total()
         if free <= 0:
             return None
-        may = [w for w in self._queue if self._held[w.user] < (self._own if free > 1 else 1)]
-        return min(may, key=self._rank, default=None)
+        eligible = [w for w in self._queue if self._held[w.user] < (self._own if free > 1 else 1)]
+        return min(eligible, key=self._rank, default=None)
 
     def _rank(self, waiting: _Waiting) -> tuple[int, int, int]:
-        return self._held[waiting.user], self._served.get(waiting.user, 0), waiting.number
+        return self._held[waiting.user], self._last_served.get(waiting.user, 0), waiting.number
 
     def _tick(self) -> int:
         self._clock += 1

@@ -22,7 +22,7 @@ class MailFailed(Unavailable):
     permanent = False  # whether it said no for good
 
 
-def configured() -> bool:
+def is_configured() -> bool:
     """Whether ``HEADGATE_EMAIL_URL`` is set."""
     return bool(settings.EMAIL_HOST)
 
@@ -33,7 +33,7 @@ def send(*, to: Sequence[str], subject: str, body: str, headers: Mapping[str, st
     It takes as long as the server does, 10 seconds at most for each answer: call it outside of a transaction, in a
     job where that is possible. Raises ``MailFailed``, ``ValidationError`` (what is no address).
     """
-    if not configured():
+    if not is_configured():
         raise MailFailed("No mail server is configured: set HEADGATE_EMAIL_URL.")
     for address in to:
         validate_email(address)
@@ -48,7 +48,7 @@ def send(*, to: Sequence[str], subject: str, body: str, headers: Mapping[str, st
         message.send()
     except (smtplib.SMTPException, OSError) as error:
         log.warning("mail could not be sent: %s", error)
-        failed = MailFailed(f"The mail server {settings.EMAIL_HOST} did not accept the mail: {_said(error)}")
+        failed = MailFailed(f"The mail server {settings.EMAIL_HOST} did not accept the mail: {_reason(error)}")
         failed.permanent = _is_permanent(error)
         raise failed from None
 
@@ -64,15 +64,15 @@ def _is_permanent(error: Exception) -> bool:
     """Of SMTP's answers those from 500 on are a no; one of a login is the site's to mend."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return all(code >= 500 for code, _ in error.recipients.values())
-    of_login = isinstance(error, smtplib.SMTPAuthenticationError)
-    return isinstance(error, smtplib.SMTPResponseException) and error.smtp_code >= 500 and not of_login
+    is_login_error = isinstance(error, smtplib.SMTPAuthenticationError)
+    return isinstance(error, smtplib.SMTPResponseException) and error.smtp_code >= 500 and not is_login_error
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """What the server or the system said, in one line."""
     if isinstance(error, smtplib.SMTPResponseException):
-        said = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
-        return " ".join(f"{error.smtp_code} {said}".split())[:300]
+        text = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
+        return " ".join(f"{error.smtp_code} {text}".split())[:300]
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return "it refused the recipient"
     if isinstance(error, OSError) and error.strerror:

@@ -32,17 +32,17 @@ _HADOOP = frozenset({"ARROW_LIBHDFS_DIR", "CLASSPATH", "HADOOP_HOME"})
 _PREFIXES = ("LC_", "SPARK_", "JAVA_", "AWS_", "AZURE_", "GOOGLE_", "FSSPEC_")
 
 
-def passed_on() -> dict[str, str]:
+def passed_environment() -> dict[str, str]:
     """What of this process's environment they get. The control plane's own secrets are not in it."""
     return {k: v for k, v in os.environ.items() if k in _NAMES or k in _HADOOP or k.startswith(_PREFIXES)}
 
 
-def bare() -> dict[str, str]:
-    """The part of ``passed_on`` for a process that needs no deep storage: it gets no credentials."""
+def bare_environment() -> dict[str, str]:
+    """The part of ``passed_environment`` for a process that needs no deep storage: it gets no credentials."""
     return {k: v for k, v in os.environ.items() if k in _NAMES or k.startswith("LC_")}
 
 
-def spoken_to(module: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+def start_module(module: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     """Start a module of the data plane; its standard input and output are pipes of text."""
     return subprocess.Popen(
         [sys.executable, "-m", module],
@@ -57,14 +57,14 @@ def spoken_to(module: str, environment: Mapping[str, str]) -> subprocess.Popen[s
 @contextmanager
 def conversation(module: str) -> Iterator[tuple[IO[str], IO[str]]]:
     """Speak to a module of the data plane that needs deep storage: its input and its output. It ends afterwards."""
-    process = spoken_to(module, passed_on())
-    given, told = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+    process = start_module(module, passed_environment())
+    stdin, stdout = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
     try:
-        yield given, told
+        yield stdin, stdout
     finally:
         with suppress(BrokenPipeError):
-            given.close()  # at the end of its input the process ends
-        told.close()
+            stdin.close()  # at the end of its input the process ends
+        stdout.close()
         try:
             process.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -72,8 +72,8 @@ def conversation(module: str) -> Iterator[tuple[IO[str], IO[str]]]:
             process.wait()
 
 
-def say(given: IO[str], message: str) -> None:
+def write_line(stdin: IO[str], message: str) -> None:
     """A line, unless nobody listens any more: then nothing is answered either."""
     with suppress(BrokenPipeError):
-        given.write(message + "\n")
-        given.flush()
+        stdin.write(message + "\n")
+        stdin.flush()

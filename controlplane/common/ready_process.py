@@ -15,7 +15,7 @@ from django.conf import settings
 _PIECE = 256 * 1024
 
 
-class Died(Exception):
+class ProcessDied(Exception):
     """The process that took the order ended without an answer."""
 
     def __init__(self, code: int) -> None:
@@ -42,7 +42,7 @@ class ReadyProcess:
     def start(self) -> None:
         """Have it load what it needs; it need not be waited for."""
         with self._lock:
-            self._started()
+            self._ensure_started()
 
     def stop(self) -> None:
         """It, and all that it has forked, end."""
@@ -53,8 +53,8 @@ class ReadyProcess:
             self._orders = self._process = None
 
     def ask(self, order: str, within_s: float) -> str:
-        """The answer to an order of one line. Raises ``Died``, ``TimeoutError``, ``OSError`` when it does not start."""
-        until = time.monotonic() + within_s
+        """The answer to an order of one line. Raises ``ProcessDied``, ``TimeoutError``, ``OSError`` (no start)."""
+        deadline = time.monotonic() + within_s
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
@@ -62,17 +62,17 @@ class ReadyProcess:
             ours.settimeout(within_s)
             with suppress(BrokenPipeError, ConnectionResetError):  # its exit code is waiting then
                 ours.sendall(order.encode() + b"\n")
-            return _read(ours, until)
+            return _read_answer(ours, deadline)
 
     def _hand_over(self, connection: socket.socket) -> None:
         with self._lock:
             try:
-                socket.send_fds(self._started(), [b"+"], [connection.fileno()])
+                socket.send_fds(self._ensure_started(), [b"+"], [connection.fileno()])
             except (BrokenPipeError, ConnectionResetError):
                 self._orders = None
-                socket.send_fds(self._started(), [b"+"], [connection.fileno()])
+                socket.send_fds(self._ensure_started(), [b"+"], [connection.fileno()])
 
-    def _started(self) -> socket.socket:
+    def _ensure_started(self) -> socket.socket:
         """The socket for orders. With the lock held."""
         if self._orders is not None and self._process is not None and self._process.poll() is None:
             return self._orders
@@ -88,10 +88,10 @@ class ReadyProcess:
         return ours
 
 
-def _read(connection: socket.socket, until: float) -> str:
-    told = bytearray()
-    while not told.endswith(b"\n"):
-        left = until - time.monotonic()
+def _read_answer(connection: socket.socket, deadline: float) -> str:
+    answer = bytearray()
+    while not answer.endswith(b"\n"):
+        left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
         connection.settimeout(left)
@@ -100,13 +100,13 @@ def _read(connection: socket.socket, until: float) -> str:
         except ConnectionResetError:
             piece = b""
         if not piece:
-            raise Died(_code(told))
-        told += piece
-    return told.decode()
+            raise ProcessDied(_exit_code(answer))
+        answer += piece
+    return answer.decode()
 
 
-def _code(told: bytearray) -> int:
+def _exit_code(answer: bytearray) -> int:
     try:
-        return int(told[-4:])
+        return int(answer[-4:])
     except ValueError:
         return 1  # the process that forks is gone too, or the answer was half written

@@ -11,7 +11,7 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-def answered(
+def ask_all(
     ask: Callable[[Q], A], questions: Iterable[Q], within_s: float | None = None
 ) -> Iterator[tuple[Q, A | Exception]]:
     """Each question with its answer, or with what went wrong with it alone, as they come in.
@@ -20,13 +20,13 @@ def answered(
     time, and must not use the database.
     """
     pool = ThreadPoolExecutor(AT_ONCE, "question")
-    asked = {pool.submit(ask, question): question for question in questions}
+    futures = {pool.submit(ask, question): question for question in questions}
     try:
-        for future in as_completed(asked, timeout=within_s):
+        for future in as_completed(futures, timeout=within_s):
             problem = future.exception()
             if problem is not None and not isinstance(problem, Exception):
                 raise problem
-            yield asked[future], future.result() if problem is None else problem
+            yield futures[future], future.result() if problem is None else problem
     except TimeoutError:
         pass  # the caller sees what is missing
     finally:

@@ -20,18 +20,18 @@ def strict_json(text: str) -> Any:
     Raises ``ValueError`` with what is wrong; where it is no JSON at all, ``json.JSONDecodeError``.
     """
     try:
-        document = json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
+        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_checked_object)
     except RecursionError:
         raise _too_deep() from None
     _check(document, 0)
     return document
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _checked_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) < len(pairs):
         raise ValueError(f"the name {doubles(name for name, _ in pairs)[0][:200]!r} occurs twice in one object")
@@ -55,11 +55,11 @@ def _check(value: Any, depth: int) -> None:
     elif isinstance(value, str):
         if not storable(value):
             raise ValueError("it contains a NUL character or half a surrogate pair")
-    elif _beyond(value):
+    elif _is_out_of_range(value):
         raise ValueError("it contains a number that is out of range")
 
 
-def _beyond(value: Any) -> bool:
+def _is_out_of_range(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)  # 1e999 parses as infinity
     return isinstance(value, int) and abs(value) > _BIGGEST_NUMBER

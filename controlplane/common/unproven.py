@@ -11,8 +11,8 @@ _MARK = "headgate_unproven"
 
 def mark_unproven(request: HttpRequest) -> None:
     """Call where a request is refused for a stale form or a wrong password: no role of the user plays a part."""
-    asked: Any = request
-    setattr(asked, _MARK, True)
+    marked: Any = request
+    setattr(marked, _MARK, True)
 
 
 def is_unproven(request: HttpRequest) -> bool:

@@ -52,7 +52,7 @@ class CompactionTuning(_Strict):
     maxNumConcurrentSubTasks: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
 
     @model_validator(mode="after")
-    def _tasks_of_their_own(self) -> Self:
+    def _check_subtasks(self) -> Self:
         if self.dividing is None and self.maxNumConcurrentSubTasks is not None:
             raise ValueError(
                 "maxNumConcurrentSubTasks is for a partitionsSpec of type hashed, range or single_dim: merges share "
@@ -86,7 +86,7 @@ class CompactionConfig(_Strict):
         return value
 
     @model_validator(mode="after")
-    def _sized_once(self) -> Self:
+    def _check_sizes(self) -> Self:
         if self.dividing is not None and self.maxRowsPerSegment is not None:
             raise ValueError(
                 f"partitionsSpec {self.dividing.type} has its own number of rows: leave maxRowsPerSegment out"
@@ -110,8 +110,8 @@ class CompactionConfig(_Strict):
     def target_rows(self) -> int:
         """Of a segment that is merged."""
         spec = self.tuningConfig.partitionsSpec if self.tuningConfig else None
-        given = spec.maxRowsPerSegment if isinstance(spec, DynamicPartitions) else None
-        return given or self.maxRowsPerSegment or TARGET_ROWS
+        max_rows = spec.maxRowsPerSegment if isinstance(spec, DynamicPartitions) else None
+        return max_rows or self.maxRowsPerSegment or TARGET_ROWS
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,15 @@ class Policy:
 
 def policies() -> dict[int, Policy]:
     """By datasource, of all whose compaction is on."""
-    found = dict.fromkeys(Datasource.objects.values_list("pk", flat=True), Policy()) if settings.AUTO_COMPACTION else {}
+    by_datasource = (
+        dict.fromkeys(Datasource.objects.values_list("pk", flat=True), Policy()) if settings.AUTO_COMPACTION else {}
+    )
     for datasource, enabled, document in Configured.objects.values_list("datasource_id", "enabled", "document"):
         if enabled:
-            found[datasource] = Policy.of(CompactionConfig.model_validate(document))
+            by_datasource[datasource] = Policy.of(CompactionConfig.model_validate(document))
         else:
-            found.pop(datasource, None)
-    return found
+            by_datasource.pop(datasource, None)
+    return by_datasource
 
 
 def config_of(datasource: Datasource) -> dict[str, Any] | None:
@@ -182,10 +184,10 @@ def read_config(document: Any) -> CompactionConfig:
     try:
         return CompactionConfig.model_validate(document)
     except ValidationError as error:
-        raise faults_of(error) from None
+        raise invalid_config(error) from None
 
 
-def faults_of(error: ValidationError) -> InvalidInput:
+def invalid_config(error: ValidationError) -> InvalidInput:
     """Each field at fault, in our own words."""
     return InvalidInput("; ".join(_fault(e) for e in error.errors()[:10]))
 
@@ -205,22 +207,22 @@ def set_config(
     require(user, Action.OPERATE, datasource.team)
     document = config.model_dump(mode="json", exclude_unset=True)
     before = _document_of(datasource)
-    set_now = {"enabled": not suspended, "suspended": suspended, "document": document}
-    Configured.objects.update_or_create(datasource=datasource, defaults={**set_now, "updated_at": timezone.now()})
-    _note(user, datasource, document, comment, before, suspended)
+    values = {"enabled": not suspended, "suspended": suspended, "document": document}
+    Configured.objects.update_or_create(datasource=datasource, defaults={**values, "updated_at": timezone.now()})
+    _record_change(user, datasource, document, comment, before, suspended)
 
 
 @transaction.atomic
 def turn_off(*, user: User, datasource: Datasource, comment: str = "") -> None:
     """No job of it is made any more; those that run end. Raises ``NotFound`` where it is off already."""
     require(user, Action.OPERATE, datasource.team)
-    kept = Configured.objects.filter(datasource=datasource, suspended=True).exists()
-    if config_of(datasource) is None and not kept:
+    is_suspended = Configured.objects.filter(datasource=datasource, suspended=True).exists()
+    if config_of(datasource) is None and not is_suspended:
         raise NotFound(f"Automatic compaction of {datasource.name!r} is off.")
     before = _document_of(datasource)
-    set_now = {"enabled": False, "suspended": False, "document": {"dataSource": datasource.name}}
-    Configured.objects.update_or_create(datasource=datasource, defaults={**set_now, "updated_at": timezone.now()})
-    _note(user, datasource, None, comment, before)
+    values = {"enabled": False, "suspended": False, "document": {"dataSource": datasource.name}}
+    Configured.objects.update_or_create(datasource=datasource, defaults={**values, "updated_at": timezone.now()})
+    _record_change(user, datasource, None, comment, before)
 
 
 def _document_of(datasource: Datasource) -> dict[str, Any] | None:
@@ -229,7 +231,7 @@ def _document_of(datasource: Datasource) -> dict[str, Any] | None:
     return None if row is None else row.document
 
 
-def _note(
+def _record_change(
     user: User,
     datasource: Datasource,
     document: dict[str, Any] | None,

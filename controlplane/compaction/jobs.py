@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.compaction import rewrites
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.publishing import replace as replacing
@@ -35,14 +35,14 @@ from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.tasks.batch import parse_batch_spec
 
-REDELIVERED = timedelta(seconds=10)  # a job that its application does not name by then has not reached it
+REDELIVERY_AFTER = timedelta(seconds=10)  # a job that its application does not name by then has not reached it
 ERROR_LENGTH = 4000
-KEPT = timedelta(days=30)
+RETENTION = timedelta(days=30)
 NAME = "compaction"
 
 
 @transaction.atomic
-def work(application: str, request: WorkRequest) -> WorkAnswer:
+def assign_jobs(application: str, request: WorkRequest) -> WorkAnswer:
     """What is new to do for an application, and what is no longer its own."""
     now = timezone.now()
     resident = Resident.objects.select_for_update().get(pk=application)
@@ -50,32 +50,32 @@ def work(application: str, request: WorkRequest) -> WorkAnswer:
     dropped = [pk for pk, attempt in request.running.items() if pk not in mine or mine[pk].attempt != attempt]
     lost = [j.pk for pk, j in mine.items() if pk not in request.running and _is_overdue(j, now)]
     Job.objects.filter(pk__in=lost).update(state=State.WAITING, application=None)
-    held = (mine.keys() - set(lost)) | request.running.keys()
+    assigned = (mine.keys() - set(lost)) | request.running.keys()
     # Of a cluster Spark says how many cores there are, which are more than its slots of the pool.
     # Tasks that write intervals anew take of its share, but for one place.
-    slots = max(1, resident.slots - rewrites.places_taken())
-    room = min(request.free, slots - len(held))
-    taken = [] if resident.finishing else _take(resident, room, now)
-    idle = not (request.running or taken)
+    slots = max(1, resident.slots - rewrites.slots_taken())
+    room = min(request.free, slots - len(assigned))
+    claimed = [] if resident.finishing else _claim_jobs(resident, room, now)
+    idle = not (request.running or claimed)
     resident.idle_since = (resident.idle_since or now) if idle else None
     resident.last_heartbeat_at = now
-    resident.finishing = resident.finishing or _is_over(resident, now)
+    resident.finishing = resident.finishing or _must_finish(resident, now)
     resident.save()
-    handed_out = [told for job in taken if (told := _told(job)) is not None]
+    handed_out = [message for job in claimed if (message := _job_message(job)) is not None]
     return WorkAnswer(directive="finish" if resident.finishing else "continue", jobs=handed_out, dropped=dropped)
 
 
 def _is_overdue(job: Job, now: datetime) -> bool:
-    return job.started_at is None or now - job.started_at > REDELIVERED
+    return job.started_at is None or now - job.started_at > REDELIVERY_AFTER
 
 
-def _is_over(resident: Resident, now: datetime) -> bool:
+def _must_finish(resident: Resident, now: datetime) -> bool:
     """It has nothing to do any more, ingestion waits for its places, or it is to have more or fewer of them."""
     idle = resident.idle_since is not None and now - resident.idle_since >= settings.COMPACTION_IDLE
     return idle or residents.must_give_way() or residents.has_old_share(resident)
 
 
-def _take(resident: Resident, free: int, now: datetime) -> list[Job]:
+def _claim_jobs(resident: Resident, free: int, now: datetime) -> list[Job]:
     waiting = Job.objects.select_for_update(skip_locked=True, of=["self"]).select_related("datasource")
     jobs = list(waiting.filter(state=State.WAITING).order_by("-priority", "created_at")[: max(0, free)])
     for job in jobs:
@@ -85,13 +85,13 @@ def _take(resident: Resident, free: int, now: datetime) -> list[Job]:
     return jobs
 
 
-def _told(job: Job) -> CompactionJob | None:
+def _job_message(job: Job) -> CompactionJob | None:
     """The job as its application is told it; None when its segments are no longer in use: it is over then."""
-    found = {s.pk: s for s in Segment.objects.filter(pk__in=job.inputs, used=True).select_related("schema")}
-    if len(found) != len(job.inputs):
+    by_id = {s.pk: s for s in Segment.objects.filter(pk__in=job.inputs, used=True).select_related("schema")}
+    if len(by_id) != len(job.inputs):
         _end(job, State.REFUSED, error="Its segments were replaced before it ran.")
         return None
-    segments = [found[i] for i in job.inputs]
+    segments = [by_id[i] for i in job.inputs]
     schemas = {s.schema_id: s.columns for s in segments}
     return CompactionJob(
         job_id=job.pk,
@@ -117,14 +117,14 @@ def _failpoints(job: Job) -> dict[str, str]:
     """What a test wants of this datasource's compaction; nothing in production."""
     if not settings.FAILPOINTS_FILE:
         return {}
-    wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
-    return wanted.get(f"{job.datasource.name}/compaction", {})
+    failpoints: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
+    return failpoints.get(f"{job.datasource.name}/compaction", {})
 
 
 def datasource_of(application: str, job_id: str) -> int:
     """Whose segments the job merges. Raises ``PublishRefused`` (fenced) if it is not the application's."""
-    found = Job.objects.filter(pk=job_id, application=application, state=State.RUNNING)
-    datasource: int | None = found.values_list("datasource_id", flat=True).first()
+    jobs = Job.objects.filter(pk=job_id, application=application, state=State.RUNNING)
+    datasource: int | None = jobs.values_list("datasource_id", flat=True).first()
     if datasource is None:
         raise PublishRefused(Refusal(code="fenced", detail=f"{job_id} is not a job of {application} any more."))
     return datasource
@@ -150,28 +150,30 @@ def _prepare(application: str, job_id: str, request: ReplaceRequest) -> None:
     mine = Job.objects.filter(pk=job_id, application=application, attempt=request.attempt, state=State.RUNNING)
     job = mine.select_related("datasource").first()
     if job is not None:
-        replacing.prepare(_place(job), request)
+        replacing.prepare_replace(_place(job), request)
 
 
-def _place(job: Job) -> replacing.Place:
-    return replacing.Place(job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup, job.partitioned_by)
+def _place(job: Job) -> replacing.ReplaceTarget:
+    return replacing.ReplaceTarget(
+        job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup, job.partitioned_by
+    )
 
 
 @transaction.atomic
 def _replace(application: str, job_id: str, request: ReplaceRequest) -> list[uuid.UUID]:
     job = Job.objects.select_for_update(of=["self"]).select_related("datasource").filter(pk=job_id).first()
-    answered = replacing.answered(request.replace_id)
-    if answered is not None:
-        return answered
+    earlier_answer = replacing.committed_ids(request.replace_id)
+    if earlier_answer is not None:
+        return earlier_answer
     if job is None or (job.application_id, job.attempt, job.state) != (application, request.attempt, State.RUNNING):
         raise PublishRefused(Refusal(code="fenced", detail=f"Attempt {request.attempt} of {job_id} is over."))
-    made = replacing.replace(_place(job), request)
+    segment_ids = replacing.replace(_place(job), request)
     job.rows_after = sum(f.rows for f in request.segments)
     job.bytes_after = sum(f.size_bytes for f in request.segments)
-    job.segments_after = len(made)
+    job.segments_after = len(segment_ids)
     _end(job, State.DONE)
-    tell(Change(team=job.datasource.team_id, datasource=job.datasource.name))
-    return made
+    notify_pages(Change(team=job.datasource.team_id, datasource=job.datasource.name))
+    return segment_ids
 
 
 def fail(application: str, job_id: str, request: FailedRequest) -> None:
@@ -180,7 +182,7 @@ def fail(application: str, job_id: str, request: FailedRequest) -> None:
         _end_if_open(job_id, request.attempt, State.FAILED, request.error, request.permanent)
 
 
-def give_back(application: str) -> int:
+def requeue_jobs(application: str) -> int:
     """Of an application that has ended: what it had not done waits again, and says why."""
     error = Resident.objects.filter(pk=application).values_list("error", flat=True).first() or ""
     return Job.objects.filter(application=application, state=State.RUNNING).update(
@@ -201,5 +203,5 @@ def _end(job: Job, state: State, error: str = "") -> None:
 
 def drop_old() -> int:
     """Forget jobs that ended long ago; whose segments are in use stays, since it says under which schema."""
-    old = Job.objects.filter(ended_at__lt=timezone.now() - KEPT).exclude(state=State.DONE)
+    old = Job.objects.filter(ended_at__lt=timezone.now() - RETENTION).exclude(state=State.DONE)
     return old.delete()[0]

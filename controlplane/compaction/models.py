@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet, mark
+from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.tasks.models import Resident, Task
 
@@ -80,7 +80,7 @@ class Job(models.Model):
     def conceal(self, role: str) -> None:
         """Its error may name a file."""
         self.concealed_for = role
-        self.error = self.error and mark(role)
+        self.error = self.error and hidden_note(role)
 
 
 class Rewrite(models.Model):

@@ -18,19 +18,22 @@ from controlplane.compaction import rewrites
 from controlplane.compaction.configs import Policy, policies
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.compaction.partitioning import Partitioning
-from controlplane.compaction.policy import LARGE, REST, Choice, Group, Seen, choose
-from controlplane.compaction.schemas import Written, written_by
+from controlplane.compaction.policy import LARGE, REST_TIER, Candidate, Choice, Group, choose
+from controlplane.compaction.schemas import WriteSpec, write_specs_of
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError
 
-LOOKED_AT, PASSED = 50, 5_000  # intervals a round: looked at, and passed over as nothing was due there a moment ago
-RESTS = timedelta(seconds=30)
+MOST_EXAMINED, MOST_PASSED = (
+    50,
+    5_000,
+)  # intervals a round: looked at, and passed over as nothing was due there a moment ago
+REST_TIME = timedelta(seconds=30)
 Span = tuple[datetime, datetime]
-WAITING = 16  # jobs at most that no application has taken up
+MOST_WAITING = 16  # jobs at most that no application has taken up
 WAITING_ANEW = 12  # of which write intervals anew: merges find room beside them
-FAILURES = 20  # of late, that a back-off looks at
+MOST_FAILURES = 20  # of late, that a back-off looks at
 FIRST_PAUSE, LONGEST_PAUSE, FOR_GOOD = timedelta(seconds=30), timedelta(hours=1), timedelta(hours=6)
 
 
@@ -41,9 +44,9 @@ class _Resting:
         self._until: dict[int, tuple[int, Policy, datetime]] = {}  # interval → revision, policy, and until when
 
     def add(self, interval: Interval, policy: Policy, now: datetime) -> None:
-        if len(self._until) > 2 * PASSED:
+        if len(self._until) > 2 * MOST_PASSED:
             self._until.clear()
-        self._until[interval.pk] = (interval.revision, policy, now + RESTS)
+        self._until[interval.pk] = (interval.revision, policy, now + REST_TIME)
 
     def has(self, interval: Interval, policy: Policy, now: datetime) -> bool:
         revision, under, until = self._until.get(interval.pk, (None, policy, now))
@@ -53,65 +56,65 @@ class _Resting:
         self._until.clear()
 
 
-_resting, _resting_whole = _Resting(), _Resting()
+_resting, _resting_rewrites = _Resting(), _Resting()
 
 
 def forget_resting() -> None:
     """The next round looks at all intervals, as that of another process would."""
     _resting.clear()
-    _resting_whole.clear()
+    _resting_rewrites.clear()
 
 
 @dataclass(frozen=True)
-class Looked:
+class IntervalPlan:
     """An interval, what is to be done with it, and if that is nothing, why."""
 
     interval: Interval
     choice: Choice
-    written: dict[str, Written]
+    written: dict[str, WriteSpec]
     rests: bool = False  # until something is added, or time has passed
-    segments: Sequence[Seen] = ()  # where all of it is to be written anew
+    segments: Sequence[Candidate] = ()  # where all of it is to be written anew
 
 
 def plan() -> int:
     """Make jobs of what is due; returns how many."""
-    room = WAITING - Job.objects.filter(state=State.WAITING).count()
-    made = looked_at = 0
-    on, now = policies(), timezone.now()
-    for interval in _fragmented(on):
-        policy = on[interval.datasource_id]
+    room = MOST_WAITING - Job.objects.filter(state=State.WAITING).count()
+    created = examined = 0
+    enabled, now = policies(), timezone.now()
+    for interval in _fragmented(enabled):
+        policy = enabled[interval.datasource_id]
         if _resting.has(interval, policy, now):
             continue
-        if made >= room or looked_at >= LOOKED_AT:
+        if created >= room or examined >= MOST_EXAMINED:
             break
-        looked, looked_at = look_at(interval, policy, now), looked_at + 1
-        for group in looked.choice.groups[: room - made]:
-            made += make_job(looked, group, policy)
-        if looked.rests:
+        interval_plan, examined = plan_interval(interval, policy, now), examined + 1
+        for group in interval_plan.choice.groups[: room - created]:
+            created += make_job(interval_plan, group, policy)
+        if interval_plan.rests:
             _resting.add(interval, policy, now)
-    return made
+    return created
 
 
-def plan_anew() -> int:
+def plan_rewrites() -> int:
     """Make jobs and tasks of intervals that are to be partitioned, as many as have room; returns how many."""
-    on, now = {pk: p for pk, p in policies().items() if p.partitioning}, timezone.now()
-    room = _Room.now() if on else _Room(0, 0)
-    made = looked_at = 0
-    for interval in _not_partitioned(on) if room else ():
-        policy = on[interval.datasource_id]
-        wanted = policy.partitioning
-        if wanted is None or not room.has(interval, wanted) or _resting_whole.has(interval, policy, now):
+    enabled, now = {pk: p for pk, p in policies().items() if p.partitioning}, timezone.now()
+    room = _Room.now() if enabled else _Room(0, 0)
+    created = examined = 0
+    for interval in _not_partitioned(enabled) if room else ():
+        policy = enabled[interval.datasource_id]
+        partitioning = policy.partitioning
+        if partitioning is None or not room.has(interval, partitioning) or _resting_rewrites.has(interval, policy, now):
             continue
-        if looked_at >= LOOKED_AT:
+        if examined >= MOST_EXAMINED:
             break
-        looked, looked_at = look_at(interval, policy, now), looked_at + 1
-        if not looked.choice.anew:
-            _resting_whole.add(interval, policy, now)
+        interval_plan, examined = plan_interval(interval, policy, now), examined + 1
+        if not interval_plan.choice.anew:
+            _resting_rewrites.add(interval, policy, now)
             continue
-        made += room.take(looked, policy, wanted)
+        created += room.take(interval_plan, policy, partitioning)
         if not room:
             break
-    return made
+    return created
 
 
 @dataclass
@@ -123,29 +126,33 @@ class _Room:
 
     @classmethod
     def now(cls) -> _Room:
-        return cls(WAITING_ANEW - Job.objects.filter(state=State.WAITING).count(), rewrites.places_left())
+        return cls(WAITING_ANEW - Job.objects.filter(state=State.WAITING).count(), rewrites.slots_left())
 
     def __bool__(self) -> bool:
         return self.jobs > 0 or self.places > 0
 
-    def has(self, interval: Interval, wanted: Partitioning) -> bool:
-        return self.jobs > 0 if rewrites.is_small(interval) else rewrites.places_of(wanted) <= self.places
+    def has(self, interval: Interval, partitioning: Partitioning) -> bool:
+        return self.jobs > 0 if rewrites.is_small(interval) else rewrites.slots_of(partitioning) <= self.places
 
-    def take(self, looked: Looked, policy: Policy, wanted: Partitioning) -> int:
+    def take(self, interval_plan: IntervalPlan, policy: Policy, partitioning: Partitioning) -> int:
         """1 when something was made."""
-        if not rewrites.is_small(looked.interval):
-            self.places -= rewrites.begin(looked.interval, wanted).slots
+        if not rewrites.is_small(interval_plan.interval):
+            self.places -= rewrites.create_task(interval_plan.interval, partitioning).slots
             return 1
-        made = make_anew(looked, policy, wanted)
-        self.jobs -= made
-        return made
+        created = make_rewrite_job(interval_plan, policy, partitioning)
+        self.jobs -= created
+        return created
 
 
-def _not_partitioned(on: dict[int, Policy]) -> Iterable[Interval]:
+def _not_partitioned(enabled: dict[int, Policy]) -> Iterable[Interval]:
     """Of datasources that are, those with the most segments first."""
-    for policy in sorted(set(on.values()), key=lambda p: p.priority, reverse=True):
-        mine = Interval.objects.filter(datasource__in=[pk for pk, p in on.items() if p == policy], segments__gt=0)
-        yield from unfinished(mine, policy).select_related("datasource").order_by("-segments", "-start")[:PASSED]
+    for policy in sorted(set(enabled.values()), key=lambda p: p.priority, reverse=True):
+        intervals = Interval.objects.filter(
+            datasource__in=[pk for pk, p in enabled.items() if p == policy], segments__gt=0
+        )
+        yield from (
+            unfinished(intervals, policy).select_related("datasource").order_by("-segments", "-start")[:MOST_PASSED]
+        )
 
 
 def unfinished(intervals: QuerySet[Interval], policy: Policy) -> QuerySet[Interval]:
@@ -153,27 +160,29 @@ def unfinished(intervals: QuerySet[Interval], policy: Policy) -> QuerySet[Interv
     return intervals.exclude(policy.partitioning.is_done) if policy.partitioning else intervals
 
 
-def _fragmented(on: dict[int, Policy]) -> Iterable[Interval]:
+def _fragmented(enabled: dict[int, Policy]) -> Iterable[Interval]:
     """Of datasources whose compaction is on, those with the most segments beyond what they need first."""
-    for policy in sorted(set(on.values()), key=lambda p: p.priority, reverse=True):
-        mine = [pk for pk, p in on.items() if p == policy]
+    for policy in sorted(set(enabled.values()), key=lambda p: p.priority, reverse=True):
+        datasources = [pk for pk, p in enabled.items() if p == policy]
         needed = Greatest(
             F("rows") / Value(policy.limits.target_rows * LARGE),
             F("size_bytes") / Value(policy.limits.target_bytes * LARGE),
         )
-        found = unfinished(Interval.objects.filter(datasource__in=mine, segments__gt=1), policy)
-        found = found.select_related("datasource")
-        yield from found.annotate(excess=F("segments") - needed).filter(excess__gt=1).order_by("-excess")[:PASSED]
+        intervals = unfinished(Interval.objects.filter(datasource__in=datasources, segments__gt=1), policy)
+        intervals = intervals.select_related("datasource")
+        yield from (
+            intervals.annotate(excess=F("segments") - needed).filter(excess__gt=1).order_by("-excess")[:MOST_PASSED]
+        )
 
 
-def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> Looked:
+def plan_interval(interval: Interval, policy: Policy, now: datetime | None = None) -> IntervalPlan:
     """What would be merged of it now."""
     now = now or timezone.now()
-    reason = _why_not(interval, policy)
+    reason = _skip_reason(interval, policy)
     if reason:
-        return Looked(interval, Choice(reason=reason), {})
+        return IntervalPlan(interval, Choice(reason=reason), {})
     segments, written = segments_of(interval, policy.partitioning)
-    jobs = list(_jobs(interval))
+    jobs = list(_recent_jobs(interval))
     open_jobs = [j for j in jobs if j.state in OPEN]
     choice = choose(
         segments,
@@ -183,17 +192,21 @@ def look_at(interval: Interval, policy: Policy, now: datetime | None = None) -> 
         taken={i for j in open_jobs for i in j.inputs},
     )
     if choice.anew and policy.partitioning:
-        failing = _backs_off([j for j in jobs if j.tier == REST], now)
-        waiting = failing or rewrites.why_not(interval, policy.partitioning, now)
-        return Looked(interval, Choice(reason=waiting) if waiting else choice, written, rests=True, segments=segments)
-    waits = {tier: why for tier in range(REST + 1) if (why := _backs_off([j for j in jobs if j.tier == tier], now))}
+        failing = _backoff_reason([j for j in jobs if j.tier == REST_TIER], now)
+        waiting = failing or rewrites.block_reason(interval, policy.partitioning, now)
+        return IntervalPlan(
+            interval, Choice(reason=waiting) if waiting else choice, written, rests=True, segments=segments
+        )
+    waits = {
+        tier: why for tier in range(REST_TIER + 1) if (why := _backoff_reason([j for j in jobs if j.tier == tier], now))
+    }
     groups = tuple(g for g in choice.groups if g.tier not in waits)
     if choice.groups and not groups:
-        return Looked(interval, Choice(reason=next(iter(waits.values()))), written)
-    return Looked(interval, Choice(groups, choice.reason), written, rests=not groups and not open_jobs)
+        return IntervalPlan(interval, Choice(reason=next(iter(waits.values()))), written)
+    return IntervalPlan(interval, Choice(groups, choice.reason), written, rests=not groups and not open_jobs)
 
 
-def _why_not(interval: Interval, policy: Policy) -> str:
+def _skip_reason(interval: Interval, policy: Policy) -> str:
     """Empty when its segments have to be looked at."""
     if _is_skipped(interval, policy):
         return "It is within skipOffsetFromLatest of the latest interval."
@@ -214,15 +227,15 @@ def _is_skipped(interval: Interval, policy: Policy) -> bool:
 
 def segments_of(
     interval: Interval, partitioning: Partitioning | None = None
-) -> tuple[Sequence[Seen], dict[str, Written]]:
+) -> tuple[Sequence[Candidate], dict[str, WriteSpec]]:
     """Those in use, and how their tasks have written them. ``partitioning``: that is wanted."""
-    found, written = segments_of_each([interval], partitioning)
-    return found[interval.start, interval.end], written
+    by_span, written = segments_of_each([interval], partitioning)
+    return by_span[interval.start, interval.end], written
 
 
 def segments_of_each(
     intervals: Sequence[Interval], partitioning: Partitioning | None = None
-) -> tuple[dict[Span, list[Seen]], dict[str, Written]]:
+) -> tuple[dict[Span, list[Candidate]], dict[str, WriteSpec]]:
     """Those in use in each of a datasource's intervals, read at once, and how their tasks have written them."""
     rows = list(
         Segment.objects.filter(
@@ -231,31 +244,31 @@ def segments_of_each(
         .select_related("schema")
         .only("id", "rows", "size_bytes", "created_at", "task_id", "interval_start", "interval_end", "schema__extents")
     )
-    written = written_by(s.task_id for s in rows)
+    written = write_specs_of(s.task_id for s in rows)
     ways = {(s.task_id, s.schema.extents) for s in rows if s.task_id in written}
     kinds = {(task, extents): written[task].kind(extents) for task, extents in ways}
-    wanted = partitioning.effect if partitioning else None
-    done = {task for task, how in written.items() if how.partitioned_by == wanted}
-    found: dict[Span, list[Seen]] = {(i.start, i.end): [] for i in intervals}
+    effect = partitioning.effect if partitioning else None
+    done = {task for task, how in written.items() if how.partitioned_by == effect}
+    by_span: dict[Span, list[Candidate]] = {(i.start, i.end): [] for i in intervals}
     for s in rows:
-        if (s.interval_start, s.interval_end) in found:
-            found[s.interval_start, s.interval_end].append(_seen(s, kinds, s.task_id in done))
-    return found, written
+        if (s.interval_start, s.interval_end) in by_span:
+            by_span[s.interval_start, s.interval_end].append(_candidate(s, kinds, s.task_id in done))
+    return by_span, written
 
 
-def _seen(segment: Segment, kinds: dict[tuple[str, bool], str], partitioned: bool) -> Seen:
+def _candidate(segment: Segment, kinds: dict[tuple[str, bool], str], partitioned: bool) -> Candidate:
     kind = kinds.get((segment.task_id, segment.schema.extents))
-    return Seen(segment.pk, segment.rows, segment.size_bytes, segment.created_at, kind, partitioned)
+    return Candidate(segment.pk, segment.rows, segment.size_bytes, segment.created_at, kind, partitioned)
 
 
-def _jobs(interval: Interval) -> Iterable[Job]:
-    mine = Job.objects.filter(
+def _recent_jobs(interval: Interval) -> Iterable[Job]:
+    jobs = Job.objects.filter(
         datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end
     )
-    return mine.order_by("-created_at")[: FAILURES * (REST + 1)]
+    return jobs.order_by("-created_at")[: MOST_FAILURES * (REST_TIER + 1)]
 
 
-def _backs_off(jobs: Sequence[Job], now: datetime) -> str:
+def _backoff_reason(jobs: Sequence[Job], now: datetime) -> str:
     """``jobs``: of one interval and tier, the newest first. What has failed is tried again later and later."""
     failed = 0
     for job in jobs:
@@ -271,48 +284,51 @@ def _backs_off(jobs: Sequence[Job], now: datetime) -> str:
 
 
 def make_job(
-    looked: Looked,
+    interval_plan: IntervalPlan,
     group: Group,
     policy: Policy,
     task: Task | None = None,
     index_spec: dict[str, Any] | None = None,
 ) -> int:
     """1 for a job made; 0 when there is one already. ``task``: that has asked for it, with its own ``index_spec``."""
-    written, extents = _newest(looked, group)
+    written, extents = _newest_write_spec(interval_plan, group)
     how = {
         "data_schema": written.data_schema,
         "index_spec": written.index_spec if index_spec is None else index_spec,
         "rollup": written.rolls_up(extents),
     }
-    return _make(looked.interval, group, policy, task=task, **how)
+    return _create_job(interval_plan.interval, group, policy, task=task, **how)
 
 
-def make_anew(looked: Looked, policy: Policy, wanted: Partitioning) -> int:
+def make_rewrite_job(interval_plan: IntervalPlan, policy: Policy, partitioning: Partitioning) -> int:
     """1 for a job made that writes all of it anew; 0 when there is one already, or its segments have just changed."""
-    whole = Group(REST, "", tuple(sorted(looked.segments, key=lambda s: s.created_at)))
+    group = Group(REST_TIER, "", tuple(sorted(interval_plan.segments, key=lambda s: s.created_at)))
     try:
-        anew = rewrites.anew_of(looked.interval, wanted, [s.id for s in whole.segments])
+        rewrite_spec = rewrites.rewrite_spec(interval_plan.interval, partitioning, [s.id for s in group.segments])
     except (InvalidInput, SpecError, ValueError):
         return 0  # the next round says why
-    schema, rollup = _newest(looked, whole)[0].data_schema, anew.spec.dataSchema.granularitySpec.rollup
+    schema, rollup = (
+        _newest_write_spec(interval_plan, group)[0].data_schema,
+        rewrite_spec.spec.dataSchema.granularitySpec.rollup,
+    )
     how = {
         "data_schema": {**schema, "granularitySpec": {**schema.get("granularitySpec", {}), "rollup": rollup}},
-        "index_spec": anew.spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True),
+        "index_spec": rewrite_spec.spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True),
         "rollup": rollup,
-        "anew": anew.canonical(),
-        "partitioned_by": wanted.effect,
+        "anew": rewrite_spec.canonical(),
+        "partitioned_by": partitioning.effect,
     }
-    return _make(looked.interval, whole, policy, **how)
+    return _create_job(interval_plan.interval, group, policy, **how)
 
 
-def _newest(looked: Looked, group: Group) -> tuple[Written, bool]:
+def _newest_write_spec(interval_plan: IntervalPlan, group: Group) -> tuple[WriteSpec, bool]:
     """How its newest segment was written, and whether it has extents."""
     newest = max(group.segments, key=lambda s: s.created_at)
     by, extents = Segment.objects.values_list("task_id", "schema__extents").get(pk=newest.id)
-    return looked.written[by], extents
+    return interval_plan.written[by], extents
 
 
-def _make(interval: Interval, group: Group, policy: Policy, **how: Any) -> int:
+def _create_job(interval: Interval, group: Group, policy: Policy, **how: Any) -> int:
     datasource: Datasource = interval.datasource
     now = timezone.now()
     try:

@@ -18,14 +18,14 @@ TARGET_BYTES = 512 * 1024 * 1024
 MOST_INPUTS = 2_000
 LARGE = 0.5  # of the target: as large as wanted
 TIERS = tuple(LARGE / 8**n for n in range(7, -1, -1))  # a tier's segments are below this share, and not below the last
-REST = len(TIERS)  # the tier of an interval that nothing is added to any more
-ASKED = REST + 1  # and of what somebody has asked for
+REST_TIER = len(TIERS)  # the tier of an interval that nothing is added to any more
+MANUAL_TIER = REST_TIER + 1  # and of what somebody has asked for
 AGE, FILES, AT_ONCE_FILES = timedelta(seconds=30), 16, 200  # so many at once; fewer when the oldest has that age
 QUIET, QUIET_FILES = timedelta(minutes=10), 4
 
 
 @dataclass(frozen=True)
-class Seen:
+class Candidate:
     """A segment in use."""
 
     id: UUID
@@ -45,11 +45,11 @@ class Limits:
     most_input_bytes: int | None = None
     anew: bool = False  # an interval is written anew as a whole once nothing is added to it any more
 
-    def share(self, segment: Seen) -> float:
+    def share(self, segment: Candidate) -> float:
         """Of the target; 1.0 is as large as wanted."""
         return max(segment.rows / self.target_rows, segment.size_bytes / self.target_bytes)
 
-    def tier(self, segment: Seen) -> int | None:
+    def tier(self, segment: Candidate) -> int | None:
         """None for one that is large enough."""
         share = self.share(segment)
         return next((n for n, most in enumerate(TIERS) if share < most), None)
@@ -61,7 +61,7 @@ class Group:
 
     tier: int
     kind: str
-    segments: tuple[Seen, ...]
+    segments: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
@@ -75,46 +75,50 @@ class Choice:
 
 @dataclass
 class _Tiers:
-    by_kind: dict[tuple[int, str], list[Seen]] = field(default_factory=dict)
+    by_kind: dict[tuple[int, str], list[Candidate]] = field(default_factory=dict)
     unknown: int = 0
     large: int = 0
 
 
 def choose(
-    segments: Sequence[Seen], now: datetime, limits: Limits, busy: Collection[int] = (), taken: Collection[UUID] = ()
+    segments: Sequence[Candidate],
+    now: datetime,
+    limits: Limits,
+    busy: Collection[int] = (),
+    taken: Collection[UUID] = (),
 ) -> Choice:
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
-    if REST in busy:
+    if REST_TIER in busy:
         return Choice(reason="A job writes its rows again." if limits.anew else "A job is merging its segments.")
     if limits.anew and segments and not busy and _is_quiet(segments, now):
         return Choice(anew=True)
     free = [s for s in segments if s.id not in taken]
-    tiers = _tiers(free, limits)
+    tiers = _sort_into_tiers(free, limits)
     groups = [
-        _group(tier, kind, some, limits)
+        _make_group(tier, kind, some, limits)
         for (tier, kind), some in sorted(tiers.by_kind.items())
-        if tier not in busy and not _why_not(some, now, limits)
+        if tier not in busy and not _wait_reason(some, now, limits)
     ]
     if not groups and not busy and not limits.anew:
-        groups = list(_at_rest(tiers, now, limits))
-    once = {g.tier: g for g in groups if len(g.segments) > 1}
-    return Choice(tuple(once.values()), "" if once else _reason(segments, tiers, now, limits, busy))
+        groups = list(_quiet_groups(tiers, now, limits))
+    by_tier = {g.tier: g for g in groups if len(g.segments) > 1}
+    return Choice(tuple(by_tier.values()), "" if by_tier else _reason(segments, tiers, now, limits, busy))
 
 
-def _tiers(segments: Iterable[Seen], limits: Limits) -> _Tiers:
-    found = _Tiers()
+def _sort_into_tiers(segments: Iterable[Candidate], limits: Limits) -> _Tiers:
+    tiers = _Tiers()
     for segment in sorted(segments, key=lambda s: s.created_at):
         tier = None if segment.partitioned else limits.tier(segment)
         if tier is None:
-            found.large += 1
+            tiers.large += 1
         elif segment.kind is None:
-            found.unknown += 1
+            tiers.unknown += 1
         else:
-            found.by_kind.setdefault((tier, segment.kind), []).append(segment)
-    return found
+            tiers.by_kind.setdefault((tier, segment.kind), []).append(segment)
+    return tiers
 
 
-def _why_not(segments: Sequence[Seen], now: datetime, limits: Limits) -> str:
+def _wait_reason(segments: Sequence[Candidate], now: datetime, limits: Limits) -> str:
     """Empty when it is time to merge these."""
     count = len(segments)
     if count >= AT_ONCE_FILES or sum(map(limits.share, segments)) >= 1:
@@ -129,40 +133,40 @@ def _why_not(segments: Sequence[Seen], now: datetime, limits: Limits) -> str:
     )
 
 
-def _is_quiet(segments: Iterable[Seen], now: datetime) -> bool:
+def _is_quiet(segments: Iterable[Candidate], now: datetime) -> bool:
     """Nothing has been added for a while."""
     return now - max(s.created_at for s in segments) >= QUIET
 
 
-def _at_rest(tiers: _Tiers, now: datetime, limits: Limits) -> Iterable[Group]:
+def _quiet_groups(tiers: _Tiers, now: datetime, limits: Limits) -> Iterable[Group]:
     """All that is small, once nothing has been added for a while."""
     for kind in sorted({kind for _, kind in tiers.by_kind}):
         some = sorted((s for (_, k), ss in tiers.by_kind.items() if k == kind for s in ss), key=lambda s: s.created_at)
         if len(some) >= QUIET_FILES and _is_quiet(some, now):
-            yield _group(REST, kind, some, limits)
+            yield _make_group(REST_TIER, kind, some, limits)
             return
 
 
-def all_of(segments: Iterable[Seen], limits: Limits) -> Sequence[Group]:
+def group_all(segments: Iterable[Candidate], limits: Limits) -> Sequence[Group]:
     """All that is not as large as wanted, whenever it came: the small ones together, one with too many rows cut up."""
-    small: dict[str, list[Seen]] = {}
+    small: dict[str, list[Candidate]] = {}
     groups: list[Group] = []
     for segment in sorted(segments, key=lambda s: s.created_at):
         if segment.kind is not None and segment.rows > limits.target_rows:
-            groups.append(Group(ASKED, segment.kind, (segment,)))
+            groups.append(Group(MANUAL_TIER, segment.kind, (segment,)))
         elif segment.kind is not None and limits.share(segment) < LARGE:
             small.setdefault(segment.kind, []).append(segment)
     for kind, waiting in sorted(small.items()):
         while waiting:
-            group = _group(ASKED, kind, waiting, limits)
+            group = _make_group(MANUAL_TIER, kind, waiting, limits)
             groups += [group] if len(group.segments) > 1 else []
             waiting = waiting[len(group.segments) :]
     return groups
 
 
-def _group(tier: int, kind: str, segments: Sequence[Seen], limits: Limits) -> Group:
+def _make_group(tier: int, kind: str, segments: Sequence[Candidate], limits: Limits) -> Group:
     """The oldest, as many as make one segment."""
-    chosen: list[Seen] = []
+    chosen: list[Candidate] = []
     share, size_bytes = 0.0, 0
     for segment in segments[:MOST_INPUTS]:
         share += limits.share(segment)
@@ -174,7 +178,7 @@ def _group(tier: int, kind: str, segments: Sequence[Seen], limits: Limits) -> Gr
     return Group(tier, kind, tuple(chosen))
 
 
-def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
+def _reason(segments: Sequence[Candidate], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
     if busy:
         return "A job is running."
     if limits.anew:
@@ -183,7 +187,7 @@ def _reason(segments: Sequence[Seen], tiers: _Tiers, now: datetime, limits: Limi
         return "It has one segment."
     if tiers.large == len(segments):
         return "Its segments are large enough."
-    parts = [_why_not(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
+    parts = [_wait_reason(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
     if tiers.unknown:
         several, stay = ("", "is not merged") if tiers.unknown == 1 else ("s", "are not merged")
         parts.append(f"{tiers.unknown} segment{several} whose task's schema is no longer known {stay}")

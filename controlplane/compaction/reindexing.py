@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from controlplane.common.errors import InvalidInput
-from controlplane.compaction.schemas import written_by
+from controlplane.compaction.schemas import write_specs_of
 from controlplane.segments.models import Segment
 from controlplane.tasks import batches
 from controlplane.tasks.lifecycle import end_task
@@ -30,81 +30,83 @@ _TIME = "__time"
 
 def start(task: Task) -> BatchAssignment:
     """What its driver is to do, from here on it alone. Raises ``InvalidInput``, with which the task has failed."""
-    given = batches.start(task)
-    ids = [s.id for s in given.inputs]
+    assignment = batches.start(task)
+    ids = [s.id for s in assignment.inputs]
     try:
         if task.kind != Task.Kind.REINDEX:
-            _check_moments(given.spec.dataSchema, ids)
-            return given
-        anew = written_anew(parse_compact_task(task.spec), ids)
+            _check_first_last(assignment.spec.dataSchema, ids)
+            return assignment
+        batch_spec = batch_spec_for(parse_compact_task(task.spec), ids)
     except (SpecError, ValueError) as error:
-        refused = InvalidInput(f"{error}.")
-        end_task(task, error=refused.detail)
-        raise refused from None
-    Task.objects.filter(pk=task.pk).update(batch_spec=anew.canonical())
-    return given.model_copy(update={"spec": anew.spec})
+        invalid = InvalidInput(f"{error}.")
+        end_task(task, error=invalid.detail)
+        raise invalid from None
+    Task.objects.filter(pk=task.pk).update(batch_spec=batch_spec.canonical())
+    return assignment.model_copy(update={"spec": batch_spec.spec})
 
 
-def written_anew(spec: CompactTaskSpec, ids: Collection[UUID]) -> BatchTaskSpec:
+def batch_spec_for(spec: CompactTaskSpec, ids: Collection[UUID]) -> BatchTaskSpec:
     """What it is to do with these segments. Raises ``SpecError`` and ``ValueError`` for what they do not allow."""
-    anew = spec.batch_task(_held(ids, spec))
-    _check_moments(anew.spec.dataSchema, ids)
-    return anew
+    batch_spec = spec.batch_task(_read_held(ids, spec))
+    _check_first_last(batch_spec.spec.dataSchema, ids)
+    return batch_spec
 
 
-def _check_moments(schema: DataSchema, ids: Collection[UUID]) -> None:
+def _check_first_last(schema: DataSchema, ids: Collection[UUID]) -> None:
     """Raise ``SpecError`` for a first or last value of such values, unless these say when their records came."""
-    wanted = [m for m in schema.metricsSpec if m.how in BY_TIME] if schema.granularitySpec.rollup else []
-    if not wanted or not ids:
+    by_time = [m for m in schema.metricsSpec if m.how in BY_TIME] if schema.granularitySpec.rollup else []
+    if not by_time or not ids:
         return
     ways = set(Segment.objects.filter(pk__in=ids).values_list("task_id", "schema__extents"))
-    written = written_by(task for task, _ in ways)
+    written = write_specs_of(task for task, _ in ways)
     for task, extents in sorted(way for way in ways if way[0] in written):
-        held = {m.name: m for m in DataSchema.model_validate(written[task].data_schema).metricsSpec}
-        for metric in wanted:
-            _check_moment(metric, held.get(metric.field or ""), extents)
+        sources = {m.name: m for m in DataSchema.model_validate(written[task].data_schema).metricsSpec}
+        for metric in by_time:
+            _check_metric(metric, sources.get(metric.field or ""), extents)
 
 
-def _check_moment(metric: Metric, held: Metric | None, extents: bool) -> None:
-    if held is None or held.how not in BY_TIME:
+def _check_metric(metric: Metric, source: Metric | None, extents: bool) -> None:
+    if source is None or source.how not in BY_TIME:
         return
     if not extents:
-        raise _refused(
-            f"rows with the metric {held.name!r} ({held.type}) can't become one again, as nothing says which of them "
-            "is the first or last: some of the segments were written without rollup, or by an earlier version. Give "
-            "rollup false, or a metricsSpec without it",
+        raise _spec_error(
+            f"rows with the metric {source.name!r} ({source.type}) can't become one again, as nothing says which of "
+            "them is the first or last: some of the segments were written without rollup, or by an earlier version. "
+            "Give rollup false, or a metricsSpec without it",
             "granularitySpec",
             "rollup",
         )
-    if held.how != metric.how:
-        raise _refused(
-            f"{metric.name!r} ({metric.type}) reads {held.name!r} ({held.type}), and of {held.how} values only a "
-            f"{held.how} one is made",
+    if source.how != metric.how:
+        raise _spec_error(
+            f"{metric.name!r} ({metric.type}) reads {source.name!r} ({source.type}), and of {source.how} values only a "
+            f"{source.how} one is made",
             "metricsSpec",
         )
 
 
-def _held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
+def _read_held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
     """What these have. Raises ``SpecError`` where that is not one thing, and the spec does not say what it is to be."""
-    found = list(Segment.objects.filter(pk__in=ids).select_related("schema").order_by("-created_at", "-partition_num"))
-    if not found:
+    segments = list(
+        Segment.objects.filter(pk__in=ids).select_related("schema").order_by("-created_at", "-partition_num")
+    )
+    if not segments:
         raise SpecError([issue_at([], f"there are no segments in {spec.interval_text}")])
     changes = spec.changes
-    written = written_by(s.task_id for s in found)
+    written = write_specs_of(s.task_id for s in segments)
     says_all = None not in (changes.rollup, changes.metrics) and bool(
         changes.dimensions and changes.dimensions.dimensions
     )
-    if len({s.task_id for s in found}) > len(written) and not says_all:
-        raise _refused(
+    if len({s.task_id for s in segments}) > len(written) and not says_all:
+        raise _spec_error(
             "it is no longer known how some of the segments were written: give granularitySpec.rollup, metricsSpec "
             "and dimensionsSpec"
         )
     schemas = [DataSchema.model_validate(w.data_schema) for w in written.values()]
     return Held(
-        columns=_columns(found),
+        columns=_columns(segments),
         metrics=_metrics(schemas, changes),
         rollup=all(s.granularitySpec.rollup for s in schemas),
-        segment_granularity=changes.segment_granularity or _length(found, schemas),
+        segment_granularity=changes.segment_granularity or _common_granularity(segments, schemas),
     )
 
 
@@ -120,31 +122,31 @@ def _columns(segments: Iterable[Segment]) -> dict[str, str]:
 
 def _metrics(schemas: Sequence[DataSchema], changes: Changes) -> list[Metric]:
     """All that there are, by name."""
-    found = {m.name: m for schema in schemas for m in schema.metricsSpec}
-    held = {tuple(sorted((m.name, _added(m), m.kind) for m in schema.metricsSpec)) for schema in schemas}
-    if changes.metrics is None and len(held) > 1:
-        raise _refused("the segments were written with different metrics: give metricsSpec")
-    return list(found.values())
+    by_name = {m.name: m for schema in schemas for m in schema.metricsSpec}
+    variants = {tuple(sorted((m.name, _merge_function(m), m.kind) for m in schema.metricsSpec)) for schema in schemas}
+    if changes.metrics is None and len(variants) > 1:
+        raise _spec_error("the segments were written with different metrics: give metricsSpec")
+    return list(by_name.values())
 
 
-def _added(metric: Metric) -> str:
+def _merge_function(metric: Metric) -> str:
     """How values become one: counts are added up, and so are they in what has been written anew."""
     return "sum" if metric.how == "count" else metric.how
 
 
-def _length(segments: Iterable[Segment], schemas: Sequence[DataSchema]) -> AnyGranularity:
+def _common_granularity(segments: Iterable[Segment], schemas: Sequence[DataSchema]) -> AnyGranularity:
     """The granularity of which all these intervals are."""
     spans = {(s.interval_start, s.interval_end) for s in segments}
     named = [*(s.granularitySpec.segmentGranularity for s in schemas), *Granularity]
     for granularity in named:
-        if granularity not in (Granularity.ALL, Granularity.NONE) and _is_of(spans, granularity):
+        if granularity not in (Granularity.ALL, Granularity.NONE) and _all_match(spans, granularity):
             return granularity
-    raise _refused("the segments' intervals are of different lengths: give granularitySpec.segmentGranularity")
+    raise _spec_error("the segments' intervals are of different lengths: give granularitySpec.segmentGranularity")
 
 
-def _is_of(spans: Iterable[tuple[datetime, datetime]], granularity: AnyGranularity) -> bool:
+def _all_match(spans: Iterable[tuple[datetime, datetime]], granularity: AnyGranularity) -> bool:
     return all(granularity.bucket(start) == (start, end) for start, end in spans)
 
 
-def _refused(message: str, *path: str) -> SpecError:
+def _spec_error(message: str, *path: str) -> SpecError:
     return SpecError([issue_at(list(path), message)])

@@ -21,7 +21,7 @@ from controlplane.common.ids import task_id
 from controlplane.compaction.models import Rewrite
 from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.policy import MOST_INPUTS
-from controlplane.compaction.reindexing import written_anew
+from controlplane.compaction.reindexing import batch_spec_for
 from controlplane.segments.models import Interval
 from controlplane.tasks import residents
 from controlplane.tasks.batches import inputs_of
@@ -36,15 +36,15 @@ ISSUED = "coordinator-issued_compact"  # how the ids of Druid's begin
 _FAILURES = 20  # that a pause looks at
 
 
-def places_taken() -> int:
+def slots_taken() -> int:
     """How many places of compaction's share such tasks have, or wait for."""
-    taken = Task.objects.active().filter(rewrite__isnull=False).aggregate(slots=Sum("slots"))["slots"]
-    return int(taken or 0)
+    slots = Task.objects.active().filter(rewrite__isnull=False).aggregate(slots=Sum("slots"))["slots"]
+    return int(slots or 0)
 
 
-def places_left() -> int:
+def slots_left() -> int:
     """How many more may be given to such tasks; none as long as somebody waits for a place of the pool."""
-    return 0 if residents.must_give_way() else residents.slots() - places_taken()
+    return 0 if residents.must_give_way() else residents.slots() - slots_taken()
 
 
 def is_small(interval: Interval) -> bool:
@@ -52,37 +52,37 @@ def is_small(interval: Interval) -> bool:
     return interval.size_bytes <= settings.COMPACTION_JOB_BYTES and interval.segments <= MOST_INPUTS
 
 
-def places_of(partitioning: Partitioning) -> int:
+def slots_of(partitioning: Partitioning) -> int:
     """How many one of them has: as its config says, within compaction's share."""
     return min(partitioning.subtasks, residents.slots())
 
 
 def open_task(interval: Interval) -> str | None:
     """The task that is at work on it, or is to be."""
-    waiting = _of(interval).filter(task__in=Task.objects.active())
-    return waiting.values_list("task_id", flat=True).first()
+    active = _rewrites_of(interval).filter(task__in=Task.objects.active())
+    return active.values_list("task_id", flat=True).first()
 
 
-def why_not(interval: Interval, partitioning: Partitioning, now: datetime) -> str:
+def block_reason(interval: Interval, partitioning: Partitioning, now: datetime) -> str:
     """Empty when a task may write it anew now."""
     if partitioning.most_input_bytes < interval.size_bytes:
         return "It is larger than inputSegmentSizeInBytes."
-    return _pause(interval, now) or _refusal(interval, partitioning)
+    return _backoff_reason(interval, now) or _refusal(interval, partitioning)
 
 
-def anew_of(interval: Interval, partitioning: Partitioning, segments: Collection[UUID]) -> BatchTaskSpec:
-    """What a job is to do with these, which are all that it has. Raises what ``written_anew`` does."""
-    return written_anew(_spec(interval, partitioning), segments)
+def rewrite_spec(interval: Interval, partitioning: Partitioning, segments: Collection[UUID]) -> BatchTaskSpec:
+    """What a job is to do with these, which are all that it has. Raises what ``batch_spec_for`` does."""
+    return batch_spec_for(_spec(interval, partitioning), segments)
 
 
-def begin(interval: Interval, partitioning: Partitioning) -> Task:
+def create_task(interval: Interval, partitioning: Partitioning) -> Task:
     """The task, which waits for its places."""
     name = interval.datasource.name
     spec = _spec(interval, partitioning, {"id": task_id(ISSUED, name, timezone.now())})
     with transaction.atomic():
         task = create_segment_task(interval.datasource, spec, user=None)
-        places = min(task.slots, places_of(partitioning))
-        Task.objects.filter(pk=task.pk).update(slots=places, indexers_wanted=places)
+        slots = min(task.slots, slots_of(partitioning))
+        Task.objects.filter(pk=task.pk).update(slots=slots, indexers_wanted=slots)
         Rewrite.objects.create(
             task=task, datasource=interval.datasource, interval_start=interval.start, interval_end=interval.end
         )
@@ -106,7 +106,7 @@ def _refusal(interval: Interval, partitioning: Partitioning) -> str:
     """What its segments do not allow: a task would fail with it as it starts."""
     try:
         spec = _spec(interval, partitioning)
-        written_anew(spec, [s.pk for s in inputs_of(spec.batch_task(None).spec)])
+        batch_spec_for(spec, [s.pk for s in inputs_of(spec.batch_task(None).spec)])
     except InvalidInput as error:
         return f"It can't be partitioned: {error.detail}"
     except (SpecError, ValueError) as error:
@@ -114,10 +114,10 @@ def _refusal(interval: Interval, partitioning: Partitioning) -> str:
     return ""
 
 
-def _pause(interval: Interval, now: datetime) -> str:
+def _backoff_reason(interval: Interval, now: datetime) -> str:
     """What has failed is tried again later and later."""
     failed = []
-    for rewrite in _of(interval).select_related("task").order_by("-task__created_at")[:_FAILURES]:
+    for rewrite in _rewrites_of(interval).select_related("task").order_by("-task__created_at")[:_FAILURES]:
         if rewrite.task.status != Status.FAILED:
             break
         failed.append(rewrite.task)
@@ -130,7 +130,7 @@ def _pause(interval: Interval, now: datetime) -> str:
     )
 
 
-def _of(interval: Interval) -> QuerySet[Rewrite]:
+def _rewrites_of(interval: Interval) -> QuerySet[Rewrite]:
     return Rewrite.objects.filter(
         datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end
     )

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from controlplane.common.database import only_one
+from controlplane.common.database import try_advisory_lock
 from controlplane.compaction import by_hand, jobs, planning
 from controlplane.compaction.models import Job, State
 from controlplane.tasks import residents
@@ -21,19 +21,19 @@ _LOCK = 0x434F4D50
 
 def run() -> None:
     """One round."""
-    with only_one(_LOCK) as won:
+    with try_advisory_lock(_LOCK) as won:
         if not won:
             return
         residents.end_lost()
         for application in _ended_with_jobs():
-            jobs.give_back(application)
+            jobs.requeue_jobs(application)
         by_hand.run()
         planning.plan()
-        planning.plan_anew()
+        planning.plan_rewrites()
         if residents.running() is None and Job.objects.filter(state=State.WAITING).exists():
             residents.launch(jobs.NAME)
 
 
 def _ended_with_jobs() -> list[str]:
-    gone = Resident.objects.filter(ended_at__isnull=False, jobs__state=State.RUNNING)
-    return list(gone.values_list("pk", flat=True).distinct().order_by())
+    ended = Resident.objects.filter(ended_at__isnull=False, jobs__state=State.RUNNING)
+    return list(ended.values_list("pk", flat=True).distinct().order_by())

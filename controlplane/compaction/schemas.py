@@ -19,11 +19,11 @@ from ingestion.specs.schema.partitions import effect_of
 from ingestion.specs.tasks.batch import BatchSpec, is_batch, parse_batch_spec
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
-_KEPT = {"dataSource", "metricsSpec", "granularitySpec"}
+_KEPT_FIELDS = {"dataSource", "metricsSpec", "granularitySpec"}
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteSpec:
     """How a task wrote its segments."""
 
     data_schema: dict[str, Any]
@@ -43,27 +43,27 @@ class Written:
         return schema.granularitySpec.rollup and (extents or not by_time)
 
 
-def written_by(task_ids: Iterable[str]) -> dict[str, Written]:
+def write_specs_of(task_ids: Iterable[str]) -> dict[str, WriteSpec]:
     """By task or job, of those that are still known."""
-    wanted = set(task_ids)
-    jobs = Job.objects.filter(pk__in=wanted).values_list("pk", "data_schema", "index_spec", "partitioned_by")
-    found = {pk: Written(*how) for pk, *how in jobs}
-    tasks = Task.objects.filter(pk__in=wanted - found.keys())
+    ids = set(task_ids)
+    jobs = Job.objects.filter(pk__in=ids).values_list("pk", "data_schema", "index_spec", "partitioned_by")
+    by_id = {pk: WriteSpec(*how) for pk, *how in jobs}
+    tasks = Task.objects.filter(pk__in=ids - by_id.keys())
     for pk, spec, batch_spec in tasks.values_list("pk", "spec", "batch_spec"):
-        known = _of_spec(batch_spec or spec)
-        if known is not None:
-            found[pk] = known
-    return found
+        write_spec = _write_spec_of(batch_spec or spec)
+        if write_spec is not None:
+            by_id[pk] = write_spec
+    return by_id
 
 
-def _of_spec(document: dict[str, Any]) -> Written | None:
+def _write_spec_of(document: dict[str, Any]) -> WriteSpec | None:
     try:
         spec = parse_batch_spec(document).spec if is_batch(document) else parse_task_spec(document).spec
     except SpecError:
         return None  # of an older version
     schema = spec.dataSchema.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    kept = {name: value for name, value in schema.items() if name in _KEPT}
-    kept["timestampSpec"] = {"column": "__time", "format": "millis"}
+    data_schema = {name: value for name, value in schema.items() if name in _KEPT_FIELDS}
+    data_schema["timestampSpec"] = {"column": "__time", "format": "millis"}
     index_spec = spec.tuningConfig.indexSpec.model_dump(mode="json", exclude_defaults=True)
     dividing = spec.tuningConfig.dividing if isinstance(spec, BatchSpec) else None
-    return Written(kept, index_spec, effect_of(dividing) if dividing else "")
+    return WriteSpec(data_schema, index_spec, effect_of(dividing) if dividing else "")

@@ -15,7 +15,7 @@ from django.db.models import Count, Max, QuerySet, Sum
 from controlplane.compaction.configs import Policy, policy_of
 from controlplane.compaction.models import ConfigChange, Job
 from controlplane.compaction.partitioning import Partitioning
-from controlplane.compaction.planning import Looked, look_at, unfinished
+from controlplane.compaction.planning import IntervalPlan, plan_interval, unfinished
 from controlplane.compaction.policy import LARGE
 from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
@@ -70,10 +70,10 @@ _STATUS = """
 
 def status_of(datasource: Datasource, simulated: Policy | None = None) -> CompactionStatus:
     """One pass over its segments in use. Where it is off, by the default policy; or by one that is tried out."""
-    found = policy_of(datasource)
-    policy = simulated or found or Policy()
+    current = policy_of(datasource)
+    policy = simulated or current or Policy()
     if policy.partitioning:
-        return _partitioned(datasource, policy, policy.partitioning, found is not None)
+        return _partitioned_status(datasource, policy, policy.partitioning, current is not None)
     values = {
         "datasource": datasource.pk,
         "rows": int(policy.limits.target_rows * LARGE),
@@ -86,16 +86,18 @@ def status_of(datasource: Datasource, simulated: Policy | None = None) -> Compac
         cursor.execute(_STATUS, values)
         numbers = cursor.fetchone()
     return CompactionStatus(
-        found is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:9]), numbers[9]
+        current is not None, Amount(*numbers[:3]), Amount(*numbers[3:6]), Amount(*numbers[6:9]), numbers[9]
     )
 
 
-def _partitioned(datasource: Datasource, policy: Policy, partitioning: Partitioning, on: bool) -> CompactionStatus:
+def _partitioned_status(
+    datasource: Datasource, policy: Policy, partitioning: Partitioning, on: bool
+) -> CompactionStatus:
     """By whole intervals."""
-    there = Interval.objects.filter(datasource=datasource, segments__gt=0)
+    intervals = Interval.objects.filter(datasource=datasource, segments__gt=0)
     after = _skipped_after(datasource, policy)
-    skipped = there.none() if isinstance(after, str) else there.filter(end__gt=after)
-    rest = there if isinstance(after, str) else there.filter(end__lte=after)
+    skipped = intervals.none() if isinstance(after, str) else intervals.filter(end__gt=after)
+    rest = intervals if isinstance(after, str) else intervals.filter(end__lte=after)
     awaiting = rest.exclude(partitioning.is_done)
     amount, rows = _amount(awaiting), awaiting.aggregate(rows=Sum("rows"))["rows"] or 0
     each = partitioning.spec.partitions_of(rows / amount.intervals) if amount.intervals else 0
@@ -104,8 +106,8 @@ def _partitioned(datasource: Datasource, policy: Policy, partitioning: Partition
 
 
 def _amount(intervals: QuerySet[Interval]) -> Amount:
-    found = intervals.order_by().aggregate(size=Sum("size_bytes"), segments=Sum("segments"), n=Count("pk"))
-    return Amount(int(found["size"] or 0), int(found["segments"] or 0), found["n"])
+    sums = intervals.order_by().aggregate(size=Sum("size_bytes"), segments=Sum("segments"), n=Count("pk"))
+    return Amount(int(sums["size"] or 0), int(sums["segments"] or 0), sums["n"])
 
 
 def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
@@ -115,23 +117,23 @@ def _skipped_after(datasource: Datasource, policy: Policy) -> datetime | str:
     return "infinity" if latest is None or not policy.skip_offset else latest - policy.skip_offset
 
 
-def fragmented(
+def list_fragmented(
     datasource: Datasource, most: int = SHOWN_INTERVALS, simulated: Policy | None = None
-) -> Sequence[Looked]:
+) -> Sequence[IntervalPlan]:
     """Its intervals with the most segments, and what would be done with each now, or why nothing is.
 
     Where intervals are to be partitioned, those that are so are left out.
     """
     policy = simulated or policy_of(datasource) or Policy()
-    there = Interval.objects.filter(datasource=datasource, segments__gt=0 if policy.partitioning else 1)
-    intervals = unfinished(there, policy).select_related("datasource")
-    return [look_at(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
+    candidates = Interval.objects.filter(datasource=datasource, segments__gt=0 if policy.partitioning else 1)
+    intervals = unfinished(candidates, policy).select_related("datasource")
+    return [plan_interval(interval, policy) for interval in intervals.order_by("-segments", "-start")[:most]]
 
 
 def list_jobs(datasource: Datasource, *, state: str = "") -> ConcealingQuerySet[Job]:
     """The newest first; those of one state if it is named."""
-    found = Job.objects.filter(datasource=datasource, **({"state": state} if state else {}))
-    return found.order_by("-created_at", "-id")
+    jobs = Job.objects.filter(datasource=datasource, **({"state": state} if state else {}))
+    return jobs.order_by("-created_at", "-id")
 
 
 def list_changes(datasource: Datasource) -> QuerySet[ConfigChange]:

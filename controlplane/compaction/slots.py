@@ -8,9 +8,9 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from controlplane.compaction.configs import faults_of
+from controlplane.compaction.configs import invalid_config
 from controlplane.tasks.models import CompactionShare
-from controlplane.tasks.residents import share, slots
+from controlplane.tasks.residents import compaction_share, slots
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import require_site_admin
@@ -36,7 +36,7 @@ def read_cluster_config(document: Any) -> ClusterConfig:
     try:
         return ClusterConfig.model_validate(document)
     except ValidationError as error:
-        raise faults_of(error) from None
+        raise invalid_config(error) from None
 
 
 @transaction.atomic
@@ -46,7 +46,7 @@ def set_share(*, user: User, config: ClusterConfig) -> None:
     The application ends its jobs; the next one has as many slots as this makes.
     """
     require_site_admin(user)
-    before = share()
+    before = compaction_share()
     ratio = before.ratio if config.compactionTaskSlotRatio is None else config.compactionTaskSlotRatio
     most = before.most if config.maxCompactionTaskSlots is None else config.maxCompactionTaskSlots
     if (before.ratio, before.most) == (ratio, most):
@@ -68,8 +68,8 @@ def set_share(*, user: User, config: ClusterConfig) -> None:
 
 def shown_share() -> dict[str, Any]:
     """The two numbers in force, as Druid shows them. Without a bound, how many slots there are."""
-    wanted = share()
+    current = compaction_share()
     return {
-        "compactionTaskSlotRatio": wanted.ratio,
-        "maxCompactionTaskSlots": slots() if wanted.most is None else wanted.most,
+        "compactionTaskSlotRatio": current.ratio,
+        "maxCompactionTaskSlots": slots() if current.most is None else current.most,
     }

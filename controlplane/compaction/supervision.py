@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.compaction import configs
-from controlplane.compaction.configs import CompactionConfig, faults_of
+from controlplane.compaction.configs import CompactionConfig, invalid_config
 from controlplane.compaction.models import Configured
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
@@ -35,7 +35,7 @@ class SupervisorDocument(BaseModel):
     id: str | None = None
 
 
-def is_one(document: Any) -> bool:
+def is_supervisor(document: Any) -> bool:
     """Whether a document, as it is written, is a compaction supervisor's."""
     return isinstance(document, dict) and document.get("type") == TYPE
 
@@ -45,17 +45,17 @@ def id_of(datasource: Datasource) -> str:
     return f"{PREFIX}{datasource.name}"
 
 
-def listed(user: User) -> QuerySet[Configured]:
+def list_supervisors(user: User) -> QuerySet[Configured]:
     """Those that the user may see, by name; not those that were turned off."""
-    there = Configured.objects.filter(Q(enabled=True) | Q(suspended=True))
-    mine = Datasource.objects.visible_to(user).present()
-    return there.filter(datasource__in=mine).select_related("datasource__team").order_by("datasource__name")
+    configured = Configured.objects.filter(Q(enabled=True) | Q(suspended=True))
+    visible = Datasource.objects.visible_to(user).present()
+    return configured.filter(datasource__in=visible).select_related("datasource__team").order_by("datasource__name")
 
 
-def find(user: User, name: str) -> Configured:
+def get_supervisor(user: User, name: str) -> Configured:
     """One of these, by the datasource's name. Raises ``NotFound``."""
     datasource = find_datasource(user, name)
-    row = listed(user).filter(datasource=datasource).first()
+    row = list_supervisors(user).filter(datasource=datasource).first()
     if row is None:
         raise NotFound(f"There is no supervisor {id_of(datasource)!r}.")
     return row
@@ -64,18 +64,18 @@ def find(user: User, name: str) -> Configured:
 def submit(*, user: User, document: Any, comment: str = "", skip_unmodified: bool = False) -> str:
     """Set the config that it says; the supervisor's id. Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``."""
     try:
-        given = SupervisorDocument.model_validate(document)
+        submitted = SupervisorDocument.model_validate(document)
     except ValidationError as error:
-        raise faults_of(error) from None
-    datasource = find_datasource(user, given.spec.dataSource)
-    if given.id is not None and given.id != id_of(datasource):
+        raise invalid_config(error) from None
+    datasource = find_datasource(user, submitted.spec.dataSource)
+    if submitted.id is not None and submitted.id != id_of(datasource):
         raise InvalidInput(f"id is {id_of(datasource)!r} of this datasource: leave it out.")
     require(user, Action.OPERATE, datasource.team)
-    row = listed(user).filter(datasource=datasource).first()
-    as_stored = given.spec.model_dump(mode="json", exclude_unset=True)
-    if not (skip_unmodified and row and (row.document, row.suspended) == (as_stored, given.suspended)):
+    row = list_supervisors(user).filter(datasource=datasource).first()
+    as_stored = submitted.spec.model_dump(mode="json", exclude_unset=True)
+    if not (skip_unmodified and row and (row.document, row.suspended) == (as_stored, submitted.suspended)):
         configs.set_config(
-            user=user, datasource=datasource, config=given.spec, comment=comment, suspended=given.suspended
+            user=user, datasource=datasource, config=submitted.spec, comment=comment, suspended=submitted.suspended
         )
     return id_of(datasource)
 
@@ -100,13 +100,13 @@ def terminate(*, user: User, row: Configured, comment: str = "") -> None:
 
 def switch_all(*, user: User, suspended: bool) -> None:
     """Suspend or resume each that the user may."""
-    for row in listed(user).filter(suspended=not suspended):
+    for row in list_supervisors(user).filter(suspended=not suspended):
         if may(user, Action.OPERATE, row.datasource.team):
             switch(user=user, row=row, suspended=suspended)
 
 
 def terminate_all(*, user: User) -> None:
     """Turn off each that the user may."""
-    for row in listed(user):
+    for row in list_supervisors(user):
         if may(user, Action.OPERATE, row.datasource.team):
             terminate(user=user, row=row)

@@ -52,7 +52,9 @@ class IndexersHandler(ASGIHandler):
     async def _answered(self, request: HttpRequest, body: Body) -> HttpResponse:
         """A large body is taken from those only whom the view will let in; the others never wait for it."""
         loop = asyncio.get_running_loop()
-        if not body.is_whole and await loop.run_in_executor(self._threads, self._with_connection, lets_in, request):
+        if not body.is_whole and await loop.run_in_executor(
+            self._threads, self._with_connection, is_authorized, request
+        ):
             try:
                 await body.finish()
             except RequestDataTooBig as error:
@@ -85,19 +87,19 @@ class PeopleHandler(ASGIHandler):
 
 django.setup(set_prefix=False)
 # They know the models, which Django has to have set up.
-from controlplane.api.internal.door import lets_in, problem  # noqa: E402
+from controlplane.api.internal.door import is_authorized, problem  # noqa: E402
 from controlplane.config import urls  # noqa: E402,F401
-from controlplane.datasources.sampling import be_ready  # noqa: E402
+from controlplane.datasources.sampling import start_ready_sampler  # noqa: E402
 
-be_ready()
+start_ready_sampler()
 # What is there now stays: a collection amid a page need not look at all of it again.
 gc.collect()
 gc.freeze()
-for_people = PeopleHandler()
-for_indexers = IndexersHandler()
+people_handler = PeopleHandler()
+indexers_handler = IndexersHandler()
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Indexers by the short way, everybody else through all middleware."""
-    inside = scope["type"] == "http" and scope["path"].startswith("/internal/")
-    await (for_indexers if inside else for_people)(scope, receive, send)
+    is_internal = scope["type"] == "http" and scope["path"].startswith("/internal/")
+    await (indexers_handler if is_internal else people_handler)(scope, receive, send)

@@ -21,14 +21,14 @@ BEGINNING_BYTES = 64 * 1024
 READ_S = 120.0  # how long a body may take
 _MEBIBYTE = 1024 * 1024
 _IN_MEMORY_BYTES = 2 * _MEBIBYTE
-REST = ("/api/", "/druid/")
+REST_PATHS = ("/api/", "/druid/")
 
 
 def most_bytes(path: str) -> int:
     """How large a body may be: of publishes with what they quarantine, of a spec over REST, of the pages' forms."""
     if path.startswith("/internal/"):
         return 64 * _MEBIBYTE
-    return 2 * _MEBIBYTE if path.startswith(REST) else 8 * _MEBIBYTE
+    return 2 * _MEBIBYTE if path.startswith(REST_PATHS) else 8 * _MEBIBYTE
 
 
 class Body:
@@ -37,7 +37,7 @@ class Body:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self._most = most_bytes(scope["path"])
-        self._announced = _announced(scope)
+        self._content_length = _content_length(scope)
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, "w+b")  # noqa: SIM115 - see close
         self._size = 0
         self._complete = asyncio.Event()
@@ -54,14 +54,14 @@ class Body:
 
     async def begin(self) -> None:
         """Take it if it is small, else no more than its beginning. Raises ``RequestAborted``."""
-        if self._announced is not None and self._announced > BEGINNING_BYTES:
+        if self._content_length is not None and self._content_length > BEGINNING_BYTES:
             return
         while not self.is_whole and self._size < BEGINNING_BYTES:
             await self._take()
 
     async def finish(self) -> None:
         """Take the rest. Raises ``RequestAborted``, ``RequestDataTooBig``, ``TimeoutError``."""
-        if self._announced is not None and self._announced > self._most:
+        if self._content_length is not None and self._content_length > self._most:
             raise RequestDataTooBig(f"The body is larger than {self._most} bytes.")
         async with asyncio.timeout(READ_S):
             while not self.is_whole:
@@ -100,7 +100,7 @@ class Body:
         return self._file
 
 
-def _announced(scope: Scope) -> int | None:
+def _content_length(scope: Scope) -> int | None:
     """The length that the headers say; None: it comes in pieces."""
     headers = dict(scope["headers"])
     if b"chunked" in headers.get(b"transfer-encoding", b"").lower():

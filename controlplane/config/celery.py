@@ -32,14 +32,14 @@ def keep_connection(**_: Any) -> None:
 
 @task_prerun.connect
 @task_postrun.connect
-def look_after_connection(task: Task, **_: Any) -> None:
+def close_stale_connection(task: Task, **_: Any) -> None:
     """One that was cut is closed, and a job's first query connects anew."""
     if not task.request.is_eager:  # which is called within somebody's transaction
         close_old_connections()
 
 
 @after_setup_logger.connect
-def hold_repeats_back(logger: logging.Logger, **_: Any) -> None:
+def limit_repeats(logger: logging.Logger, **_: Any) -> None:
     """Celery's own handlers know nothing of the settings' filters; what runs every two seconds fails as often."""
     for handler in logger.handlers:
         handler.addFilter(Repeats())

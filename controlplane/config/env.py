@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from controlplane.common.durations import duration_of
-from controlplane.common.environment import EnvironmentProblem, asked_for, text
+from controlplane.common.environment import EnvironmentProblem, text, variables_read
 from ingestion.specs.inputs.input_source import named_in_specs
 from ingestion.specs.kafka.addresses import AddressPolicy
 
@@ -27,21 +27,21 @@ def number(name: str, default: int, least: int | None = None) -> int:
     """A whole number, not below ``least``."""
     value = text(name, str(default))
     try:
-        given = int(value)
+        parsed = int(value)
     except ValueError:
         raise EnvironmentProblem(f"{name} must be a whole number, not {value!r}") from None
-    if least is not None and given < least:
-        raise EnvironmentProblem(f"{name} must be at least {least}, not {given}")
-    return given
+    if least is not None and parsed < least:
+        raise EnvironmentProblem(f"{name} must be at least {least}, not {parsed}")
+    return parsed
 
 
 def duration(name: str, default: str) -> timedelta:
     """An ISO 8601 duration: PT24H, P7D."""
     value = text(name, default).strip()
-    given = duration_of(value)
-    if given is None:
+    parsed = duration_of(value)
+    if parsed is None:
         raise EnvironmentProblem(f"{name} must be an ISO 8601 duration such as PT24H, not {value!r}")
-    return given
+    return parsed
 
 
 def words(name: str, default: str = "") -> list[str]:
@@ -51,23 +51,23 @@ def words(name: str, default: str = "") -> list[str]:
 
 def folders(name: str) -> list[str]:
     """Absolute paths, with commas between them; none by default."""
-    given = words(name)
-    odd = next((f for f in given if not f.startswith("/") or f == "/" or ".." in f.split("/")), None)
-    if odd is not None:
-        raise EnvironmentProblem(f"{name} must name folders by absolute paths, none of them the root, not {odd!r}")
-    return given
+    paths = words(name)
+    invalid = next((f for f in paths if not f.startswith("/") or f == "/" or ".." in f.split("/")), None)
+    if invalid is not None:
+        raise EnvironmentProblem(f"{name} must name folders by absolute paths, none of them the root, not {invalid!r}")
+    return paths
 
 
 def object_locations(name: str) -> list[str]:
     """Addresses such as ``s3://bucket/folder?region=…``, with commas between them; none by default."""
-    given = words(name)
-    odd = next((g for g in given if not named_in_specs(g)), None)
-    if odd is not None:
+    locations = words(name)
+    invalid = next((g for g in locations if not named_in_specs(g)), None)
+    if invalid is not None:
         raise EnvironmentProblem(
             f"{name} must name locations such as s3://bucket/folder, gs://bucket/folder or "
-            f"abfss://container@account.dfs.core.windows.net/folder, without a login, not {odd!r}"
+            f"abfss://container@account.dfs.core.windows.net/folder, without a login, not {invalid!r}"
         )
-    return given
+    return locations
 
 
 def choice(name: str, *values: str) -> str:
@@ -104,8 +104,8 @@ def spark_secret(master: str) -> str:
 
 def spark_master_web(master: str) -> list[str]:
     """Where the master, or each of several, answers with JSON: where its page is unless that was moved."""
-    written = words("HEADGATE_SPARK_MASTER_WEB")
-    return [a.rstrip("/") for a in written] or [f"http://{host}:8080" for host in hosts_of(master)]
+    addresses = words("HEADGATE_SPARK_MASTER_WEB")
+    return [a.rstrip("/") for a in addresses] or [f"http://{host}:8080" for host in hosts_of(master)]
 
 
 def hosts_of(master: str) -> list[str]:
@@ -144,7 +144,7 @@ def address_policy(allowed: list[str], denied: list[str], ports: list[str]) -> A
 def prefix(name: str, default: str) -> str:
     """How the variables begin that specs may name. Call it last: it must fit none that was asked for before."""
     value = text(name, default)
-    own = sorted(other for other in asked_for if other.startswith(value))
-    if own:
-        raise EnvironmentProblem(f"{name} must not be the beginning of {', '.join(own)}: specs could read it")
+    conflicting = sorted(other for other in variables_read if other.startswith(value))
+    if conflicting:
+        raise EnvironmentProblem(f"{name} must not be the beginning of {', '.join(conflicting)}: specs could read it")
     return value

@@ -23,21 +23,21 @@ logger = logging.getLogger(__name__)
 ErrorPage = Callable[[HttpRequest, Exception], HttpResponse]
 
 
-def _told(made: ErrorPage) -> ErrorPage:
+def _logged(view: ErrorPage) -> ErrorPage:
     def page(request: HttpRequest, exception: Exception) -> HttpResponse:
         try:
             with borrowed_connection():
-                return made(request, exception)
+                return view(request, exception)
         except Exception:
-            logger.exception("The error page %s could not be made", made.__name__)  # Django tells the address
+            logger.exception("The error page %s could not be made", view.__name__)  # Django tells the address
             raise
 
-    return update_wrapper(page, made)
+    return update_wrapper(page, view)
 
 
-bad_request = _told(fallback.bad_request)
-not_allowed = _told(defaults.permission_denied)
-not_found = _told(defaults.page_not_found)
+bad_request = _logged(fallback.bad_request)
+not_allowed = _logged(defaults.permission_denied)
+not_found = _logged(defaults.page_not_found)
 
 
 def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -48,8 +48,8 @@ def _check_issuer(issuer: str) -> None:
 def mapping_of(text: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """``{"group": "team:role", "other": ["a:viewer", "b:admin"]}``."""
     try:
-        given: Any = json.loads(text or "{}")
-        pairs = {group: [value] if isinstance(value, str) else value for group, value in given.items()}
+        teams: Any = json.loads(text or "{}")
+        pairs = {group: [value] if isinstance(value, str) else value for group, value in teams.items()}
         read = {group: tuple(_pair(value) for value in values) for group, values in pairs.items()}
     except (ValueError, TypeError, AttributeError):
         raise EnvironmentProblem(

@@ -30,11 +30,11 @@ class RefusalsInTheTrail:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         answer = self._get_response(request)
         user = getattr(request, "user", None)  # a token's, once a view has looked at it
-        of_rights = answer.status_code == HTTPStatus.FORBIDDEN and not is_unproven(request)
-        if of_rights and isinstance(user, User):
-            asked = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
+        is_refusal = answer.status_code == HTTPStatus.FORBIDDEN and not is_unproven(request)
+        if is_refusal and isinstance(user, User):
+            requested = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST]
             route = request.resolver_match.route if request.resolver_match else ""
             # By the route: an address may hold anything, so whoever likes would write as many entries as they like.
             if is_first(f"refused {user.pk} {user.shown_token} {request.method} {route}", EVERY_S):
-                audit.record(user=user, team=None, target="request", target_id=asked, action="refuse")
+                audit.record(user=user, team=None, target="request", target_id=requested, action="refuse")
         return answer

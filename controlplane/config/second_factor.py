@@ -9,12 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
-from controlplane.config.bodies import REST
-from controlplane.login.mfa_policy import must_set_up
+from controlplane.config.bodies import REST_PATHS
+from controlplane.login.mfa_policy import must_add_factor
 
-_SET_UP = "frontend:account-app"
-_OWN_DOORS = (*REST, "/status", "/login/", "/logout/", "/password/", "/healthz", "/readyz")
-_LEADING_THERE = {_SET_UP, "frontend:account-passkey", "frontend:account-codes", "frontend:favicon"}
+_SET_UP_VIEW = "frontend:account-app"
+_EXEMPT_PATHS = (*REST_PATHS, "/status", "/login/", "/logout/", "/password/", "/healthz", "/readyz")
+_EXEMPT_VIEWS = {_SET_UP_VIEW, "frontend:account-passkey", "frontend:account-codes", "frontend:favicon"}
 
 
 class SecondFactorFirst:
@@ -29,11 +29,11 @@ class SecondFactorFirst:
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponseBase | None:
         """Instead of the page: the one where a second factor is set up."""
         name = request.resolver_match.view_name if request.resolver_match else ""
-        if name in _LEADING_THERE or request.path.startswith(_OWN_DOORS):
+        if name in _EXEMPT_VIEWS or request.path.startswith(_EXEMPT_PATHS):
             return None
-        if not must_set_up(request.user):
+        if not must_add_factor(request.user):
             return None
         if name == "frontend:live":
             return HttpResponse(status=204)  # nothing is to be heard
 
-        return redirect(_SET_UP)
+        return redirect(_SET_UP_VIEW)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.api.problems import CONTENT_TYPE, Problem
-from controlplane.config.bodies import BEGINNING_BYTES, REST, Body
+from controlplane.config.bodies import BEGINNING_BYTES, REST_PATHS, Body
 
 _LOGIN = "/api/v1/auth/login"
 
@@ -21,8 +21,8 @@ class NothingLargeFromStrangers:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         logs_in = request.path.startswith(_LOGIN)
-        asked_by_view = request.path.startswith(REST) and not logs_in  # before it reads
-        if asked_by_view or not _is_large(request) or (request.user.is_authenticated and not logs_in):
+        view_checks = request.path.startswith(REST_PATHS) and not logs_in  # before it reads
+        if view_checks or not _is_large(request) or (request.user.is_authenticated and not logs_in):
             return self._get_response(request)
         detail = f"More than {BEGINNING_BYTES} bytes are taken of those only who are logged in."
         problem = Problem(413, "Too large", detail)

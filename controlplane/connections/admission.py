@@ -17,7 +17,7 @@ from django.conf import settings
 
 from controlplane.common.problems import invalid_spec
 from controlplane.connections.kafka import check_configuration
-from controlplane.connections.resolving import PropertyProblem, client_properties, kafka_values, resolved
+from controlplane.connections.resolving import PropertyProblem, client_properties, kafka_values, resolve
 from ingestion.specs.errors import SpecError, issue_at
 from ingestion.specs.formats.input_format import InputFormat, RegistryDecoder, registries_of
 from ingestion.specs.inputs.connection import Kind
@@ -27,18 +27,18 @@ from ingestion.specs.kafka.providers import Value
 from ingestion.specs.kafka.token_endpoint import ENDPOINT, endpoint_of
 
 RESOLVING_S = 5.0
-Place = tuple[str, ...]
-Fault = tuple[Place, str]
+FieldPath = tuple[str, ...]
+Fault = tuple[FieldPath, str]
 _PROPERTIES = "consumerProperties"
 _PORTS = {"http": 80, "https": 443}
 _resolvers = ThreadPoolExecutor(16, "resolver")
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedHost:
     """A host that a spec names, and where."""
 
-    place: Place
+    place: FieldPath
     host: str
     port: int
 
@@ -50,7 +50,7 @@ def faults_of(properties: Mapping[str, Value], input_format: InputFormat) -> lis
     resolved now is let through: it may be known where indexers run, and is judged there. Blocks for some seconds at
     most.
     """
-    return _faults(properties, list(registries_of(input_format)))
+    return _find_faults(properties, list(registries_of(input_format)))
 
 
 def check_complete(document: Any, properties: Mapping[str, Value]) -> None:
@@ -58,32 +58,32 @@ def check_complete(document: Any, properties: Mapping[str, Value]) -> None:
 
     Asks nobody. Raises ``InvalidInput`` with every fault.
     """
-    raise_any(document, _incomplete(properties))
+    raise_faults(document, _find_incomplete(properties))
 
 
 def connection_faults(kind: Kind, properties: dict[str, Any]) -> list[Fault]:
     """What ``faults_of`` finds in a connection's properties, secrets included; by place in them."""
     if kind is Kind.KAFKA:
-        return [(place[1:], reason) for place, reason in _faults(kafka_values(properties), [])]
+        return [(place[1:], reason) for place, reason in _find_faults(kafka_values(properties), [])]
     decoder = RegistryDecoder.model_validate({"type": "schema_registry", **properties})
-    return _faults({}, [((), decoder)])
+    return _find_faults({}, [((), decoder)])
 
 
-def incomplete(kind: Kind, properties: dict[str, Any]) -> list[Fault]:
+def incomplete_faults(kind: Kind, properties: dict[str, Any]) -> list[Fault]:
     """What ``check_complete`` finds in a connection's properties, secrets included; by place in them."""
-    found = _incomplete(kafka_values(properties)) if kind is Kind.KAFKA else []
-    return [(place[1:], reason) for place, reason in found]
+    faults = _find_incomplete(kafka_values(properties)) if kind is Kind.KAFKA else []
+    return [(place[1:], reason) for place, reason in faults]
 
 
-def _faults(properties: Mapping[str, Value], registries: list[tuple[Place, RegistryDecoder]]) -> list[Fault]:
+def _find_faults(properties: Mapping[str, Value], registries: list[tuple[FieldPath, RegistryDecoder]]) -> list[Fault]:
     faults = [*_insecure(properties), *_registry_faults(registries)]
-    faults += _refused([*_brokers(properties), *_token_endpoints(properties), *_registries(registries)])
+    faults += _refused_hosts([*_brokers(properties), *_token_endpoints(properties), *_registries(registries)])
     if properties and not missing(properties):
         faults += _unusable(properties)
     return faults
 
 
-def _incomplete(properties: Mapping[str, Value]) -> list[Fault]:
+def _find_incomplete(properties: Mapping[str, Value]) -> list[Fault]:
     hint = "Secrets are kept only while the connection stays the same"
     absent: list[Fault] = [
         ((_PROPERTIES, name), f"is missing: {reason}. {hint}") for name, reason in missing(properties).items()
@@ -91,7 +91,7 @@ def _incomplete(properties: Mapping[str, Value]) -> list[Fault]:
     return absent or list(_unusable(properties))
 
 
-def raise_any(document: Any, faults: list[Fault]) -> None:
+def raise_faults(document: Any, faults: list[Fault]) -> None:
     """Raise ``InvalidInput`` with these faults, each by its place in the ioConfig of a spec, if there are any."""
     if faults:
         before = ["spec", "ioConfig"] if "spec" in document else ["ioConfig"]
@@ -108,44 +108,44 @@ def _unusable(properties: Mapping[str, Value]) -> Iterator[Fault]:
     try:
         check_configuration(client_properties(properties))
     except PropertyProblem as problem:
-        known = (problem.name,) if problem.name in properties else ()
-        yield (_PROPERTIES, *known), problem.reason
+        path = (problem.name,) if problem.name in properties else ()
+        yield (_PROPERTIES, *path), problem.reason
 
 
-def _registry_faults(registries: list[tuple[Place, RegistryDecoder]]) -> Iterator[Fault]:
+def _registry_faults(registries: list[tuple[FieldPath, RegistryDecoder]]) -> Iterator[Fault]:
     for place, registry in registries:
         for name, values in (("config", registry.config), ("headers", registry.headers)):
             try:
-                resolved(values)
+                resolve(values)
             except PropertyProblem as problem:
                 yield (*place, name, problem.name), problem.reason
 
 
-def _brokers(properties: Mapping[str, Value]) -> Iterator[Named]:
+def _brokers(properties: Mapping[str, Value]) -> Iterator[NamedHost]:
     for host, port in servers_of(str(properties["bootstrap.servers"])) if properties else ():
-        yield Named((_PROPERTIES, "bootstrap.servers"), host, port)
+        yield NamedHost((_PROPERTIES, "bootstrap.servers"), host, port)
 
 
-def _token_endpoints(properties: Mapping[str, Value]) -> Iterator[Named]:
+def _token_endpoints(properties: Mapping[str, Value]) -> Iterator[NamedHost]:
     if ENDPOINT in properties:
-        yield Named((_PROPERTIES, ENDPOINT), *endpoint_of(str(properties[ENDPOINT])))
+        yield NamedHost((_PROPERTIES, ENDPOINT), *endpoint_of(str(properties[ENDPOINT])))
 
 
-def _registries(registries: list[tuple[Place, RegistryDecoder]]) -> Iterator[Named]:
+def _registries(registries: list[tuple[FieldPath, RegistryDecoder]]) -> Iterator[NamedHost]:
     for place, registry in registries:
         for number, address in enumerate(registry.addresses):
             parts = urlsplit(address)
             where = ("urls", str(number)) if registry.urls is not None else ("url",)
-            yield Named((*place, *where), parts.hostname or "", parts.port or _PORTS[parts.scheme])
+            yield NamedHost((*place, *where), parts.hostname or "", parts.port or _PORTS[parts.scheme])
 
 
-def _refused(names: list[Named]) -> Iterator[Fault]:
+def _refused_hosts(names: list[NamedHost]) -> Iterator[Fault]:
     """What the policy says of them. They are resolved side by side, and not waited for longer than ``RESOLVING_S``."""
     policy = settings.ADDRESS_POLICY
-    asked: list[tuple[Named, Future[list[str]]]] = [
+    lookups: list[tuple[NamedHost, Future[list[str]]]] = [
         (named, _resolvers.submit(policy.resolve, named.host, named.port)) for named in names
     ]
-    for named, answer in asked:
+    for named, answer in lookups:
         try:
             answer.result(RESOLVING_S)
         except AddressRefused as refused:

@@ -21,12 +21,12 @@ from controlplane.common.errors import InvalidInput, NotFound, Unavailable
 from controlplane.connections import kafka
 from controlplane.connections.models import Connection
 from controlplane.connections.named import properties_of
-from controlplane.connections.probe import check_reached
+from controlplane.connections.probe import check_reachable
 from controlplane.connections.resolving import PropertyProblem
 from controlplane.connections.verdict import Clock, Failed
 from ingestion.specs.kafka.providers import Value
 
-LOOK_S = 5.0  # for a first line to one of the servers
+CONNECT_S = 5.0  # for a first line to one of the servers
 PAGE = 50
 MOST_PAGE = 200
 MOST_PARTITIONS = 5_000  # whose ends are asked for, for one page
@@ -166,42 +166,42 @@ def list_topics(
     The number of records and the rate are asked for this page alone.
     """
     cluster = Cluster.of(connection)
-    with _asking(cluster) as (admin, metadata):
+    with _connect(cluster) as (admin, metadata):
         topics = metadata.topics
-        names = _matching(topics, search, internal)
+        names = _matching_names(topics, search, internal)
         shown, following = _page(names, after, limit)
         counts = _counts_of(admin, topics, shown)
     return Listing([_row(cluster, topics[n], counts.get(n)) for n in shown], following, len(names))
 
 
-def topics_by(
+def sorted_topics(
     cluster: Cluster,
-    arranged: Callable[[list[TopicRow]], list[TopicRow]],
+    sort_rows: Callable[[list[TopicRow]], list[TopicRow]],
     *,
     number: str | None = None,
     search: str = "",
     internal: bool = False,
     by_records: bool = False,
 ) -> Page[TopicRow]:
-    """A numbered page of the topics that ``list_topics`` has, sorted by ``arranged``.
+    """A numbered page of the topics that ``list_topics`` has, sorted by ``sort_rows``.
 
     What it sorts knows its name and partitions; with ``by_records`` all topics are asked for their records first.
     Raises ``InvalidInput`` where they have too many partitions for that.
     """
-    with _asking(cluster) as (admin, metadata):
+    with _connect(cluster) as (admin, metadata):
         topics = metadata.topics
-        names = _matching(topics, search, internal)
+        names = _matching_names(topics, search, internal)
         if by_records and sum(len(topics[name].partitions) for name in names) > MOST_PARTITIONS:
             raise InvalidInput(f"Topics with more than {MOST_PARTITIONS:,} partitions can't be sorted by records.")
         counts = _counts_of(admin, topics, names) if by_records else {}
-        page = Paginator(arranged([_row(None, topics[n], counts.get(n)) for n in names]), PAGE).get_page(number)
+        page = Paginator(sort_rows([_row(None, topics[n], counts.get(n)) for n in names]), PAGE).get_page(number)
         shown = [row.name for row in page]
         counts = counts or _counts_of(admin, topics, shown)
     page.object_list = [_row(cluster, topics[name], counts.get(name)) for name in shown]
     return page
 
 
-def _matching(topics: Mapping[str, Any], search: str, internal: bool) -> list[str]:
+def _matching_names(topics: Mapping[str, Any], search: str, internal: bool) -> list[str]:
     """By name."""
     shown = (name for name in topics if internal or not name.startswith(kafka.INTERNAL))
     return sorted(name for name in shown if search.lower() in name.lower())
@@ -216,11 +216,11 @@ def _row(cluster: Cluster | None, topic: Any, count: tuple[int, int] | None) -> 
 
 def get_topic(connection: Connection, topic: str) -> TopicDetail:
     """A topic's partitions and configuration. Raises ``NotFound``, ``Unavailable``."""
-    with _asking(Cluster.of(connection)) as (admin, _):
-        described = _described(admin, topic)
+    with _connect(Cluster.of(connection)) as (admin, _):
+        described = _describe_topic(admin, topic)
         numbers = [p.id for p in described.partitions]
-        starts = _ends(admin, topic, numbers, OffsetSpec.earliest())
-        ends = _ends(admin, topic, numbers, OffsetSpec.latest())
+        starts = _partition_offsets(admin, topic, numbers, OffsetSpec.earliest())
+        ends = _partition_offsets(admin, topic, numbers, OffsetSpec.latest())
         settings, problem = _settings(admin, topic)
     partitions = [
         PartitionRow(
@@ -238,14 +238,14 @@ def get_topic(connection: Connection, topic: str) -> TopicDetail:
 
 def require_topic(connection: Connection, topic: str) -> None:
     """Raise ``NotFound`` for a topic that there is not, ``Unavailable`` where the cluster does not answer."""
-    with _asking(Cluster.of(connection)) as (admin, _):
-        _described(admin, topic)
+    with _connect(Cluster.of(connection)) as (admin, _):
+        _describe_topic(admin, topic)
 
 
-def _described(admin: AdminClient, topic: str) -> Any:
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=kafka.TIMEOUT_S)
+def _describe_topic(admin: AdminClient, topic: str) -> Any:
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=kafka.TIMEOUT_S)
     try:
-        return asked[topic].result()
+        return futures[topic].result()
     except KafkaException as error:
         if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_EXCEPTION"):
             raise NotFound(
@@ -263,41 +263,40 @@ def list_groups(connection: Connection, *, search: str = "", after: str = "", li
 
 def all_groups(connection: Connection, *, search: str = "") -> list[GroupRow]:
     """Those whose name contains ``search``, in no order: Kafka tells all or none."""
-    with _asking(Cluster.of(connection)) as (admin, _):
-        found = admin.list_consumer_groups(request_timeout=kafka.TIMEOUT_S).result()
-    groups = (g for g in found.valid if search.lower() in g.group_id.lower())
-    return [GroupRow(g.group_id, _word(g.state), _word(g.type)) for g in groups]
+    with _connect(Cluster.of(connection)) as (admin, _):
+        listing = admin.list_consumer_groups(request_timeout=kafka.TIMEOUT_S).result()
+    groups = (g for g in listing.valid if search.lower() in g.group_id.lower())
+    return [GroupRow(g.group_id, _enum_word(g.state), _enum_word(g.type)) for g in groups]
 
 
 def get_group(connection: Connection, group: str) -> GroupDetail:
     """A consumer group's members and lag. Raises ``NotFound``, ``Unavailable``."""
-    with _asking(Cluster.of(connection)) as (admin, _):
+    with _connect(Cluster.of(connection)) as (admin, _):
         try:
-            found = admin.describe_consumer_groups([group], request_timeout=kafka.TIMEOUT_S)[group].result()
+            described = admin.describe_consumer_groups([group], request_timeout=kafka.TIMEOUT_S)[group].result()
         except KafkaException as error:
             if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
                 raise NotFound(
                     f"There is no group {group!r} in this cluster, or this login has no permission to see it."
                 ) from None
             raise
-        if _word(found.state) == "dead":
+        if _enum_word(described.state) == "dead":
             raise NotFound(f"There is no consumer group {group!r} in this cluster.")
-        offsets, problem = _offsets(admin, group)
+        offsets, problem = _group_offsets(admin, group)
     members = [
         GroupMember(m.client_id, m.host, len(m.assignment.topic_partitions) if m.assignment else 0)
-        for m in found.members
+        for m in described.members
     ]
-    return GroupDetail(
-        group, _word(found.state), _word(found.type), str(found.partition_assignor or ""), members, offsets, problem
-    )
+    state, kind = _enum_word(described.state), _enum_word(described.type)
+    return GroupDetail(group, state, kind, str(described.partition_assignor or ""), members, offsets, problem)
 
 
 @contextmanager
-def _asking(cluster: Cluster) -> Iterator[tuple[AdminClient, Any]]:
+def _connect(cluster: Cluster) -> Iterator[tuple[AdminClient, Any]]:
     try:
-        check_reached(cluster.properties, Clock(LOOK_S))
-        with kafka.cluster(cluster.properties) as asked:
-            yield asked
+        check_reachable(cluster.properties, Clock(CONNECT_S))
+        with kafka.cluster(cluster.properties) as admin_and_metadata:
+            yield admin_and_metadata
     except Failed as failed:
         raise Unavailable(f"{failed.message} {failed.advice}") from None
     except (kafka.KafkaProblem, PropertyProblem) as problem:
@@ -306,49 +305,49 @@ def _asking(cluster: Cluster) -> Iterator[tuple[AdminClient, Any]]:
 
 def _page(names: Sequence[str], after: str, limit: int) -> tuple[list[str], str]:
     limit = max(1, min(limit, MOST_PAGE))
-    behind = [name for name in names if name > after] if after else list(names)
-    shown = behind[:limit]
-    return shown, shown[-1] if len(behind) > limit else ""
+    remaining = [name for name in names if name > after] if after else list(names)
+    shown = remaining[:limit]
+    return shown, shown[-1] if len(remaining) > limit else ""
 
 
 def _counts_of(admin: AdminClient, topics: Mapping[str, Any], names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    return _counts(admin, {name: list(topics[name].partitions) for name in names if topics[name].error is None})
+    return _record_counts(admin, {name: list(topics[name].partitions) for name in names if topics[name].error is None})
 
 
-def _counts(admin: AdminClient, partitions: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
+def _record_counts(admin: AdminClient, partitions: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
     """Topic → how many records lie between first and end, and the sum of its ends; without those not known."""
     if sum(map(len, partitions.values())) > MOST_PARTITIONS:
         return {}
-    places = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
-    starts, ends = (_listed(admin, places, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
-    found = {}
+    positions = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
+    starts, ends = (_list_offsets(admin, positions, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
+    counts = {}
     for topic, numbers in partitions.items():
         keys = [(topic, number) for number in numbers]
         if all(key in starts and key in ends for key in keys):
             end = sum(ends[key] for key in keys)
-            found[topic] = (end - sum(starts[key] for key in keys), end)
-    return found
+            counts[topic] = (end - sum(starts[key] for key in keys), end)
+    return counts
 
 
-def _ends(admin: AdminClient, topic: str, numbers: Sequence[int], spec: OffsetSpec) -> dict[int, int]:
+def _partition_offsets(admin: AdminClient, topic: str, numbers: Sequence[int], spec: OffsetSpec) -> dict[int, int]:
     if len(numbers) > MOST_PARTITIONS:
         return {}
-    found = _listed(admin, [TopicPartition(topic, number) for number in numbers], spec)
-    return {number: offset for (_, number), offset in found.items()}
+    offsets = _list_offsets(admin, [TopicPartition(topic, number) for number in numbers], spec)
+    return {number: offset for (_, number), offset in offsets.items()}
 
 
-def _listed(admin: AdminClient, places: list[TopicPartition], spec: OffsetSpec) -> dict[tuple[str, int], int]:
+def _list_offsets(admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[tuple[str, int], int]:
     """Without those that have no leader just now."""
-    if not places:
+    if not partitions:
         return {}
-    found = {}
-    futures = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=kafka.TIMEOUT_S)
-    for place, future in futures.items():
+    offsets = {}
+    futures = admin.list_offsets(dict.fromkeys(partitions, spec), request_timeout=kafka.TIMEOUT_S)
+    for partition, future in futures.items():
         try:
-            found[place.topic, place.partition] = future.result().offset
+            offsets[partition.topic, partition.partition] = future.result().offset
         except KafkaException:
             continue
-    return found
+    return offsets
 
 
 def _settings(admin: AdminClient, topic: str) -> tuple[list[Setting], str]:
@@ -359,21 +358,21 @@ def _settings(admin: AdminClient, topic: str) -> tuple[list[Setting], str]:
         entries = future.result()
     except KafkaException as error:
         return [], str(error.args[0].str())
-    found = [Setting(n, None if e.is_sensitive else e.value, bool(e.is_default)) for n, e in entries.items()]
-    return sorted(found, key=lambda s: (s.is_default, s.name)), ""
+    topic_settings = [Setting(n, None if e.is_sensitive else e.value, bool(e.is_default)) for n, e in entries.items()]
+    return sorted(topic_settings, key=lambda s: (s.is_default, s.name)), ""
 
 
-def _offsets(admin: AdminClient, group: str) -> tuple[list[GroupOffset], str]:
+def _group_offsets(admin: AdminClient, group: str) -> tuple[list[GroupOffset], str]:
     try:
-        asked = admin.list_consumer_group_offsets(
+        futures = admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(group)], request_timeout=kafka.TIMEOUT_S
         )
-        found = [p for p in asked[group].result().topic_partitions if p.offset >= 0]
+        committed = [p for p in futures[group].result().topic_partitions if p.offset >= 0]
     except KafkaException as error:
         return [], str(error.args[0].str())
-    places = [TopicPartition(p.topic, p.partition) for p in found[:MOST_PARTITIONS]]
-    ends = _listed(admin, places, OffsetSpec.latest())
-    offsets = [GroupOffset(p.topic, p.partition, p.offset, ends.get((p.topic, p.partition))) for p in found]
+    partitions = [TopicPartition(p.topic, p.partition) for p in committed[:MOST_PARTITIONS]]
+    ends = _list_offsets(admin, partitions, OffsetSpec.latest())
+    offsets = [GroupOffset(p.topic, p.partition, p.offset, ends.get((p.topic, p.partition))) for p in committed]
     return sorted(offsets, key=lambda o: (o.topic, o.partition)), ""
 
 
@@ -392,5 +391,5 @@ def _rate(cluster: Cluster, topic: str, end: int) -> float | None:
     return float((end - before[1]) / (now - before[0]))
 
 
-def _word(value: Any) -> str:
+def _enum_word(value: Any) -> str:
     return str(value.name).lower().replace("_", " ") if value is not None else ""

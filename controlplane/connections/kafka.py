@@ -79,8 +79,8 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
     """How many partitions the topic has; None when there is no such topic."""
     with _admin(properties, topic) as (admin, causes, _):
         try:
-            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic]
-            return len(asked.result().partitions)
+            future = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic]
+            return len(future.result().partitions)
         except KafkaException as error:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
@@ -89,7 +89,7 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
 
 def topic_names(properties: Mapping[str, Value]) -> list[str]:
     """Every topic that this login may describe, by name, but for Kafka's own."""
-    with _asking(properties, None) as (_, _, metadata):
+    with _connect(properties, None) as (_, _, metadata):
         return sorted(n for n, topic in metadata.topics.items() if topic.error is None and not n.startswith(INTERNAL))
 
 
@@ -103,9 +103,9 @@ def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") 
         try:
             described = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic].result()
             partitions = [TopicPartition(topic, p.id) for p in described.partitions]
-            starts = _listed(admin, partitions, OffsetSpec.earliest())
-            ends = _listed(admin, partitions, OffsetSpec.latest())
-            written = _listed(admin, partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+            starts = _list_offsets(admin, partitions, OffsetSpec.earliest())
+            ends = _list_offsets(admin, partitions, OffsetSpec.latest())
+            written = _list_offsets(admin, partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         except KafkaException as error:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
@@ -117,10 +117,10 @@ def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") 
 def _members(admin: AdminClient, group: str, topic: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """Who reads the topic in the group; or why that is not known: a login that may not ask may read all the same."""
     try:
-        found = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result().members
+        members = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result().members
     except KafkaException as error:
         return (), _why_unknown(error.args[0], group)
-    reading = (m for m in found if m.assignment and any(p.topic == topic for p in m.assignment.topic_partitions))
+    reading = (m for m in members if m.assignment and any(p.topic == topic for p in m.assignment.topic_partitions))
     return tuple((m.client_id, m.host.lstrip("/")) for m in reading), ""
 
 
@@ -131,7 +131,7 @@ def _why_unknown(error: KafkaError, group: str) -> str:
     return "" if "COORDINATOR" in error.name() or error.name() == "GROUP_ID_NOT_FOUND" else f"{in_words(error)}."
 
 
-def _listed(
+def _list_offsets(
     admin: AdminClient,
     partitions: list[TopicPartition],
     spec: OffsetSpec,
@@ -166,7 +166,7 @@ def holds_records(
     try:
         consumer.assign([TopicPartition(topic, partition, start)])
         message = consumer.poll(TIMEOUT_S)
-        while message is not None and _is_of_group(message):
+        while message is not None and _is_group_refusal(message):
             message = consumer.poll(TIMEOUT_S)
         if message is None:
             raise KafkaProblem(f"{topic} partition {partition} did not answer within {TIMEOUT_S:.0f} s")
@@ -178,7 +178,7 @@ def holds_records(
         consumer.close()
 
 
-def _is_of_group(message: Message) -> bool:
+def _is_group_refusal(message: Message) -> bool:
     """With its partition assigned, a consumer reads without a right to its group, and hears once that it has none."""
     error = message.error()
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -213,19 +213,22 @@ def share_group_config(properties: Mapping[str, Value], topic: str, group: str) 
     """What the broker has for a share group. ``topic``: one that may be described."""
     with _admin(properties, topic) as (admin, _, _):
         broker = str(next(iter(admin.list_topics(topic, timeout=TIMEOUT_S).brokers)))
-        asked = [ConfigResource(ResourceType.GROUP, group), ConfigResource(ResourceType.BROKER, broker)]
-        of_group, of_broker = (_described(admin, resource) for resource in asked)
-    bounds = {name: (_whole(of_broker, low), _whole(of_broker, high)) for name, (low, high) in _BOUNDS.items()}
-    return ShareGroupConfig({n: (e.value, bool(e.is_default)) for n, e in of_group.items()}, bounds)
+        resources = [ConfigResource(ResourceType.GROUP, group), ConfigResource(ResourceType.BROKER, broker)]
+        group_entries, broker_entries = (_describe_config(admin, resource) for resource in resources)
+    bounds = {
+        name: (_whole_number(broker_entries, low), _whole_number(broker_entries, high))
+        for name, (low, high) in _BOUNDS.items()
+    }
+    return ShareGroupConfig({n: (e.value, bool(e.is_default)) for n, e in group_entries.items()}, bounds)
 
 
-def _described(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:
+def _describe_config(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:
     [future] = admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
     entries: dict[str, ConfigEntry] = future.result()
     return entries
 
 
-def _whole(entries: Mapping[str, ConfigEntry], name: str) -> int | None:
+def _whole_number(entries: Mapping[str, ConfigEntry], name: str) -> int | None:
     value = entries[name].value if name in entries else None
     return int(value) if value is not None and value.isdecimal() else None
 
@@ -242,19 +245,19 @@ def set_share_group_config(properties: Mapping[str, Value], topic: str, group: s
 @contextmanager
 def cluster(properties: Mapping[str, Value]) -> Iterator[tuple[AdminClient, ClusterMetadata]]:
     """A client, and the metadata of the cluster, whose brokers may be asked, with all topics that may be described."""
-    with _asking(properties, None) as (admin, _, metadata):
+    with _connect(properties, None) as (admin, _, metadata):
         yield admin, metadata
 
 
 @contextmanager
 def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str], str]]:
     """A client, the causes of its trouble as they come in, and the id of the cluster, whose brokers may be asked."""
-    with _asking(properties, topic) as (admin, causes, metadata):
+    with _connect(properties, topic) as (admin, causes, metadata):
         yield admin, causes, str(metadata.cluster_id)
 
 
 @contextmanager
-def _asking(
+def _connect(
     properties: Mapping[str, Value], topic: str | None
 ) -> Iterator[tuple[AdminClient, list[str], ClusterMetadata]]:
     causes: list[str] = []

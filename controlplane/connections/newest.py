@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from controlplane.common.errors import InvalidInput, NotFound, Unavailable
 from controlplane.common.fair_places import NoPlace
-from controlplane.common.processes import bare, spoken_to
+from controlplane.common.processes import bare_environment, start_module
 from controlplane.connections.browsing import require_topic
 from controlplane.connections.models import Connection
 from controlplane.connections.named import properties_of
@@ -29,7 +29,7 @@ Guard = Callable[[User, str], None]
 _guards: list[Guard] = []
 
 
-def guarded_by(guard: Guard) -> Guard:
+def add_guard(guard: Guard) -> Guard:
     """From now on it is asked before a topic is read; a decorator."""
     _guards.append(guard)
     return guard
@@ -62,7 +62,7 @@ def newest_records(
         with places.place(user.pk, WAIT_S):
             # Asked first: a process that is slow to start says nothing about the topic.
             require_topic(connection, topic)
-            answer = _asked(order)
+            answer = _read_records(order)
     except NoPlace:
         raise Unavailable("Too many reads are running. Try again in a few seconds.") from None
     if answer.missing:
@@ -72,16 +72,16 @@ def newest_records(
     return answer
 
 
-def _asked(order: NewestOrder) -> NewestAnswer:
+def _read_records(order: NewestOrder) -> NewestAnswer:
     seconds = order.timeout_ms / 1000 + START_S
-    with spoken_to(MODULE, bare()) as process:
+    with start_module(MODULE, bare_environment()) as process:
         try:
-            told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
+            output, _ = process.communicate(order.model_dump_json(), timeout=seconds)
         except subprocess.TimeoutExpired:
             raise Unavailable(f"Reading the topic took longer than {seconds:.0f} s.") from None
         finally:
             process.kill()
     try:
-        return NewestAnswer.model_validate_json(told)
+        return NewestAnswer.model_validate_json(output)
     except ValidationError:
         raise Unavailable("The process that reads the topic failed. The log on its standard error says why.") from None

@@ -31,7 +31,7 @@ from ingestion.specs.kafka.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_t
 TEST_S = 10.0
 MOST_SERVERS = 4  # of those that are named or advertised
 # In librdkafka's log, of a broker that it was told of: its errors leave out those that say nothing.
-_OF_A_BROKER = re.compile(r"(?:\w+://)?(?P<host>\S+):(?P<port>\d+)/(?P<id>\d+): ")
+_BROKER_IN_LOG = re.compile(r"(?:\w+://)?(?P<host>\S+):(?P<port>\d+)/(?P<id>\d+): ")
 T = TypeVar("T")
 
 
@@ -64,40 +64,40 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NeededRights:
     """What the login is to be allowed, each if it is named: to read a topic, to read with a group."""
 
     topic: str = ""
     group: str = ""
 
 
-ALONE = Wanted()  # the connection
+NO_RIGHTS = NeededRights()  # the connection
 
 
-def try_kafka(properties: Mapping[str, Value], wanted: Wanted = ALONE) -> ConnectionReport:
+def try_kafka(properties: Mapping[str, Value], needed: NeededRights = NO_RIGHTS) -> ConnectionReport:
     """Of a cluster by properties with their secrets, not yet resolved."""
-    return Steps().verdict(lambda steps: _cluster(steps, properties, wanted))
+    return Steps().verdict(lambda steps: _test_cluster(steps, properties, needed))
 
 
-def _cluster(steps: Steps, properties: Mapping[str, Value], wanted: Wanted) -> str:
+def _test_cluster(steps: Steps, properties: Mapping[str, Value], needed: NeededRights) -> str:
     config = steps.take("Properties", lambda: config_of(properties))
     if asks_for_tokens(config):
-        _token_endpoint(steps, config)
+        _test_token_endpoint(steps, config)
     failure: Failed | None = None
     reached = 0
     for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
         try:
-            _server(steps, host, port, config)
+            _test_server(steps, host, port, config)
             reached += 1
         except Failed as failed:
             failure = failure or failed
     if not reached and failure is not None:
         raise failure
     remark = "" if failure is None else f"One of the bootstrap servers does not work: {failure.message} "
-    return remark + _as_client(steps, config, wanted)
+    return remark + _test_client(steps, config, needed)
 
 
-def check_reached(properties: Mapping[str, Value], clock: Clock) -> None:
+def check_reachable(properties: Mapping[str, Value], clock: Clock) -> None:
     """Raise ``Failed`` when none of the servers speaks as is expected, before any login.
 
     A client would be asked for seconds, and not say why.
@@ -106,7 +106,7 @@ def check_reached(properties: Mapping[str, Value], clock: Clock) -> None:
     failure: Failed | None = None
     for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
         try:
-            _server(steps, host, port, config)
+            _test_server(steps, host, port, config)
             return
         except Failed as failed:
             failure = failure or failed
@@ -122,47 +122,47 @@ def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
         raise Failed("properties", f"{problem}.", "Correct this property.") from None
 
 
-def _token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
+def _test_token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
     """Whether somebody listens where the client gets its tokens. Raises ``Failed``."""
     host, port = endpoint_of(config[ENDPOINT])
-    addresses = steps.take(f"DNS {host}", lambda: reaching.resolved(host, port, steps.clock), ", ".join)
+    addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, steps.clock), ", ".join)
     place = f"TCP {host}:{port}"
-    reaching.ended(steps.take(place, lambda: reaching.connected(host, addresses, port, steps.clock)))
+    reaching.close(steps.take(place, lambda: reaching.connect(host, addresses, port, steps.clock)))
 
 
-def _server(steps: Steps, host: str, port: int, config: Mapping[str, str]) -> None:
+def _test_server(steps: Steps, host: str, port: int, config: Mapping[str, str]) -> None:
     place, clock = f"{host}:{port}", steps.clock
-    addresses = steps.take(f"DNS {host}", lambda: reaching.resolved(host, port, clock), ", ".join)
-    line = steps.take(f"TCP {place}", lambda: reaching.connected(host, addresses, port, clock))
+    addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, clock), ", ".join)
+    sock = steps.take(f"TCP {place}", lambda: reaching.connect(host, addresses, port, clock))
     try:
         if config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
-            plain = line
-            line = steps.take(f"TLS {place}", lambda: reaching.secured(plain, host, config, clock), _told_of_tls)
-        steps.take(f"Kafka {place}", lambda: _greeted(line, place, config, clock), _told_of_login)
+            plain = sock
+            sock = steps.take(f"TLS {place}", lambda: reaching.start_tls(plain, host, config, clock), _tls_detail)
+        steps.take(f"Kafka {place}", lambda: _greet_broker(sock, place, config, clock), _login_detail)
     finally:
-        reaching.ended(line)
+        reaching.close(sock)
 
 
-def _told_of_tls(line: socket.socket) -> str:
-    return (line.version() or "") if isinstance(line, ssl.SSLSocket) else ""
+def _tls_detail(sock: socket.socket) -> str:
+    return (sock.version() or "") if isinstance(sock, ssl.SSLSocket) else ""
 
 
-def _told_of_login(offered: tuple[str, ...]) -> str:
+def _login_detail(offered: tuple[str, ...]) -> str:
     return f"asks for a login: {', '.join(offered)}" if offered else "asks for no login"
 
 
-def _greeted(line: socket.socket, place: str, config: Mapping[str, str], clock: Clock) -> tuple[str, ...]:
+def _greet_broker(sock: socket.socket, place: str, config: Mapping[str, str], clock: Clock) -> tuple[str, ...]:
     """The mechanisms for a login that the broker offers; none: it asks for none. Raises ``Failed``."""
-    line.settimeout(clock.at_most(3.0))
-    secure = isinstance(line, ssl.SSLSocket)
+    sock.settimeout(clock.at_most(3.0))
+    secure = isinstance(sock, ssl.SSLSocket)
     try:
-        wire.hello(line)
+        wire.hello(sock)
         mechanism = config.get("sasl.mechanisms", "")
-        shaken = wire.handshake(line, mechanism or "PLAIN")
+        handshake = wire.handshake(sock, mechanism or "PLAIN")
     except wire.NotKafka as other:
-        raise _other_speech(place, other.speaks) from None
+        raise _wrong_protocol(place, other.speaks) from None
     except ssl.SSLError as error:
-        raise reaching.alerted(error, config) from None
+        raise reaching.alert_failure(error, config) from None
     except TimeoutError:
         advice = "Check that the port is a Kafka listener and that no proxy is in between."
         raise Failed("protocol", f"{place} accepts the connection but sends no answer.", advice) from None
@@ -170,15 +170,15 @@ def _greeted(line: socket.socket, place: str, config: Mapping[str, str], clock: 
         if secure and not config.get("ssl.certificate.pem"):
             advice = "The broker may require a client certificate. Set ssl.certificate.pem and ssl.key.pem."
             raise Failed("tls", f"{place} closes the connection after the TLS handshake.", advice) from None
-        if not secure and wire.speaks_tls((line.getpeername()[0], line.getpeername()[1]), clock.at_most(2.0)):
-            raise _other_speech(place, "TLS") from None
+        if not secure and wire.speaks_tls((sock.getpeername()[0], sock.getpeername()[1]), clock.at_most(2.0)):
+            raise _wrong_protocol(place, "TLS") from None
         raise Failed(
             "protocol", f"{place} closes the connection at the first request.", "See the broker's log."
         ) from None
-    return _login_offered(place, config, shaken)
+    return _check_login(place, config, handshake)
 
 
-def _other_speech(place: str, speaks: str) -> Failed:
+def _wrong_protocol(place: str, speaks: str) -> Failed:
     if speaks == "TLS":
         message = f"{place} speaks TLS, but the connection does not use it."
         return Failed("tls", message, "Set security.protocol to SSL or SASL_SSL, or use the port without TLS.")
@@ -188,10 +188,10 @@ def _other_speech(place: str, speaks: str) -> Failed:
     )
 
 
-def _login_offered(place: str, config: Mapping[str, str], shaken: wire.Handshake) -> tuple[str, ...]:
+def _check_login(place: str, config: Mapping[str, str], handshake: wire.Handshake) -> tuple[str, ...]:
     logs_in = config.get("security.protocol", "").upper().startswith("SASL")
-    offered = ", ".join(shaken.mechanisms)
-    if shaken.error == wire.ILLEGAL_STATE:
+    offered = ", ".join(handshake.mechanisms)
+    if handshake.error == wire.ILLEGAL_STATE:
         if logs_in:
             plain = "SSL" if config["security.protocol"].upper().endswith("SSL") else "PLAINTEXT"
             message = f"{place} asks for no login, but the connection has one."
@@ -201,35 +201,39 @@ def _login_offered(place: str, config: Mapping[str, str], shaken: wire.Handshake
         name = "SASL_SSL" if config.get("security.protocol", "").upper() == "SSL" else "SASL_PLAINTEXT"
         advice = f"Set security.protocol to {name}, with sasl.mechanism, sasl.username and sasl.password."
         raise Failed("login", f"{place} asks for a login ({offered}), but the connection has none.", advice)
-    if shaken.error == wire.UNSUPPORTED_MECHANISM:
+    if handshake.error == wire.UNSUPPORTED_MECHANISM:
         message = f"{place} does not offer {config.get('sasl.mechanisms')}."
         raise Failed("login", message, f"Set sasl.mechanism to an offered one: {offered}.")
-    return shaken.mechanisms
+    return handshake.mechanisms
 
 
 # With the client
 
 
-def _as_client(steps: Steps, config: Mapping[str, str], wanted: Wanted) -> str:
-    said = _Said()
-    admin = steps.take("Client", lambda: _client(config, said))
-    cluster = steps.take("Login and metadata", lambda: _metadata(admin, said, config, steps.clock), _told_of_cluster)
+def _test_client(steps: Steps, config: Mapping[str, str], needed: NeededRights) -> str:
+    client_log = _ClientLog()
+    admin = steps.take("Client", lambda: _make_client(config, client_log))
+    cluster = steps.take(
+        "Login and metadata", lambda: _fetch_metadata(admin, client_log, config, steps.clock), _cluster_detail
+    )
     for broker in list(cluster.brokers.values())[:MOST_SERVERS]:
         name = f"Broker {broker.id} at {broker.host}:{broker.port}"
-        steps.take(name, lambda b=broker: _advertised(b, steps.clock))  # type: ignore[misc]
-    if wanted.group:
+        steps.take(name, lambda b=broker: _check_advertised(b, steps.clock))  # type: ignore[misc]
+    if needed.group:
         steps.take(
-            f"Group {wanted.group}", lambda: rights.joinable(admin, wanted.group, steps.clock), rights.told_of_group
+            f"Group {needed.group}",
+            lambda: rights.check_joinable(admin, needed.group, steps.clock),
+            rights.group_detail,
         )
-    if wanted.topic:
-        steps.take(f"Topic {wanted.topic}", lambda: rights.readable(admin, wanted.topic, steps.clock))
+    if needed.topic:
+        steps.take(f"Topic {needed.topic}", lambda: rights.check_readable(admin, needed.topic, steps.clock))
         return ""
     if all(name.startswith("__") for name in cluster.topics):
         return "No topic is visible. The cluster has none, or this login lacks the right DESCRIBE on them."
     return ""
 
 
-class _Said(logging.Handler):
+class _ClientLog(logging.Handler):
     """What a client says: its errors, and the lines of its log."""
 
     def __init__(self) -> None:
@@ -241,42 +245,42 @@ class _Said(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-def _client(config: Mapping[str, str], said: _Said) -> AdminClient:
+def _make_client(config: Mapping[str, str], client_log: _ClientLog) -> AdminClient:
     log = logging.Logger("librdkafka")  # of this client alone
-    log.addHandler(said)
-    soon = {"socket.connection.setup.timeout.ms": int(reaching.TCP_S * 1000)}
+    log.addHandler(client_log)
+    timeouts = {"socket.connection.setup.timeout.ms": int(reaching.TCP_S * 1000)}
     try:
         checked = admitted(config, settings.ADDRESS_POLICY)
-        return AdminClient({**checked, **soon, "error_cb": said.errors.append}, logger=log)
+        return AdminClient({**checked, **timeouts, "error_cb": client_log.errors.append}, logger=log)
     except (AddressProblem, ValueError) as problem:
         raise Failed("address", f"{problem}.", "Use other addresses.") from None
     except KafkaException as error:
         raise Failed("properties", f"{error.args[0].str()}.", "Correct the properties.") from None
 
 
-def _metadata(admin: AdminClient, said: _Said, config: Mapping[str, str], clock: Clock) -> Any:
+def _fetch_metadata(admin: AdminClient, client_log: _ClientLog, config: Mapping[str, str], clock: Clock) -> Any:
     """The cluster's. Asked for in short turns: why it does not come is known before the time is over.
 
     A client that has learned an advertised address asks there and nowhere else: its log says where it can't go on.
     """
-    until = Clock(clock.at_most(6.0))
+    deadline = Clock(clock.at_most(6.0))
     while True:
         try:
-            return admin.list_topics(timeout=min(1.0, until.left))
+            return admin.list_topics(timeout=min(1.0, deadline.left))
         except KafkaException as error:
             admin.poll(0)
-            failed = _client_failure([*said.errors, error.args[0]], config)
+            failed = _client_failure([*client_log.errors, error.args[0]], config)
             if failed is not None:
                 raise failed from None
-            for learned in _learned(said.lines):
-                _advertised(learned, clock)
-            if until.is_over:
+            for broker in _learned_brokers(client_log.lines):
+                _check_advertised(broker, clock)
+            if deadline.is_over:
                 reason = str(error.args[0].str())
                 raise Failed("other", f"Kafka does not answer: {reason}.", "See the broker's log.") from None
             time.sleep(0.05)
 
 
-class _Learned(NamedTuple):
+class _LearnedBroker(NamedTuple):
     """A broker at the address that it advertises."""
 
     id: int
@@ -284,10 +288,10 @@ class _Learned(NamedTuple):
     port: int
 
 
-def _learned(lines: list[str]) -> list[_Learned]:
+def _learned_brokers(lines: list[str]) -> list[_LearnedBroker]:
     """Brokers that the client was told of, and could not use: its log names them ``host:port/id: …``."""
-    found = filter(None, map(_OF_A_BROKER.search, lines))
-    return [_Learned(int(match["id"]), match["host"], int(match["port"])) for match in found]
+    matches = filter(None, map(_BROKER_IN_LOG.search, lines))
+    return [_LearnedBroker(int(match["id"]), match["host"], int(match["port"])) for match in matches]
 
 
 def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | None:
@@ -315,16 +319,16 @@ def _client_failure(errors: list[Any], config: Mapping[str, str]) -> Failed | No
     return None
 
 
-def _told_of_cluster(cluster: Any) -> str:
+def _cluster_detail(cluster: Any) -> str:
     topics = sum(not name.startswith("__") for name in cluster.topics)
     return f"cluster {cluster.cluster_id}; brokers: {len(cluster.brokers)}; visible topics: {topics}"
 
 
-def _advertised(broker: Any, clock: Clock) -> None:
+def _check_advertised(broker: Any, clock: Clock) -> None:
     advice = "Set the broker's advertised.listeners to a host and port that Headgate can reach."
     try:
-        addresses = reaching.resolved(broker.host, broker.port, clock)
-        reaching.ended(reaching.connected(broker.host, addresses, broker.port, clock))
+        addresses = reaching.resolve(broker.host, broker.port, clock)
+        reaching.close(reaching.connect(broker.host, addresses, broker.port, clock))
     except Failed as failed:
         message = f"Broker {broker.id} is advertised at {broker.host}:{broker.port}. {failed.message}"
         raise Failed(failed.cause, message, advice) from None

@@ -31,7 +31,7 @@ _WANTS_CERTIFICATE = (
 )
 
 
-def resolved(host: str, port: int, clock: Clock) -> list[str]:
+def resolve(host: str, port: int, clock: Clock) -> list[str]:
     """The host's addresses, all of them allowed. Raises ``Failed``."""
     try:
         return _resolvers.submit(settings.ADDRESS_POLICY.resolve, host, port).result(clock.at_most(DNS_S))
@@ -49,7 +49,7 @@ def resolved(host: str, port: int, clock: Clock) -> list[str]:
         ) from None
 
 
-def connected(host: str, addresses: list[str], port: int, clock: Clock) -> socket.socket:
+def connect(host: str, addresses: list[str], port: int, clock: Clock) -> socket.socket:
     """A line to the first of the addresses that takes one. Raises ``Failed``."""
     place = f"{host}:{port}"
     failure: Failed | None = None
@@ -68,28 +68,28 @@ def connected(host: str, addresses: list[str], port: int, clock: Clock) -> socke
     raise failure or Failed("dns", f"{host} has no address.", "Check the name.")
 
 
-def secured(line: socket.socket, host: str, config: Mapping[str, str], clock: Clock) -> ssl.SSLSocket:
+def start_tls(sock: socket.socket, host: str, config: Mapping[str, str], clock: Clock) -> ssl.SSLSocket:
     """The line with TLS as a client with this configuration (librdkafka's names) has it. Raises ``Failed``."""
-    address = line.getpeername()[:2]
-    line.settimeout(clock.at_most(TLS_S))
+    address = sock.getpeername()[:2]
+    sock.settimeout(clock.at_most(TLS_S))
     try:
-        return _context(config).wrap_socket(line, server_hostname=host)
+        return _tls_context(config).wrap_socket(sock, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
-        raise _certificate(error, host, config) from None
+        raise _certificate_failure(error, host, config) from None
     except ssl.SSLError as error:
         if "ALERT" in str(error.reason):
-            raise _alert(error, config) from None
-        raise _no_tls(address, clock, str(error.reason)) from None
+            raise _alert_failure(error, config) from None
+        raise _no_tls_failure(address, clock, str(error.reason)) from None
     except OSError as error:
-        raise _no_tls(address, clock, str(error)) from None
+        raise _no_tls_failure(address, clock, str(error)) from None
 
 
-def alerted(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
+def alert_failure(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
     """What an alert means that comes after the handshake, as servers of TLS 1.3 send it."""
-    return _alert(error, config)
+    return _alert_failure(error, config)
 
 
-def _context(config: Mapping[str, str]) -> ssl.SSLContext:
+def _tls_context(config: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     checks = config.get("enable.ssl.certificate.verification", "true").lower() == "true"
     context.check_hostname = checks and config.get("ssl.endpoint.identification.algorithm", "https") == "https"
@@ -115,7 +115,7 @@ def _in_memory(text: str) -> Iterator[str]:
         os.close(number)
 
 
-def _certificate(error: ssl.SSLCertVerificationError, host: str, config: Mapping[str, str]) -> Failed:
+def _certificate_failure(error: ssl.SSLCertVerificationError, host: str, config: Mapping[str, str]) -> Failed:
     code = error.verify_code
     if code in (_HOST, _ADDRESS):
         advice = "Use a name from the certificate, or issue a certificate with this name."
@@ -132,7 +132,7 @@ def _certificate(error: ssl.SSLCertVerificationError, host: str, config: Mapping
     return Failed("tls", f"The server's certificate is refused: {error.verify_message}.", "Check the certificate.")
 
 
-def _alert(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
+def _alert_failure(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
     reason = str(error.reason)
     if any(word in reason for word in _WANTS_CERTIFICATE):
         if config.get("ssl.certificate.pem"):
@@ -148,7 +148,7 @@ def _alert(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
     )
 
 
-def _no_tls(address: tuple[str, int], clock: Clock, reason: str) -> Failed:
+def _no_tls_failure(address: tuple[str, int], clock: Clock, reason: str) -> Failed:
     if wire.speaks_plainly(address, clock.at_most(2.0)):
         message = "The server speaks Kafka without TLS on this port, but the connection expects TLS."
         return Failed("tls", message, "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the port for TLS.")
@@ -156,7 +156,7 @@ def _no_tls(address: tuple[str, int], clock: Clock, reason: str) -> Failed:
     return Failed("tls", f"The TLS handshake failed: {reason.lower().replace('_', ' ')[:200]}.", advice)
 
 
-def ended(line: socket.socket) -> None:
+def close(sock: socket.socket) -> None:
     """Close a line, whatever state it is in."""
     with suppress(OSError):
-        line.close()
+        sock.close()

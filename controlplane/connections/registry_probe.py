@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from controlplane.connections import reaching
 from controlplane.connections.probe import Steps
-from controlplane.connections.resolving import PropertyProblem, registry_resolved
+from controlplane.connections.resolving import PropertyProblem, resolve_registry
 from controlplane.connections.verdict import Clock, ConnectionReport, Failed
 
 MOST_BYTES = 1024 * 1024
@@ -20,15 +20,15 @@ MOST_BYTES = 1024 * 1024
 
 def try_registry(properties: Mapping[str, Any]) -> ConnectionReport:
     """Of a registry by its properties with their secrets, not yet resolved: of the first address that answers."""
-    return Steps().verdict(lambda steps: _registry(steps, properties))
+    return Steps().verdict(lambda steps: _test_registry(steps, properties))
 
 
-def _registry(steps: Steps, properties: Mapping[str, Any]) -> str:
+def _test_registry(steps: Steps, properties: Mapping[str, Any]) -> str:
     headers = steps.take("Properties", lambda: _headers(properties))
     failure: Failed | None = None
     for address in properties.get("urls") or [properties["url"]]:
         try:
-            count = _answered(steps, address, headers)
+            count = _test_address(steps, address, headers)
         except Failed as failed:
             failure = failure or failed
             continue
@@ -39,8 +39,8 @@ def _registry(steps: Steps, properties: Mapping[str, Any]) -> str:
 
 def _headers(properties: Mapping[str, Any]) -> dict[str, str]:
     try:
-        config = registry_resolved(properties.get("config", {}))
-        headers = registry_resolved(properties.get("headers", {}))
+        config = resolve_registry(properties.get("config", {}))
+        headers = resolve_registry(properties.get("headers", {}))
     except PropertyProblem as problem:
         raise Failed("properties", f"{problem}.", "Correct this property.") from None
     if "basic.auth.user.info" in config:
@@ -51,44 +51,46 @@ def _headers(properties: Mapping[str, Any]) -> dict[str, str]:
     return headers
 
 
-def _answered(steps: Steps, address: str, headers: Mapping[str, str]) -> int:
+def _test_address(steps: Steps, address: str, headers: Mapping[str, str]) -> int:
     """How many subjects it tells. Raises ``Failed``."""
     parts, clock = urlsplit(address), steps.clock
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-    addresses = steps.take(f"DNS {host}", lambda: reaching.resolved(host, port, clock), ", ".join)
-    line = steps.take(f"TCP {host}:{port}", lambda: reaching.connected(host, addresses, port, clock))
+    addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, clock), ", ".join)
+    sock = steps.take(f"TCP {host}:{port}", lambda: reaching.connect(host, addresses, port, clock))
     try:
         if secure:
-            plain = line
-            line = steps.take(f"TLS {host}:{port}", lambda: reaching.secured(plain, host, {}, clock))
+            plain = sock
+            sock = steps.take(f"TLS {host}:{port}", lambda: reaching.start_tls(plain, host, {}, clock))
         path = f"{parts.path.rstrip('/')}/subjects"
-        return steps.take(f"GET {path}", lambda: _subjects(line, parts.netloc, path, headers, clock), _counted)
+        return steps.take(
+            f"GET {path}", lambda: _count_subjects(sock, parts.netloc, path, headers, clock), _count_detail
+        )
     finally:
-        reaching.ended(line)
+        reaching.close(sock)
 
 
-def _counted(count: int) -> str:
+def _count_detail(count: int) -> str:
     return f"{count} subjects"
 
 
-def _subjects(line: socket.socket, host: str, path: str, headers: Mapping[str, str], clock: Clock) -> int:
-    line.settimeout(clock.at_most(4.0))
-    asking = http.client.HTTPConnection(host)
-    asking.sock = line
+def _count_subjects(sock: socket.socket, host: str, path: str, headers: Mapping[str, str], clock: Clock) -> int:
+    sock.settimeout(clock.at_most(4.0))
+    client = http.client.HTTPConnection(host)
+    client.sock = sock
     try:
-        asking.request("GET", path, headers={"Accept": "application/json", **headers})
-        answer = asking.getresponse()
-        status, told = answer.status, answer.read(MOST_BYTES)
+        client.request("GET", path, headers={"Accept": "application/json", **headers})
+        answer = client.getresponse()
+        status, body = answer.status, answer.read(MOST_BYTES)
     except TimeoutError:
         raise Failed("protocol", f"{host} accepts the connection but sends no answer.", "Check the port.") from None
     except (OSError, http.client.HTTPException):
         advice = "Check the port, and whether it requires https."
         raise Failed("protocol", f"{host} does not speak HTTP on this port.", advice) from None
-    return _understood(host, status, told)
+    return _parse_count(host, status, body)
 
 
-def _understood(host: str, status: int, told: bytes) -> int:
+def _parse_count(host: str, status: int, body: bytes) -> int:
     if status == 401:
         advice = "Enter basic.auth.user.info (or bearer.auth.token) again."
         raise Failed("login", f"{host} refuses the login.", advice)
@@ -100,7 +102,7 @@ def _understood(host: str, status: int, told: bytes) -> int:
             "protocol", f"{host} redirects to another address ({status}).", "Use the address that it redirects to."
         )
     try:
-        subjects = json.loads(told) if status == 200 else None
+        subjects = json.loads(body) if status == 200 else None
     except ValueError:
         subjects = None
     if not isinstance(subjects, list):

@@ -32,9 +32,9 @@ def kafka_values(written: Mapping[str, Any]) -> dict[str, Value]:
     return {n: v if isinstance(v, EnvironmentVariable) else value_of(v) for n, v in written.items()}
 
 
-def resolved(values: Mapping[str, Value]) -> dict[str, str]:
+def resolve(values: Mapping[str, Value]) -> dict[str, str]:
     """Texts as they are, and for references what the environment has. Raises ``PropertyProblem``."""
-    return {n: _variable(n, v.variable) if isinstance(v, EnvironmentVariable) else v for n, v in values.items()}
+    return {n: _read_variable(n, v.variable) if isinstance(v, EnvironmentVariable) else v for n, v in values.items()}
 
 
 def client_properties(properties: Mapping[str, Value]) -> dict[str, str]:
@@ -42,21 +42,21 @@ def client_properties(properties: Mapping[str, Value]) -> dict[str, str]:
 
     Raises ``PropertyProblem``.
     """
-    texts = resolved(properties)
+    texts = resolve(properties)
     try:
-        return librdkafka_properties(with_stores(texts, _read))
+        return librdkafka_properties(with_stores(texts, _read_store))
     except StoreProblem as problem:
         raise PropertyProblem(problem.name, problem.reason) from None
     except ValueError as error:  # a secret of the environment: others were read before they were stored
         raise PropertyProblem("consumerProperties", str(error)) from None
 
 
-def registry_resolved(values: Mapping[str, Any]) -> dict[str, str]:
+def resolve_registry(values: Mapping[str, Any]) -> dict[str, str]:
     """A registry's config or headers as they stand in JSON, resolved. Raises ``PropertyProblem``."""
-    return resolved({name: value_of(value) for name, value in values.items()})
+    return resolve({name: value_of(value) for name, value in values.items()})
 
 
-def _variable(name: str, variable: str) -> str:
+def _read_variable(name: str, variable: str) -> str:
     prefix = settings.SECRET_PREFIX
     if not variable.startswith(prefix) or variable == prefix:
         raise PropertyProblem(name, f"a spec may name only environment variables that begin with {prefix}")
@@ -66,7 +66,7 @@ def _variable(name: str, variable: str) -> str:
     return value
 
 
-def _read(name: str, place: str) -> bytes:
+def _read_store(name: str, file_name: str) -> bytes:
     folder = settings.KEY_FOLDER
     if not folder:
         raise PropertyProblem(
@@ -74,7 +74,7 @@ def _read(name: str, place: str) -> bytes:
         )
     root = Path(folder).resolve()
     try:
-        path = (root / place).resolve()  # resolved: no link and no '..' leads out
+        path = (root / file_name).resolve()  # resolved: no link and no '..' leads out
         if not path.is_relative_to(root):
             raise PropertyProblem(name, "the file is not in the folder for keys (HEADGATE_KEY_FOLDER)")
         with path.open("rb") as file:

@@ -12,13 +12,13 @@ from confluent_kafka.admin import AclOperation, AdminClient
 from controlplane.connections.verdict import Cause, Clock, Failed
 
 
-def readable(admin: AdminClient, topic: str, clock: Clock) -> None:
+def check_readable(admin: AdminClient, topic: str, clock: Clock) -> None:
     """Raises ``Failed`` where the topic may not be read, or is not there."""
-    asked = admin.describe_topics(
+    futures = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=clock.at_most(3.0)
     )
     try:
-        described = asked[topic].result()
+        described = futures[topic].result()
     except KafkaException as error:
         raise _no_topic(topic, error.args[0]) from None
     allowed = described.authorized_operations
@@ -27,19 +27,21 @@ def readable(admin: AdminClient, topic: str, clock: Clock) -> None:
         raise Failed("authorisation", f"The login may see the topic {topic!r} but not read it.", advice)
 
 
-def joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOperation]:
+def check_joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOperation]:
     """What the login may do with the group, which need not exist yet. Raises ``Failed``."""
-    until = Clock(clock.at_most(5.0))
+    deadline = Clock(clock.at_most(5.0))
     while True:
-        asked = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=until.left)
+        futures = admin.describe_consumer_groups(
+            [group], include_authorized_operations=True, request_timeout=deadline.left
+        )
         try:
-            allowed: Collection[AclOperation] = asked[group].result().authorized_operations or ()
+            allowed: Collection[AclOperation] = futures[group].result().authorized_operations or ()
             break
         except KafkaException as error:
             if error.args[0].name() == "GROUP_AUTHORIZATION_FAILED":
                 allowed = (AclOperation.DESCRIBE,)
                 break
-            if until.is_over or not _is_being_found(error):
+            if deadline.is_over or not _has_no_coordinator(error):
                 advice = "See the broker's log."
                 raise Failed("other", f"Kafka says of group {group!r}: {error.args[0].str()}.", advice) from None
             time.sleep(0.2)
@@ -49,13 +51,13 @@ def joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOper
     return allowed
 
 
-def _is_being_found(error: KafkaException) -> bool:
+def _has_no_coordinator(error: KafkaException) -> bool:
     """Whether the broker that coordinates the group is not known yet: of a new one that takes a moment."""
     return "COORDINATOR" in error.args[0].name()
 
 
-def told_of_group(allowed: Collection[AclOperation]) -> str:
-    """What ``joinable`` found."""
+def group_detail(allowed: Collection[AclOperation]) -> str:
+    """What ``check_joinable`` found."""
     if not allowed or AclOperation.ALTER_CONFIGS in allowed or AclOperation.ALL in allowed:
         return "may read, and may set the configuration of a share group"
     return "may read; a share group also needs ALTER_CONFIGS"

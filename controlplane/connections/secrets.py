@@ -41,7 +41,7 @@ def unseal(sealed: str) -> dict[str, str]:
     return opened
 
 
-def resealed(sealed: str) -> str:
+def reseal(sealed: str) -> str:
     """Seals these secrets again, with the first key. Raises ``SecretsLost``."""
     try:
         return _fernet().rotate(sealed.encode()).decode()

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
 from controlplane.common.text import in_one_line, storable
-from controlplane.connections.admission import connection_faults, incomplete
+from controlplane.connections.admission import connection_faults, incomplete_faults
 from controlplane.connections.models import Connection, ConnectionRule
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.connections.selectors import own_properties_allowed
@@ -72,11 +72,11 @@ def create_connection(
             )
         if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
             raise Conflict(f"Team {team.name} has {MOST_CONNECTIONS} connections already. Delete some.")
-        made = Connection.objects.create(
+        connection = Connection.objects.create(
             team=team, name=name, kind=kind, created_by=user, changed_by=user, **_columns(draft, description)
         )
-        _record(user, made, "create", kind=kind)
-    return made
+        _record(user, connection, "create", kind=kind)
+    return connection
 
 
 def change_connection(
@@ -93,9 +93,9 @@ def change_connection(
         locked = Connection.objects.select_for_update(of=("self",)).select_related("team").get(pk=connection.pk)
         if locked.version != (connection.version if version is None else version):
             raise ChangedMeanwhile(f"The connection {locked.name!r} has changed since you opened it. Open it again.")
-        kept = locked.description if description is None else description
+        new_description = locked.description if description is None else description
         before = locked.properties
-        for name, value in _columns(draft, kept).items():
+        for name, value in _columns(draft, new_description).items():
             setattr(locked, name, value)
         locked.version += 1
         locked.changed_by = user
@@ -128,17 +128,17 @@ def checked_draft(kind: Kind, properties: Any, like: Connection | None = None) -
     try:
         written, hidden = without_secrets(kind, read_connection(kind, properties))
     except SpecError as error:
-        raise _refused([FieldError(i.pointer, i.message, i.path) for i in error.issues]) from None
-    draft = Draft(kind, written, {**_kept(like, kind, written), **hidden})
-    given = with_secrets(kind, draft.properties, draft.secrets)
-    faults = connection_faults(kind, given) or incomplete(kind, given)
+        raise _invalid_input([FieldError(i.pointer, i.message, i.path) for i in error.issues]) from None
+    draft = Draft(kind, written, {**_kept_secrets(like, kind, written), **hidden})
+    complete = with_secrets(kind, draft.properties, draft.secrets)
+    faults = connection_faults(kind, complete) or incomplete_faults(kind, complete)
     if faults:
         issues = [issue_at(["properties", *place], reason) for place, reason in faults]
-        raise _refused([FieldError(i.pointer, i.message, i.path) for i in issues])
+        raise _invalid_input([FieldError(i.pointer, i.message, i.path) for i in issues])
     return draft
 
 
-def _kept(like: Connection | None, kind: Kind, written: Document) -> dict[str, str]:
+def _kept_secrets(like: Connection | None, kind: Kind, written: Document) -> dict[str, str]:
     if like is None:
         return {}
     try:
@@ -160,7 +160,7 @@ def _columns(draft: Draft, description: str) -> dict[str, Any]:
     }
 
 
-def _refused(faults: list[FieldError]) -> InvalidInput:
+def _invalid_input(faults: list[FieldError]) -> InvalidInput:
     many = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     return InvalidInput(f"The connection has {many}. Nothing was changed.", faults)
 

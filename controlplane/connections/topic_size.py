@@ -26,12 +26,12 @@ def size_of(cluster: Cluster, topic: str, sizes: Sequence[int]) -> TopicSize | N
     """By the sizes of some records; None without any."""
     if not sizes:
         return None
-    return TopicSize(sum(sizes) / len(sizes), _records(cluster, topic))
+    return TopicSize(sum(sizes) / len(sizes), _count_records(cluster, topic))
 
 
-def _records(cluster: Cluster, topic: str) -> int | None:
+def _count_records(cluster: Cluster, topic: str) -> int | None:
     try:
-        found = kafka.topic_offsets(cluster.properties, topic)
+        offsets = kafka.topic_offsets(cluster.properties, topic)
     except (kafka.KafkaProblem, PropertyProblem):
         return None
-    return None if found is None else sum(end - found.starts.get(p, end) for p, end in found.ends.items())
+    return None if offsets is None else sum(end - offsets.starts.get(p, end) for p, end in offsets.ends.items())

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.connections.models import Connection
-from controlplane.connections.probe import ALONE, Wanted, try_kafka
+from controlplane.connections.probe import NO_RIGHTS, NeededRights, try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.resolving import kafka_values
 from controlplane.connections.secrets import unseal
@@ -18,24 +18,30 @@ from controlplane.teams.permissions import Action, require
 from ingestion.specs.inputs.connection import Document, Kind, with_secrets
 
 AT_ONCE = 6  # of one web process: each waits for others' machines, ten seconds at most
-OWN_AT_ONCE = 2
+AT_ONCE_PER_USER = 2
 WAIT_S = 5.0
 LONGEST_NAME = 249  # of a topic, or of a group that is asked for
-places = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
+places = FairPlaces(places=AT_ONCE, per_user=AT_ONCE_PER_USER, waiting=4)
 
 
-def try_connection(*, user: User, connection: Connection, wanted: Wanted = ALONE) -> ConnectionReport:
+def try_connection(*, user: User, connection: Connection, wanted: NeededRights = NO_RIGHTS) -> ConnectionReport:
     """Test a stored one, and what its login is to be allowed. Needs the role operator.
 
     Raises ``NotAllowed``, ``SecretsLost``, ``InvalidInput``, ``Unavailable`` (too many at once).
     """
     require(user, Action.OPERATE, connection.team)
     kind = connection.typed_kind
-    return _tried(user, kind, with_secrets(kind, connection.properties, unseal(connection.secrets)), wanted)
+    return _run_test(user, kind, with_secrets(kind, connection.properties, unseal(connection.secrets)), wanted)
 
 
 def try_draft(
-    *, user: User, team: Team, kind: Kind, properties: Any, like: Connection | None = None, wanted: Wanted = ALONE
+    *,
+    user: User,
+    team: Team,
+    kind: Kind,
+    properties: Any,
+    like: Connection | None = None,
+    wanted: NeededRights = NO_RIGHTS,
 ) -> ConnectionReport:
     """Test one that is not stored yet. ``like``: the stored one whose secrets may be left out. Needs the role admin.
 
@@ -43,17 +49,17 @@ def try_draft(
     """
     require(user, Action.ADMINISTER, team)
     draft = checked_draft(kind, properties, like)
-    return _tried(user, kind, with_secrets(kind, draft.properties, draft.secrets), wanted)
+    return _run_test(user, kind, with_secrets(kind, draft.properties, draft.secrets), wanted)
 
 
-def _tried(user: User, kind: Kind, properties: Document, wanted: Wanted) -> ConnectionReport:
-    for what, name in (("topic", wanted.topic), ("group", wanted.group)):
+def _run_test(user: User, kind: Kind, properties: Document, needed: NeededRights) -> ConnectionReport:
+    for what, name in (("topic", needed.topic), ("group", needed.group)):
         if len(name) > LONGEST_NAME:
             raise InvalidInput(f"A {what}'s name has at most {LONGEST_NAME} characters here.")
     try:
         with places.place(user.pk, WAIT_S):
-            return try_kafka(kafka_values(properties), wanted) if kind is Kind.KAFKA else try_registry(properties)
+            return try_kafka(kafka_values(properties), needed) if kind is Kind.KAFKA else try_registry(properties)
     except NoPlace:
         raise Unavailable(
-            f"{AT_ONCE} tests of connections are running, or {OWN_AT_ONCE} of yours. Try again in a few seconds."
+            f"{AT_ONCE} tests of connections are running, or {AT_ONCE_PER_USER} of yours. Try again in a few seconds."
         ) from None

@@ -33,23 +33,23 @@ class Handshake:
     mechanisms: tuple[str, ...]
 
 
-def hello(line: socket.socket) -> None:
+def hello(sock: socket.socket) -> None:
     """Ask which requests are understood; a broker says so before any login.
 
     Raises ``NotKafka``, ``OSError`` (``ssl.SSLError`` among them).
     """
-    _asked(line, API_VERSIONS, 0, b"")
+    _request(sock, API_VERSIONS, 0, b"")
 
 
-def handshake(line: socket.socket, mechanism: str) -> Handshake:
+def handshake(sock: socket.socket, mechanism: str) -> Handshake:
     """Begin a login, without a name or a password. Raises as ``hello``."""
-    told = _asked(line, SASL_HANDSHAKE, 1, _text(mechanism))
-    error, count = struct.unpack_from(">hi", told)
-    names, at = [], 6
+    answer = _request(sock, SASL_HANDSHAKE, 1, _encode_text(mechanism))
+    error, count = struct.unpack_from(">hi", answer)
+    names, offset = [], 6
     for _ in range(min(max(count, 0), 100)):
-        (length,) = struct.unpack_from(">h", told, at)
-        names.append(told[at + 2 : at + 2 + length].decode("ascii", "replace"))
-        at += 2 + length
+        (length,) = struct.unpack_from(">h", answer, offset)
+        names.append(answer[offset + 2 : offset + 2 + length].decode("ascii", "replace"))
+        offset += 2 + length
     return Handshake(error, tuple(names))
 
 
@@ -69,17 +69,17 @@ def speaks_tls(address: tuple[str, int], seconds: float) -> bool:
 def speaks_plainly(address: tuple[str, int], seconds: float) -> bool:
     """Whether a broker without TLS listens there."""
     try:
-        with socket.create_connection(address, seconds) as line:
-            hello(line)
+        with socket.create_connection(address, seconds) as sock:
+            hello(sock)
             return True
     except (OSError, NotKafka):
         return False
 
 
-def _asked(line: socket.socket, key: int, version: int, body: bytes) -> bytes:
-    message = struct.pack(">hhi", key, version, 1) + _text(_CLIENT.decode()) + body
-    line.sendall(struct.pack(">i", len(message)) + message)
-    head = _read(line, 4)
+def _request(sock: socket.socket, key: int, version: int, body: bytes) -> bytes:
+    message = struct.pack(">hhi", key, version, 1) + _encode_text(_CLIENT.decode()) + body
+    sock.sendall(struct.pack(">i", len(message)) + message)
+    head = _read_exactly(sock, 4)
     if head[:2] == b"\x15\x03":
         raise NotKafka("TLS")
     if head == b"HTTP":
@@ -87,22 +87,22 @@ def _asked(line: socket.socket, key: int, version: int, body: bytes) -> bytes:
     (size,) = struct.unpack(">i", head)
     if not 6 <= size <= LONGEST_ANSWER:
         raise NotKafka("something else")
-    told = _read(line, size)
-    if told[:4] != struct.pack(">i", 1):
+    answer = _read_exactly(sock, size)
+    if answer[:4] != struct.pack(">i", 1):
         raise NotKafka("something else")
-    return told[4:]
+    return answer[4:]
 
 
-def _read(line: socket.socket, count: int) -> bytes:
-    held = b""
-    while len(held) < count:
-        part = line.recv(count - len(held))
+def _read_exactly(sock: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        part = sock.recv(count - len(received))
         if not part:
             raise ConnectionResetError("it closes the connection")
-        held += part
-    return held
+        received += part
+    return received
 
 
-def _text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     data = text.encode()
     return struct.pack(">h", len(data)) + data

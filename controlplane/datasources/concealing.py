@@ -13,7 +13,7 @@ from controlplane.teams.models import User
 Row = TypeVar("Row", bound=models.Model)
 
 
-class Concealed(Protocol):
+class Concealable(Protocol):
     """A row that may hold values of a datasource's masked columns."""
 
     concealed_for: str  # the least role that sees what was taken out; empty where nothing was
@@ -23,12 +23,12 @@ class Concealed(Protocol):
         """Take it out, and say for whom."""
 
 
-def mark(role: str) -> str:
+def hidden_note(role: str) -> str:
     """Instead of a text that may quote a value."""
     return f"Hidden: its datasource has masked columns. You need the role {role}."
 
 
-def conceal(user: User | None, rows: Iterable[Concealed]) -> None:
+def conceal(user: User | None, rows: Iterable[Concealable]) -> None:
     """What ``ConcealingQuerySet.shown_to`` does, to rows that were needed whole before they are shown."""
     hidden = hidden_records(user)
     for row in rows:
@@ -44,9 +44,9 @@ class ConcealingQuerySet(models.QuerySet[Row]):
 
     def shown_to(self, user: User | None) -> Self:
         """Without what the user may not see. None: nobody in particular, who may see no masked value."""
-        found = self.all()
-        found._hidden = hidden_records(user)
-        return found
+        rows = self.all()
+        rows._hidden = hidden_records(user)
+        return rows
 
     def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Row]:
         """Not of rows that are to be concealed."""
@@ -60,13 +60,13 @@ class ConcealingQuerySet(models.QuerySet[Row]):
         return cast(Self, clone)
 
     def _fetch_all(self) -> None:
-        anew = self._result_cache is None
+        is_first_fetch = self._result_cache is None
         super()._fetch_all()
-        if not anew or not self._hidden:
+        if not is_first_fetch or not self._hidden:
             return
         for row in self._result_cache or ():
             if isinstance(row, self.model):
-                concealed = cast(Concealed, row)
-                role = self._hidden.get(concealed.datasource_id)
+                concealable = cast(Concealable, row)
+                role = self._hidden.get(concealable.datasource_id)
                 if role is not None:
-                    concealed.conceal(role)
+                    concealable.conceal(role)

@@ -24,15 +24,15 @@ from controlplane.teams.roles import Role
 
 MOST_COLUMNS = 500
 TIME = "__time"  # rows lie in intervals by it
-_NEEDS = {Role.OPERATOR: Action.OPERATE, Role.ADMIN: Action.ADMINISTER}
-_MOST_LETTERS = MaskedColumn._meta.get_field("column").max_length or 0
+_ACTION_OF_ROLE = {Role.OPERATOR: Action.OPERATE, Role.ADMIN: Action.ADMINISTER}
+_MAX_NAME_LENGTH = MaskedColumn._meta.get_field("column").max_length or 0
 
 # The keys of datasources that read a topic, whatever the cluster.
 Readers = Callable[[str], Iterable[QuerySet[Any, Any]]]
 _readers: list[Readers] = []
 
 
-def read_by(readers: Readers) -> Readers:
+def register_topic_readers(readers: Readers) -> Readers:
     """From now on these count as readers of a topic; a decorator."""
     _readers.append(readers)
     return readers
@@ -46,13 +46,13 @@ def masked_columns(datasource: Datasource) -> list[MaskedColumn]:
 def hidden_columns(user: User, datasource: Datasource) -> dict[str, str]:
     """The columns whose values the user may not see, each with the least role that does."""
     allowed: dict[str, bool] = {}
-    return {m.column: m.role for m in masked_columns(datasource) if not _sees(user, datasource, m.role, allowed)}
+    return {m.column: m.role for m in masked_columns(datasource) if not _can_see(user, datasource, m.role, allowed)}
 
 
-def _sees(user: User, datasource: Datasource, role: str, known: dict[str, bool]) -> bool:
-    if role not in known:
-        known[role] = may(user, _NEEDS[Role(role)], datasource.team)
-    return known[role]
+def _can_see(user: User, datasource: Datasource, role: str, allowed: dict[str, bool]) -> bool:
+    if role not in allowed:
+        allowed[role] = may(user, _ACTION_OF_ROLE[Role(role)], datasource.team)
+    return allowed[role]
 
 
 def hidden_records(user: User | None) -> dict[int, str]:
@@ -61,24 +61,26 @@ def hidden_records(user: User | None) -> dict[int, str]:
     ``user``: None for what is told to nobody in particular, such as a message that leaves the site.
     """
     hidden: dict[int, str] = {}
-    known: dict[tuple[int, str], bool] = {}
+    allowed: dict[tuple[int, str], bool] = {}
     for masked in MaskedColumn.objects.select_related("datasource__team"):
-        of = masked.datasource.team_id, masked.role
-        if of not in known:
-            known[of] = user is not None and may(user, _NEEDS[Role(masked.role)], masked.datasource.team)
-        if not known[of] and hidden.get(masked.datasource_id) != Role.ADMIN:
+        team_and_role = masked.datasource.team_id, masked.role
+        if team_and_role not in allowed:
+            allowed[team_and_role] = user is not None and may(
+                user, _ACTION_OF_ROLE[Role(masked.role)], masked.datasource.team
+            )
+        if not allowed[team_and_role] and hidden.get(masked.datasource_id) != Role.ADMIN:
             hidden[masked.datasource_id] = masked.role
     return hidden
 
 
-def require_records(user: User, datasource: Datasource, what: str) -> None:
+def require_record_access(user: User, datasource: Datasource, what: str) -> None:
     """Raise ``NotAllowed`` where ``what`` may show values that the user may not see."""
     hidden = set(hidden_columns(user, datasource).values())
     if hidden:
         raise NotAllowed(_refusal(datasource.name, datasource.team.name, hidden, what))
 
 
-def require_topic(user: User, topic: str | None, what: str, team: Team | None = None) -> None:
+def require_topic_access(user: User, topic: str | None, what: str, team: Team | None = None) -> None:
     """Raise ``NotAllowed`` where a topic's records may not be seen: what a masked column is made of is in them.
 
     Datasources of teams that the user does not belong to count nothing: the user is told nothing of them. Whose
@@ -95,9 +97,9 @@ def require_topic(user: User, topic: str | None, what: str, team: Team | None = 
     for readers in _readers:
         for keys in readers(topic):
             # By the team: a token for other datasources of it is not to read the topic past this one.
-            found = next((d for d in masked.filter(pk__in=keys) if role_in(user, d.team) is not None), None)
-            if found is not None:
-                raise NotAllowed(_refusal(found.name, found.team.name, {hidden[found.pk]}, what))
+            datasource = next((d for d in masked.filter(pk__in=keys) if role_in(user, d.team) is not None), None)
+            if datasource is not None:
+                raise NotAllowed(_refusal(datasource.name, datasource.team.name, {hidden[datasource.pk]}, what))
 
 
 def _refusal(datasource: str, team: str, roles: Collection[str], what: str) -> str:
@@ -138,8 +140,8 @@ def _check(masks: Mapping[str, str]) -> None:
     if len(masks) > MOST_COLUMNS:
         faults.append(FieldError("", f"at most {MOST_COLUMNS} columns can be masked"))
     for name, role in masks.items():
-        if not name or not storable(name) or len(name) > _MOST_LETTERS:
-            faults.append(FieldError("", f"a column's name must have 1 to {_MOST_LETTERS} characters", name[:100]))
+        if not name or not storable(name) or len(name) > _MAX_NAME_LENGTH:
+            faults.append(FieldError("", f"a column's name must have 1 to {_MAX_NAME_LENGTH} characters", name[:100]))
         elif name == TIME:
             faults.append(FieldError("", "rows are found by their time, so it cannot be masked", name))
         if role not in (Role.OPERATOR, Role.ADMIN):
@@ -148,6 +150,6 @@ def _check(masks: Mapping[str, str]) -> None:
         raise InvalidInput("The masked columns have faults.", faults)
 
 
-@newest.guarded_by
-def _guard(user: User, topic: str) -> None:
-    require_topic(user, topic, "reading its topic's records")
+@newest.add_guard
+def _guard_newest_records(user: User, topic: str) -> None:
+    require_topic_access(user, topic, "reading its topic's records")

@@ -17,16 +17,16 @@ from django.conf import settings
 from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, NotAllowed, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
-from controlplane.common.processes import bare, spoken_to
-from controlplane.common.ready_process import Died, ReadyProcess
+from controlplane.common.processes import bare_environment, start_module
+from controlplane.common.ready_process import ProcessDied, ReadyProcess
 from controlplane.connections import named
 from controlplane.connections.admission import check_complete
 from controlplane.connections.resolving import client_properties
-from controlplane.datasources.masking import require_records, require_topic
+from controlplane.datasources.masking import require_record_access, require_topic_access
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.teams.models import Team, User
-from controlplane.teams.permissions import Action, require, require_somewhere, role_in
+from controlplane.teams.permissions import Action, require, require_in_any_team, role_in
 from ingestion.specs.errors import SpecError
 from ingestion.specs.messages.sampler_spec import SamplerSpec, parse_sampler_spec
 from ingestion.specs.messages.sampling import (
@@ -41,19 +41,19 @@ from ingestion.specs.tasks.stored import read_io_config
 
 MODULE = "ingestion.task.sampler"
 READY_MODULE = "ingestion.task.sampler.ready"
-AT_ONCE = 4  # of one web process; each takes a core for up to a second, and some 200 MB
-OWN_AT_ONCE = 2
+MAX_CONCURRENT = 4  # of one web process; each takes a core for up to a second, and some 200 MB
+MAX_CONCURRENT_PER_USER = 2
 WAIT_S = 5.0
 START_AND_DECODE_S = 15.0  # beside what the request gives for reading
 # Quicker to start, and no more memory set aside than is used.
-_SMALL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_LOW_MEMORY = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 log = logging.getLogger(__name__)
-_slots = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
-ready_sampler = ReadyProcess(READY_MODULE, {**bare(), **_SMALL})
+_slots = FairPlaces(places=MAX_CONCURRENT, per_user=MAX_CONCURRENT_PER_USER, waiting=4)
+ready_sampler = ReadyProcess(READY_MODULE, {**bare_environment(), **_LOW_MEMORY})
 
 
-def be_ready() -> None:
+def start_ready_sampler() -> None:
     """Have the process that waits load what it needs before it is asked for anything, if the settings want one."""
     if settings.SAMPLER_READY:
         ready_sampler.start()
@@ -65,16 +65,16 @@ def take_sample(
     document: Any,
     team_name: str | None = None,
     wanted: Wanted = "rows",
-    kept: list[KeptRecord] | None = None,
+    kept_records: list[KeptRecord] | None = None,
     most_bytes: int = MOST_INPUT_BYTES,
     bounded: bool = False,
 ) -> tuple[SamplerSpec, SampleAnswer]:
     """Read a sampler's request and carry it out: how it was read, and a sample, never a failure.
 
-    ``team_name``: whose connections it may name, where no datasource that is there says so. ``kept``: records that an
-    earlier one has read (``wanted="records"``); Kafka is not asked then. ``bounded``: what lies outside of the spec's
-    ``intervals`` is thrown away, as by a batch task. Needs the role operator:
-    in the team of the datasource that the spec names, else in any. Raises ``InvalidInput`` with every fault,
+    ``team_name``: whose connections it may name, where no datasource that is there says so. ``kept_records``: records
+    that an earlier one has read (``wanted="records"``); Kafka is not asked then. ``bounded``: what lies outside
+    of the spec's ``intervals`` is thrown away, as by a batch task. Needs the role operator: in the team of the
+    datasource that the spec names, else in any. Raises ``InvalidInput`` with every fault,
     ``NotAllowed``, ``Unavailable``.
     """
     try:
@@ -87,14 +87,17 @@ def take_sample(
     team = team_of_spec(user, spec.datasource, team_name)
     if team is not None and any(named.names_in(spec.order.io_config)):
         require(user, Action.OPERATE, team)  # the records come from where that team's secrets lead
-    order = spec.order.model_copy(update={"wanted": wanted, "kept": kept, "most_bytes": most_bytes, "bounded": bounded})
-    order = _admitted(document, team, order)
+    order = spec.order.model_copy(
+        update={"wanted": wanted, "kept": kept_records, "most_bytes": most_bytes, "bounded": bounded}
+    )
+    order = _admit_order(document, team, order)
     try:
         with _slots.place(user.pk, WAIT_S):
-            answer = _asked(order)
+            answer = _run_sampler(order)
     except NoPlace:
         raise Unavailable(
-            f"{AT_ONCE} samples are being taken already, or {OWN_AT_ONCE} for you; try again in a few seconds."
+            f"{MAX_CONCURRENT} samples are being taken already, or {MAX_CONCURRENT_PER_USER} for you. Try again in a "
+            "few seconds."
         ) from None
     if answer.failure is not None:
         raise _as_error(spec, answer.failure)
@@ -108,7 +111,7 @@ def check_rights(user: User, name: str | None) -> None:
     """
     datasource = None if name is None else Datasource.objects.select_related("team").filter(name=name).first()
     if datasource is None or role_in(user, datasource.team, name) is None:  # another team's is as one that there is not
-        require_somewhere(user, Action.OPERATE)
+        require_in_any_team(user, Action.OPERATE)
         return
     try:
         require(user, Action.OPERATE, datasource.team)
@@ -123,21 +126,23 @@ def check_masks(user: User, name: str | None, topic: str | None) -> None:
 
     Raises ``NotAllowed``.
     """
-    named = None if not name else Datasource.objects.visible_to(user).select_related("team").filter(name=name).first()
-    if named is not None:
-        require_records(user, named, "a sample")
-    require_topic(user, topic, "a sample of its topic")
+    datasource = (
+        None if not name else Datasource.objects.visible_to(user).select_related("team").filter(name=name).first()
+    )
+    if datasource is not None:
+        require_record_access(user, datasource, "a sample")
+    require_topic_access(user, topic, "a sample of its topic")
 
 
-def _admitted(document: Any, team: Team | None, order: SampleOrder) -> SampleOrder:
+def _admit_order(document: Any, team: Team | None, order: SampleOrder) -> SampleOrder:
     """With all that its clients need, once it is known that they may connect. Raises ``InvalidInput``."""
     io_config = order.io_config
     asks_kafka = order.records is None and order.kept is None
     properties = named.admit(document, team, io_config, asks_kafka=asks_kafka).properties
     if properties:
         check_complete(document, properties)
-    written = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
-    resolved = named.with_registries(team.pk if team else None, written, {})
+    spec_document = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
+    resolved = named.with_registries(team.pk if team else None, spec_document, {})
     return order.model_copy(
         update={
             "io_config": read_io_config(resolved),
@@ -147,44 +152,46 @@ def _admitted(document: Any, team: Team | None, order: SampleOrder) -> SampleOrd
     )
 
 
-def _asked(order: SampleOrder) -> SampleAnswer:
+def _run_sampler(order: SampleOrder) -> SampleAnswer:
     """What the process says. Raises ``Unavailable`` when it dies, or says nothing in time."""
     seconds = order.timeout_ms / 1000 + START_AND_DECODE_S
     try:
-        told = (_by_the_ready_one if settings.SAMPLER_READY else _by_a_new_one)(order.model_dump_json(), seconds)
-        return SampleAnswer.model_validate_json(told)
+        answer_json = (_ask_ready_process if settings.SAMPLER_READY else _ask_new_process)(
+            order.model_dump_json(), seconds
+        )
+        return SampleAnswer.model_validate_json(answer_json)
     except TimeoutError:
         raise Unavailable(
             f"There is no sample: the decoder did not finish within {seconds:.0f} s. Ask for fewer records."
         ) from None
-    except Died as death:
+    except ProcessDied as death:
         log.warning("the sampler's process ended with %s", death.code)
         raise Unavailable(
-            f"There is no sample: the decoder's process died ({_epitaph(death.code)}). One of the records may "
+            f"There is no sample: the decoder's process died ({_exit_reason(death.code)}). One of the records may "
             "be what kills it, or they take too much memory. Nothing else was harmed; ask for fewer or other records."
         ) from None
     except OSError as error:
         raise Unavailable(f"There is no sample: the sampler's process does not start: {error.strerror}.") from error
 
 
-def _by_the_ready_one(order: str, seconds: float) -> str:
+def _ask_ready_process(order: str, seconds: float) -> str:
     return ready_sampler.ask(order, seconds)
 
 
-def _by_a_new_one(order: str, seconds: float) -> str:
-    with spoken_to(MODULE, {**bare(), **_SMALL}) as process:
+def _ask_new_process(order: str, seconds: float) -> str:
+    with start_module(MODULE, {**bare_environment(), **_LOW_MEMORY}) as process:
         try:
-            told, _ = process.communicate(order, timeout=seconds)
+            answer_json, _ = process.communicate(order, timeout=seconds)
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
         finally:
             process.kill()
-    if process.returncode or not told:
-        raise Died(process.returncode)
-    return told
+    if process.returncode or not answer_json:
+        raise ProcessDied(process.returncode)
+    return answer_json
 
 
-def _epitaph(code: int) -> str:
+def _exit_reason(code: int) -> str:
     try:
         return signal.Signals(-code).name
     except ValueError:

@@ -9,7 +9,7 @@ from controlplane.teams.permissions import Action, require, role_in, team_for_ne
 from controlplane.teams.services import lock_team
 
 
-def needed_for(datasource: Datasource | None, action: Action) -> Action:
+def required_action(datasource: Datasource | None, action: Action) -> Action:
     """What a spec for it takes that needs ``action`` itself: one that is new or deleted is made by an admin alone."""
     return Action.ADMINISTER if datasource is None or datasource.deleted_at is not None else action
 
@@ -21,8 +21,8 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
     not the team that was named, or one that is just being deleted).
     """
     # Locked: a transfer waits until what is submitted stands, or is seen. Publishes go on.
-    known = Datasource.objects.select_for_update(of=("self",), no_key=True)
-    datasource = known.select_related("team").filter(name=name).first()
+    locked = Datasource.objects.select_for_update(of=("self",), no_key=True)
+    datasource = locked.select_related("team").filter(name=name).first()
     if datasource is None:
         team = lock_team(team_for_new(user, team_name))
         return Datasource.objects.create(name=name, team=team, created_by=user)
@@ -31,7 +31,7 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
         raise Conflict(f"The datasource name {name!r} is taken; choose another.")
     if team_name and team_name != datasource.team.name:
         raise Conflict(f"The datasource {name!r} belongs to team {datasource.team.name!r}, not {team_name!r}.")
-    require(user, needed_for(datasource, action), datasource.team)
+    require(user, required_action(datasource, action), datasource.team)
     if datasource.deleted_at is not None:
         if datasource.clearing:
             raise Conflict(f"The datasource {name!r} is still being deleted; try again in a minute.")

@@ -13,7 +13,7 @@ from ingestion.specs.kafka.providers import Value
 
 
 @dataclass(frozen=True)
-class TopicSeen:
+class TopicLookup:
     """What a look at a topic has shown."""
 
     name: str
@@ -22,33 +22,33 @@ class TopicSeen:
 
 
 @dataclass(frozen=True)
-class TopicsSeen:
+class TopicListing:
     """What a look at all topics has shown."""
 
     names: list[str]  # without Kafka's own, by name
     problem: str = ""  # why they are not known
 
 
-def find_topics(*, user: User, datasource: str, properties: Mapping[str, Value]) -> TopicsSeen:
+def find_topics(*, user: User, datasource: str, properties: Mapping[str, Value]) -> TopicListing:
     """Ask Kafka, as ``find_topic`` does."""
     try:
         check_rights(user, datasource)
-        return TopicsSeen(kafka.topic_names(properties))
+        return TopicListing(kafka.topic_names(properties))
     except HeadgateError as error:
-        return TopicsSeen([], problem=error.detail)
+        return TopicListing([], problem=error.detail)
     except kafka.KafkaProblem as problem:
-        return TopicsSeen([], problem=f"{problem}.")
+        return TopicListing([], problem=f"{problem}.")
 
 
-def find_topic(*, user: User, datasource: str, topic: str, properties: Mapping[str, Value]) -> TopicSeen:
+def find_topic(*, user: User, datasource: str, topic: str, properties: Mapping[str, Value]) -> TopicLookup:
     """Ask Kafka; blocks for some seconds at most. Who may not take samples for the datasource is not shown topics.
 
     ``properties``: those that were admitted.
     """
     try:
         check_rights(user, datasource)
-        return TopicSeen(topic, kafka.partition_count(properties, topic))
+        return TopicLookup(topic, kafka.partition_count(properties, topic))
     except HeadgateError as error:
-        return TopicSeen(topic, problem=error.detail)
+        return TopicLookup(topic, problem=error.detail)
     except kafka.KafkaProblem as problem:
-        return TopicSeen(topic, problem=f"{problem}.")
+        return TopicLookup(topic, problem=f"{problem}.")

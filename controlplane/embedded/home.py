@@ -66,11 +66,11 @@ class Home:
     def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_hex(20)) -> str:
         """A password that is made once and kept, readable by nobody else."""
         path = self.path / "secrets.json"
-        kept = read_json(path)
-        if not isinstance(kept.get(name), str):
-            kept[name] = make()
-            write_json(path, kept)
-        return str(kept[name])
+        stored = read_json(path)
+        if not isinstance(stored.get(name), str):
+            stored[name] = make()
+            write_json(path, stored)
+        return str(stored[name])
 
     @property
     def outside(self) -> Path:

@@ -18,7 +18,7 @@ from controlplane.embedded.files import remove_contents, write_atomically
 from controlplane.embedded.home import Home
 from controlplane.embedded.jvm import java
 from controlplane.embedded.kafka_jars import kafka_jars, spark_jars
-from controlplane.embedded.ports import LOOPBACK, answers
+from controlplane.embedded.ports import LOOPBACK, is_listening
 from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.service import Service
 
@@ -119,19 +119,19 @@ class Kafka(Service):
         text = "".join(f"{key}={value}\n" for key, value in self.properties().items())
         write_atomically(self._properties_file, text)
         write_atomically(self._folder / "log4j2.properties", LOGGING)
-        self._keep_private()
+        self._make_private()
         self._format()
         return Child(self._java("kafka.Kafka", str(self._properties_file)), self.log, folder=self._folder)
 
-    def _keep_private(self) -> None:
+    def _make_private(self) -> None:
         """Kafka makes folders and files as the umask has it: what is in topics is its owner's alone."""
         for folder in (self._folder, self._folder / "data"):
             folder.mkdir(exist_ok=True)
             folder.chmod(0o700)
 
     def _format(self) -> None:
-        done = self._folder / "formatted"
-        if done.exists():
+        marker = self._folder / "formatted"
+        if marker.exists():
             return
         remove_contents(self._folder / "data")  # of a formatting that was broken off
         command = self._java(*SHORT_LIVED, "kafka.tools.StorageTool", "format", "--standalone", "-t", new_cluster_id())
@@ -140,7 +140,7 @@ class Kafka(Service):
             command += ["--feature", "share.version=0"]
         if (code := run_to_end(command, self.log, timeout_s=120, folder=self._folder)) != 0:
             raise ServiceFailed(self.name, f"could not format its data folder (exit code {code})", self.log)
-        write_atomically(done, "")
+        write_atomically(marker, "")
 
     def _java(self, *arguments: str) -> list[str]:
         jars = [str(jar) for pattern in LOGGING_JARS for jar in sorted(spark_jars().glob(pattern))]
@@ -150,14 +150,16 @@ class Kafka(Service):
         return [java(), *options, "-cp", ":".join(jars), *arguments]
 
     def _is_ready(self) -> bool:
-        if not answers(self.port):  # a client that finds nobody there would say so on the terminal
+        if not is_listening(self.port):  # a client that finds nobody there would say so on the terminal
             return False
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         try:
-            found = client.list_topics(timeout=2)
+            metadata = client.list_topics(timeout=2)
         except KafkaException:
             return False
-        return bool(found.brokers) and found.cluster_id == self._cluster_id()  # another's broker may have the port
+        return (
+            bool(metadata.brokers) and metadata.cluster_id == self._cluster_id()
+        )  # another's broker may have the port
 
     def _cluster_id(self) -> str:
         lines = (Path(self.properties()["log.dirs"]) / "meta.properties").read_text().splitlines()

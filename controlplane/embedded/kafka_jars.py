@@ -13,7 +13,7 @@ from controlplane.embedded.errors import Cancelled, DownloadFailed, Prerequisite
 from controlplane.embedded.home import default_cache
 from controlplane.embedded.jvm import java
 from controlplane.embedded.processes import run_to_end
-from controlplane.embedded.waiting import one_at_a_time
+from controlplane.embedded.waiting import file_lock
 
 VERSION = "4.3.0"
 HASHES = Path(__file__).with_name(f"kafka-{VERSION}.sha256")
@@ -40,7 +40,7 @@ def kafka_jars(log: Path, cancel: threading.Event | None = None) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder.with_name(folder.name + ".lock"), ATTEMPTS * TIMEOUT_S, cancel):
+    with file_lock(folder.with_name(folder.name + ".lock"), ATTEMPTS * TIMEOUT_S, cancel):
         if not folder.is_dir():
             _download(folder, log, cancel)
     return folder
@@ -76,8 +76,8 @@ def _run_ivy(temporary: Path, jars: Path, log: Path, cancel: threading.Event | N
 
 def wrong_jars(folder: Path) -> list[str]:
     """The names of jars that are missing or differ from the known hashes."""
-    known = [line.split() for line in HASHES.read_text().splitlines()]
-    return [name for digest, name in known if _sha256(folder / name) != digest]
+    expected = [line.split() for line in HASHES.read_text().splitlines()]
+    return [name for digest, name in expected if _sha256(folder / name) != digest]
 
 
 def _sha256(path: Path) -> str:

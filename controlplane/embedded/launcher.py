@@ -24,7 +24,7 @@ from controlplane.embedded.service import Service
 from controlplane.embedded.spark_classes import prepare_classes, submit_options
 from controlplane.embedded.state import StackState
 from controlplane.embedded.valkey import Valkey
-from controlplane.embedded.watch import Watched, say
+from controlplane.embedded.watch import WatchedService, log_message
 
 PREFERRED_PORTS = {"web": 8000, "postgres": 5433, "valkey": 6380, "kafka": 9092, "kafka_controller": 9093}
 WATCH_INTERVAL_S = 0.25
@@ -38,7 +38,7 @@ class Launcher:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._cancel = threading.Event()
-        self._watched: list[Watched] = []
+        self._watched: list[WatchedService] = []
         self._state = StackState(phase="starting", launcher=Identity.of(os.getpid()))
 
     def run(self) -> int:
@@ -46,7 +46,7 @@ class Launcher:
         self._home.create()
         with (self._home.path / "launcher.lock").open("a") as lock:
             if not try_lock(lock):
-                say(f"another launcher runs in {self._home.path}")
+                log_message(f"another launcher runs in {self._home.path}")
                 return 2
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._on_signal)
@@ -62,10 +62,10 @@ class Launcher:
             self._start_all()
             self._watch_until_cancelled()
         except Cancelled:
-            say("told to stop while starting")
+            log_message("told to stop while starting")
         except Exception as failure:  # whatever it is: the children are stopped, and the reason is told
             error = str(failure) or repr(failure)
-            say(error)
+            log_message(error)
         self._publish(phase="stopping", error=error)
         self._home.ports.withdraw()
         self._stop_all()
@@ -75,14 +75,14 @@ class Launcher:
     def _start_all(self) -> None:
         steps = self._steps()
         for number, (label, action) in enumerate(steps):
-            say(label)
+            log_message(label)
             self._publish(step=label, steps_done=number, steps_total=len(steps))
             action()
             if self._cancel.is_set():
                 raise Cancelled("stopped while starting")
         self._home.ports.tell()
         self._publish(phase="running", step="", steps_done=len(steps))
-        say("all services run")
+        log_message("all services run")
 
     def _steps(self) -> list[Step]:
         """Kafka and the three of Headgate's own start side by side; each is waited for."""
@@ -123,7 +123,7 @@ class Launcher:
         self._wait(service)
 
     def _start(self, service: Service, port: int | None = None) -> None:
-        self._watched.append(Watched(service, port))
+        self._watched.append(WatchedService(service, port))
         service.start()
         self._publish()
 
@@ -137,7 +137,7 @@ class Launcher:
             changes = [watched.check(time.monotonic()) for watched in self._watched]
             if any(changes):
                 self._publish()
-        say("told to stop")
+        log_message("told to stop")
 
     def _stop_all(self) -> None:
         """First those that start Spark applications, then these, which need the rest to end in order; then the rest.
@@ -148,16 +148,16 @@ class Launcher:
         others = [watched for watched in self._watched if watched not in jobs]
         self._stop(jobs)
         for task in stop_applications(self._home.tasks, stop_timeout_s()):
-            say(f"stopped the Spark application of task {task}")
+            log_message(f"stopped the Spark application of task {task}")
         self._stop(others)
 
-    def _stop(self, group: list[Watched]) -> None:
+    def _stop(self, group: list[WatchedService]) -> None:
         for watched in reversed(group):
-            say(f"stopping {watched.service.name}")
+            log_message(f"stopping {watched.service.name}")
             try:
                 watched.stop()
             except OSError as error:  # the others are stopped all the same
-                say(f"{watched.service.name} could not be stopped: {error}")
+                log_message(f"{watched.service.name} could not be stopped: {error}")
             self._publish()
 
     def _publish(self, **changes: Any) -> None:
@@ -166,4 +166,4 @@ class Launcher:
         try:
             self._state.write(self._home.state_file)
         except OSError as error:  # a full disk must not keep us from stopping the children
-            say(f"the state could not be written: {error}")
+            log_message(f"the state could not be written: {error}")

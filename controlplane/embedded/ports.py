@@ -28,10 +28,10 @@ def is_free(port: int) -> bool:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 return False
             raise
-    return not answers(port)
+    return not is_listening(port)
 
 
-def answers(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Whether something accepts connections on 127.0.0.1:port."""
     with socket.socket() as probe:
         probe.settimeout(0.5)
@@ -40,48 +40,48 @@ def answers(port: int) -> bool:
 
 # Ports that this process holds, each for one home, by sockets for UDP of the same numbers, which nobody here uses.
 # The kernel gives each number to one process, whoever starts it, and takes it back when that ends.
-_held: dict[int, tuple[Path, socket.socket]] = {}
+_reserved: dict[int, tuple[Path, socket.socket]] = {}
 
 
-def hold(port: int, book: Path) -> bool:
+def reserve_port(port: int, book: Path) -> bool:
     """Keep a port for the services of a book's home as long as this process lives; False when another home has it.
 
     A port that is free now is bound seconds later: until then another stack must not choose it, too.
     """
-    if port in _held:
-        return _held[port][0] == book
-    kept = _udp(port)
-    if kept is not None:
-        _held[port] = (book, kept)
-    return kept is not None
+    if port in _reserved:
+        return _reserved[port][0] == book
+    udp_socket = _bind_udp(port)
+    if udp_socket is not None:
+        _reserved[port] = (book, udp_socket)
+    return udp_socket is not None
 
 
-def _udp(port: int) -> socket.socket | None:
+def _bind_udp(port: int) -> socket.socket | None:
     """A socket for UDP of this number; None where another process holds it."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        made.bind((LOOPBACK, port))
+        udp_socket.bind((LOOPBACK, port))
     except OSError:
-        made.close()
+        udp_socket.close()
         return None
-    return made
+    return udp_socket
 
 
-def _is_held_elsewhere(port: int) -> bool:
-    if port in _held:
+def _is_reserved_elsewhere(port: int) -> bool:
+    if port in _reserved:
         return False
-    made = _udp(port)
-    if made is not None:
-        made.close()
-    return made is None
+    udp_socket = _bind_udp(port)
+    if udp_socket is not None:
+        udp_socket.close()
+    return udp_socket is None
 
 
-def choose(preferred: int | None, taken: Iterable[int] = ()) -> int:
+def choose_port(preferred: int | None, taken: Iterable[int] = ()) -> int:
     """The preferred port, else a neighbour above it, else any free one. Ports in `taken` are passed over."""
     near = [] if preferred is None else range(preferred, preferred + NEIGHBOURS)
     anywhere = random.sample(RANDOM_PORTS, 200)
     for port in (*near, *anywhere):
-        if port not in taken and is_free(port) and not _is_held_elsewhere(port):
+        if port not in taken and is_free(port) and not _is_reserved_elsewhere(port):
             return port
     raise EmbeddedError("No free TCP port was found on 127.0.0.1.")
 
@@ -112,7 +112,7 @@ class PortBook:
         """The port the service had before if that is free, else another one, which is then remembered."""
         book = self.all()
         taken = {port for service, port in book.items() if service != name}
-        while not hold(port := choose(book.get(name, preferred), taken), self._path):
+        while not reserve_port(port := choose_port(book.get(name, preferred), taken), self._path):
             taken.add(port)
         if book.get(name) != port:
             write_json(self._path, {**book, name: port})

@@ -72,8 +72,8 @@ class Postgres(Service):
         return Child(command, self.log, folder=Path("/"), account=self._account)
 
     def _create_cluster(self, programs: Path, data: Path) -> None:
-        done = self.home.path / self.name / "created"
-        if done.exists():
+        marker = self.home.path / self.name / "created"
+        if marker.exists():
             return
         remove_contents(data)  # of a creation that was broken off
         with tempfile.NamedTemporaryFile("w", prefix="headgate-") as password:
@@ -86,7 +86,7 @@ class Postgres(Service):
             code = run_to_end(command, self.log, timeout_s=120, folder=Path("/"), account=self._account)
         if code != 0:
             raise ServiceFailed(self.name, f"could not create its data folder {data} (exit code {code})", self.log)
-        write_atomically(done, "")
+        write_atomically(marker, "")
 
     def _is_ready(self) -> bool:
         try:

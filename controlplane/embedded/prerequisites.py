@@ -58,10 +58,10 @@ def java_version(program: str) -> int | None:
 
 def parse_version(text: str) -> int | None:
     """`version "17.0.15"` is 17, `version "1.8.0_392"` is 8."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if found is None:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if match is None:
         return None
-    first, second = int(found[1]), int(found[2] or 0)
+    first, second = int(match[1]), int(match[2] or 0)
     return second if first == 1 else first
 
 

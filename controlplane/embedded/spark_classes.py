@@ -16,7 +16,7 @@ from controlplane.embedded.jvm import java
 from controlplane.embedded.kafka_jars import spark_jars
 from controlplane.embedded.ports import LOOPBACK
 from controlplane.embedded.processes import run_to_end
-from controlplane.embedded.waiting import one_at_a_time
+from controlplane.embedded.waiting import file_lock
 
 TIMEOUT_S = 300.0
 WARM_UP = Path("ingestion") / "spark" / "warm_up.py"
@@ -27,34 +27,34 @@ def prepare_classes(log: Path, cancel: threading.Event | None = None) -> None:
 
     Several processes may ask at once: one makes it, the others wait. Raises Cancelled.
     """
-    file = _file()
+    file = _archive_path()
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(file.with_suffix(".lock"), TIMEOUT_S, cancel):
+    with file_lock(file.with_suffix(".lock"), TIMEOUT_S, cancel):
         if not file.exists():
-            _make(file, log, cancel)
+            _create_archive(file, log, cancel)
 
 
 def submit_options() -> dict[str, str]:
     """What the environment of spark-submit says of the file, once there is one."""
-    file = _file()
+    file = _archive_path()
     if not file.exists():
         return {}
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    return {"SPARK_SUBMIT_OPTS": f"{given} -XX:SharedArchiveFile={file}".strip()}
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    return {"SPARK_SUBMIT_OPTS": f"{options} -XX:SharedArchiveFile={file}".strip()}
 
 
-def _file() -> Path:
+def _archive_path() -> Path:
     """Another Java, another PySpark, or one that was installed anew has another: the JVM would not take this one."""
     jars, runtime = spark_jars(), Path(java()).resolve()
     release = runtime.parents[1] / "release"
-    told = release.read_text() if release.exists() else str(runtime)
-    name = f"{told}\n{jars}\n{jars.stat().st_mtime_ns}"
+    java_release = release.read_text() if release.exists() else str(runtime)
+    name = f"{java_release}\n{jars}\n{jars.stat().st_mtime_ns}"
     return default_cache() / f"spark-classes-{hashlib.sha256(name.encode()).hexdigest()[:16]}.jsa"
 
 
-def _make(file: Path, log: Path, cancel: threading.Event | None) -> None:
+def _create_archive(file: Path, log: Path, cancel: threading.Event | None) -> None:
     unfinished = file.with_suffix(f".{os.getpid()}")
     submit = str(Path(sys.executable).parent / "spark-submit")
     options = ["--master", "local[1]", "--driver-java-options", f"-XX:ArchiveClassesAtExit={unfinished}"]

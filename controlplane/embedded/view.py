@@ -57,11 +57,11 @@ def status_table(state: StackState) -> Table:
     for service in state.services:
         pid = str(service.process.pid) if service.process and service.process.find() else "-"
         cells = (service.name, shown_state(state, service.name), pid, str(service.port or "-"))
-        table.add_row(*cells, str(service.restarts), _from_here(service.log))
+        table.add_row(*cells, str(service.restarts), _relative_path(service.log))
     return table
 
 
-def _from_here(path: str) -> str:
+def _relative_path(path: str) -> str:
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 

@@ -40,7 +40,7 @@ def poll_until(
 
 
 @contextmanager
-def one_at_a_time(lock: Path, timeout_s: float, cancel: threading.Event | None) -> Iterator[None]:
+def file_lock(lock: Path, timeout_s: float, cancel: threading.Event | None) -> Iterator[None]:
     """Holds the file's lock among processes. Raises TimeoutError, Cancelled."""
     with lock.open("a") as file:
         poll_until(lambda: try_lock(file), timeout_s=timeout_s, cancel=cancel, interval_s=0.2)

@@ -10,7 +10,7 @@ from controlplane.embedded.service import Service
 from controlplane.embedded.state import ServiceState
 
 BACK_OFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-CALM_S = 60.0
+STABLE_AFTER_S = 60.0
 
 
 def back_off_s(crashes: int) -> float:
@@ -18,13 +18,13 @@ def back_off_s(crashes: int) -> float:
     return BACK_OFF_S[min(crashes, len(BACK_OFF_S)) - 1]
 
 
-def say(message: str) -> None:
+def log_message(message: str) -> None:
     """To the launcher's log."""
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}", flush=True)
 
 
 @dataclass
-class Watched:
+class WatchedService:
     """A service and what the watch knows of it. Times are of the monotonic clock, in seconds."""
 
     service: Service
@@ -41,7 +41,7 @@ class Watched:
             return now_s >= self.start_at_s and self._start_again(now_s)
         if not self.service.running:
             return self._plan_restart(f"ended with exit code {self.service.exit_code}", now_s)
-        if self.crashes_in_a_row and now_s - self.started_at_s > CALM_S:
+        if self.crashes_in_a_row and now_s - self.started_at_s > STABLE_AFTER_S:
             self.crashes_in_a_row = 0
         return False
 
@@ -50,7 +50,7 @@ class Watched:
         self.crashes_in_a_row += 1
         pause_s = back_off_s(self.crashes_in_a_row)
         self.state, self.start_at_s = "restarting", now_s + pause_s
-        say(f"{self.service.name} {how}; starting it again in {pause_s:g} s")
+        log_message(f"{self.service.name} {how}; starting it again in {pause_s:g} s")
         return True
 
     def _start_again(self, now_s: float) -> bool:

@@ -17,17 +17,17 @@ from django.db.models import QuerySet
 
 from controlplane.common.database import clock
 from controlplane.common.errors import InvalidInput
-from controlplane.datasources.masking import require_records
+from controlplane.datasources.masking import require_record_access
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import KilledSegment, Segment
 from controlplane.segments.selectors.lists import list_segments
 from controlplane.teams.models import User
 
-_ADDRESSES_A_CHUNK = 1_000
-_ASK = "from urllib.request import Request, urlopen"
+_CHUNK_SIZE = 1_000
+_IMPORTS = "from urllib.request import Request, urlopen"
 # Whoever publishes, merges or marks takes a row's lock in one of these tables first, and its time after that, by the
 # database's clock. Who only reads them holds a lock of another kind; so does a vacuum.
-_OLDEST = """
+_WATERMARK = """
     SELECT least(statement_timestamp(), min(a.xact_start)) - interval '1 microsecond'
     FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.relation = ANY('{publishing_indexerfence, segments_interval, segments_segment}'::regclass[])
@@ -36,48 +36,48 @@ _OLDEST = """
 """
 
 
-def moment() -> datetime:
+def publish_watermark() -> datetime:
     """A time up to which all publishes have come to their end: now, or when the first of those under way began."""
     with connection.cursor() as cursor:
-        cursor.execute(_OLDEST)
+        cursor.execute(_WATERMARK)
         [oldest] = cursor.fetchone()
-    found: datetime = oldest
-    return found
+    watermark: datetime = oldest
+    return watermark
 
 
 def manifest(
     user: User, datasource: Datasource, *, as_of: datetime, start: datetime | None = None, end: datetime | None = None
 ) -> QuerySet[Segment]:
-    """Its segments that were in use at a ``moment`` and touch ``[start, end)``, newest interval first.
+    """Its segments that were in use at a ``publish_watermark`` and touch ``[start, end)``, newest interval first.
 
     Who reads a file reads all its columns: raises ``NotAllowed`` where some are masked for the user, and
     ``InvalidInput`` for a moment that is yet to come, and for one whose files are deleted in part.
     """
-    require_records(user, datasource, "listing its files (they hold all columns in plain)")
+    require_record_access(user, datasource, "listing its files (they hold all columns in plain)")
     if as_of > clock():
         raise InvalidInput("as_of is in the future.")
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
     if KilledSegment.objects.filter(datasource=datasource, created_at__lte=as_of, unused_at__gt=as_of).exists():
         raise InvalidInput("Some files of that moment are deleted. Ask for the current segments.")
-    listed = list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
-    return listed.select_related("datasource", "schema")
+    segments = list_segments(datasource, interval_start=start, interval_end=end, as_of=as_of)
+    return segments.select_related("datasource", "schema")
 
 
-def addresses(
+def address_chunks(
     user: User, datasource: Datasource, start: datetime | None = None, end: datetime | None = None
 ) -> Iterator[bytes]:
     """The address of each file, one a line, as of one moment, in chunks. Raises ``NotAllowed`` at once."""
-    return _addresses(manifest(user, datasource, as_of=moment(), start=start, end=end))
+    return _address_chunks(manifest(user, datasource, as_of=publish_watermark(), start=start, end=end))
 
 
-def _addresses(files: QuerySet[Segment]) -> Iterator[bytes]:
+def _address_chunks(files: QuerySet[Segment]) -> Iterator[bytes]:
     root = root_address()
     paths = files.values_list("path", flat=True)
     chunk: list[str] = []
-    for path in paths.iterator(_ADDRESSES_A_CHUNK):
+    for path in paths.iterator(_CHUNK_SIZE):
         chunk.append(f"{root}/{path}\n")
-        if len(chunk) == _ADDRESSES_A_CHUNK:
+        if len(chunk) == _CHUNK_SIZE:
             yield "".join(chunk).encode()
             chunk.clear()
     yield "".join(chunk).encode()
@@ -87,28 +87,28 @@ def root_address() -> str:
     """Deep storage's own address, without what only Headgate's clients need: ``file:///…``, ``s3://bucket/folder``."""
     location: str = settings.DEEP_STORAGE
     if "://" not in location:
-        return _of_folder(Path(location))
+        return _folder_url(Path(location))
     parts = urlsplit(location)
     if parts.scheme.lower() == "file":
-        return _of_folder(Path(unquote(parts.path)))
+        return _folder_url(Path(unquote(parts.path)))
     return f"{parts.scheme.lower()}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-def _of_folder(folder: Path) -> str:
+def _folder_url(folder: Path) -> str:
     """Not quoted: those who read Parquet take what follows ``file://`` for the path as it is."""
     return f"file://{folder.resolve()}"
 
 
-def how_to_open(datasource: str, site: str) -> dict[str, str]:
+def open_snippets(datasource: str, site: str) -> dict[str, str]:
     """Python that opens a datasource, by the name of the tool; needs an API token in ``HEADGATE_TOKEN``.
 
     ``site``: the address of Headgate, without a slash at the end.
     """
     url = f"{site}/api/v1/datasources/{datasource}/manifest/addresses/"
-    ask = f'Request("{url}", headers={{"Authorization": "Bearer " + os.environ["HEADGATE_TOKEN"]}})'
-    files = f"files = urlopen({ask}).read().decode().splitlines()"
+    request = f'Request("{url}", headers={{"Authorization": "Bearer " + os.environ["HEADGATE_TOKEN"]}})'
+    files = f"files = urlopen({request}).read().decode().splitlines()"
     return {
-        "DuckDB": f"import os, duckdb; {_ASK}; {files}; rows = duckdb.read_parquet(files, union_by_name=True)",
-        "pandas": f"import os, pandas; {_ASK}; {files}; rows = pandas.concat(map(pandas.read_parquet, files))",
-        "Spark": f'import os; {_ASK}; {files}; rows = spark.read.option("mergeSchema", "true").parquet(*files)',
+        "DuckDB": f"import os, duckdb; {_IMPORTS}; {files}; rows = duckdb.read_parquet(files, union_by_name=True)",
+        "pandas": f"import os, pandas; {_IMPORTS}; {files}; rows = pandas.concat(map(pandas.read_parquet, files))",
+        "Spark": f'import os; {_IMPORTS}; {files}; rows = spark.read.option("mergeSchema", "true").parquet(*files)',
     }

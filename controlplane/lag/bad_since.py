@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.lag.samples import IS_FIRST, RESOLUTIONS, Resolution, kept_for
+from controlplane.lag.samples import IS_FIRST, RESOLUTIONS, Resolution, retention_of
 from controlplane.lag.trend import QUARANTINE_OVER
 
 
@@ -55,31 +55,31 @@ _BEGINNINGS = f"""
 """
 
 
-def bad_since(sources: Collection[int], *, much: float, many: int) -> dict[int, BadSince]:
+def bad_since(sources: Collection[int], *, share: float, least: int) -> dict[int, BadSince]:
     """By source, of those that have samples.
 
-    ``much``: the part of the records that ended which is a large one, from 0 to 1. ``many``: how many must have come
+    ``share``: the part of the records that ended which is a large one, from 0 to 1. ``least``: how many must have come
     into quarantine within ``QUARANTINE_OVER``. Two statements at most, for any number of sources.
     """
-    found: dict[int, BadSince] = {}
+    beginnings: dict[int, BadSince] = {}
     for resolution in RESOLUTIONS[1:]:
-        asked = [s for s in sources if s not in found or found[s].at_least]
-        if asked:
-            found |= _beginnings(asked, resolution, much, many)
-    return found
+        remaining = [s for s in sources if s not in beginnings or beginnings[s].at_least]
+        if remaining:
+            beginnings |= _beginnings(remaining, resolution, share, least)
+    return beginnings
 
 
-def _beginnings(sources: list[int], resolution: Resolution, much: float, many: int) -> dict[int, BadSince]:
-    asked: dict[str, Any] = {
+def _beginnings(sources: list[int], resolution: Resolution, share: float, least: int) -> dict[int, BadSince]:
+    parameters: dict[str, Any] = {
         "sources": sources,
         "seconds": resolution.seconds,
         "length": resolution.length,
-        "kept": kept_for(resolution),
+        "kept": retention_of(resolution),
         "lately": max(QUARANTINE_OVER, 2 * resolution.length),
-        "much": much,
-        "many": many,
+        "much": share,
+        "many": least,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_BEGINNINGS, asked)
+        cursor.execute(_BEGINNINGS, parameters)
         rows = cursor.fetchall()
-    return {source: BadSince(at if known else oldest, not known) for source, at, oldest, known in rows}
+    return {source: BadSince(at if is_known else oldest, not is_known) for source, at, oldest, is_known in rows}

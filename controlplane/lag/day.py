@@ -11,12 +11,12 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.lag.samples import IS_FIRST, RESOLUTIONS, Resolution, begin_of
+from controlplane.lag.samples import IS_FIRST, RESOLUTIONS, Resolution, stretch_start
 
 DAY = timedelta(hours=24)
 _MINUTE = timedelta(minutes=1)
 _LONGEST_GAP = 3  # what was stored while nobody looked for longer is of no stretch
-FINE_SOURCES = 25  # of more than these a day's fine samples are too many to sum while a page is waited for
+MAX_FINE_SOURCES = 25  # of more than these a day's fine samples are too many to sum while a page is waited for
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DayPoint:
     records_per_s: float  # that were stored
 
 
-_DAY = f"""
+_DAY_SUMS = f"""
     WITH grouped AS (SELECT * FROM unnest(%(sources)s::int8[], %(groups)s::text[]) AS g(source_id, name)),
     samples AS (
         SELECT source_id, at, lag AS behind, date_bin(%(bin)s, at, 'epoch'::timestamptz) AS bin,
@@ -48,16 +48,16 @@ _DAY = f"""
 """
 
 
-def days_of(groups: Mapping[int, str], now: datetime) -> dict[str, list[DayPoint]]:
+def day_by_group(groups: Mapping[int, str], now: datetime) -> dict[str, list[DayPoint]]:
     """By group, in the order of time: ten minutes each, or an hour each where there are many sources; these are summed
     once a minute. The last stretch is over so far only. ``groups``: of each source.
     """
-    if len(groups) <= FINE_SOURCES:
-        return _summed(tuple(groups.items()), now, timedelta(minutes=10), RESOLUTIONS[1])
-    return _by_the_hour(tuple(sorted(groups.items())), now.replace(second=0, microsecond=0))
+    if len(groups) <= MAX_FINE_SOURCES:
+        return _query_sums(tuple(groups.items()), now, timedelta(minutes=10), RESOLUTIONS[1])
+    return _hourly_sums(tuple(sorted(groups.items())), now.replace(second=0, microsecond=0))
 
 
-def together(days: Iterable[Sequence[DayPoint]]) -> list[DayPoint]:
+def sum_groups(days: Iterable[Sequence[DayPoint]]) -> list[DayPoint]:
     """The sums of several groups."""
     lags: dict[datetime, int] = defaultdict(int)
     rates: dict[datetime, float] = defaultdict(float)
@@ -69,29 +69,29 @@ def together(days: Iterable[Sequence[DayPoint]]) -> list[DayPoint]:
 
 
 @lru_cache(maxsize=64)
-def _by_the_hour(groups: tuple[tuple[int, str], ...], now: datetime) -> dict[str, list[DayPoint]]:
+def _hourly_sums(groups: tuple[tuple[int, str], ...], now: datetime) -> dict[str, list[DayPoint]]:
     """Kept for all who look within the minute ``now``."""
-    return _summed(groups, now, timedelta(hours=1), RESOLUTIONS[2])
+    return _query_sums(groups, now, timedelta(hours=1), RESOLUTIONS[2])
 
 
-def _summed(
+def _query_sums(
     groups: Sequence[tuple[int, str]], now: datetime, stretch: timedelta, resolution: Resolution
 ) -> dict[str, list[DayPoint]]:
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "bin": stretch,
         "resolution": resolution.seconds,
         "gap": _LONGEST_GAP * resolution.length,
-        "since": begin_of(now, stretch) - DAY + stretch,
+        "since": stretch_start(now, stretch) - DAY + stretch,
         "sources": [source for source, _ in groups],
         "groups": [name for _, name in groups],
     }
     with connection.cursor() as cursor:
-        cursor.execute(_DAY, asked)
+        cursor.execute(_DAY_SUMS, parameters)
         rows = cursor.fetchall()
     days: dict[str, list[DayPoint]] = defaultdict(list)
     for name, at, lag, stored in rows:
-        over = max(min(stretch, now - at), _MINUTE)
-        days[name].append(DayPoint(at, lag, stored / over.total_seconds()))
+        duration = max(min(stretch, now - at), _MINUTE)
+        days[name].append(DayPoint(at, lag, stored / duration.total_seconds()))
     return dict(days)
 
 

@@ -35,7 +35,7 @@ RESOLUTIONS = (
     Resolution("1h", 3600, None),
 )
 FINEST = RESOLUTIONS[0]
-LATELY = timedelta(minutes=5)  # what is told of a reader as of now is told by its samples of so long
+RECENT_WINDOW = timedelta(minutes=5)  # what is told of a reader as of now is told by its samples of so long
 # Of a row ``source``. Indexers that go on with a topic that was made again bring their counters along.
 IS_FIRST = """
     NOT EXISTS (
@@ -46,13 +46,13 @@ IS_FIRST = """
 _STARTS = f"SELECT id, created_at FROM sources_source AS source WHERE id = ANY(%s) AND {IS_FIRST}"
 
 
-def kept_for(resolution: Resolution) -> timedelta:
+def retention_of(resolution: Resolution) -> timedelta:
     """For how long samples of this resolution are kept."""
     longest: timedelta = settings.LAG_RETENTION
     return longest if resolution.kept is None else min(resolution.kept, longest)
 
 
-def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> bool:
+def store_sample(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> bool:
     """Keep what was seen just now; nothing if these few seconds have a sample already.
 
     ``lags``: offsets by partition. ``more``: what belongs to the lag and to none of them. ``in_flight``: records that
@@ -61,18 +61,20 @@ def keep(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: i
     """
     now = timezone.now()
     by_number = [lags.get(partition, 0) for partition in range(max(lags, default=-1) + 1)]
-    seen: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
+    values: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP_ONE, [source.pk, FINEST.seconds, begin_of(now, FINEST.length), *seen, source.pk])
+        cursor.execute(_INSERT_ONCE, [source.pk, FINEST.seconds, stretch_start(now, FINEST.length), *values, source.pk])
         if not cursor.rowcount:
             return False
         for coarser in RESOLUTIONS[1:]:
-            cursor.execute(_KEEP_LARGEST, [source.pk, coarser.seconds, begin_of(now, coarser.length), *seen, source.pk])
-        cursor.execute(_MOVES, [source.pk, FINEST.seconds, now - LATELY - _LONGEST_LOOK])
+            cursor.execute(
+                _UPSERT_LARGEST, [source.pk, coarser.seconds, stretch_start(now, coarser.length), *values, source.pk]
+            )
+        cursor.execute(_HAS_CHANGED, [source.pk, FINEST.seconds, now - RECENT_WINDOW - _MAX_SAMPLE_GAP])
         return bool(cursor.fetchone()[0])
 
 
-def begin_of(time: datetime, stretch: timedelta) -> datetime:
+def stretch_start(time: datetime, stretch: timedelta) -> datetime:
     """Where the stretch of this length begins that ``time`` lies in."""
     seconds = stretch.total_seconds()
     return datetime.fromtimestamp(time.timestamp() // seconds * seconds, UTC)
@@ -89,14 +91,14 @@ _INSERT = f"""
            coalesce(sum({_STORED} + thrown_away + unparseable) FILTER (WHERE NOT replay), 0)
     FROM publishing_indexerfence WHERE source_id = %s
 """
-_KEEP_ONE = f"{_INSERT} ON CONFLICT DO NOTHING"
-_MOVES = """
+_INSERT_ONCE = f"{_INSERT} ON CONFLICT DO NOTHING"
+_HAS_CHANGED = """
     SELECT count(DISTINCT (lag, in_flight, processed, quarantined)) > 1 FROM lag_lagsample
     WHERE source_id = %s AND resolution_s = %s AND at > %s
 """
-_LONGEST_LOOK = timedelta(seconds=15)  # the first look at which all of ``LATELY`` is the same counts, too
+_MAX_SAMPLE_GAP = timedelta(seconds=15)  # the first look at which all of ``RECENT_WINDOW`` is the same counts, too
 # A peak is what a chart of days must still show; the four sums are the last ones, so that rates come out right.
-_KEEP_LARGEST = f"""{_INSERT}
+_UPSERT_LARGEST = f"""{_INSERT}
     ON CONFLICT (source_id, resolution_s, at) DO UPDATE SET
         observed_at = excluded.observed_at, processed = excluded.processed, redelivered = excluded.redelivered,
         quarantined = excluded.quarantined, ended = excluded.ended,
@@ -110,7 +112,7 @@ def drop_old() -> int:
     now = timezone.now()
     old = Q()
     for resolution in RESOLUTIONS:
-        old |= Q(resolution_s=resolution.seconds, at__lt=now - kept_for(resolution))
+        old |= Q(resolution_s=resolution.seconds, at__lt=now - retention_of(resolution))
     return LagSample.objects.filter(old).delete()[0]
 
 

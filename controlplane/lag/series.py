@@ -14,15 +14,15 @@ from django.utils import timezone
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.lag.models import LagSample
 from controlplane.lag.per_second import per_second
-from controlplane.lag.samples import RESOLUTIONS, Resolution, kept_for, source_starts
+from controlplane.lag.samples import RESOLUTIONS, Resolution, retention_of, source_starts
 from controlplane.sources.models import Source
 
 MOST_POINTS = 3000
-USUAL_WINDOW = timedelta(hours=1)
+DEFAULT_WINDOW = timedelta(hours=1)
 # Of the partitions' lags, as Druid has them; the average is of whole numbers.
 _AGGREGATES = {"MAX": "max(v)", "AVERAGE": "div(sum(v), count(v))"}
 _LONGEST_GAP = 3  # samples further apart than this many stretches, and a minute, have no rate between them
-_BEFORE = timedelta(minutes=1)  # what a rate is over
+_RATE_WINDOW = timedelta(minutes=1)  # what a rate is over
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,15 @@ def lag_series(
     """
     now = timezone.now()
     end = end or now
-    start = start or end - USUAL_WINDOW
+    start = start or end - DEFAULT_WINDOW
     if start >= end:
         raise InvalidInput("The window is empty.", [FieldError("", "must be before to", "from")])
-    chosen = _named(resolution, end - start) if resolution else resolution_for(start, end, now)
+    chosen = _resolution_named(resolution, end - start) if resolution else resolution_for(start, end, now)
     samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
-    before = samples.filter(at__gte=start - _BEFORE - _LONGEST_GAP * chosen.length)
-    rows = list(before.order_by("source_id", "at").defer("partitions").annotate(chosen=_chosen(partition, aggregate)))
+    before = samples.filter(at__gte=start - _RATE_WINDOW - _LONGEST_GAP * chosen.length)
+    rows = list(
+        before.order_by("source_id", "at").defer("partitions").annotate(chosen=_lag_value(partition, aggregate))
+    )
     points = [p for p in _points(rows, chosen) if p.at >= start]
     return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
 
@@ -77,7 +79,7 @@ def lag_series(
 def resolution_for(start: datetime, end: datetime, now: datetime) -> Resolution:
     """The finest resolution that is kept since ``start`` and makes no more than 3,000 points of the window."""
     for resolution in RESOLUTIONS[:-1]:
-        if now - start <= kept_for(resolution) and _count(end - start, resolution) <= MOST_POINTS:
+        if now - start <= retention_of(resolution) and _point_count(end - start, resolution) <= MOST_POINTS:
             return resolution
     return RESOLUTIONS[-1]
 
@@ -89,11 +91,11 @@ def lag_samples(
     chosen = resolution_for(since, until, until)
     samples = LagSample.objects.filter(source=source, resolution_s=chosen.seconds)
     within = samples.filter(observed_at__gt=since, observed_at__lte=until).order_by("observed_at")
-    lags = within.annotate(chosen=_chosen(None, aggregate)).values_list("observed_at", "chosen")
+    lags = within.annotate(chosen=_lag_value(None, aggregate)).values_list("observed_at", "chosen")
     return [(at, lag or 0) for at, lag in lags]
 
 
-def _chosen(partition: int | None, aggregate: str) -> Combinable:
+def _lag_value(partition: int | None, aggregate: str) -> Combinable:
     """A sample's lag that is meant; null where it has no partitions."""
     if partition is not None:
         return F(f"partitions__{partition}")
@@ -103,35 +105,35 @@ def _chosen(partition: int | None, aggregate: str) -> Combinable:
     return Func(F("partitions"), template=template, output_field=BigIntegerField())
 
 
-def _named(name: str, window: timedelta) -> Resolution:
-    known = {r.name: r for r in RESOLUTIONS}
-    if name not in known:
-        raise _fault(f"must be one of {', '.join(known)}")
-    if _count(window, known[name]) > MOST_POINTS:
-        raise _fault(
+def _resolution_named(name: str, window: timedelta) -> Resolution:
+    by_name = {r.name: r for r in RESOLUTIONS}
+    if name not in by_name:
+        raise _resolution_error(f"must be one of {', '.join(by_name)}")
+    if _point_count(window, by_name[name]) > MOST_POINTS:
+        raise _resolution_error(
             f"makes more than {MOST_POINTS:,} points of this window; ask for a coarser one or a shorter window"
         )
-    return known[name]
+    return by_name[name]
 
 
-def _fault(message: str) -> InvalidInput:
+def _resolution_error(message: str) -> InvalidInput:
     return InvalidInput("The query parameters have faults.", [FieldError("", message, "resolution")])
 
 
-def _count(window: timedelta, resolution: Resolution) -> float:
+def _point_count(window: timedelta, resolution: Resolution) -> float:
     return window / resolution.length
 
 
 def _points(rows: Sequence[LagSample], resolution: Resolution) -> list[LagPoint]:
     """``rows``: by source, each source's in the order of time."""
-    by_source = {source: list(some) for source, some in groupby(rows, key=lambda row: row.source_id)}
+    by_source = {source: list(samples) for source, samples in groupby(rows, key=lambda row: row.source_id)}
     began = source_starts(by_source)
     # A rate over a minute needs no more looks than its two.
-    longest_gap = max(_LONGEST_GAP * resolution.length, _BEFORE)
-    return [point for pk, some in by_source.items() for point in _points_of(some, longest_gap, began.get(pk))]
+    longest_gap = max(_LONGEST_GAP * resolution.length, _RATE_WINDOW)
+    return [point for pk, samples in by_source.items() for point in _source_points(samples, longest_gap, began.get(pk))]
 
 
-def _points_of(rows: Sequence[LagSample], longest_gap: timedelta, began: datetime | None) -> list[LagPoint]:
+def _source_points(rows: Sequence[LagSample], longest_gap: timedelta, began: datetime | None) -> list[LagPoint]:
     processed = per_second([(row.observed_at, row.processed) for row in rows], longest_gap, began)
     redelivered = per_second([(row.observed_at, row.redelivered) for row in rows], longest_gap, began)
     return [

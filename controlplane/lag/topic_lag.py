@@ -12,7 +12,7 @@ from controlplane.lag import samples
 from controlplane.publishing.completeness import Mark, Marks
 from controlplane.publishing.models import ProgressKey
 from controlplane.publishing.offset_gaps import Extent, Unsettled, extents, unsettled
-from controlplane.publishing.settled import keep_bounds
+from controlplane.publishing.settled import store_bounds
 from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source
 from ingestion.specs.inputs.io_config import IOConfig
@@ -26,7 +26,7 @@ class TopicLag:
 
     partitions: dict[int, Unsettled]  # by number, between where the reader begins and the log's end
     undecided: int  # offsets from the first transaction on that is still open
-    moves: bool = False  # whether what is told of the reader may have changed by this look
+    has_changed: bool = False  # whether what is told of the reader may have changed by this look
 
     @property
     def total(self) -> int:
@@ -38,40 +38,43 @@ class TopicLag:
         return sum(p.settled for p in self.partitions.values())
 
 
-def left_to_read(datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets) -> int:
+def unread_offsets(datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets) -> int:
     """How many offsets are: not those that a stored offset was moved beyond, but what a transaction still holds back.
 
     ``owner``: see ``sources_of``.
     """
-    look = _look(datasource, io_config, owner, topic)
-    stored = {p: key.next_offset for p, key in look.keys.items() if key.next_offset is not None}
-    left = (max(0, topic.ends[p] - stored[p]) if p in stored else of.lag for p, of in look.lag.partitions.items())
+    progress = _reader_progress(datasource, io_config, owner, topic)
+    stored = {p: key.next_offset for p, key in progress.keys.items() if key.next_offset is not None}
+    left = (
+        max(0, topic.ends[p] - stored[p]) if p in stored else offsets.lag
+        for p, offsets in progress.lag.partitions.items()
+    )
     return sum(left) + topic.undecided
 
 
-def keep_lag(
+def record_lag(
     datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets, in_flight: int = 0
 ) -> TopicLag:
     """Compare what Kafka said of the topic with what is settled, and keep both for tables and charts.
 
     ``owner``: see ``sources_of``. ``in_flight``: records that indexers hold.
     """
-    look = _look(datasource, io_config, owner, topic)
-    source, keys, settled, partitions = look.source, look.keys, look.settled, look.lag.partitions
+    progress = _reader_progress(datasource, io_config, owner, topic)
+    source, keys, settled, partitions = progress.source, progress.keys, progress.settled, progress.lag.partitions
     if source is None:
-        return look.lag
+        return progress.lag
     unknown = {p: end for p, end in topic.ends.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))}
-    complete = _complete(source, topic, partitions, keys, unknown)
-    keep_bounds(source, topic.starts, look.begins, topic.ends, topic.undecided, complete)
-    lags = {partition: of.lag for partition, of in partitions.items()}
+    complete = _completeness(source, topic, partitions, keys, unknown)
+    store_bounds(source, topic.starts, progress.begins, topic.ends, topic.undecided, complete)
+    lags = {partition: offsets.lag for partition, offsets in partitions.items()}
     # Indexers said seconds ago what they hold: where it is known what is left, they do not hold more by now.
-    held = in_flight if unknown else min(in_flight, look.lag.total)
-    moves = samples.keep(source, lags, more=topic.undecided, in_flight=held)
-    return replace(look.lag, moves=moves)
+    in_flight_now = in_flight if unknown else min(in_flight, progress.lag.total)
+    has_changed = samples.store_sample(source, lags, more=topic.undecided, in_flight=in_flight_now)
+    return replace(progress.lag, has_changed=has_changed)
 
 
 @dataclass(frozen=True)
-class _Look:
+class _ReaderProgress:
     """A reader beside its topic, by partition."""
 
     source: Source | None  # None of a topic that it has never read
@@ -81,19 +84,23 @@ class _Look:
     lag: TopicLag
 
 
-def _look(datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets) -> _Look:
+def _reader_progress(
+    datasource: Datasource | int, io_config: IOConfig, owner: str, topic: TopicOffsets
+) -> _ReaderProgress:
     source = sources_of(datasource, io_config, owner).filter(topic_id=topic.topic_id).first()
     keys = {k.partition: k for k in source.keys.all()} if source else {}
     settled = extents(source) if source else {}
-    seen = {int(p): begin for p, (_, begin, _) in source.bounds.items()} if source else {}
-    begins = {p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p), seen.get(p)) for p in topic.ends}
+    last_begins = {int(p): begin for p, (_, begin, _) in source.bounds.items()} if source else {}
+    begins = {
+        p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p), last_begins.get(p)) for p in topic.ends
+    }
     within = {p: (begins[p], end) for p, end in topic.ends.items()}
-    untouched = {p: _untouched(*bounds) for p, bounds in within.items()}
+    untouched = {p: _all_unsettled(*bounds) for p, bounds in within.items()}
     partitions = untouched if source is None else unsettled(source, within, MOST_RANGES)
-    return _Look(source, keys, settled, begins, TopicLag(partitions, topic.undecided))
+    return _ReaderProgress(source, keys, settled, begins, TopicLag(partitions, topic.undecided))
 
 
-def _complete(
+def _completeness(
     source: Source,
     topic: TopicOffsets,
     partitions: Mapping[int, Unsettled],
@@ -103,7 +110,7 @@ def _complete(
     """Until when it is complete by this look, and the marks that wait; None of a look whose time is not known."""
     if topic.asked_at is None:
         return None
-    frontier = {p: of.ranges[0][0] if of.ranges else topic.ends[p] for p, of in partitions.items()}
+    frontier = {p: offsets.ranges[0][0] if offsets.ranges else topic.ends[p] for p, offsets in partitions.items()}
     for partition, key in keys.items():
         # Set back by hand, a stored offset lies below what was settled before.
         if key.next_offset is not None and partition in frontier:
@@ -111,7 +118,7 @@ def _complete(
     return Marks.read(source.marks).looked(Mark(topic.asked_at, topic.written), frontier, unknown)
 
 
-def _untouched(start: int, end: int) -> Unsettled:
+def _all_unsettled(start: int, end: int) -> Unsettled:
     return Unsettled(0, max(0, end - start), [(start, end)] if start < end else [])
 
 
@@ -127,7 +134,7 @@ def _first_offset(
     key: ProgressKey | None,
     partition: int,
     settled: Extent | None,
-    seen: int | None,
+    last_begin: int | None,
 ) -> int:
     """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``.
 
@@ -138,8 +145,8 @@ def _first_offset(
         return settled.start if settled else key.next_offset
     if not io_config.useEarliestOffset:
         return settled.start if settled else topic.ends[partition]
-    known = [topic.starts[partition]]
+    candidates = [topic.starts[partition]]
     if io_config.traits.in_share_group:
-        known += [] if seen is None else [seen]
-        known += [] if settled is None else [settled.start]
-    return min(known)
+        candidates += [] if last_begin is None else [last_begin]
+        candidates += [] if settled is None else [settled.start]
+    return min(candidates)

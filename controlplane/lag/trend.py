@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.lag.samples import IS_FIRST, LATELY, RESOLUTIONS
+from controlplane.lag.samples import IS_FIRST, RECENT_WINDOW, RESOLUTIONS
 
 MINUTE = timedelta(minutes=1)
 QUARANTINE_OVER = timedelta(minutes=15)
-LOOK = timedelta(seconds=15)  # that looks are apart, at most, while a task runs
+SAMPLE_GAP = timedelta(seconds=15)  # that looks are apart, at most, while a task runs
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class LagTrend:
     @property
     def is_young(self) -> bool:
         """Whether it was not looked at for long enough to say a rate."""
-        return self.over < MINUTE - LOOK
+        return self.over < MINUTE - SAMPLE_GAP
 
     @property
     def is_whole(self) -> bool:
         """Whether it was looked at over all of the last minutes."""
-        return self.over >= LATELY - LOOK
+        return self.over >= RECENT_WINDOW - SAMPLE_GAP
 
 
 _TRENDS = f"""
@@ -92,15 +92,15 @@ _TRENDS = f"""
 
 def lag_trends(sources: Sequence[int]) -> dict[int, LagTrend]:
     """By source, of those that have samples of the last hours."""
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "sources": list(sources),
         "finest": RESOLUTIONS[0].seconds,
         "minute": MINUTE,
-        "lately": LATELY,
+        "lately": RECENT_WINDOW,
         "quarantine": QUARANTINE_OVER,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_TRENDS, asked)
+        cursor.execute(_TRENDS, parameters)
         return {source: _trend(*values) for source, *values in cursor.fetchall()}
 
 
@@ -122,8 +122,8 @@ def _trend(
     if stored is None or not stored_over:
         return LagTrend(at, lag, unread)
     rate = stored / max(stored_over, MINUTE).total_seconds()
-    of_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
-    return LagTrend(at, lag, unread, before, over or timedelta(), rate, of_now, ended or 0, quarantined or 0, read)
+    rate_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
+    return LagTrend(at, lag, unread, before, over or timedelta(), rate, rate_now, ended or 0, quarantined or 0, read)
 
 
 # The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.
@@ -140,13 +140,13 @@ _LAST_WITHIN = """
 """
 
 
-def last_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
+def last_time_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
     """When each source's lag was last no more than so much: exact for two hours, then to a minute, then to an hour.
 
     None: never, as far back as samples go.
     """
     finest, fine, coarse = RESOLUTIONS
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "sources": list(most),
         "most": [float(n) for n in most.values()],  # a list of fractions and whole numbers is none to the driver
         "finest": finest.seconds,
@@ -154,5 +154,5 @@ def last_within(most: Mapping[int, float]) -> dict[int, datetime | None]:
         "coarse": coarse.seconds,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_LAST_WITHIN, asked)
+        cursor.execute(_LAST_WITHIN, parameters)
         return dict(cursor.fetchall())

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from controlplane.connections import kafka
 
 TOPIC = "flights"  # as the demo calls it
-KEPT_S = 5  # a page that stays open asks again and again
+CACHE_S = 5  # a page that stays open asks again and again
 
 
 class DemoTopic(StrEnum):
@@ -27,16 +27,16 @@ def demo_topic() -> DemoTopic:
     if not settings.DEFAULT_BOOTSTRAP:
         return DemoTopic.NO_KAFKA
     key = f"demo-topic:{settings.DEFAULT_BOOTSTRAP}"
-    known = cache.get(key)
-    if known is None:
-        known = _asked(settings.DEFAULT_BOOTSTRAP).value
-        cache.set(key, known, KEPT_S)
-    return DemoTopic(known)
+    cached = cache.get(key)
+    if cached is None:
+        cached = _query_topic(settings.DEFAULT_BOOTSTRAP).value
+        cache.set(key, cached, CACHE_S)
+    return DemoTopic(cached)
 
 
-def _asked(servers: str) -> DemoTopic:
+def _query_topic(servers: str) -> DemoTopic:
     try:
-        found = kafka.partition_count({"bootstrap.servers": servers}, TOPIC)
+        partitions = kafka.partition_count({"bootstrap.servers": servers}, TOPIC)
     except kafka.KafkaProblem:
         return DemoTopic.UNKNOWN
-    return DemoTopic.THERE if found else DemoTopic.MISSING
+    return DemoTopic.THERE if partitions else DemoTopic.MISSING

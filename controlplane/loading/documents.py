@@ -14,8 +14,8 @@ from ingestion.specs.kafka import secrets as spec_secrets
 
 Document = dict[str, Any]
 PARTS = ("dataSchema", "ioConfig", "tuningConfig")
-LARGEST = 1_000_000  # characters of its JSON
-_OBJECTS = (
+MAX_CHARACTERS = 1_000_000  # characters of its JSON
+_OBJECT_PATHS = (
     ("spec",),
     ("spec", "dataSchema"),
     ("spec", "ioConfig"),
@@ -25,24 +25,24 @@ _OBJECTS = (
 )
 
 
-def nested(written: Any) -> Document:
+def to_nested(written: Any) -> Document:
     """A document in the form in which drafts are kept. Raises ``InvalidInput`` where it has no such form."""
     if not isinstance(written, dict):
         raise InvalidInput("The spec must be a JSON object.", [FieldError("", "must be a JSON object")])
     document = {k: v for k, v in written.items() if k not in PARTS}
     if "spec" not in written:
         document["spec"] = {part: written[part] for part in PARTS if part in written}
-    for path in _OBJECTS:
+    for path in _OBJECT_PATHS:
         _check_object(document, path)
     for part in ("dataSchema", "ioConfig"):
-        document = put(document, ("spec", part), value_at(document, ("spec", part)) or {})
+        document = with_value(document, ("spec", part), value_at(document, ("spec", part)) or {})
     if "parser" in document["spec"]["dataSchema"]:
         raise InvalidInput(
             "A draft needs an inputFormat instead of the older parser.",
             [FieldError("/spec/dataSchema/parser", "write it as ioConfig.inputFormat", "spec.dataSchema.parser")],
         )
-    if len(json.dumps(document)) > LARGEST:
-        raise InvalidInput(f"The spec is larger than {LARGEST:,} characters.")
+    if len(json.dumps(document)) > MAX_CHARACTERS:
+        raise InvalidInput(f"The spec is larger than {MAX_CHARACTERS:,} characters.")
     return document
 
 
@@ -62,45 +62,45 @@ def value_at(document: Any, path: Sequence[str]) -> Any:
     return document
 
 
-def put(document: Document, path: Sequence[str], value: Any) -> Document:
+def with_value(document: Document, path: Sequence[str], value: Any) -> Document:
     """The document with ``value`` there, all else as it was; None takes it out. What is in the way is replaced."""
     name, *rest = path
     inner = document.get(name)
     if rest:
-        value = put(inner if isinstance(inner, dict) else {}, rest, value)
+        value = with_value(inner if isinstance(inner, dict) else {}, rest, value)
     if value is None:
         return {k: v for k, v in document.items() if k != name}
     return {**document, name: value}
 
 
-def apart(document: Document) -> tuple[Document, dict[str, str]]:
+def split_secrets(document: Document) -> tuple[Document, dict[str, str]]:
     """The document without its secrets, and these."""
-    shown, secrets = spec_secrets.split(_filled(document))
-    return _as_written(document, shown), secrets
+    shown, secrets = spec_secrets.split(_with_defaults(document))
+    return _without_defaults(document, shown), secrets
 
 
-def whole(document: Document, secrets: Mapping[str, str]) -> Document:
+def with_secrets(document: Document, secrets: Mapping[str, str]) -> Document:
     """The document with its secrets again: for clients and for submission, never for a page."""
-    filled = spec_secrets.with_registry_secrets(_filled(document), secrets, lambda values: values)
+    filled = spec_secrets.with_registry_secrets(_with_defaults(document), secrets, lambda values: values)
     path = ("spec", "ioConfig", "consumerProperties")
     properties = {**value_at(filled, path), **spec_secrets.of_kafka(secrets)}
-    return _as_written(document, put(filled, path, properties), keep=bool(properties))
+    return _without_defaults(document, with_value(filled, path, properties), keep=bool(properties))
 
 
-def kept_secrets(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
+def reusable_secrets(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
     """Of the secrets those that a changed document may go on with: who is spoken to is the same."""
-    return spec_secrets.kept(_filled(before), secrets, _filled(after))
+    return spec_secrets.kept(_with_defaults(before), secrets, _with_defaults(after))
 
 
-def _filled(document: Document) -> Document:
+def _with_defaults(document: Document) -> Document:
     io_config = document["spec"]["ioConfig"]
-    return put(document, ("spec", "ioConfig"), {"consumerProperties": {}, "inputFormat": {}, **io_config})
+    return with_value(document, ("spec", "ioConfig"), {"consumerProperties": {}, "inputFormat": {}, **io_config})
 
 
-def _as_written(document: Document, filled: Document, keep: bool = False) -> Document:
-    """Without what ``_filled`` has added."""
+def _without_defaults(document: Document, filled: Document, keep: bool = False) -> Document:
+    """Without what ``_with_defaults`` has added."""
     before = document["spec"]["ioConfig"]
     for name in ("consumerProperties", "inputFormat"):
         if name not in before and not (keep and name == "consumerProperties"):
-            filled = put(filled, ("spec", "ioConfig", name), None)
+            filled = with_value(filled, ("spec", "ioConfig", name), None)
     return filled

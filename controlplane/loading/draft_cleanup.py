@@ -5,12 +5,12 @@ from __future__ import annotations
 from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from controlplane.loading.models import Draft
-from controlplane.transfers.services import followed_by
+from controlplane.transfers.services import on_transfer
 
 
-@followed_by
+@on_transfer
 def forget_drafts(datasource: Datasource) -> None:
     """Drafts that change its supervisors hold their specs, sealed secrets and records: they stay with nobody."""
     for draft in Draft.objects.filter(supervisor__datasource=datasource):
-        samples.forget(draft)
+        samples.delete_sample(draft)
         draft.delete()

@@ -19,11 +19,11 @@ from controlplane.connections.models import Connection
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.loading.leftovers import without_leftovers
 from controlplane.supervisors import services
-from controlplane.supervisors.history import would_change
+from controlplane.supervisors.history import diff_to_current
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.diagnosis import options_without_effect
 from controlplane.teams.models import Team, User
-from controlplane.teams.permissions import Action, require_somewhere
+from controlplane.teams.permissions import Action, require_in_any_team
 from ingestion.specs.errors import SpecError
 from ingestion.specs.inputs.connection import Kind
 from ingestion.specs.kafka import secrets as spec_secrets
@@ -32,14 +32,14 @@ from ingestion.specs.kafka.properties import OF_CONNECTION
 from ingestion.specs.kafka.providers import PROVIDER
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
 
-MOST = 100
-WITHIN_S = 45.0  # then the rest is left: whoever asks waits
+MAX_SUPERVISORS = 100
+TIME_LIMIT_S = 45.0  # then the rest is left: whoever asks waits
 CREATE, CHANGE, SAME, REFUSED, LEFT = "create", "change", "same", "refused", "left"
 VERDICTS = (CREATE, CHANGE, SAME, REFUSED, LEFT)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ImportOptions:
     """How supervisors are to be taken over."""
 
     dry_run: bool = True
@@ -68,18 +68,18 @@ class ImportResult:
     connections: list[str] = field(default_factory=list)  # of the team, that lead to the same servers
 
 
-def import_supervisors(*, user: User, listed: Any, wanted: Wanted) -> Iterator[ImportResult]:
+def import_supervisors(*, user: User, listed: Any, options: ImportOptions) -> Iterator[ImportResult]:
     """One verdict for each of ``listed``, in its order; with ``wanted.dry_run`` nothing is changed.
 
     One that is refused holds up no other. Raises ``NotAllowed``, ``InvalidInput`` for what is no such list.
     """
-    require_somewhere(user, Action.ADMINISTER)
+    require_in_any_team(user, Action.ADMINISTER)
     entries = _entries(listed)
-    return _verdicts(user, entries, wanted)
+    return _verdicts(user, entries, options)
 
 
-def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iterator[ImportResult]:
-    until, seen = time.monotonic() + WITHIN_S, set[str]()
+def _verdicts(user: User, entries: list[dict[str, Any]], options: ImportOptions) -> Iterator[ImportResult]:
+    until, seen = time.monotonic() + TIME_LIMIT_S, set[str]()
     for number, entry in enumerate(entries):
         identifier = entry["id"]
         if identifier in seen:
@@ -88,18 +88,20 @@ def _verdicts(user: User, entries: list[dict[str, Any]], wanted: Wanted) -> Iter
                 identifier, REFUSED, detail="Another supervisor of the list has this id.", errors=[fault]
             )
         elif time.monotonic() > until:
-            yield ImportResult(identifier, LEFT, detail=f"The time limit of {WITHIN_S:g} s was reached. Send it again.")
+            yield ImportResult(
+                identifier, LEFT, detail=f"The time limit of {TIME_LIMIT_S:g} s was reached. Send it again."
+            )
         else:
-            document, leftovers = without_leftovers(_document(entry, wanted))
-            yield _verdict(user, number, identifier, document, leftovers, wanted)
+            document, leftovers = without_leftovers(_document(entry, options))
+            yield _verdict(user, number, identifier, document, leftovers, options)
         seen.add(identifier)
 
 
 def _entries(listed: Any) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not listed:
         raise InvalidInput("The body must be the list that Druid answers to GET /druid/indexer/v1/supervisor?full.")
-    if len(listed) > MOST:
-        raise InvalidInput(f"The list has {len(listed)} supervisors. The limit is {MOST}. Send it in parts.")
+    if len(listed) > MAX_SUPERVISORS:
+        raise InvalidInput(f"The list has {len(listed)} supervisors. The limit is {MAX_SUPERVISORS}. Send it in parts.")
     faults = [f for number, entry in enumerate(listed) for f in _form_faults(number, entry)]
     if faults:
         raise InvalidInput("Some entries of the list are not supervisors. Nothing was changed.", faults)
@@ -116,91 +118,91 @@ def _form_faults(number: int, entry: Any) -> Iterator[FieldError]:
         yield FieldError(f"/{number}/spec", "must be its spec: ask Druid with ?full", f"[{number}].spec")
 
 
-def _document(entry: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
+def _document(entry: dict[str, Any], options: ImportOptions) -> dict[str, Any]:
     """The spec as it would be submitted: under its id, and to the connection that is wanted for it."""
     document = {**entry["spec"], "id": entry["id"]}
-    if not wanted.connection:
+    if not options.connection:
         return document
     inner = document.get("spec")
     parts = inner if isinstance(inner, dict) else document
     io_config = parts.get("ioConfig")
     if isinstance(io_config, dict):
-        connected = {**parts, "ioConfig": _connected(io_config, wanted.connection)}
+        connected = {**parts, "ioConfig": _with_connection(io_config, options.connection)}
         document = connected if parts is document else {**document, "spec": connected}
     return document
 
 
-def _connected(io_config: dict[str, Any], connection: str) -> dict[str, Any]:
-    given = io_config.get("consumerProperties")
-    properties = given if isinstance(given, dict) else {}
-    kept = {n: v for n, v in properties.items() if not n.startswith(OF_CONNECTION) and n != PROVIDER}
-    return {**io_config, "connection": connection, "consumerProperties": kept}
+def _with_connection(io_config: dict[str, Any], connection: str) -> dict[str, Any]:
+    written = io_config.get("consumerProperties")
+    properties = written if isinstance(written, dict) else {}
+    others = {n: v for n, v in properties.items() if not n.startswith(OF_CONNECTION) and n != PROVIDER}
+    return {**io_config, "connection": connection, "consumerProperties": others}
 
 
 def _verdict(
-    user: User, number: int, identifier: str, document: dict[str, Any], leftovers: list[str], wanted: Wanted
+    user: User, number: int, identifier: str, document: dict[str, Any], leftovers: list[str], options: ImportOptions
 ) -> ImportResult:
-    known = Supervisor.objects.visible_to(user).filter(pk=identifier, terminated_at=None).first()
+    existing = Supervisor.objects.visible_to(user).filter(pk=identifier, terminated_at=None).first()
     # One that is there stays as it is: nobody resumes or suspends it by importing it again.
-    suspended = {} if known else {"suspended": True if wanted.suspended else document.get("suspended") is True}
+    suspended = {} if existing else {"suspended": True if options.suspended else document.get("suspended") is True}
     document = {name: value for name, value in document.items() if name != "suspended"} | suspended
     try:
-        spec = _read(document)
+        spec = _parse_spec(document)
     except InvalidInput as fault:
-        return _refused(number, ImportResult(identifier, REFUSED, without_effect=leftovers), fault)
-    about = _about(user, identifier, spec, wanted, known)
-    about["without_effect"] = [*leftovers, *about["without_effect"]]
-    if known is not None and not services.modifies(known, spec):
-        return ImportResult(verdict=SAME, suspended=known.suspended, **about)
-    diff = [] if known is None else would_change(known, spec)
+        return _refusal(number, ImportResult(identifier, REFUSED, without_effect=leftovers), fault)
+    common = _common_fields(user, identifier, spec, options, existing)
+    common["without_effect"] = [*leftovers, *common["without_effect"]]
+    if existing is not None and not services.modifies(existing, spec):
+        return ImportResult(verdict=SAME, suspended=existing.suspended, **common)
+    diff = [] if existing is None else diff_to_current(existing, spec)
     try:
-        made = services.submit_supervisor(
-            user=user, document=document, team_name=wanted.team_name, dry_run=wanted.dry_run
+        supervisor = services.submit_supervisor(
+            user=user, document=document, team_name=options.team_name, dry_run=options.dry_run
         )
     except HeadgateError as fault:
-        return _refused(number, ImportResult(verdict=REFUSED, diff=diff, **about), fault)
+        return _refusal(number, ImportResult(verdict=REFUSED, diff=diff, **common), fault)
     return ImportResult(
-        verdict=CREATE if known is None else CHANGE,
-        applied=not wanted.dry_run,
-        suspended=made.suspended,
+        verdict=CREATE if existing is None else CHANGE,
+        applied=not options.dry_run,
+        suspended=supervisor.suspended,
         diff=diff,
-        **about,
+        **common,
     )
 
 
-def _read(document: dict[str, Any]) -> SupervisorSpec:
+def _parse_spec(document: dict[str, Any]) -> SupervisorSpec:
     try:
         return parse_supervisor_spec(document)
     except SpecError as error:
         raise invalid_spec(error) from None
 
 
-def _refused(number: int, verdict: ImportResult, fault: HeadgateError) -> ImportResult:
+def _refusal(number: int, verdict: ImportResult, fault: HeadgateError) -> ImportResult:
     errors = [FieldError(f"/{number}/spec{e.pointer}", e.message, e.path) for e in fault.errors]
     return ImportResult(**{**vars(verdict), "detail": fault.detail, "errors": errors})
 
 
-def _about(
-    user: User, identifier: str, spec: SupervisorSpec, wanted: Wanted, known: Supervisor | None
+def _common_fields(
+    user: User, identifier: str, spec: SupervisorSpec, options: ImportOptions, existing: Supervisor | None
 ) -> dict[str, Any]:
     """What a verdict says of any spec that can be read."""
     canonical, _ = spec_secrets.split(spec.canonical())
     io_config = spec.spec.ioConfig
     servers = str(io_config.consumerProperties.get("bootstrap.servers", ""))
-    team = team_of_spec(user, spec.datasource, wanted.team_name)
+    team = team_of_spec(user, spec.datasource, options.team_name)
     return {
         "id": identifier,
         "without_effect": options_without_effect(canonical, supervised=True),
         "topic": io_config.reads,
-        "starts_at": "" if known else ("earliest" if io_config.useEarliestOffset else "latest"),
+        "starts_at": "" if existing else ("earliest" if io_config.useEarliestOffset else "latest"),
         "bootstrap_servers": servers,
         "security_protocol": str(io_config.consumerProperties.get("security.protocol", "")) or "PLAINTEXT",
         "connection": io_config.connection or "",
-        "connections": [] if team is None or not servers else _leading_to(servers, team),
+        "connections": [] if team is None or not servers else _connections_to(servers, team),
     }
 
 
-def _leading_to(servers: str, team: Team) -> list[str]:
-    wanted = set(servers_of(servers))
+def _connections_to(servers: str, team: Team) -> list[str]:
+    addresses = set(servers_of(servers))
     clusters = Connection.objects.filter(team=team, kind=Kind.KAFKA).order_by("name")
-    return [c.name for c in clusters if wanted & set(servers_of(str(c.properties["bootstrap.servers"])))]
+    return [c.name for c in clusters if addresses & set(servers_of(str(c.properties["bootstrap.servers"])))]

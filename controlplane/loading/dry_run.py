@@ -52,23 +52,23 @@ class DryRun:
     rows_after: int
 
 
-def compared(before: SampleAnswer, after: SampleAnswer) -> DryRun:
+def compare_samples(before: SampleAnswer, after: SampleAnswer) -> DryRun:
     """Of the records that both show."""
     pairs = list(zip(before.records, after.records, strict=False))
-    changed = [changed for pair in pairs if (changed := _changed(*pair)) is not None]
+    changed = [changed for pair in pairs if (changed := _changed_record(*pair)) is not None]
     counts = Counter(record.kind for record in changed)
-    return DryRun(len(pairs), changed, dict(counts), _rows(before), _rows(after))
+    return DryRun(len(pairs), changed, dict(counts), _row_count(before), _row_count(after))
 
 
-def _rows(answer: SampleAnswer) -> int:
+def _row_count(answer: SampleAnswer) -> int:
     if answer.rollup is not None:
         return len(answer.rollup)
     return sum(max(1, len(record.stored_rows)) for record in answer.records if record.outcome in STORED)
 
 
-def _changed(before: SampledRecord, after: SampledRecord) -> ChangedRecord | None:
+def _changed_record(before: SampledRecord, after: SampledRecord) -> ChangedRecord | None:
     pairs = [(before.row, after.row), *zip_longest(before.stored_rows, after.stored_rows)]
-    cells = next((cells for had, has in pairs if (cells := [*_cells(had or {}, has or {})])), [])
+    cells = next((cells for had, has in pairs if (cells := [*_changed_cells(had or {}, has or {})])), [])
     if before.outcome == after.outcome and not cells:
         return None
     if before.outcome not in STORED and after.outcome not in STORED and before.outcome == after.outcome:
@@ -76,7 +76,7 @@ def _changed(before: SampledRecord, after: SampledRecord) -> ChangedRecord | Non
     return ChangedRecord(before, after, cells[:MOST_CELLS])
 
 
-def _cells(before: dict[str, Any], after: dict[str, Any]) -> Iterator[ChangedCell]:
+def _changed_cells(before: dict[str, Any], after: dict[str, Any]) -> Iterator[ChangedCell]:
     for column in dict.fromkeys([*before, *after]):
         if before.get(column) != after.get(column):
             yield ChangedCell(column, before.get(column), after.get(column))

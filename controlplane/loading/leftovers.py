@@ -27,74 +27,83 @@ _WITHOUT_EFFECT: dict[tuple[str, ...], dict[str, str]] = {
         "appendToExisting": "a stream always appends",
     },
 }
-_SORTED = "rows are always sorted by time"
+_ALWAYS_SORTED = "rows are always sorted by time"
 _COMMENT = "_comment"
 
 
 def without_leftovers(document: Document) -> tuple[Document, list[str]]:
     """The spec as it is read, and what was taken out or read otherwise, each with its place and why."""
-    told: dict[str, None] = {}
+    remarks: dict[str, None] = {}
     inner = document.get("spec")
-    cleaned = _cleaned(_uncommented(document, "", told), (), told)
+    cleaned = _clean_level(_without_comments(document, "", remarks), (), remarks)
     if isinstance(inner, dict):
-        cleaned["spec"] = _cleaned(cleaned["spec"], ("spec",), told)
-    return cleaned, list(told)
+        cleaned["spec"] = _clean_level(cleaned["spec"], ("spec",), remarks)
+    return cleaned, list(remarks)
 
 
-def _cleaned(level: Document, place: tuple[str, ...], told: dict[str, None]) -> Document:
+def _clean_level(level: Document, place: tuple[str, ...], remarks: dict[str, None]) -> Document:
     """One level that may have the three parts: the document, or what is under its ``spec``."""
-    level = _without(level, _WITHOUT_EFFECT[place], ".".join(place), told)
+    level = _without_fields(level, _WITHOUT_EFFECT[place], ".".join(place), remarks)
     parts = {name: part for name, part in level.items() if isinstance(part, dict)}
     for name in ("tuningConfig", "ioConfig"):
         if name in parts:
-            level = {**level, name: _small(_without(parts[name], _WITHOUT_EFFECT[name,], name, told), name, told)}
+            level = {
+                **level,
+                name: _lowercase_type(
+                    _without_fields(parts[name], _WITHOUT_EFFECT[name,], name, remarks), name, remarks
+                ),
+            }
     if isinstance(level.get("ioConfig"), dict) and isinstance(level["ioConfig"].get("inputFormat"), dict):
-        shown = _small(level["ioConfig"]["inputFormat"], "ioConfig.inputFormat", told)
+        shown = _lowercase_type(level["ioConfig"]["inputFormat"], "ioConfig.inputFormat", remarks)
         level = {**level, "ioConfig": {**level["ioConfig"], "inputFormat": shown}}
     if "dataSchema" in parts:
-        level = {**level, "dataSchema": _schema(parts["dataSchema"], told)}
+        level = {**level, "dataSchema": _clean_schema(parts["dataSchema"], remarks)}
     return level
 
 
-def _schema(schema: Document, told: dict[str, None]) -> Document:
-    found = dict(schema)
-    if isinstance(found.get("granularitySpec"), dict):
-        found["granularitySpec"] = _small(found["granularitySpec"], "granularitySpec", told)
-    dimensions = found.get("dimensionsSpec")
+def _clean_schema(schema: Document, remarks: dict[str, None]) -> Document:
+    cleaned = dict(schema)
+    if isinstance(cleaned.get("granularitySpec"), dict):
+        cleaned["granularitySpec"] = _lowercase_type(cleaned["granularitySpec"], "granularitySpec", remarks)
+    dimensions = cleaned.get("dimensionsSpec")
     if isinstance(dimensions, dict):
         if dimensions.get("forceSegmentSortByTime") is True:  # false asks for another order, and is refused
-            dimensions = _without(dimensions, {"forceSegmentSortByTime": _SORTED}, "dimensionsSpec", told)
-        named = dimensions.get("dimensions")
-        if isinstance(named, list):
-            typed = [_small(one, f"dimensionsSpec.dimensions[{n}]", told) for n, one in enumerate(named)]
+            dimensions = _without_fields(
+                dimensions, {"forceSegmentSortByTime": _ALWAYS_SORTED}, "dimensionsSpec", remarks
+            )
+        columns = dimensions.get("dimensions")
+        if isinstance(columns, list):
+            typed = [
+                _lowercase_type(column, f"dimensionsSpec.dimensions[{n}]", remarks) for n, column in enumerate(columns)
+            ]
             dimensions = {**dimensions, "dimensions": typed}
-        found["dimensionsSpec"] = dimensions
-    return found
+        cleaned["dimensionsSpec"] = dimensions
+    return cleaned
 
 
-def _without(part: Document, unread: Mapping[str, str], place: str, told: dict[str, None]) -> Document:
+def _without_fields(part: Document, unread: Mapping[str, str], place: str, remarks: dict[str, None]) -> Document:
     for name in unread.keys() & part.keys():
-        told[f"{place}.{name}: {unread[name]}".removeprefix(".")] = None
+        remarks[f"{place}.{name}: {unread[name]}".removeprefix(".")] = None
     return {name: value for name, value in part.items() if name not in unread}
 
 
-def _small(part: Any, place: str, told: dict[str, None]) -> Any:
+def _lowercase_type(part: Any, place: str, remarks: dict[str, None]) -> Any:
     """With its type in small letters, where it is in capitals."""
     if not isinstance(part, dict) or not isinstance(part.get("type"), str) or not part["type"].isupper():
         return part
-    told[f"{place}.type: {part['type']!r} is read as {part['type'].lower()!r}"] = None
+    remarks[f"{place}.type: {part['type']!r} is read as {part['type'].lower()!r}"] = None
     return {**part, "type": part["type"].lower()}
 
 
-def _uncommented(value: Any, place: str, told: dict[str, None]) -> Any:
+def _without_comments(value: Any, place: str, remarks: dict[str, None]) -> Any:
     if isinstance(value, list):
-        return [_uncommented(one, f"{place}[{n}]", told) for n, one in enumerate(value)]
+        return [_without_comments(item, f"{place}[{n}]", remarks) for n, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     if _COMMENT in value:
-        told[f"{place}.{_COMMENT}: a remark".removeprefix(".")] = None
+        remarks[f"{place}.{_COMMENT}: a remark".removeprefix(".")] = None
     return {
-        name: _uncommented(inner, f"{place}.{name}".removeprefix("."), told)
+        name: _without_comments(inner, f"{place}.{name}".removeprefix("."), remarks)
         for name, inner in value.items()
         if name != _COMMENT
     }

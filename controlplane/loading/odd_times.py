@@ -10,7 +10,7 @@ from ingestion.specs.messages.sampling import SampleAnswer
 
 AHEAD = timedelta(days=50 * 365)
 _ALL_OF_1970_MS = 365 * 86_400_000
-_FROM_MS = 946_684_800_000  # 2000: a time that a record may well have
+_EARLIEST_MS = 946_684_800_000  # 2000: a time that a record may well have
 _A_YEAR_MS = 365 * 86_400_000
 _PER_SECOND = {"posix": 1, "millis": 1_000, "micro": 1_000_000, "nano": 1_000_000_000}
 
@@ -36,13 +36,13 @@ def odd_times(answer: SampleAnswer, form: str, now: datetime) -> OddTimes | None
     if not odd:
         return None
     example = odd[len(odd) // 2]
-    instead = _plausible(example, "millis" if form == "auto" else form, now_ms)
+    instead = _plausible_format(example, "millis" if form == "auto" else form, now_ms)
     return OddTimes(len(odd), len(times), example, *(instead or ("", None)))
 
 
-def _plausible(time_ms: int, form: str, now_ms: int) -> tuple[str, int] | None:
+def _plausible_format(time_ms: int, form: str, now_ms: int) -> tuple[str, int] | None:
     if form not in _PER_SECOND:
         return None
-    read = ((name, time_ms * _PER_SECOND[form] // per_second) for name, per_second in _PER_SECOND.items())
-    fitting: Sequence[tuple[str, int]] = [(n, t) for n, t in read if _FROM_MS <= t <= now_ms + _A_YEAR_MS]
+    candidates = ((name, time_ms * _PER_SECOND[form] // per_second) for name, per_second in _PER_SECOND.items())
+    fitting: Sequence[tuple[str, int]] = [(n, t) for n, t in candidates if _EARLIEST_MS <= t <= now_ms + _A_YEAR_MS]
     return fitting[0] if fitting else None

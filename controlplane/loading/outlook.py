@@ -14,7 +14,7 @@ from ingestion.specs.schema.periods import AnyGranularity
 
 A_MINUTE_S = 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-A_MINUTES_INTERVALS = 2  # that a minute lies in, at most, when intervals are not shorter than it
+MAX_INTERVALS_PER_MINUTE = 2  # that a minute lies in, at most, when intervals are not shorter than it
 FEW_ROWS = 1000  # of a segment
 # Rows a second that one indexer takes in the project's own benchmarks, a wide margin below what it reaches there.
 INDEXER_ROWS_PER_S = 50_000
@@ -39,18 +39,21 @@ class IngestionPreview:
         """A minute writes to many intervals, and few rows to each: files without end, which are merged later."""
         if self.rows_per_minute is None or self.segments is None:
             return False
-        return self.segments > A_MINUTES_INTERVALS * self.task_count and self.rows_per_minute < FEW_ROWS * self.segments
+        return (
+            self.segments > MAX_INTERVALS_PER_MINUTE * self.task_count
+            and self.rows_per_minute < FEW_ROWS * self.segments
+        )
 
 
-def outlook(
+def preview_ingestion(
     arrived: Arrived | None, answer: SampleAnswer, task_count: int, granularity: AnyGranularity
 ) -> IngestionPreview:
     """``granularity``: of segments."""
     rate = None if arrived is None else arrived.per_s
     stored = sum(record.outcome in STORED for record in answer.records)
     share = stored / len(answer.records) if answer.records else None
-    before = sum(max(1, len(record.stored_rows)) for record in answer.records if record.outcome in STORED)
-    rows = before if answer.rollup is None else len(answer.rollup)
+    rows_before_rollup = sum(max(1, len(record.stored_rows)) for record in answer.records if record.outcome in STORED)
+    rows = rows_before_rollup if answer.rollup is None else len(answer.rollup)
     ratio = stored / rows if answer.rollup is not None and rows else None
     per_minute = None
     if rate is not None and share is not None and stored:

@@ -37,7 +37,7 @@ class NestedField:
     example: str
 
 
-def profiles(columns: Iterable[Column], records: Sequence[Any]) -> list[FieldProfile]:
+def field_profiles(columns: Iterable[Column], records: Sequence[Any]) -> list[FieldProfile]:
     """``columns``: the fields, with their types. ``records``: what was read of each, None where that failed."""
     read = [record for record in records if isinstance(record, dict)]
     return [_profile(column, [record.get(column.name) for record in read]) for column in columns]
@@ -45,7 +45,7 @@ def profiles(columns: Iterable[Column], records: Sequence[Any]) -> list[FieldPro
 
 def _profile(column: Column, values: list[Any]) -> FieldProfile:
     present = [v for v in values if v is not None]
-    texts = dict.fromkeys(shown(v) for v in present[:_MOST_DISTINCT])
+    texts = dict.fromkeys(short_text(v) for v in present[:_MOST_DISTINCT])
     nulls = 1 - len(present) / len(values) if values else 0.0
     return FieldProfile(column.name, column.type, nulls, list(texts)[:MOST_EXAMPLES], len(texts))
 
@@ -53,17 +53,17 @@ def _profile(column: Column, values: list[Any]) -> FieldProfile:
 def nested_fields(records: Sequence[Any]) -> list[NestedField]:
     """The most common first; objects are entered, lists are values."""
     read = [record for record in records if isinstance(record, dict)]
-    found: dict[tuple[str, ...], _Found] = {}
+    leaves: dict[tuple[str, ...], _Leaf] = {}
     for record in read:
         for nodes, value in _leaves(record, ()):
-            if len(nodes) > 1 and (nodes in found or len(found) < MOST_NESTED):
-                found.setdefault(nodes, _Found(value)).records += 1
-    common = sorted(found.items(), key=lambda item: (-item[1].records, item[0]))
-    return [NestedField("_".join(n), list(n), f.records / len(read), shown(f.example)) for n, f in common]
+            if len(nodes) > 1 and (nodes in leaves or len(leaves) < MOST_NESTED):
+                leaves.setdefault(nodes, _Leaf(value)).records += 1
+    common = sorted(leaves.items(), key=lambda item: (-item[1].records, item[0]))
+    return [NestedField("_".join(n), list(n), f.records / len(read), short_text(f.example)) for n, f in common]
 
 
 @dataclass
-class _Found:
+class _Leaf:
     example: Any
     records: int = field(default=0)
 
@@ -76,7 +76,7 @@ def _leaves(value: dict[str, Any], nodes: tuple[str, ...]) -> Iterator[tuple[tup
             yield (*nodes, name), inner
 
 
-def shown(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A value as a short text."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + "…"

@@ -19,7 +19,7 @@ from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.loading.models import Draft
 from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer
 
-KEPT_S = 3600
+TTL_S = 3600
 MOST_RECORDS = 500
 MOST_BYTES = 2 * 1024 * 1024
 
@@ -34,17 +34,17 @@ class Sample:
     arrived: Arrived | None  # how many had come of late when they were read
 
 
-def keep(draft: Draft, answer: SampleAnswer) -> Sample:
+def store_sample(draft: Draft, answer: SampleAnswer) -> Sample:
     """Instead of those that there were."""
     sample = Sample(answer.kept, timezone.now(), answer.stopped_by, answer.arrived)
-    told = answer.model_dump_json(include={"kept", "stopped_by", "arrived"})
-    text = json.dumps({"read_at": sample.read_at.isoformat(), "answer": told})
+    answer_json = answer.model_dump_json(include={"kept", "stopped_by", "arrived"})
+    text = json.dumps({"read_at": sample.read_at.isoformat(), "answer": answer_json})
     packed = base64.b64encode(zlib.compress(text.encode(), 1)).decode()
-    cache.set(_key(draft), seal({"sample": packed}), KEPT_S)
+    cache.set(_key(draft), seal({"sample": packed}), TTL_S)
     return sample
 
 
-def kept(draft: Draft) -> Sample | None:
+def load_sample(draft: Draft) -> Sample | None:
     """None when there are none any more, or they were sealed with a key that is gone."""
     sealed = cache.get(_key(draft))
     if sealed is None:
@@ -53,12 +53,12 @@ def kept(draft: Draft) -> Sample | None:
         packed = unseal(sealed)["sample"]
     except SecretsLost:
         return None
-    told: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
-    answer = SampleAnswer.model_validate_json(told["answer"])
-    return Sample(answer.kept, datetime.fromisoformat(told["read_at"]), answer.stopped_by, answer.arrived)
+    stored: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    answer = SampleAnswer.model_validate_json(stored["answer"])
+    return Sample(answer.kept, datetime.fromisoformat(stored["read_at"]), answer.stopped_by, answer.arrived)
 
 
-def forget(draft: Draft) -> None:
+def delete_sample(draft: Draft) -> None:
     """There are none any more."""
     cache.delete(_key(draft))
 

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
-from controlplane.datasources.services import needed_for
+from controlplane.datasources.services import required_action
 from controlplane.loading.documents import Document, value_at
 from controlplane.loading.models import Draft
 from controlplane.teams.models import Team, User
@@ -22,7 +22,7 @@ def drafts_of(user: User, team: str = "") -> QuerySet[Draft]:
     return mine.filter(team__name=team) if team else mine
 
 
-def names_anothers(user: User, team: Team, document: Document) -> bool:
+def names_other_team(user: User, team: Team, document: Document) -> bool:
     """Whether the datasource that it names is another team's, as far as the user may see."""
     name = value_at(document, ("spec", "dataSchema", "dataSource"))
     others = Datasource.objects.visible_to(user).exclude(team=team)
@@ -32,9 +32,9 @@ def names_anothers(user: User, team: Team, document: Document) -> bool:
 def may_submit(user: User, draft: Draft, *, as_task: bool) -> bool:
     """Whether the user's role is enough to submit it: as the services will find."""
     name = value_at(draft.document, ("spec", "dataSchema", "dataSource"))
-    known = isinstance(name, str) and storable(name)
-    datasource = Datasource.objects.visible_to(user).filter(name=name).first() if known else None
-    return may(user, needed_for(datasource, Action.OPERATE if as_task else Action.ADMINISTER), draft.team)
+    is_name = isinstance(name, str) and storable(name)
+    datasource = Datasource.objects.visible_to(user).filter(name=name).first() if is_name else None
+    return may(user, required_action(datasource, Action.OPERATE if as_task else Action.ADMINISTER), draft.team)
 
 
 def get_draft(user: User, draft_id: uuid.UUID) -> Draft:

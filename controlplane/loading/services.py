@@ -13,10 +13,10 @@ from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.connections.selectors import own_properties_allowed
 from controlplane.loading import samples
-from controlplane.loading.documents import Document, apart, kept_secrets, nested, value_at, whole
+from controlplane.loading.documents import Document, reusable_secrets, split_secrets, to_nested, value_at, with_secrets
 from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.services import refused_alone, submit_supervisor
+from controlplane.supervisors.services import child_conflict, submit_supervisor
 from controlplane.tasks.models import Task
 from controlplane.tasks.services import submit_task
 from controlplane.teams.models import Team, User
@@ -24,8 +24,8 @@ from controlplane.teams.permissions import Action, may, require, teams_of
 from ingestion.specs.inputs.sources import model_named
 
 MOST_DRAFTS = 100  # of one user
-KEPT_FOR = timedelta(days=30)
-_READ_FROM = (
+RETENTION = timedelta(days=30)
+_SOURCE_PATHS = (
     ("spec", "ioConfig", "topic"),
     ("spec", "ioConfig", "consumerProperties"),
     ("spec", "ioConfig", "connection"),
@@ -35,9 +35,9 @@ _READ_FROM = (
 def begin_draft(*, user: User, team_name: str | None = None, document: Any = None) -> Draft:
     """A new spec's draft, of a team of which the user is an operator. Raises ``InvalidInput``, ``NotAllowed``."""
     team = team_of_draft(user, team_name)
-    _check_room(user)
+    _check_draft_limit(user)
     draft = Draft(owner=user, team=team)
-    _write(draft, nested(beginning(team) if document is None else document))
+    _write(draft, to_nested(initial_document(team) if document is None else document))
     draft.save()
     return draft
 
@@ -47,10 +47,10 @@ def begin_change(*, user: User, supervisor: Supervisor) -> Draft:
     team = supervisor.datasource.team
     require(user, Action.OPERATE, team)
     if supervisor.parent_id is not None:
-        raise refused_alone(supervisor)
+        raise child_conflict(supervisor)
     if supervisor.io_config.topicPattern is not None:
         raise Conflict("A draft reads one topic, and this supervisor's spec has a topic pattern. Change it as JSON.")
-    _check_room(user)
+    _check_draft_limit(user)
     current = supervisor.current
     document = {name: value for name, value in current.spec.items() if name != "suspended"}
     return Draft.objects.create(
@@ -58,7 +58,7 @@ def begin_change(*, user: User, supervisor: Supervisor) -> Draft:
         team=team,
         supervisor=supervisor,
         base_version=current.version,
-        document=nested(document),
+        document=to_nested(document),
         secrets=current.secrets,
     )
 
@@ -69,40 +69,40 @@ def change_draft(*, user: User, draft: Draft, document: Any, step: str | None = 
     Raises ``InvalidInput`` when it is nothing that a spec can be made of.
     """
     require(user, Action.OPERATE, draft.team)
-    written = nested(document)
+    written = to_nested(document)
     with transaction.atomic():
         locked = Draft.objects.select_for_update().get(pk=draft.pk)
-        elsewhere = any(value_at(locked.document, path) != value_at(written, path) for path in _READ_FROM)
+        elsewhere = any(value_at(locked.document, path) != value_at(written, path) for path in _SOURCE_PATHS)
         secrets_before = locked.secrets
         _write(locked, written)
         if step is not None:
             locked.step = step
         locked.save()
     if elsewhere or locked.secrets != secrets_before:
-        samples.forget(draft)
+        samples.delete_sample(draft)
     return locked
 
 
 def _write(draft: Draft, document: Document) -> None:
-    shown, given = apart(document)
-    kept: dict[str, str] = {}
+    shown, new_secrets = split_secrets(document)
+    old_secrets: dict[str, str] = {}
     if draft.secrets:
         try:
             before = unseal(draft.secrets)
         except SecretsLost:
             before = {}
-        kept = kept_secrets(draft.document, before, shown)
-        if {**kept, **given} == before:  # sealing anew would look like a change
+        old_secrets = reusable_secrets(draft.document, before, shown)
+        if {**old_secrets, **new_secrets} == before:  # sealing anew would look like a change
             draft.document = shown
             return
-    draft.document, draft.secrets = shown, seal({**kept, **given})
+    draft.document, draft.secrets = shown, seal({**old_secrets, **new_secrets})
 
 
 def delete_draft(*, user: User, draft: Draft) -> None:
     """With the records that were kept for it. Raises ``NotAllowed``: its owner may, and the team's admins."""
     if draft.owner_id != user.pk:
         require(user, Action.ADMINISTER, draft.team)
-    samples.forget(draft)
+    samples.delete_sample(draft)
     draft.delete()
 
 
@@ -114,17 +114,17 @@ def submit_draft(*, user: User, draft: Draft, as_task: bool = False) -> Supervis
     """
     if as_task and draft.supervisor is not None:
         raise InvalidInput("This draft changes a supervisor. Create a new draft to submit a task.")
-    document = _typed(submitted(draft), as_task)
+    document = _with_type(submission_document(draft), as_task)
     with transaction.atomic():
         _check_base(draft)
         submit = submit_task if as_task else submit_supervisor
-        made = submit(user=user, document=document, team_name=draft.team.name)
+        created = submit(user=user, document=document, team_name=draft.team.name)
         Draft.objects.filter(pk=draft.pk).delete()
-    samples.forget(draft)
-    return made
+    samples.delete_sample(draft)
+    return created
 
 
-def _typed(document: Document, as_task: bool) -> Document:
+def _with_type(document: Document, as_task: bool) -> Document:
     """A task and a supervisor of one source have types of their own."""
     model = model_named(document.get("type"))
     if model is None:
@@ -145,24 +145,24 @@ def _check_base(draft: Draft) -> None:
         )
 
 
-def submitted(draft: Draft, document: Document | None = None) -> Document:
+def submission_document(draft: Draft, document: Document | None = None) -> Document:
     """Its spec, or another document that speaks to the same, with its secrets as it is sent on."""
     document = draft.document if document is None else document
     try:
-        return whole(document, unseal(draft.secrets))
+        return with_secrets(document, unseal(draft.secrets))
     except SecretsLost:
         return document  # what is missing now will be said
 
 
 def drop_old_drafts() -> int:
-    """Those that nobody has changed for ``KEPT_FOR``; how many there were."""
-    return Draft.objects.filter(updated_at__lt=timezone.now() - KEPT_FOR).delete()[0]
+    """Those that nobody has changed for ``RETENTION``; how many there were."""
+    return Draft.objects.filter(updated_at__lt=timezone.now() - RETENTION).delete()[0]
 
 
-def beginning(team: Team) -> Document:
+def initial_document(team: Team) -> Document:
     """What a new draft begins with; without servers where the team takes connections by name only."""
-    known = settings.DEFAULT_BOOTSTRAP and own_properties_allowed(team)
-    servers = {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP} if known else {}
+    use_default = settings.DEFAULT_BOOTSTRAP and own_properties_allowed(team)
+    servers = {"bootstrap.servers": settings.DEFAULT_BOOTSTRAP} if use_default else {}
     return {
         "type": "kafka",
         "spec": {
@@ -193,6 +193,6 @@ def team_of_draft(user: User, name: str | None = None) -> Team:
     return next((team for team in mine if may(user, Action.ADMINISTER, team)), mine[0])
 
 
-def _check_room(user: User) -> None:
+def _check_draft_limit(user: User) -> None:
     if Draft.objects.filter(owner=user).count() >= MOST_DRAFTS:
         raise Conflict(f"You already have {MOST_DRAFTS} drafts. Delete some first.")

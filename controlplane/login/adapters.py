@@ -24,13 +24,13 @@ from controlplane.common.clients import current_address
 from controlplane.common.errors import NotAllowed
 from controlplane.connections.secrets import seal, unseal
 from controlplane.login.groups import apply_groups
-from controlplane.login.oidc import PROVIDER_ID, app_of, chosen
+from controlplane.login.oidc import PROVIDER_ID, oidc_provider, social_app
 from controlplane.login.sso_login import create_user
-from controlplane.login.trail import came_in
+from controlplane.login.trail import record_login
 from controlplane.teams.models import User
 
 log = logging.getLogger(__name__)
-_BEGUN = "login_begun"  # what a login was bound to when its password was taken
+_AUTH_HASH_KEY = "login_begun"  # what a login was bound to when its password was taken
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -50,21 +50,21 @@ class AccountAdapter(DefaultAccountAdapter):
         return current_address()
 
     def pre_login(self, request: HttpRequest, user: User, **about: Any) -> HttpResponse | None:
-        request.session[_BEGUN] = user.get_session_auth_hash()
+        request.session[_AUTH_HASH_KEY] = user.get_session_auth_hash()
         answer: HttpResponse | None = super().pre_login(request, user, **about)
         return answer
 
     def login(self, request: HttpRequest, user: User) -> None:
-        begun = request.session.pop(_BEGUN, "")
+        auth_hash = request.session.pop(_AUTH_HASH_KEY, "")
         if (
             not user.is_active
             or user.service_of_id is not None
-            or not constant_time_compare(begun, user.get_session_auth_hash())
+            or not constant_time_compare(auth_hash, user.get_session_auth_hash())
         ):
             clear_login(request)
             raise ImmediateHttpResponse(redirect("frontend:login"))
         super().login(request, user)
-        came_in(user, "pages")
+        record_login(user, "pages")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         messages.error(request, "This login is deactivated. A site administrator can activate it again.")
@@ -95,8 +95,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
     """Whose login it is, when the provider has said who it is; and pages for what goes wrong there."""
 
     def list_apps(self, request: HttpRequest, provider: str | None = None, client_id: str | None = None) -> list[Any]:
-        known = settings.OIDC is not None and provider in (None, PROVIDER_ID, "openid_connect")
-        return [app_of(chosen())] if known else []
+        is_ours = settings.OIDC is not None and provider in (None, PROVIDER_ID, "openid_connect")
+        return [social_app(oidc_provider())] if is_ours else []
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return False
@@ -104,42 +104,42 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         expected = sociallogin.state.get("nonce")
         if not expected or not constant_time_compare(expected, sociallogin.nonce or ""):
-            raise ImmediateHttpResponse(failed(request, "its answer belongs to another login attempt (nonce)."))
+            raise ImmediateHttpResponse(failed_page(request, "its answer belongs to another login attempt (nonce)."))
         try:
             if not sociallogin.is_existing:
                 sociallogin.user = create_user(
-                    provider=chosen(), claims=sociallogin.claims, account=sociallogin.account
+                    provider=oidc_provider(), claims=sociallogin.claims, account=sociallogin.account
                 )
         except NotAllowed as error:
-            raise ImmediateHttpResponse(refused(request, error.detail)) from error
+            raise ImmediateHttpResponse(refused_page(request, error.detail)) from error
         if sociallogin.user.is_active:
-            stayed = apply_groups(user=sociallogin.user, provider=chosen(), groups=sociallogin.claims.groups)
-            for sentence in stayed:
+            warnings = apply_groups(user=sociallogin.user, provider=oidc_provider(), groups=sociallogin.claims.groups)
+            for sentence in warnings:
                 messages.warning(request, sentence)
 
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
     ) -> None:
         if error == AuthError.CANCELLED:
-            raise ImmediateHttpResponse(refused(request, f"You stopped the login at {chosen().label}."))
+            raise ImmediateHttpResponse(refused_page(request, f"You stopped the login at {oidc_provider().label}."))
         if exception is None:
-            raise ImmediateHttpResponse(failed(request, "its answer belongs to no login attempt of this browser."))
-        raise ImmediateHttpResponse(failed(request, said(exception)))
+            raise ImmediateHttpResponse(failed_page(request, "its answer belongs to no login attempt of this browser."))
+        raise ImmediateHttpResponse(failed_page(request, describe_error(exception)))
 
 
-def refused(request: HttpRequest, why: str) -> HttpResponse:
+def refused_page(request: HttpRequest, why: str) -> HttpResponse:
     """The page for who may not come in."""
     return render(request, "accounts/provider.html", {"why": why}, status=403)
 
 
-def failed(request: HttpRequest, why: str) -> HttpResponse:
+def failed_page(request: HttpRequest, why: str) -> HttpResponse:
     """The page for a provider that is away or whose answer is wrong."""
-    log.warning("the login with %s failed: %s", chosen().issuer, why)
-    shown = {"why": f"The login with {chosen().label} failed: {why}", "provider_failed": True}
-    return render(request, "accounts/provider.html", shown, status=502)
+    log.warning("the login with %s failed: %s", oidc_provider().issuer, why)
+    context = {"why": f"The login with {oidc_provider().label} failed: {why}", "provider_failed": True}
+    return render(request, "accounts/provider.html", context, status=502)
 
 
-def said(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What went wrong, without what a request may hold of secrets."""
     if isinstance(error, RequestException):
         answer = error.response

@@ -12,13 +12,13 @@ from django.db import transaction
 from controlplane.common import mail
 from controlplane.common.errors import Conflict, NotFound
 from controlplane.teams import audit
-from controlplane.teams.links import address_of
+from controlplane.teams.links import normalized_email
 from controlplane.teams.models import User
 from controlplane.teams.permissions import require_person
 
 log = logging.getLogger(__name__)
 LINK_LIFE_S = 3600
-OVER = "This link is not valid. It was used, is for another login, or has expired. Ask for a new one."
+LINK_INVALID = "This link is not valid. It was used, is for another login, or has expired. Ask for a new one."
 _SALT = "controlplane.login.addresses"
 
 
@@ -29,15 +29,15 @@ def change_address(*, user: User, email: str, address: Callable[[str], str]) -> 
     Raises ``InvalidInput``, ``NotAllowed`` (a token with a scope), ``Conflict`` (it is somebody's), ``MailFailed``.
     """
     require_person(user, "change an e-mail address")
-    email = address_of(email) if email.strip() else ""
+    email = normalized_email(email) if email.strip() else ""
     if email == user.email:
         return False
-    if email and mail.configured():
+    if email and mail.is_configured():
         link = address(secret_for(user, email))
         body = f"Open this link within one hour to confirm the address of the login {user.username}:\n\n{link}\n"
         mail.send(to=[email], subject="Headgate: confirm your address", body=body)
         return True
-    _set(user, email)
+    _set_address(user, email)
     return False
 
 
@@ -46,38 +46,38 @@ def secret_for(user: User, email: str) -> str:
     return signing.dumps([user.pk, user.email, user.logins_ended, email], salt=_SALT)
 
 
-def asked_address(user: User, secret: str) -> str:
+def address_in_secret(user: User, secret: str) -> str:
     """The address that a link would make the user's. Raises ``NotFound``, with one text whatever is wrong."""
     try:
         values: Any = signing.loads(secret, salt=_SALT, max_age=LINK_LIFE_S)
     except signing.BadSignature:
-        raise NotFound(OVER) from None
+        raise NotFound(LINK_INVALID) from None
     if values[:3] != [user.pk, user.email, user.logins_ended]:
-        raise NotFound(OVER)
+        raise NotFound(LINK_INVALID)
     return str(values[3])
 
 
 def confirm_address(*, user: User, secret: str) -> str:
     """Set the address that a link was mailed to. Raises ``NotFound``, ``Conflict`` (it is somebody's by now)."""
-    email = asked_address(user, secret)
-    _set(user, email)
+    email = address_in_secret(user, secret)
+    _set_address(user, email)
     return email
 
 
-def _set(user: User, email: str) -> None:
+def _set_address(user: User, email: str) -> None:
     before = user.email
     with transaction.atomic():
         if email and User.objects.select_for_update().filter(email__iexact=email).exclude(pk=user.pk).exists():
             raise Conflict("Another login has this e-mail address.")
         if not User.objects.filter(pk=user.pk, email=before).update(email=email):
-            raise NotFound(OVER)
+            raise NotFound(LINK_INVALID)
         audit.record(user=user, team=None, target="person", target_id=user.username, action="email", before=before)
     user.email = email
-    if before and mail.configured():
-        _tell(before, user.username)
+    if before and mail.is_configured():
+        _notify_old_address(before, user.username)
 
 
-def _tell(before: str, username: str) -> None:
+def _notify_old_address(before: str, username: str) -> None:
     """The earlier address hears of it: that it changed may be news to its owner."""
     body = f"{before} is no longer the e-mail address of the login {username}. Not you? Ask a site administrator.\n"
     try:

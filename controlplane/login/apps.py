@@ -13,4 +13,4 @@ class Config(AppConfig):
         """Failed logins go into the audit trail, wherever somebody tried."""
         from controlplane.login import trail  # not at the top: it needs the models
 
-        user_login_failed.connect(trail.did_not_come_in, dispatch_uid="audit trail")
+        user_login_failed.connect(trail.record_failed_login, dispatch_uid="audit trail")

@@ -8,4 +8,4 @@ from controlplane.login import sessions
 @shared_task(name="controlplane.login.tasks.drop_over")
 def drop_over() -> None:
     """Delete sessions whose time is over."""
-    sessions.drop_over()
+    sessions.delete_expired()

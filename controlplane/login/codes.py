@@ -24,10 +24,10 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
 from controlplane.common.text import in_one_line, storable
-from controlplane.login.trail import gave_a_wrong_code
+from controlplane.login.trail import record_wrong_code
 from controlplane.teams.models import User
 
-MOST_WRONG = 5
+MAX_WRONG_CODES = 5
 WINDOW_S = 300
 LONGEST_NAME = 60
 UNREADABLE = "The passkey's answer is not valid for this login. Try again."
@@ -46,34 +46,36 @@ def try_code(user: User, code: str) -> tuple[CodeResult, Authenticator | None]:
     with transaction.atomic():
         # One try at a time: two at once must not both be taken, nor both be counted as one.
         factors = list(Authenticator.objects.select_for_update().filter(user=user).order_by("pk"))
-        counted = next((f for f in factors if f.type == Authenticator.Type.TOTP), None) or next(iter(factors), None)
-        if counted is None:
+        counting_factor = next((f for f in factors if f.type == Authenticator.Type.TOTP), None) or next(
+            iter(factors), None
+        )
+        if counting_factor is None:
             return CodeResult.WRONG, None
-        wrong = [at for at in counted.data.get("wrong_at", ()) if at > time.time() - WINDOW_S]
-        if len(wrong) >= MOST_WRONG:
+        wrong = [at for at in counting_factor.data.get("wrong_at", ()) if at > time.time() - WINDOW_S]
+        if len(wrong) >= MAX_WRONG_CODES:
             return CodeResult.WAIT, None  # the trail has the wrong ones before it
-        given = "".join(code.split()).replace("-", "")
-        found = next((f for f in factors if storable(given) and _fits(f, given)), None)
-        if found is None:
-            counted.data["wrong_at"] = [*wrong, time.time()]
-            counted.save(update_fields=["data"])
-            gave_a_wrong_code(user)
+        cleaned = "".join(code.split()).replace("-", "")
+        factor = next((f for f in factors if storable(cleaned) and _use_code(f, cleaned)), None)
+        if factor is None:
+            counting_factor.data["wrong_at"] = [*wrong, time.time()]
+            counting_factor.save(update_fields=["data"])
+            record_wrong_code(user)
             return CodeResult.WRONG, None
-        return CodeResult.RIGHT, found
+        return CodeResult.RIGHT, factor
 
 
 def note_first_code(factor: Authenticator, code: str) -> None:
     """The code with which an app was set up is used, too."""
-    factor.data["last_counter"] = max(_counters(factor, "".join(code.split())), default=0)
+    factor.data["last_counter"] = max(_matching_counters(factor, "".join(code.split())), default=0)
     factor.save(update_fields=["data"])
 
 
-def _fits(factor: Authenticator, code: str) -> bool:
+def _use_code(factor: Authenticator, code: str) -> bool:
     if factor.type == Authenticator.Type.RECOVERY_CODES:
         return bool(factor.wrap().validate_code(code))
     if factor.type != Authenticator.Type.TOTP:
         return False
-    fitting = [c for c in _counters(factor, code) if c > factor.data.get("last_counter", 0)]
+    fitting = [c for c in _matching_counters(factor, code) if c > factor.data.get("last_counter", 0)]
     if not fitting:
         return False
     factor.data.update({"last_counter": max(fitting), "wrong_at": []})
@@ -81,7 +83,7 @@ def _fits(factor: Authenticator, code: str) -> bool:
     return True
 
 
-def _counters(factor: Authenticator, code: str) -> list[int]:
+def _matching_counters(factor: Authenticator, code: str) -> list[int]:
     """The half minutes whose code this is."""
     secret = decrypt(factor.data["secret"])
     now = list(yield_hotp_counters_from_time())
@@ -119,9 +121,9 @@ class _PasskeyForm(forms.Form):
         """Raises ``ValidationError``."""
         if not isinstance(self.cleaned_data["credential"], dict):
             raise ValidationError(UNREADABLE)
-        known = getattr(super(), "clean_credential", None)
+        inherited = getattr(super(), "clean_credential", None)
         try:
-            return known() if known else self.cleaned_data["credential"]
+            return inherited() if inherited else self.cleaned_data["credential"]
         except (AttributeError, KeyError, TypeError, ValueError, IndexError, InvalidSignature) as error:
             raise ValidationError(UNREADABLE) from error
 

@@ -22,27 +22,27 @@ log = logging.getLogger(__name__)
 @transaction.atomic
 def apply_groups(*, user: User, provider: Provider, groups: Collection[str]) -> list[str]:
     """Give, change and withdraw. Returns a sentence for each thing that had to stay as it was."""
-    wanted = provider.roles_of(groups)
+    roles = provider.roles_of(groups)
     # One change of a team's members at a time, always in the same order: two people log in at once.
-    touched = Team.objects.filter(name__in=wanted) | Team.objects.filter(memberships__grant__user=user)
+    touched = Team.objects.filter(name__in=roles) | Team.objects.filter(memberships__grant__user=user)
     keys = sorted(set(touched.values_list("pk", flat=True)))
     teams = {team.name: team for team in Team.objects.select_for_update().filter(pk__in=keys).order_by("pk")}
-    for name in sorted(wanted.keys() - teams.keys()):
+    for name in sorted(roles.keys() - teams.keys()):
         log.warning("HEADGATE_OIDC_TEAMS names the team %s, which does not exist", name)
-    stayed = [_set_membership(user, team, wanted.get(name)) for name, team in sorted(teams.items())]
-    stayed.append(_set_site(user, bool(provider.admin_group) and provider.admin_group in groups))
-    for sentence in filter(None, stayed):
+    warnings = [_set_membership(user, team, roles.get(name)) for name, team in sorted(teams.items())]
+    warnings.append(_set_site_admin(user, bool(provider.admin_group) and provider.admin_group in groups))
+    for sentence in filter(None, warnings):
         log.warning("%s", sentence)
-    return [sentence for sentence in stayed if sentence]
+    return [sentence for sentence in warnings if sentence]
 
 
 def _set_membership(user: User, team: Team, role: str | None) -> str:
     membership = Membership.objects.filter(user=user, team=team).select_related("grant").first()
     if membership is None:
         if role is not None:
-            given = Membership.objects.create(user=user, team=team, role=role)
-            Grant.objects.create(user=user, membership=given)
-            _note(user, team, "set", role=role)
+            created = Membership.objects.create(user=user, team=team, role=role)
+            Grant.objects.create(user=user, membership=created)
+            _record_change(user, team, "set", role=role)
         return ""
     if not hasattr(membership, "grant") or membership.role == role:
         return ""
@@ -50,10 +50,10 @@ def _set_membership(user: User, team: Team, role: str | None) -> str:
         return f"{user.username} stays the last admin of team {team.name}, although the groups say otherwise."
     if role is None:
         membership.delete()
-        _note(user, team, "remove")
+        _record_change(user, team, "remove")
     else:
         Membership.objects.filter(pk=membership.pk).update(role=role)
-        _note(user, team, "set", role=role)
+        _record_change(user, team, "set", role=role)
     return ""
 
 
@@ -62,26 +62,26 @@ def _another_admin(team: Team, user: User) -> bool:
     return admins.exclude(user=user).exists()
 
 
-def _note(user: User, team: Team, action: str, **detail: str) -> None:
+def _record_change(user: User, team: Team, action: str, **detail: str) -> None:
     audit.record(user=None, team=team, target="member", target_id=user.username, action=action, by="groups", **detail)
 
 
-def _set_site(user: User, wanted: bool) -> str:
+def _set_site_admin(user: User, is_admin: bool) -> str:
     grant = Grant.objects.filter(user=user, membership=None).first()
-    if wanted and not user.is_superuser:
+    if is_admin and not user.is_superuser:
         Grant.objects.get_or_create(user=user, membership=None)
-        _save_site(user, True)
-    elif not wanted and grant is not None:
+        _save_site_admin(user, True)
+    elif not is_admin and grant is not None:
         # Locked in one order: two site admins must not lose the site at once.
         others = User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")
         if not any(other.pk != user.pk for other in others):
             return f"{user.username} stays the last site administrator, although the groups say otherwise."
         grant.delete()
-        _save_site(user, False)
+        _save_site_admin(user, False)
     return ""
 
 
-def _save_site(user: User, is_admin: bool) -> None:
+def _save_site_admin(user: User, is_admin: bool) -> None:
     user.is_superuser = is_admin
     User.objects.filter(pk=user.pk).update(is_superuser=is_admin)
     log.info(

@@ -10,7 +10,7 @@ from controlplane.teams.models import Membership, User
 from controlplane.teams.roles import Role
 
 
-def must_set_up(user: User | AnonymousUser) -> bool:
+def must_add_factor(user: User | AnonymousUser) -> bool:
     """Whether this person may do nothing before they have set one up. Service accounts log in nowhere."""
     if settings.REQUIRE_SECOND_FACTOR == "none" or not isinstance(user, User) or user.service_of_id is not None:
         return False

@@ -22,7 +22,7 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 LEEWAY_S = 60  # how far its clock may be from ours
 
 
-def chosen() -> Provider:
+def oidc_provider() -> Provider:
     """The provider of the settings. Callers have made sure that there is one."""
     provider: Provider | None = settings.OIDC
     if provider is None:
@@ -30,7 +30,7 @@ def chosen() -> Provider:
     return provider
 
 
-def app_of(provider: Provider) -> SocialApp:
+def social_app(provider: Provider) -> SocialApp:
     """What allauth calls an app: never stored."""
     return SocialApp(
         provider="openid_connect",
@@ -42,13 +42,13 @@ def app_of(provider: Provider) -> SocialApp:
     )
 
 
-class Conversation(OpenIDConnectOAuth2Adapter):
+class OidcAdapter(OpenIDConnectOAuth2Adapter):
     """Checks the issuer, the token's signature and that both answers speak of the same person."""
 
     @property
     def openid_config(self) -> dict[str, Any]:
         config: dict[str, Any] = super().openid_config
-        if config.get("issuer", "").rstrip("/") != chosen().issuer.rstrip("/"):
+        if config.get("issuer", "").rstrip("/") != oidc_provider().issuer.rstrip("/"):
             raise OAuth2Error("its issuer differs from HEADGATE_OIDC_ISSUER")
         return config
 
@@ -69,11 +69,13 @@ class Conversation(OpenIDConnectOAuth2Adapter):
         except (KeyError, TypeError, ValueError, AttributeError, jwt.PyJWTError) as error:
             raise OAuth2Error(f"its answer lacks a required field ({type(error).__name__})") from error
         # The same name at another provider is another person. Claims are not kept: they are asked for at each login.
-        whole = f"{self.openid_config['issuer']}\0{id_token['sub']}"
-        login.account.uid = salted_hmac("controlplane.login.subject", whole, secret="", algorithm="sha256").hexdigest()
+        subject = f"{self.openid_config['issuer']}\0{id_token['sub']}"
+        login.account.uid = salted_hmac(
+            "controlplane.login.subject", subject, secret="", algorithm="sha256"
+        ).hexdigest()
         login.account.extra_data = {}
         login.email_addresses = []
-        login.claims = claims_of(chosen(), id_token, userinfo)
+        login.claims = claims_of(oidc_provider(), id_token, userinfo)
         login.nonce = id_token.get("nonce")
         return login
 
@@ -106,6 +108,6 @@ class Conversation(OpenIDConnectOAuth2Adapter):
         raise wrong
 
 
-def _keys(known: dict[str, Any], kid: str | None) -> list[dict[str, Any]]:
+def _keys(jwks: dict[str, Any], kid: str | None) -> list[dict[str, Any]]:
     """Those that may have signed: pairs of keys, of the name that the token gives, or all where it gives none."""
-    return [k for k in known["keys"] if k.get("kty") in ("RSA", "EC", "OKP") and kid in (None, k.get("kid"))]
+    return [k for k in jwks["keys"] if k.get("kty") in ("RSA", "EC", "OKP") and kid in (None, k.get("kid"))]

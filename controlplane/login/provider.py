@@ -25,8 +25,8 @@ class Provider:
 
     def roles_of(self, groups: Collection[str]) -> dict[str, str]:
         """Team → the highest role that one of these groups gives in it."""
-        found: dict[str, str] = {}
+        roles: dict[str, str] = {}
         for team, role in (pair for group in groups for pair in self.teams.get(group, ())):
-            if ROLES.index(role) >= ROLES.index(found.get(team, ROLES[0])):
-                found[team] = role
-        return found
+            if ROLES.index(role) >= ROLES.index(roles.get(team, ROLES[0])):
+                roles[team] = role
+        return roles

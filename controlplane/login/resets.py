@@ -39,7 +39,7 @@ def send_links(*, email: str, request: HttpRequest) -> None:
     The server is spoken to beside the request, so that its time tells nothing either.
     """
     people = [user for user in users_of_address(email) if user.has_usable_password()]
-    letters = [(user.email, _letter(user, request)) for user in people]
+    letters = [(user.email, _mail_text(user, request)) for user in people]
     if letters:
         threading.Thread(target=_send, args=(letters,), daemon=True).start()
 
@@ -52,7 +52,7 @@ def _send(letters: list[tuple[str, str]]) -> None:
             log.warning("a link for a new password could not be sent: %s", error.detail)
 
 
-def _letter(user: User, request: HttpRequest) -> str:
+def _mail_text(user: User, request: HttpRequest) -> str:
     key = urlsafe_base64_encode(force_bytes(user.pk))
     address = mail.link(reverse("frontend:login-reset-set", args=[key, RESET_TOKENS.make_token(user)]), request)
     return (

@@ -12,14 +12,14 @@ from django.db.models import F
 
 from controlplane.common.errors import Conflict, NotFound
 from controlplane.common.text import storable
-from controlplane.connections.secrets import SecretsLost, resealed
+from controlplane.connections.secrets import SecretsLost, reseal
 from controlplane.login.models import Session
 from controlplane.teams import audit
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.permissions import require_site_admin
 
 LABELS = {"totp": "Authenticator app", "recovery_codes": "Recovery codes", "webauthn": "Passkey"}
-_SEALED = ("secret", "seed")
+_SEALED_KEYS = ("secret", "seed")
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Factor:
 
 def list_factors(user: User) -> list[Factor]:
     """The user's own, the oldest first."""
-    return [_shown(a) for a in Authenticator.objects.filter(user=user).order_by("created_at", "pk")]
+    return [_to_factor(a) for a in Authenticator.objects.filter(user=user).order_by("created_at", "pk")]
 
 
-def _shown(row: Authenticator) -> Factor:
+def _to_factor(row: Authenticator) -> Factor:
     name = row.data.get("name", "") if row.type == Authenticator.Type.WEBAUTHN else LABELS[row.type]
     left = len(row.wrap().get_unused_codes()) if row.type == Authenticator.Type.RECOVERY_CODES else None
     return Factor(row.pk, row.type, name, row.created_at, row.last_used_at, left)
@@ -52,15 +52,15 @@ def remove_factor(*, user: User, factor_id: int) -> Factor:
     row = mine.filter(pk=factor_id).exclude(type=Authenticator.Type.RECOVERY_CODES).first()
     if row is None:
         raise NotFound("You have no such second factor.")
-    gone = _shown(row)
+    removed = _to_factor(row)
     row.delete()
     if not mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
         mine.delete()
-    _record(user, "remove_second_factor", gone.kind)
-    return gone
+    _record(user, "remove_second_factor", removed.kind)
+    return removed
 
 
-def added(user: User, kind: str) -> None:
+def record_added(user: User, kind: str) -> None:
     """Say in the audit trail that the user has one more; in the transaction that adds it."""
     _record(user, "add_second_factor", kind)
 
@@ -110,4 +110,4 @@ def rotate_second_factors() -> tuple[int, int]:
 
 
 def _resealed(data: dict[str, Any]) -> dict[str, str]:
-    return {name: resealed(data[name]) for name in _SEALED if name in data}
+    return {name: reseal(data[name]) for name in _SEALED_KEYS if name in data}

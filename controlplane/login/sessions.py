@@ -18,7 +18,7 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import require_person
 
 SEEN_EVERY = timedelta(minutes=1)
-AT_ONCE = 5_000  # rows of one deletion
+BATCH_SIZE = 5_000  # rows of one deletion
 
 
 class SessionStore(DatabaseStore):
@@ -43,8 +43,8 @@ class SessionStore(DatabaseStore):
         row.browser = current_browser()
         row.created_at = timezone.now()
         if self.session_key:
-            known = Session.objects.filter(pk=self.session_key).values_list("created_at", flat=True).first()
-            row.created_at = known or row.created_at
+            created_at = Session.objects.filter(pk=self.session_key).values_list("created_at", flat=True).first()
+            row.created_at = created_at or row.created_at
         return row
 
 
@@ -62,11 +62,11 @@ class OpenSession:
 
 def list_sessions(user: User, current_key: str | None = None) -> list[OpenSession]:
     """The user's sessions that still count, the last used first."""
-    bound = user.get_session_auth_hash()
+    auth_hash = user.get_session_auth_hash()
     rows = Session.objects.filter(user=user, expire_date__gt=timezone.now()).order_by("-seen_at", "pk")
-    alive = [row for row in rows if constant_time_compare(row.get_decoded().get(HASH_SESSION_KEY, ""), bound)]
+    alive = [row for row in rows if constant_time_compare(row.get_decoded().get(HASH_SESSION_KEY, ""), auth_hash)]
     return [
-        OpenSession(_id(row.pk), row.address, row.browser, row.created_at, row.seen_at, row.pk == current_key)
+        OpenSession(_public_id(row.pk), row.address, row.browser, row.created_at, row.seen_at, row.pk == current_key)
         for row in alive
     ]
 
@@ -75,7 +75,7 @@ def end_session(*, user: User, session_id: str) -> None:
     """End one of the user's own sessions. Raises ``NotFound``, ``NotAllowed``."""
     require_person(user, "end sessions")
     keys = Session.objects.filter(user=user).values_list("pk", flat=True)
-    key = next((key for key in keys if constant_time_compare(_id(key), session_id)), None)
+    key = next((key for key in keys if constant_time_compare(_public_id(key), session_id)), None)
     if key is None:
         raise NotFound(f"You have no session {session_id!r}.")
     Session.objects.filter(pk=key).delete()
@@ -88,14 +88,16 @@ def end_other_sessions(*, user: User, current_key: str | None) -> int:
     return others.delete()[0]
 
 
-def drop_over() -> int:
+def delete_expired() -> int:
     """Delete sessions whose time is over, those of nobody too: they open nothing. Returns how many."""
     dropped = 0
-    while keys := list(Session.objects.filter(expire_date__lte=timezone.now()).values_list("pk", flat=True)[:AT_ONCE]):
+    while keys := list(
+        Session.objects.filter(expire_date__lte=timezone.now()).values_list("pk", flat=True)[:BATCH_SIZE]
+    ):
         dropped += Session.objects.filter(pk__in=keys, expire_date__lte=timezone.now()).delete()[0]
     return dropped
 
 
-def _id(key: str) -> str:
+def _public_id(key: str) -> str:
     """The key itself opens the session: it is shown to nobody."""
     return salted_hmac("controlplane.login.session", key, algorithm="sha256").hexdigest()[:16]

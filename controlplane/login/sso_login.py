@@ -18,7 +18,7 @@ from controlplane.common.text import storable
 from controlplane.login.provider import Provider
 from controlplane.teams.models import Invitation, User
 
-_ODD = re.compile(r"[^\w.@+-]")
+_INVALID_CHARACTER = re.compile(r"[^\w.@+-]")
 LONGEST_NAME = 100
 
 
@@ -35,15 +35,15 @@ class Claims:
 
 def claims_of(provider: Provider, id_token: dict[str, Any], userinfo: dict[str, Any]) -> Claims:
     """Of both answers, the second one first. The address and whether it is verified come of one answer."""
-    both = {**id_token, **userinfo}
-    of_email = userinfo if "email" in userinfo else id_token
-    email = _text(of_email.get("email")) if of_email.get("email_verified") is True else ""
+    merged = {**id_token, **userinfo}
+    email_answer = userinfo if "email" in userinfo else id_token
+    email = _text(email_answer.get("email")) if email_answer.get("email_verified") is True else ""
     return Claims(
-        username=_text(both.get("preferred_username")),
+        username=_text(merged.get("preferred_username")),
         email=email if _is_address(email) else "",
-        first_name=_text(both.get("given_name"))[:150],
-        last_name=_text(both.get("family_name"))[:150],
-        groups=_groups(both.get(provider.groups_claim)),
+        first_name=_text(merged.get("given_name"))[:150],
+        last_name=_text(merged.get("family_name"))[:150],
+        groups=_groups(merged.get(provider.groups_claim)),
     )
 
 
@@ -75,9 +75,9 @@ def create_user(*, provider: Provider, claims: Claims, account: SocialAccount) -
         user = same[0]
         if SocialAccount.objects.filter(user=user, provider=account.provider).exists():
             raise NotAllowed(f"The login {user.username} already belongs to another account of {provider.label}.")
-        _hand_over(user)
+        _revoke_credentials(user)
     elif provider.takes_new_people:
-        user = _make(claims, taken=bool(same))
+        user = _new_user(claims, taken=bool(same))
     else:
         raise NotAllowed(
             f"{provider.label} knows you, but you have no login here. Ask a site administrator for one with the "
@@ -88,7 +88,7 @@ def create_user(*, provider: Provider, claims: Claims, account: SocialAccount) -
     return user
 
 
-def _hand_over(user: User) -> None:
+def _revoke_credentials(user: User) -> None:
     """Only the provider has verified the address: whoever had the login until now may have been somebody else."""
     user.set_unusable_password()
     user.save()  # ends sessions and tokens
@@ -102,15 +102,17 @@ def users_of_address(email: str, lock: bool = False) -> list[User]:
     """
     if not email or not storable(email):
         return []
-    found = User.objects.filter(email__iexact=email, is_active=True, service_of=None).order_by("pk")
-    return [user for user in (found.select_for_update() if lock else found) if _plain(user.email) == _plain(email)]
+    users = User.objects.filter(email__iexact=email, is_active=True, service_of=None).order_by("pk")
+    return [
+        user for user in (users.select_for_update() if lock else users) if _normalized(user.email) == _normalized(email)
+    ]
 
 
-def _plain(email: str) -> str:
+def _normalized(email: str) -> str:
     return unicodedata.normalize("NFKC", email).casefold()
 
 
-def _make(claims: Claims, taken: bool) -> User:
+def _new_user(claims: Claims, taken: bool) -> User:
     user = User(
         username=_free_name(claims.username or claims.email.partition("@")[0]),
         email="" if taken else claims.email,
@@ -122,18 +124,18 @@ def _make(claims: Claims, taken: bool) -> User:
     return user
 
 
-def _free_name(wanted: str) -> str:
+def _free_name(proposed: str) -> str:
     """A user name that is nobody's, nor anybody's who is invited: who picks a name must not get what is another's."""
-    base = _ODD.sub("-", wanted)[:LONGEST_NAME].strip("-") or "person"
+    base = _INVALID_CHARACTER.sub("-", proposed)[:LONGEST_NAME].strip("-") or "person"
     number = 1
     name = base
-    while _is_somebodys(name):
+    while _is_name_taken(name):
         number += 1
         name = f"{base}-{number}"
     return name
 
 
-def _is_somebodys(name: str) -> bool:
+def _is_name_taken(name: str) -> bool:
     return (
         User.objects.filter(username__iexact=name).exists() or Invitation.objects.filter(username__iexact=name).exists()
     )

@@ -28,10 +28,10 @@ from controlplane.common.database import clock, cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.publishing.fence import PublishRefused, lock_fence
-from controlplane.publishing.publication import Publication, check_counters, check_times, keep_schemas
+from controlplane.publishing.publication import Publication, check_counters, check_times, store_schemas
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.superseding import supersede
-from controlplane.segments.marking import Chosen, mark_unused
+from controlplane.segments.marking import SegmentSelection, mark_unused
 from controlplane.segments.models import Interval, Segment
 from ingestion.specs.causes import cause_of
 from ingestion.specs.messages.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
@@ -45,7 +45,7 @@ _PARTITIONED = """
     FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(files)s::int8[]) AS w(start, stop, n)
     WHERE i.datasource_id = %(datasource)s AND i.start = w.start AND i."end" = w.stop AND i.segments = w.n
 """
-_TOUCHED = """
+_LOCK_INTERVALS = """
     SELECT i.id, i.start, i."end", i.version, i.segments FROM segments_interval i WHERE i.id IN (
         SELECT o.id FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS w(start, stop)
         JOIN segments_interval o ON tstzrange(o.start, o."end") && tstzrange(w.start, w.stop)
@@ -55,7 +55,7 @@ _TOUCHED = """
 
 
 @dataclass(frozen=True)
-class BatchPlace:
+class BatchTarget:
     """Who writes where, and what of it is overwritten: nothing where it appends; where it re-indexes, what was read."""
 
     task_id: str
@@ -67,64 +67,64 @@ class BatchPlace:
 
 
 @dataclass(frozen=True)
-class _Touched:
+class _LockedInterval:
     id: int
     span: Span
     version: str
     segments: int
 
 
-def prepare_batch(place: BatchPlace, request: BatchPublishRequest) -> None:
+def prepare_batch(target: BatchTarget, request: BatchPublishRequest) -> None:
     """What comes before ``publish_batch``, in no transaction: whoever has the same new schema does not wait for it.
 
     Raises ``InvalidInput``.
     """
     _check(request)
-    keep_schemas(place.task_id, 0, request.segments)
+    store_schemas(target.task_id, 0, request.segments)
 
 
-def publish_batch(place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
+def publish_batch(target: BatchTarget, request: BatchPublishRequest) -> BatchPublishAnswer:
     """Register and overwrite. In a transaction, in which the caller ends the task: so it is done once.
 
     Raises ``PublishRefused`` (fenced, changed) and ``InvalidInput``; the caller's transaction must not commit then.
     """
-    fence = lock_fence(place.task_id, 0, request.epoch)
+    fence = lock_fence(target.task_id, 0, request.epoch)
     spans = sorted({(f.interval_start, f.interval_end) for f in request.segments})
-    left = request.quarantined
-    if place.reindexes:
-        version, replaced = _reindexed(place, spans, frozenset(request.read))
-    elif place.appends:
-        version, replaced = append_version(place.datasource.created_at), 0
+    quarantined = request.quarantined
+    if target.reindexes:
+        version, replaced = _reindex(target, spans, frozenset(request.read))
+    elif target.appends:
+        version, replaced = append_version(target.datasource.created_at), 0
     else:
-        left = supersede(place.task_id, place.datasource, left)
-        version, replaced = _overwritten(place, spans)
+        quarantined = supersede(target.task_id, target.datasource, quarantined)
+        version, replaced = _overwrite(target, spans)
     fence = replace(fence, version=version, at=clock())
     made = Publication(request.publish_id, fence, request.segments, request.counters).register()
-    _note_partitions(place, request)
-    _keep_quarantined(place, request.publish_id, left)
+    _record_partitioning(target, request)
+    _insert_quarantined(target, request.publish_id, quarantined)
     return BatchPublishAnswer(segment_ids=made, replaced=replaced)
 
 
-def _note_partitions(place: BatchPlace, request: BatchPublishRequest) -> None:
+def _record_partitioning(target: BatchTarget, request: BatchPublishRequest) -> None:
     """Of intervals that have no other segments than its own. Their rows are locked."""
-    if not place.partitioned_by:
+    if not target.partitioned_by:
         return
     files = Counter((f.interval_start, f.interval_end) for f in request.segments)
     starts, ends = [start for start, _ in files], [end for _, end in files]
-    given = {"by": place.partitioned_by, "datasource": place.datasource.pk, "files": list(files.values())}
+    parameters = {"by": target.partitioned_by, "datasource": target.datasource.pk, "files": list(files.values())}
     with cursor() as c:
-        c.execute(_PARTITIONED, {**given, "starts": starts, "ends": ends})
+        c.execute(_PARTITIONED, {**parameters, "starts": starts, "ends": ends})
 
 
-def _keep_quarantined(place: BatchPlace, publish_id: UUID, left: Sequence[FileRecord]) -> None:
+def _insert_quarantined(target: BatchTarget, publish_id: UUID, records: Sequence[FileRecord]) -> None:
     """Once, as the publish is, however often Spark has read them."""
     now = timezone.now()
     QuarantinedRecord.objects.bulk_create(
         (
             QuarantinedRecord(
                 place=record.place,
-                datasource=place.datasource,
-                task_id=place.task_id,
+                datasource=target.datasource,
+                task_id=target.task_id,
                 partition=0,
                 offset=record.position,
                 delivery_count=0,
@@ -137,18 +137,18 @@ def _keep_quarantined(place: BatchPlace, publish_id: UUID, left: Sequence[FileRe
                 publish_id=publish_id,
                 created_at=now,
             )
-            for record in left
+            for record in records
         ),
         batch_size=1_000,
     )
 
 
 def _check(request: BatchPublishRequest) -> None:
-    said, files = request.counters, request.segments
-    check_counters({"published": (said.published, sum(f.rows for f in files))}, "segments")
-    if not said.quarantined == len(request.quarantined) <= said.unparseable:
+    counters, files = request.counters, request.segments
+    check_counters({"published": (counters.published, sum(f.rows for f in files))}, "segments")
+    if not counters.quarantined == len(request.quarantined) <= counters.unparseable:
         raise InvalidInput(
-            f"The counters say {said.quarantined} quarantined of {said.unparseable} unparseable records, and "
+            f"The counters say {counters.quarantined} quarantined of {counters.unparseable} unparseable records, and "
             f"{len(request.quarantined)} came."
         )
     if sum(len(f.columns) for f in files) > MOST_COLUMNS:
@@ -159,14 +159,14 @@ def _check(request: BatchPublishRequest) -> None:
         raise InvalidInput("Intervals of the segments overlap.")
 
 
-def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:
+def _overwrite(target: BatchTarget, spans: Sequence[Span]) -> tuple[str, int]:
     """Mark unused what is in the way; the version of what comes, and how many segments that were."""
-    covered = _merged([*spans, *place.drops])
-    touched = _locked(place.datasource, covered)
-    gone = [t for t in touched if any(low <= t.span[0] and t.span[1] <= high for low, high in covered)]
-    kept = [t for t in touched if t not in gone and t.segments and _meets(t.span, spans)]
-    if kept:
-        start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in kept[0].span)
+    covered = _merge_spans([*spans, *target.drops])
+    touched = _lock_intervals(target.datasource, covered)
+    inside = [t for t in touched if any(low <= t.span[0] and t.span[1] <= high for low, high in covered)]
+    partial = [t for t in touched if t not in inside and t.segments and _overlaps_any(t.span, spans)]
+    if partial:
+        start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in partial[0].span)
         raise PublishRefused(
             Refusal(
                 code="changed",
@@ -176,49 +176,53 @@ def _overwritten(place: BatchPlace, spans: Sequence[Span]) -> tuple[str, int]:
         )
     version = _next_version([t.version for t in touched])
     amount = mark_unused(
-        place.datasource,
-        Chosen(intervals=tuple(t.span for t in gone if t.segments)),
-        by=f"task {place.task_id}",
+        target.datasource,
+        SegmentSelection(intervals=tuple(t.span for t in inside if t.segments)),
+        by=f"task {target.task_id}",
         what="overwritten by the task",
     )
-    Interval.objects.filter(pk__in=[t.id for t in gone]).update(version=version, revision=F("revision") + 1)
+    Interval.objects.filter(pk__in=[t.id for t in inside]).update(version=version, revision=F("revision") + 1)
     return version, amount.segments
 
 
-def _reindexed(place: BatchPlace, spans: Sequence[Span], read: frozenset[UUID]) -> tuple[str, int]:
+def _reindex(target: BatchTarget, spans: Sequence[Span], read: frozenset[UUID]) -> tuple[str, int]:
     """Mark unused what was read; the version of what comes, and how many segments that were."""
-    held = Segment.objects.filter(datasource=place.datasource, pk__in=read)
-    places = set(held.values_list("interval_start", "interval_end"))
-    touched = _locked(place.datasource, _merged([*spans, *places]))
-    amount = mark_unused(place.datasource, Chosen(ids=read), by=f"task {place.task_id}", what="re-indexed by the task")
+    segments = Segment.objects.filter(datasource=target.datasource, pk__in=read)
+    read_spans = set(segments.values_list("interval_start", "interval_end"))
+    touched = _lock_intervals(target.datasource, _merge_spans([*spans, *read_spans]))
+    amount = mark_unused(
+        target.datasource, SegmentSelection(ids=read), by=f"task {target.task_id}", what="re-indexed by the task"
+    )
     if amount.segments != len(read):
-        gone = len(read) - amount.segments
-        raise PublishRefused(Refusal(code="changed", detail=f"{gone} of the segments that were read are unused now."))
+        missing = len(read) - amount.segments
+        raise PublishRefused(
+            Refusal(code="changed", detail=f"{missing} of the segments that were read are unused now.")
+        )
     version = _next_version([t.version for t in touched])
-    mine = [t.id for t in touched if t.span in places or t.span in spans]
-    Interval.objects.filter(pk__in=mine).update(version=version, revision=F("revision") + 1)
+    changed = [t.id for t in touched if t.span in read_spans or t.span in spans]
+    Interval.objects.filter(pk__in=changed).update(version=version, revision=F("revision") + 1)
     return version, amount.segments
 
 
-def in_use(datasource: Datasource, span: Span) -> list[Segment]:
+def segments_in_use(datasource: Datasource, span: Span) -> list[Segment]:
     """Its segments that have rows in the span, by time; ``MOST_INPUTS`` and one more at most."""
-    found = Segment.objects.filter(datasource=datasource, used=True, min_time__lt=span[1], max_time__gte=span[0])
-    return list(found.order_by("interval_start", "interval_end", "partition_num")[: MOST_INPUTS + 1])
+    segments = Segment.objects.filter(datasource=datasource, used=True, min_time__lt=span[1], max_time__gte=span[0])
+    return list(segments.order_by("interval_start", "interval_end", "partition_num")[: MOST_INPUTS + 1])
 
 
-def _locked(datasource: Datasource, spans: Sequence[Span]) -> list[_Touched]:
+def _lock_intervals(datasource: Datasource, spans: Sequence[Span]) -> list[_LockedInterval]:
     """The intervals that one of these touches. Their rows are locked from here on."""
     starts, ends = [s for s, _ in spans], [e for _, e in spans]
     with cursor() as c:
-        rows = c.execute(_TOUCHED, {"datasource": datasource.pk, "starts": starts, "ends": ends}).fetchall()
-    return [_Touched(pk, (start, end), version, segments) for pk, start, end, version, segments in rows]
+        rows = c.execute(_LOCK_INTERVALS, {"datasource": datasource.pk, "starts": starts, "ends": ends}).fetchall()
+    return [_LockedInterval(pk, (start, end), version, segments) for pk, start, end, version, segments in rows]
 
 
-def _meets(span: Span, others: Sequence[Span]) -> bool:
+def _overlaps_any(span: Span, others: Sequence[Span]) -> bool:
     return any(low < span[1] and span[0] < high for low, high in others)
 
 
-def _merged(spans: Sequence[Span]) -> list[Span]:
+def _merge_spans(spans: Sequence[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -9,13 +9,13 @@ from celery import shared_task
 
 from controlplane.publishing import folding, receipts
 
-FOLDED_LATE = timedelta(seconds=20)  # several rounds of ``fold``
+FOLD_WINDOW = timedelta(seconds=20)  # several rounds of ``fold``
 
 
 @shared_task(name="controlplane.publishing.tasks.fold")
 def fold() -> int:
     """Join settled neighbours where something was settled of late."""
-    return folding.fold(since=FOLDED_LATE)
+    return folding.fold(since=FOLD_WINDOW)
 
 
 @shared_task(name="controlplane.publishing.tasks.fold_everywhere")

@@ -15,13 +15,13 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused, lock_fence
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
-from controlplane.publishing.spans import keys_of, span
+from controlplane.publishing.spans import get_or_create_keys, span
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.messages.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _StoredOffset:
     next_offset: int | None
     generation: int
     attempts: int
@@ -39,17 +39,17 @@ def claim(
     fence = lock_fence(task_id, number, request.epoch)
     source = fence.reading(request.topic_id)
     _check(source, request, may_reset)
-    keys = keys_of(source.id, {*request.partitions, *request.starts, *request.resets})
-    stored = _locked(keys)
+    keys = get_or_create_keys(source.id, {*request.partitions, *request.starts, *request.resets})
+    stored = _lock_stored(keys)
     first_run = not topic_missed and _is_first_run(source.id)
     if request.starts and first_run == request.first_run:
-        _store(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
+        _store_offsets(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
     for partition, reset in request.resets.items():
         if stored[partition].next_offset == reset.stored:
             _reset(fence, source, keys[partition], partition, reset)
     if request.new_generation or request.new_process:
-        _keep_holder([keys[p] for p in request.partitions], request)
-    after = _locked({p: keys[p] for p in request.partitions})
+        _bump_generation([keys[p] for p in request.partitions], request)
+    after = _lock_stored({p: keys[p] for p in request.partitions})
     return ClaimAnswer(
         partitions={
             p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
@@ -71,32 +71,32 @@ def advance(source: LockedSource, keys: Mapping[int, int], progress: Mapping[int
     """Move the stored offsets of a publish. Raises ``PublishRefused`` (offsets, generation)."""
     if not progress:
         return
-    stored = _locked({p: keys[p] for p in progress})
+    stored = _lock_stored({p: keys[p] for p in progress})
     old = [p for p, a in progress.items() if a.generation not in (None, stored[p].generation)]
     if old:
-        detail = f"{_named(source, old)} went to another member meanwhile."
+        detail = f"{_partition_names(source, old)} went to another member meanwhile."
         raise PublishRefused(
             Refusal(code="generation", detail=detail, stored={p: stored[p].next_offset for p in sorted(old)})
         )
-    elsewhere = [p for p, a in progress.items() if a.start != stored[p].next_offset]
-    if elsewhere:
-        where = ", ".join(f"{p}: {progress[p].start}, stored {stored[p].next_offset}" for p in sorted(elsewhere))
+    mismatched = [p for p, a in progress.items() if a.start != stored[p].next_offset]
+    if mismatched:
+        where = ", ".join(f"{p}: {progress[p].start}, stored {stored[p].next_offset}" for p in sorted(mismatched))
         raise PublishRefused(
             Refusal(
                 code="offsets",
                 detail=f"This publish of {source.topic} does not begin at the stored offsets ({where}).",
-                stored={p: stored[p].next_offset for p in sorted(elsewhere)},
+                stored={p: stored[p].next_offset for p in sorted(mismatched)},
             )
         )
-    _store(keys, {p: a.end for p, a in progress.items()}, published=True)
+    _store_offsets(keys, {p: a.end for p, a in progress.items()}, published=True)
 
 
-def _named(source: LockedSource, partitions: list[int]) -> str:
+def _partition_names(source: LockedSource, partitions: list[int]) -> str:
     noun = "partition" if len(partitions) == 1 else "partitions"
     return f"{noun.capitalize()} {', '.join(map(str, sorted(partitions)))} of {source.topic}"
 
 
-def _locked(keys: Mapping[int, int]) -> dict[int, _Stored]:
+def _lock_stored(keys: Mapping[int, int]) -> dict[int, _StoredOffset]:
     """What is stored of each partition; its row is locked, in the order of keys, until the transaction ends."""
     by_key = {key: partition for partition, key in keys.items()}
     with cursor() as c:
@@ -105,10 +105,10 @@ def _locked(keys: Mapping[int, int]) -> dict[int, _Stored]:
             " ORDER BY id FOR UPDATE",
             (sorted(by_key),),
         ).fetchall()
-    return {by_key[row[0]]: _Stored(*row[1:]) for row in rows}
+    return {by_key[row[0]]: _StoredOffset(*row[1:]) for row in rows}
 
 
-def _store(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool = False) -> None:
+def _store_offsets(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool = False) -> None:
     with cursor() as c:
         c.execute(
             "UPDATE publishing_progresskey k SET next_offset = w.next, attempts = k.attempts * %s"
@@ -118,7 +118,7 @@ def _store(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool 
         )
 
 
-def _keep_holder(keys: list[int], request: ClaimRequest) -> None:
+def _bump_generation(keys: list[int], request: ClaimRequest) -> None:
     with cursor() as c:
         c.execute(
             "UPDATE publishing_progresskey SET generation = generation + %s, attempts = attempts + %s"
@@ -128,12 +128,12 @@ def _keep_holder(keys: list[int], request: ClaimRequest) -> None:
 
 
 @transaction.atomic
-def begin_at(source: Source, offsets: Mapping[int, int]) -> None:
+def store_first_offsets(source: Source, offsets: Mapping[int, int]) -> None:
     """Store where a source begins that was never read, by partition; of one that was, nothing is changed."""
-    keys = keys_of(source.pk, offsets)
-    _locked(keys)  # an indexer that claims them is before this or after
+    keys = get_or_create_keys(source.pk, offsets)
+    _lock_stored(keys)  # an indexer that claims them is before this or after
     if _is_first_run(source.pk):
-        _store(keys, offsets)
+        _store_offsets(keys, offsets)
 
 
 def _is_first_run(source_id: int) -> bool:
@@ -153,7 +153,7 @@ def _reset(fence: LockedFence, source: LockedSource, key: int, partition: int, r
             "A stored offset moves forward only by a publish that has the outcomes of the offsets between."
         )
     _forget_settled(key, reset.to, reset.stored)
-    _store({partition: key}, {partition: reset.to})
+    _store_offsets({partition: key}, {partition: reset.to})
     SourceEvent.objects.create(
         datasource_id=fence.datasource,
         source_id=source.id,
@@ -167,7 +167,7 @@ def _reset(fence: LockedFence, source: LockedSource, key: int, partition: int, r
     )
 
 
-def move_by_hand(source: Source, task_ids: list[str], offsets: Mapping[int, int] | None, who: str) -> None:
+def reset_stored_offsets(source: Source, task_ids: list[str], offsets: Mapping[int, int] | None, who: str) -> None:
     """Set stored offsets, or with None forget them all; in the caller's transaction.
 
     The tasks' indexers are fenced first, under the locks that a publish takes: what is on its way is refused whole, and
@@ -176,29 +176,29 @@ def move_by_hand(source: Source, task_ids: list[str], offsets: Mapping[int, int]
     with cursor() as c:
         c.execute("SELECT id FROM publishing_indexerfence WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
         c.execute("UPDATE publishing_indexerfence SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
-    known = dict(ProgressKey.objects.filter(source=source).values_list("partition", "id"))
-    keys = known if offsets is None else keys_of(source.pk, offsets)
-    before = _locked(keys)
+    all_keys = dict(ProgressKey.objects.filter(source=source).values_list("partition", "id"))
+    keys = all_keys if offsets is None else get_or_create_keys(source.pk, offsets)
+    before = _lock_stored(keys)
     for partition, key in keys.items():
         first = 0 if offsets is None else offsets[partition]
         _forget_settled(key, first, MAX_OFFSET)
     if offsets is None:
         ProgressKey.objects.filter(source=source).update(next_offset=None, attempts=0)
     else:
-        _store(keys, offsets, published=True)
-    was = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
-    now = "forgotten" if offsets is None else ", ".join(f"{p}: {o}" for p, o in sorted(offsets.items()))
+        _store_offsets(keys, offsets, published=True)
+    old_text = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
+    new_text = "forgotten" if offsets is None else ", ".join(f"{p}: {o}" for p, o in sorted(offsets.items()))
     SourceEvent.objects.create(
         datasource_id=source.datasource_id,
         source=source,
         kind=SourceEvent.Kind.OFFSET_RESET,
-        detail=f"{who} reset the stored offsets of {source.topic}. They were {was or 'none'}, and are {now}.",
+        detail=f"{who} reset the stored offsets of {source.topic}. They were {old_text or 'none'}, and are {new_text}.",
     )
 
 
 def _forget_settled(key: int, start: int, end: int) -> None:
     """What is settled of ``[start, end)`` is not any more."""
     with connection.cursor() as c:
-        gone = span(key, start, end)
-        c.execute("UPDATE publishing_settledrange SET span = span - %s WHERE span && %s", [gone, gone])
+        removed = span(key, start, end)
+        c.execute("UPDATE publishing_settledrange SET span = span - %s WHERE span && %s", [removed, removed])
         c.execute("DELETE FROM publishing_settledrange WHERE isempty(span)")

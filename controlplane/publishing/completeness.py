@@ -15,8 +15,8 @@ from typing import Any
 Frontier = Mapping[int, int]  # partition → its first offset that is not settled, else the end of what may be read
 
 # A record is stamped before it can be read, and clocks differ a little.
-MARGIN = timedelta(seconds=1)
-APART = timedelta(seconds=4)  # marks that nothing has passed yet are at least this far from each other
+CLOCK_MARGIN = timedelta(seconds=1)
+MARK_GAP = timedelta(seconds=4)  # marks that nothing has passed yet are at least this far from each other
 MOST_MARKS = 60
 _MOST_OFFSETS = 6_000  # in all marks of a source together
 
@@ -62,26 +62,26 @@ class Marks:
         proven = {p: begins.get(p, offset) for p, offset in frontier.items()}
         passed = [m for m in (*self.waiting, mark) if m.is_passed(proven)]
         waiting = [m for m in self.waiting if not m.is_passed(proven)]
-        if mark not in passed and (not waiting or mark.at - waiting[-1].at >= APART):
-            waiting = thinned([*waiting, mark], most_marks(len(mark.ends)))
-        return max((m.at - MARGIN for m in passed), default=None), Marks(waiting, begins)
+        if mark not in passed and (not waiting or mark.at - waiting[-1].at >= MARK_GAP):
+            waiting = thin_marks([*waiting, mark], max_marks(len(mark.ends)))
+        return max((m.at - CLOCK_MARGIN for m in passed), default=None), Marks(waiting, begins)
 
 
-def most_marks(partitions: int) -> int:
+def max_marks(partitions: int) -> int:
     """How many wait at most: of a topic of many partitions fewer."""
     return max(6, min(MOST_MARKS, _MOST_OFFSETS // max(1, partitions)))
 
 
-def thinned(marks: Sequence[Mark], most: int) -> list[Mark]:
+def thin_marks(marks: Sequence[Mark], most: int) -> list[Mark]:
     """At most so many, by time: the first and the last stay, and between them those that leave the smallest gaps.
 
     A source that lags for long then says less often how far it has come, and nothing that is wrong.
     """
-    kept = list(marks)
-    while len(kept) > max(2, most):
-        spans = [(kept[n + 1].at - kept[n - 1].at, n) for n in range(1, len(kept) - 1)]
-        del kept[min(spans)[1]]
-    return kept
+    remaining = list(marks)
+    while len(remaining) > max(2, most):
+        spans = [(remaining[n + 1].at - remaining[n - 1].at, n) for n in range(1, len(remaining) - 1)]
+        del remaining[min(spans)[1]]
+    return remaining
 
 
 def _time(ms: int) -> datetime:

@@ -50,11 +50,11 @@ def take_epoch(
     return fence
 
 
-def keep_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
+def record_unpublished(*, task_id: str, number: int, epoch: int, unpublished: Unpublished | Counts) -> None:
     """Record what ended without a publish in an indexer's current epoch; an older epoch's word changes nothing."""
-    mine = IndexerFence.objects.filter(task_id=task_id, number=number, epoch=epoch)
+    fences = IndexerFence.objects.filter(task_id=task_id, number=number, epoch=epoch)
     grows = {f"{name}_now__lte": getattr(unpublished, name) for name in UNPUBLISHED_OUTCOMES}
-    mine.filter(**grows).update(**{f"{name}_now": getattr(unpublished, name) for name in UNPUBLISHED})
+    fences.filter(**grows).update(**{f"{name}_now": getattr(unpublished, name) for name in UNPUBLISHED})
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class LockedFence:
     folder: str  # its datasource's in deep storage
     version: str  # what its datasource's new intervals get
     replay: bool
-    at: datetime  # when it was locked, by the database's clock: when it is published (see ``feed.manifest.moment``)
+    at: datetime  # when it was locked, by the database's clock: when it is published (``manifest.publish_watermark``)
     source: LockedSource | None  # none: the task reads files or segments
 
     def reading(self, topic_id: str) -> LockedSource:
@@ -97,11 +97,11 @@ class LockedFence:
 def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
     """Lock the fence's row until the transaction ends. Raises ``PublishRefused`` (fenced) for an old epoch."""
     with cursor() as c:
-        return fence_of(c.execute(LOCK, (task_id, number)).fetchone(), task_id, number, epoch)
+        return fence_from_row(c.execute(LOCK_FENCE, (task_id, number)).fetchone(), task_id, number, epoch)
 
 
-# Of task and number; the row is ``fence_of``'s.
-LOCK = """
+# Of task and number; the row is ``fence_from_row``'s.
+LOCK_FENCE = """
     SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.replay, clock_timestamp(),
         f.source_id, s.topic, s.topic_id, s.kind
     FROM publishing_indexerfence f
@@ -110,7 +110,7 @@ LOCK = """
 """
 
 
-def fence_of(row: tuple[Any, ...] | None, task_id: str, number: int, epoch: int) -> LockedFence:
+def fence_from_row(row: tuple[Any, ...] | None, task_id: str, number: int, epoch: int) -> LockedFence:
     """Raises ``PublishRefused`` (fenced) for an old epoch."""
     if row is None or row[0] != epoch:
         current = row[0] if row else "none"
@@ -136,9 +136,9 @@ def fence_of(row: tuple[Any, ...] | None, task_id: str, number: int, epoch: int)
 def abandon(*, task_id: str, number: int, request: AbandonRequest) -> bool:
     """Whether the publish has committed; if not, it never may (its id is marked)."""
     fence = lock_fence(task_id, number, request.epoch)
-    seen = Publish.objects.filter(id=request.publish_id).first()
-    if seen is not None:
-        return not seen.abandoned
+    existing = Publish.objects.filter(id=request.publish_id).first()
+    if existing is not None:
+        return not existing.abandoned
     Publish.objects.create(
         id=request.publish_id, fence_id=fence.id, epoch=request.epoch, abandoned=True, created_at=timezone.now()
     )
@@ -189,14 +189,14 @@ def _retire_older(source: Source) -> None:
         datasource=source.datasource,
         current=True,
     ).exclude(pk=source.pk)
-    for gone in older:
-        Source.objects.filter(pk=gone.pk).update(current=False)
+    for old in older:
+        Source.objects.filter(pk=old.pk).update(current=False)
         SourceEvent.objects.create(
             datasource_id=source.datasource_id,
             source=source,
             kind=SourceEvent.Kind.TOPIC_RECREATED,
             detail=(
-                f"Topic {source.topic!r} was deleted and recreated: its id changed from {gone.topic_id} to "
+                f"Topic {source.topic!r} was deleted and recreated: its id changed from {old.topic_id} to "
                 f"{source.topic_id}. Ingestion continues with the new topic from its first record."
             ),
         )

@@ -65,8 +65,8 @@ def _fold(stretch: _Stretch) -> int:
     key, low, high = stretch
     with cursor() as c:
         # One folder a key at a time; the lock ends with the transaction.
-        alone = c.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (_FOLD_LOCK, key)).fetchone()
-        if alone is None or not alone[0]:
+        acquired = c.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", (_FOLD_LOCK, key)).fetchone()
+        if acquired is None or not acquired[0]:
             return 0
         runs = c.execute(_RUNS, (Int8Range(low, high),)).fetchall()
     ids = [i for run in runs for i in run[0]]

@@ -43,7 +43,7 @@ class Unsettled:
     ranges: list[offsets.Range]
 
 
-_MINE = f"lower(span) >= k.base AND lower(span) < k.base + (1::int8 << {OFFSET_BITS})"
+_KEY = f"lower(span) >= k.base AND lower(span) < k.base + (1::int8 << {OFFSET_BITS})"
 _KEYS = (
     f"(SELECT partition, id << {OFFSET_BITS} AS base, log_start_offset FROM publishing_progresskey"
     " WHERE source_id = %s) k"
@@ -52,13 +52,13 @@ _HOLES = f"""
     SELECT k.partition, h.low - k.base, h.high - k.base, h.settled_at FROM {_KEYS}, LATERAL (
         SELECT low, high, settled_at FROM (
             SELECT lag(upper(span)) OVER (ORDER BY lower(span)) AS low, lower(span) AS high, settled_at
-            FROM publishing_settledrange WHERE {_MINE}
+            FROM publishing_settledrange WHERE {_KEY}
         ) r WHERE high > low AND settled_at < %s ORDER BY high LIMIT %s
     ) h ORDER BY 1, 2 LIMIT %s
 """
 _LEADING = f"""
     SELECT k.partition, b.begin, f.first - k.base, f.settled_at FROM {_KEYS}, LATERAL (
-        SELECT lower(span) AS first, settled_at FROM publishing_settledrange WHERE {_MINE} ORDER BY lower(span) LIMIT 1
+        SELECT lower(span) AS first, settled_at FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) LIMIT 1
     ) f, LATERAL (
         SELECT least(k.log_start_offset, (s.bounds -> k.partition::text ->> 1)::int8) AS begin
         FROM sources_source s WHERE s.id = %s
@@ -66,8 +66,8 @@ _LEADING = f"""
 """
 _EXTENTS = f"""
     SELECT k.partition, f.low - k.base, l.high - k.base FROM {_KEYS},
-    LATERAL (SELECT lower(span) AS low FROM publishing_settledrange WHERE {_MINE} ORDER BY lower(span) LIMIT 1) f,
-    LATERAL (SELECT upper(span) AS high FROM publishing_settledrange WHERE {_MINE} ORDER BY lower(span) DESC LIMIT 1) l
+    LATERAL (SELECT lower(span) AS low FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) LIMIT 1) f,
+    LATERAL (SELECT upper(span) AS high FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) DESC LIMIT 1) l
 """
 _WITHIN = "SELECT * FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS w(number, first, last)"
 _COUNTS = f"""
@@ -75,7 +75,7 @@ _COUNTS = f"""
     FROM {_KEYS} JOIN ({_WITHIN}) w ON w.number = k.partition, LATERAL (
         SELECT sum(upper(span) - lower(span)) AS all_of_them,
                sum(greatest(0, least(upper(span), k.base + w.last) - greatest(lower(span), k.base + w.first))) AS within
-        FROM publishing_settledrange WHERE {_MINE}
+        FROM publishing_settledrange WHERE {_KEY}
     ) s WHERE s.within IS NOT NULL
 """
 _GAPS = f"""
@@ -83,7 +83,7 @@ _GAPS = f"""
     FROM {_KEYS} JOIN ({_WITHIN}) w ON w.number = k.partition, LATERAL (
         SELECT low, high FROM (
             SELECT lag(upper(span), 1, k.base + w.first) OVER (ORDER BY lower(span)) AS low, lower(span) AS high
-            FROM publishing_settledrange WHERE {_MINE} AND upper(span) > k.base + w.first
+            FROM publishing_settledrange WHERE {_KEY} AND upper(span) > k.base + w.first
         ) r WHERE high > low ORDER BY high LIMIT %s
     ) g ORDER BY 1, 2
 """

@@ -39,16 +39,17 @@ from controlplane.common.database import cursor, pipeline
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LockedFence
 from controlplane.publishing.spans import span
-from controlplane.segments.models import fingerprint, plain
+from controlplane.segments.models import columns_json, fingerprint
 from ingestion.specs.counters import PUBLISHED, Counters
 from ingestion.specs.messages.protocol import Outcomes, SegmentFile
 
 Interval = tuple[datetime, datetime]
 Parameters = dict[str, Any]
 
-_COUNTED = [*PUBLISHED, "segments", "size_bytes"]
+_SUMMED_COLUMNS = [*PUBLISHED, "segments", "size_bytes"]
 _TOTALS = f"""
-    UPDATE publishing_indexerfence SET {", ".join(f"{n} = {n} + %({n})s" for n in _COUNTED)}, publishes = publishes + 1,
+    UPDATE publishing_indexerfence SET {", ".join(f"{n} = {n} + %({n})s" for n in _SUMMED_COLUMNS)},
+        publishes = publishes + 1,
         published_today = %(published)s + CASE WHEN published_on = %(today)s THEN published_today ELSE 0 END,
         published_on = %(today)s, last_publish_at = %(now)s,
         first_publish_at = coalesce(first_publish_at, %(now)s) WHERE id = %(fence)s
@@ -110,7 +111,7 @@ _PUBLISH = """
 _SETTLE = "INSERT INTO publishing_settledrange (span, settled_at) SELECT unnest(%s::int8range[]), now()"
 
 
-def keep_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> None:
+def store_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> None:
     """Write the schemas of the files that are not there yet; the indexer's fence says of which datasource.
 
     To be committed before the publish begins: whoever has the same new schema would wait for the end of that.
@@ -118,15 +119,15 @@ def keep_schemas(task_id: str, number: int, files: Iterable[SegmentFile]) -> Non
     schemas = fingerprints(files)
     if not schemas:
         return
-    of: Parameters = {"task": task_id, "number": number}
+    indexer: Parameters = {"task": task_id, "number": number}
     with cursor() as c:
-        known = {name for (name,) in c.execute(KNOWN_SCHEMAS, {**of, "fingerprints": list(schemas)}).fetchall()}
-    new = {name: file for name, file in schemas.items() if name not in known}
+        existing = {name for (name,) in c.execute(KNOWN_SCHEMAS, {**indexer, "fingerprints": list(schemas)}).fetchall()}
+    new = {name: file for name, file in schemas.items() if name not in existing}
     if new:
-        columns = [json.dumps(plain(f.columns)) for f in new.values()]
+        columns = [json.dumps(columns_json(f.columns)) for f in new.values()]
         extents = [f.extents for f in new.values()]
         with transaction.atomic(), cursor() as c:
-            c.execute(_SCHEMAS, {**of, "fingerprints": list(new), "columns": columns, "extents": extents})
+            c.execute(_SCHEMAS, {**indexer, "fingerprints": list(new), "columns": columns, "extents": extents})
 
 
 def fingerprints(files: Iterable[SegmentFile]) -> dict[str, SegmentFile]:
@@ -135,7 +136,7 @@ def fingerprints(files: Iterable[SegmentFile]) -> dict[str, SegmentFile]:
 
 
 def _fingerprint(file: SegmentFile) -> str:
-    return fingerprint(plain(file.columns), file.extents)
+    return fingerprint(columns_json(file.columns), file.extents)
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ class Publication:
                 stored = out.setdefault(partition, {}).setdefault("stored", [])
                 stored.extend([start, end, index] for start, end in ranges)
         if self.counters.further_rows:
-            out = {partition: _once(ended["stored"]) for partition, ended in out.items()}
+            out = {partition: _split_further(ended["stored"]) for partition, ended in out.items()}
         for partition, outcomes in self.outcomes.items():
             for name in Outcomes.model_fields:
                 ranges = getattr(outcomes, name)
@@ -326,15 +327,15 @@ def check_counters(expected: Mapping[str, tuple[int, int]], of: str) -> None:
         raise InvalidInput(f"The counters do not match the {of}: {'; '.join(wrong)}.")
 
 
-def _once(places: list[list[int]]) -> dict[str, list[list[int]]]:
+def _split_further(stored_ranges: list[list[int]]) -> dict[str, list[list[int]]]:
     """Of offsets with rows in several segments one is where they are ``stored``; the others are ``further``."""
-    stored, further, known = [], [], 0  # known: up to which offset all that come are
-    for start, end, index in sorted(places):
-        if start < known:
-            further.append([start, min(end, known), index])
-        if end > known:
-            stored.append([max(start, known), end, index])
-        known = max(known, end)
+    stored, further, covered_to = [], [], 0  # known: up to which offset all that come are
+    for start, end, index in sorted(stored_ranges):
+        if start < covered_to:
+            further.append([start, min(end, covered_to), index])
+        if end > covered_to:
+            stored.append([max(start, covered_to), end, index])
+        covered_to = max(covered_to, end)
     return {"stored": stored, "further": further} if further else {"stored": stored}
 
 

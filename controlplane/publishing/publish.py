@@ -17,7 +17,7 @@ from django.db import DatabaseError, transaction
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.publishing import claims, replay_publish
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused
-from controlplane.publishing.publication import Publication, check_counters, keep_schemas
+from controlplane.publishing.publication import Publication, check_counters, store_schemas
 from controlplane.publishing.publish_context import publish_context
 from controlplane.publishing.selectors.totals import parse_exceptions_of
 from controlplane.publishing.spans import Ranges, spans
@@ -31,10 +31,14 @@ from ingestion.specs.messages import protocol
 from ingestion.specs.messages.protocol import Outcomes, ParseExceptionTotals, PublishAnswer, PublishRequest, Refusal
 from ingestion.specs.messages.publish_limits import excess
 
-_RETRIED = {"40001", "40P01", "23P01"}  # serialization, deadlock, and an overlap that arose since it was looked for
+_RETRY_SQLSTATES = {
+    "40001",
+    "40P01",
+    "23P01",
+}  # serialization, deadlock, and an overlap that arose since it was looked for
 _ATTEMPTS = 5
-_PLACE = {"id", "source", "partition", "offset"}
-_READ_AGAIN = [f.name for f in QuarantinedRecord._meta.concrete_fields if f.name not in {*_PLACE, "replays"}]
+_KEY_FIELDS = {"id", "source", "partition", "offset"}
+_UPDATED_FIELDS = [f.name for f in QuarantinedRecord._meta.concrete_fields if f.name not in {*_KEY_FIELDS, "replays"}]
 Answer = TypeVar("Answer")
 
 
@@ -44,20 +48,20 @@ def publish(*, task_id: str, number: int, request: PublishRequest) -> PublishAns
     Raises ``PublishRefused`` (fenced, duplicates, abandoned, offsets, generation) and ``InvalidInput``, and of what
     contradicts the metadata store ``IntegrityError``; nothing was changed then.
     """
-    beyond = excess(request)
-    if beyond:
-        raise InvalidInput(beyond)
-    settling = _settling(request)
+    fault = excess(request)
+    if fault:
+        raise InvalidInput(fault)
+    settling = _ended_offsets(request)
     _check_counters(request, settling)
-    return retried(lambda: _publish(task_id, number, request, settling))
+    return with_retries(lambda: _publish(task_id, number, request, settling))
 
 
-def retried(attempt: Callable[[], Answer]) -> Answer:
+def with_retries(attempt: Callable[[], Answer]) -> Answer:
     for _ in range(_ATTEMPTS):
         try:
             return attempt()
         except DatabaseError as error:
-            if getattr(error.__cause__, "sqlstate", None) not in _RETRIED:
+            if getattr(error.__cause__, "sqlstate", None) not in _RETRY_SQLSTATES:
                 raise
             last = error
     raise Unavailable("The metadata store was too busy to publish; send the same publish again.") from last
@@ -71,20 +75,20 @@ def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[
     try:
         return _publish_once(task_id, number, request, settling)
     except _NewSchemas:
-        keep_schemas(task_id, number, request.segments)
+        store_schemas(task_id, number, request.segments)
         return _publish_once(task_id, number, request, settling)
 
 
 @transaction.atomic
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
-    opened = publish_context(task_id, number, request, settling)
-    fence, source, duplicates = opened.fence, opened.source, opened.duplicates
-    if opened.seen is not None:
-        return _answer_again(request.publish_id, *opened.seen, _parse_exceptions(task_id, request))
-    if not opened.schemas:
+    context = publish_context(task_id, number, request, settling)
+    fence, source, duplicates = context.fence, context.source, context.duplicates
+    if context.seen is not None:
+        return _answer_again(request.publish_id, *context.seen, _parse_exceptions(task_id, request))
+    if not context.schemas:
         raise _NewSchemas("The schemas of its files went while it was published; send the same publish again.")
     publication = Publication(
-        request.publish_id, fence, request.segments, request.counters, request.outcomes, opened.keys
+        request.publish_id, fence, request.segments, request.counters, request.outcomes, context.keys
     )
     if fence.replay:
         return _publish_replay(publication, source, request, settling)
@@ -93,10 +97,10 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
-    claims.advance(source, opened.keys, request.progress)
-    segment_ids = replace(publication, settles=spans(opened.keys, settling)).register()
-    _keep_quarantined(fence, source, request)
-    _keep_faulty(fence, source, request)
+    claims.advance(source, context.keys, request.progress)
+    segment_ids = replace(publication, settles=spans(context.keys, settling)).register()
+    _insert_quarantined(fence, source, request)
+    _insert_faulty(fence, source, request)
     _raise_alarms(fence, source, request)
     return PublishAnswer(
         publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=_parse_exceptions(task_id, request)
@@ -110,13 +114,13 @@ def _publish_replay(
     if request.progress:
         raise InvalidInput("A replay has no stored offsets to move.")
     fence = publication.fence
-    held = replay_publish.Held.locked(source.id, fence.task_id, settling)
-    if held.missing:
+    records = replay_publish.HeldRecords.locked(source.id, fence.task_id, settling)
+    if records.missing:
         detail = "Some of these records are not held by this replay."
-        raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=held.missing))
-    held.conclude(fence.task_id, request, fence.at)
+        raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=records.missing))
+    records.conclude(fence.task_id, request, fence.at)
     segment_ids = publication.register()
-    _keep_faulty(fence, source, request)
+    _insert_faulty(fence, source, request)
     totals = _parse_exceptions(fence.task_id, request)
     return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=totals)
 
@@ -135,9 +139,9 @@ def _parse_exceptions(task_id: str, request: PublishRequest) -> ParseExceptionTo
     return parse_exceptions_of(task_id) if brings_some else None
 
 
-def _settling(request: PublishRequest) -> dict[int, Ranges]:
+def _ended_offsets(request: PublishRequest) -> dict[int, Ranges]:
     """Per partition, every offset that this publish ends: all but duplicates, which are settled already."""
-    ended = _stored(request)
+    ended = _stored_offsets(request)
     for partition, outcomes in request.outcomes.items():
         for ranges in (outcomes.thrown_away, outcomes.unparseable, outcomes.empty, outcomes.gap, outcomes.skipped):
             ended.setdefault(partition, []).extend(ranges)
@@ -148,7 +152,7 @@ def _settling(request: PublishRequest) -> dict[int, Ranges]:
     return settling
 
 
-def _stored(request: PublishRequest) -> dict[int, Ranges]:
+def _stored_offsets(request: PublishRequest) -> dict[int, Ranges]:
     """Per partition, the offsets that segments hold; one of a record with several rows may be in several of them."""
     stored: dict[int, list[offsets.Range]] = {}
     for segment in request.segments:
@@ -156,11 +160,11 @@ def _stored(request: PublishRequest) -> dict[int, Ranges]:
             stored.setdefault(partition, []).extend(ranges)
     if not request.counters.further_rows:
         return stored
-    once = {partition: offsets.merged(ranges) for partition, ranges in stored.items()}
-    again = sum(offsets.count(ranges) - offsets.count(once[partition]) for partition, ranges in stored.items())
-    if again > request.counters.further_rows:
-        raise InvalidInput(f"{again} offsets stand in a further segment, and there are fewer further rows.")
-    return once
+    merged = {partition: offsets.merged(ranges) for partition, ranges in stored.items()}
+    repeated = sum(offsets.count(ranges) - offsets.count(merged[partition]) for partition, ranges in stored.items())
+    if repeated > request.counters.further_rows:
+        raise InvalidInput(f"{repeated} offsets stand in a further segment, and there are fewer further rows.")
+    return merged
 
 
 def _check_progress(source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]) -> None:
@@ -180,57 +184,57 @@ def _check_progress(source: LockedSource, request: PublishRequest, settling: dic
 
 def _check_counters(request: PublishRequest, settling: dict[int, Ranges]) -> None:
     """The counters must say what the offsets say."""
-    stored = sum(offsets.count(ranges) for ranges in _stored(request).values())
-    said = request.counters
+    stored = sum(offsets.count(ranges) for ranges in _stored_offsets(request).values())
+    counters = request.counters
     expected = {
-        "published + rolled_up - further_rows": (said.stored, stored),
-        "published": (said.published, sum(s.rows for s in request.segments)),
-        "thrown_away": (said.thrown_away, _counted(request, lambda o: o.thrown_away)),
-        "unparseable": (said.unparseable, _counted(request, lambda o: o.unparseable)),
-        "duplicates": (said.duplicates, _counted(request, lambda o: o.duplicate)),
-        "quarantined": (said.quarantined, len(request.quarantined)),
-        **{name: (getattr(said, name), 0) for name in UNPUBLISHED_OUTCOMES},
+        "published + rolled_up - further_rows": (counters.stored, stored),
+        "published": (counters.published, sum(s.rows for s in request.segments)),
+        "thrown_away": (counters.thrown_away, _count_offsets(request, lambda o: o.thrown_away)),
+        "unparseable": (counters.unparseable, _count_offsets(request, lambda o: o.unparseable)),
+        "duplicates": (counters.duplicates, _count_offsets(request, lambda o: o.duplicate)),
+        "quarantined": (counters.quarantined, len(request.quarantined)),
+        **{name: (getattr(counters, name), 0) for name in UNPUBLISHED_OUTCOMES},
     }
-    if len(request.faulty) > said.processed_with_error:
-        expected["processed_with_error"] = (said.processed_with_error, len(request.faulty))
+    if len(request.faulty) > counters.processed_with_error:
+        expected["processed_with_error"] = (counters.processed_with_error, len(request.faulty))
     check_counters(expected, "offsets")
 
 
-def _counted(request: PublishRequest, of: Callable[[Outcomes], Ranges]) -> int:
-    return sum(offsets.count(of(o)) for o in request.outcomes.values())
+def _count_offsets(request: PublishRequest, ranges_of: Callable[[Outcomes], Ranges]) -> int:
+    return sum(offsets.count(ranges_of(o)) for o in request.outcomes.values())
 
 
-def _keep_quarantined(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
-    kept = [
+def _insert_quarantined(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
+    records = [
         QuarantinedRecord(
-            **_about(record, fence, source),
+            **_common_fields(record, fence, source),
             reason=record.reason,
             cause=cause_of(record.reason, record.error).fingerprint,
             key=record.key,
-            headers=replays.packed(record.headers),
+            headers=replays.encode_headers(record.headers),
             publish_id=request.publish_id,
         )
         for record in request.quarantined
     ]
     # One that is there already is read again, since stored offsets were moved back.
     QuarantinedRecord.objects.bulk_create(
-        kept, update_conflicts=True, unique_fields=["source", "partition", "offset"], update_fields=_READ_AGAIN
+        records, update_conflicts=True, unique_fields=["source", "partition", "offset"], update_fields=_UPDATED_FIELDS
     )
 
 
-def _keep_faulty(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
-    kept = [
+def _insert_faulty(fence: LockedFence, source: LockedSource, request: PublishRequest) -> None:
+    records = [
         FaultyRecord(
-            **_about(record, fence, source),
+            **_common_fields(record, fence, source),
             cause=cause_of(FaultyRecord.reason, record.error).fingerprint,
             payload_size=record.payload_size,
         )
         for record in request.faulty
     ]
-    FaultyRecord.objects.bulk_create(kept)
+    FaultyRecord.objects.bulk_create(records)
 
 
-def _about(
+def _common_fields(
     record: protocol.QuarantinedRecord | protocol.FaultyRecord, fence: LockedFence, source: LockedSource
 ) -> dict[str, Any]:
     """What both kinds of kept records have."""

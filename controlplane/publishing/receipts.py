@@ -16,7 +16,7 @@ def make_receipt_partitions(today: date | None = None) -> list[str]:
     A day whose rows are in the default partition already is left there.
     """
     first = (today or timezone.now().date()) + timedelta(days=1)
-    made = []
+    created = []
     with connection.cursor() as cursor:
         for day in (first + timedelta(days=n) for n in range(DAYS_AHEAD)):
             name = f"publishing_receipt_{day:%Y%m%d}"
@@ -26,5 +26,5 @@ def make_receipt_partitions(today: date | None = None) -> list[str]:
                     f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF publishing_receipt "
                     f"FOR VALUES FROM ('{day} 00:00+00') TO ('{day + timedelta(days=1)} 00:00+00')"
                 )
-                made.append(name)
-    return made
+                created.append(name)
+    return created

@@ -22,13 +22,13 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.publication import NewSegments, check_paths, check_times
-from controlplane.segments.models import Interval, Replacement, Segment, SegmentSchema, plain
+from controlplane.segments.models import Interval, Replacement, Segment, SegmentSchema, columns_json
 from ingestion.specs.messages.compaction import ReplaceRequest
 from ingestion.specs.messages.protocol import Refusal
 
 
 @dataclass(frozen=True)
-class Place:
+class ReplaceTarget:
     """Whose segments are replaced, of which interval, by whom; whether rows may have become fewer; and how they were
     dealt out, if they were.
     """
@@ -41,86 +41,88 @@ class Place:
     partitioned_by: str = ""
 
 
-def prepare(place: Place, request: ReplaceRequest) -> None:
+def prepare_replace(target: ReplaceTarget, request: ReplaceRequest) -> None:
     """What comes before ``replace``, in no transaction: whoever has the same new schema does not wait for it.
 
     Raises ``InvalidInput`` for what will never be taken: rows that do not add up, another interval, a file elsewhere.
     """
-    _check(place, request)
-    check_paths(place.datasource.name, request.segments)
+    _check(target, request)
+    check_paths(target.datasource.name, request.segments)
     for columns, extents in {(tuple(f.columns), f.extents) for f in request.segments}:
-        SegmentSchema.of(place.datasource, plain(columns), extents)
+        SegmentSchema.of(target.datasource, columns_json(columns), extents)
 
 
-def replace(place: Place, request: ReplaceRequest) -> list[uuid.UUID]:
+def replace(target: ReplaceTarget, request: ReplaceRequest) -> list[uuid.UUID]:
     """The ids of the new segments, in the order of the request. Sent again, it answers as the first time.
 
     Raises ``PublishRefused`` (changed): what was read is not what there is any more, plan anew.
     """
     with transaction.atomic():
-        interval = _locked_interval(place)
-        done = answered(request.replace_id)
-        if done is not None:
-            return done
-        read = _locked_segments(place, request)
-        source, now = place.datasource, clock()
-        new = NewSegments(source.pk, source.name, interval.version, place.task_id, now, request.segments)
-        made = new.insert()
-        _retire(interval, read, request.replace_id, now)
-        if place.partitioned_by:
-            _note_partitions(interval, place.partitioned_by, len(made))
-        _keep(place, request, read, made, now)
-        return made
+        interval = _locked_interval(target)
+        earlier = committed_ids(request.replace_id)
+        if earlier is not None:
+            return earlier
+        read = _locked_segments(target, request)
+        source, now = target.datasource, clock()
+        new = NewSegments(source.pk, source.name, interval.version, target.task_id, now, request.segments)
+        new_segments = new.insert()
+        _mark_unused(interval, read, request.replace_id, now)
+        if target.partitioned_by:
+            _record_partitioning(interval, target.partitioned_by, len(new_segments))
+        _record_replacement(target, request, read, new_segments, now)
+        return new_segments
 
 
-def answered(replacement: uuid.UUID) -> list[uuid.UUID] | None:
+def committed_ids(replacement: uuid.UUID) -> list[uuid.UUID] | None:
     """What was answered when this replace committed; None if it has not."""
     return Replacement.objects.filter(pk=replacement).values_list("made", flat=True).first()
 
 
-def _check(place: Place, request: ReplaceRequest) -> None:
+def _check(target: ReplaceTarget, request: ReplaceRequest) -> None:
     before, after = sum(request.read.values()), sum(f.rows for f in request.segments)
-    if after > before or (not place.rollup and after != before):
+    if after > before or (not target.rollup and after != before):
         raise InvalidInput(f"The rows do not add up: {before} were read, {after} written.")
     wrong = {name: sums for name, sums in request.counted.items() if sums[0] != sums[1]}
     if wrong:
         raise InvalidInput(f"The sums of counts do not add up: {wrong}.")
     for file in request.segments:
-        if (file.interval_start, file.interval_end) != (place.interval_start, place.interval_end):
+        if (file.interval_start, file.interval_end) != (target.interval_start, target.interval_end):
             raise InvalidInput(f"{file.path} is of another interval.")
     check_times(request.segments)
 
 
-def _locked_interval(place: Place) -> Interval:
+def _locked_interval(target: ReplaceTarget) -> Interval:
     """Under this lock a publish, too, hands out partition numbers and adds to the sums."""
     interval = (
         Interval.objects.select_for_update()
-        .filter(datasource=place.datasource, start=place.interval_start, end=place.interval_end)
+        .filter(datasource=target.datasource, start=target.interval_start, end=target.interval_end)
         .first()
     )
     if interval is None:
-        raise _changed("There is no such interval.")
+        raise _changed_refusal("There is no such interval.")
     return interval
 
 
-def _locked_segments(place: Place, request: ReplaceRequest) -> list[Segment]:
+def _locked_segments(target: ReplaceTarget, request: ReplaceRequest) -> list[Segment]:
     used = Segment.objects.select_for_update(of=["self"]).filter(
-        pk__in=request.read, datasource=place.datasource, used=True, interval_start=place.interval_start
+        pk__in=request.read, datasource=target.datasource, used=True, interval_start=target.interval_start
     )
-    found = list(used.filter(interval_end=place.interval_end).order_by("pk"))
-    if len(found) != len(request.read):
-        raise _changed(f"{len(request.read) - len(found)} of the segments that were read are not in use any more.")
-    for segment in found:
+    segments = list(used.filter(interval_end=target.interval_end).order_by("pk"))
+    if len(segments) != len(request.read):
+        raise _changed_refusal(
+            f"{len(request.read) - len(segments)} of the segments that were read are not in use any more."
+        )
+    for segment in segments:
         if segment.rows != request.read[segment.pk]:
             raise InvalidInput(f"{segment.path} has {segment.rows} rows, and {request.read[segment.pk]} were read.")
-    return found
+    return segments
 
 
-def _changed(detail: str) -> PublishRefused:
+def _changed_refusal(detail: str) -> PublishRefused:
     return PublishRefused(Refusal(code="changed", detail=detail))
 
 
-def _retire(interval: Interval, read: Sequence[Segment], replacement: uuid.UUID, now: datetime) -> None:
+def _mark_unused(interval: Interval, read: Sequence[Segment], replacement: uuid.UUID, now: datetime) -> None:
     """The rows' first and last time stay what they are: a row keeps its time."""
     Segment.objects.filter(pk__in=[s.pk for s in read]).update(used=False, unused_at=now, replaced_by=replacement)
     Interval.objects.filter(pk=interval.pk).update(
@@ -130,21 +132,27 @@ def _retire(interval: Interval, read: Sequence[Segment], replacement: uuid.UUID,
     )
 
 
-def _note_partitions(interval: Interval, by: str, made: int) -> None:
+def _record_partitioning(interval: Interval, by: str, count: int) -> None:
     """If it has no other segments than these."""
-    alone = Interval.objects.filter(pk=interval.pk, segments=made)
-    alone.update(partitioned_by=by, partitioned_revision=F("revision"))
+    unshared = Interval.objects.filter(pk=interval.pk, segments=count)
+    unshared.update(partitioned_by=by, partitioned_revision=F("revision"))
 
 
-def _keep(place: Place, request: ReplaceRequest, read: Sequence[Segment], made: list[uuid.UUID], now: datetime) -> None:
+def _record_replacement(
+    target: ReplaceTarget,
+    request: ReplaceRequest,
+    read: Sequence[Segment],
+    new_segments: list[uuid.UUID],
+    now: datetime,
+) -> None:
     Replacement.objects.create(
         pk=request.replace_id,
-        datasource=place.datasource,
-        interval_start=place.interval_start,
-        interval_end=place.interval_end,
-        task_id=place.task_id,
+        datasource=target.datasource,
+        interval_start=target.interval_start,
+        interval_end=target.interval_end,
+        task_id=target.task_id,
         taken=[s.pk for s in read],
-        made=made,
+        made=new_segments,
         rows_before=sum(s.rows for s in read),
         rows_after=sum(f.rows for f in request.segments),
         bytes_before=sum(s.size_bytes for s in read),

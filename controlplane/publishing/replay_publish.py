@@ -17,7 +17,7 @@ from ingestion.specs.messages.protocol import PublishRequest
 
 State = QuarantinedRecord.State
 
-_HELD = """
+_LOCK_HELD = """
     SELECT q.id, q.partition, q."offset"
     FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS w(partition, low, high)
     JOIN quarantine_quarantinedrecord q
@@ -25,7 +25,7 @@ _HELD = """
     WHERE q.state = 'replaying' AND q.replay_id = %s
     ORDER BY q.id FOR UPDATE OF q
 """
-_MOVE_BOOKS = """
+_COUNT_REPLAYED = """
     UPDATE publishing_indexerfence f SET replayed = f.replayed + m.records FROM (
         SELECT f.id, n.records FROM publishing_indexerfence f JOIN (
             SELECT p.fence_id, count(*) AS records FROM quarantine_quarantinedrecord q
@@ -33,10 +33,10 @@ _MOVE_BOOKS = """
         ) n ON n.fence_id = f.id ORDER BY f.id FOR UPDATE OF f
     ) m WHERE m.id = f.id
 """
-_END = """
+_END_RECORDS = """
     UPDATE quarantine_quarantinedrecord SET state = %s, ended_at = %s, replays = replays + 1 WHERE id = ANY(%s)
 """
-_KEEP_AGAIN = """
+_REQUARANTINE = """
     UPDATE quarantine_quarantinedrecord q SET state = 'kept', replay_id = '', replays = q.replays + 1,
         reason = w.reason, error = w.error, cause = w.cause, task_id = %s, publish_id = %s
     FROM unnest(%s::int8[], %s::text[], %s::text[], %s::text[]) AS w(id, reason, error, cause) WHERE q.id = w.id
@@ -44,7 +44,7 @@ _KEEP_AGAIN = """
 
 
 @dataclass(frozen=True)
-class Became:
+class ReplayOutcome:
     """What has become of records whose rows are locked, by their numbers."""
 
     stored: list[int]
@@ -56,29 +56,29 @@ class Became:
         reasons, errors = [r for r, _ in self.still_bad.values()], [e for _, e in self.still_bad.values()]
         causes = [cause_of(reason, error).fingerprint for reason, error in self.still_bad.values()]
         with cursor() as c:
-            c.execute(_MOVE_BOOKS, ([*self.stored, *self.thrown_away, *self.still_bad],))
-            c.execute(_END, (State.STORED.value, now, self.stored))
-            c.execute(_END, (State.THROWN_AWAY.value, now, self.thrown_away))
-            c.execute(_KEEP_AGAIN, (task_id, publish_id, list(self.still_bad), reasons, errors, causes))
+            c.execute(_COUNT_REPLAYED, ([*self.stored, *self.thrown_away, *self.still_bad],))
+            c.execute(_END_RECORDS, (State.STORED.value, now, self.stored))
+            c.execute(_END_RECORDS, (State.THROWN_AWAY.value, now, self.thrown_away))
+            c.execute(_REQUARANTINE, (task_id, publish_id, list(self.still_bad), reasons, errors, causes))
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldRecords:
     """The records that a publish of a replay names, their rows locked."""
 
     numbers: dict[tuple[int, int], int]  # (partition, offset) → id
     missing: dict[int, Ranges]  # what it named and does not hold
 
     @classmethod
-    def locked(cls, source: int, task_id: str, settling: dict[int, Ranges]) -> Held:
+    def locked(cls, source: int, task_id: str, settling: dict[int, Ranges]) -> HeldRecords:
         """In the caller's transaction, until it ends."""
         flat = [(p, start, end) for p, ranges in settling.items() for start, end in ranges]
         columns = [f[0] for f in flat], [f[1] for f in flat], [f[2] for f in flat]
         with cursor() as c:
-            rows = c.execute(_HELD, (*columns, source, task_id)).fetchall()
+            rows = c.execute(_LOCK_HELD, (*columns, source, task_id)).fetchall()
         numbers = {(partition, offset): number for number, partition, offset in rows}
-        held = {p: offsets.ranges_of(sorted(o for q, o in numbers if q == p)) for p in settling}
-        missing = {p: offsets.subtracted(ranges, held[p]) for p, ranges in settling.items()}
+        held_offsets = {p: offsets.ranges_of(sorted(o for q, o in numbers if q == p)) for p in settling}
+        missing = {p: offsets.subtracted(ranges, held_offsets[p]) for p, ranges in settling.items()}
         return cls(numbers, {p: ranges for p, ranges in missing.items() if ranges})
 
     def conclude(self, task_id: str, request: PublishRequest, now: datetime) -> None:
@@ -89,7 +89,7 @@ class Held:
         if sorted(again) != sorted(self._among({p: o.unparseable for p, o in request.outcomes.items()})):
             raise InvalidInput("What could not be read again must come with its error, each once.")
         still_bad = {number: (q.reason, q.error) for number, q in again.items()}
-        Became(stored, thrown_away, still_bad).conclude(task_id, request.publish_id, now)
+        ReplayOutcome(stored, thrown_away, still_bad).conclude(task_id, request.publish_id, now)
 
     def _among(self, ranges: dict[int, Ranges]) -> list[int]:
         return [self.numbers[(p, o)] for p, some in ranges.items() for o in offsets.expanded(some)]

@@ -15,15 +15,17 @@ from psycopg.types.range import Int8Range
 from controlplane.common.database import cursor
 from controlplane.publishing.completeness import Marks
 from controlplane.publishing.models import OFFSET_BITS, ProgressKey
-from controlplane.publishing.spans import Ranges, checked, unspan
+from controlplane.publishing.spans import Ranges, check_range, unspan
 from controlplane.sources.models import Source
 from ingestion.specs import offsets
 
 
-def settled_among(source: int, wanted: Mapping[int, Ranges]) -> dict[int, Ranges]:
-    """Per partition, the parts of ``wanted`` that are settled; partitions without any are left out."""
+def settled_among(source: int, ranges_by_partition: Mapping[int, Ranges]) -> dict[int, Ranges]:
+    """Per partition, the parts of ``ranges_by_partition`` that are settled; partitions without any are left out."""
     with cursor() as c:
-        return by_partition(c.execute(_OVERLAPS_OF_SOURCE, (*columns(wanted), source)).fetchall())
+        return merge_by_partition(
+            c.execute(_OVERLAPS_OF_SOURCE, (*range_columns(ranges_by_partition), source)).fetchall()
+        )
 
 
 _TIME = DateTimeField(null=True)
@@ -37,19 +39,19 @@ _OVERLAPS = f"""
     ) a JOIN publishing_settledrange s ON s.span && a.span
 """
 _OVERLAPS_OF_SOURCE = _OVERLAPS.format("%s")
-# After ``columns``, of an indexer's task and number; the rows are for ``by_partition``.
+# After ``range_columns``, of an indexer's task and number; the rows are for ``merge_by_partition``.
 OVERLAPS_OF_INDEXER = _OVERLAPS.format(
     "SELECT source_id FROM publishing_indexerfence WHERE task_id = %s AND number = %s"
 )
 
 
-def columns(wanted: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[int]]:
+def range_columns(ranges_by_partition: Mapping[int, Ranges]) -> tuple[list[int], list[int], list[int]]:
     """Partitions, starts and ends. Raises ``InvalidInput`` for a range that can't be."""
-    flat = [(p, *checked(start, end)) for p, ranges in wanted.items() for start, end in ranges]
+    flat = [(p, *check_range(start, end)) for p, ranges in ranges_by_partition.items() for start, end in ranges]
     return [f[0] for f in flat], [f[1] for f in flat], [f[2] for f in flat]
 
 
-def by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
+def merge_by_partition(rows: Iterable[tuple[Any, ...]]) -> dict[int, Ranges]:
     """Of rows of partition, start and end."""
     settled: dict[int, Ranges] = {}
     for partition, start, end in rows:
@@ -62,12 +64,12 @@ def settled_ranges(key: ProgressKey) -> Ranges:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT lower(span), upper(span) FROM publishing_settledrange WHERE span && %s ORDER BY lower(span)",
-            [_whole(key.id)],
+            [_key_range(key.id)],
         )
         return offsets.merged((unspan(low, up)[1], unspan(low, up)[2]) for low, up in cursor.fetchall())
 
 
-def keep_bounds(
+def store_bounds(
     source: Source,
     starts: Mapping[int, int],
     begins: Mapping[int, int],
@@ -80,12 +82,12 @@ def keep_bounds(
     ``undecided``: offsets behind an open transaction, of all partitions. ``complete``: see ``Marks.looked``.
     """
     bounds = {str(p): [starts[p], begins[p], end] for p, end in ends.items()}
-    seen: dict[str, Any] = {"looked_at": timezone.now(), "bounds": bounds, "undecided": undecided}
+    fields: dict[str, Any] = {"looked_at": timezone.now(), "bounds": bounds, "undecided": undecided}
     if complete is not None:
         until, marks = complete
         # What has ended has ended for good: it is never less than it was. PostgreSQL leaves out a null.
-        seen |= {"marks": marks.stored(), "complete_until": Greatest(F("complete_until"), Value(until, _TIME))}
-    Source.objects.filter(pk=source.pk).update(**seen)
+        fields |= {"marks": marks.stored(), "complete_until": Greatest(F("complete_until"), Value(until, _TIME))}
+    Source.objects.filter(pk=source.pk).update(**fields)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE publishing_progresskey k"
@@ -96,5 +98,5 @@ def keep_bounds(
         )
 
 
-def _whole(key: int) -> Any:
+def _key_range(key: int) -> Any:
     return Int8Range(key << OFFSET_BITS, (key + 1) << OFFSET_BITS)

@@ -16,11 +16,11 @@ Ranges = list[offsets.Range]
 
 def span(key: int, start: int, end: int) -> Any:
     """The range of one key's offsets ``[start, end)``. Raises ``InvalidInput`` beyond 2^44 offsets."""
-    start, end = checked(start, end)
+    start, end = check_range(start, end)
     return Int8Range((key << OFFSET_BITS) + start, (key << OFFSET_BITS) + end)
 
 
-def checked(start: int, end: int) -> offsets.Range:
+def check_range(start: int, end: int) -> offsets.Range:
     """The range as it is. Raises ``InvalidInput`` when it is empty or goes beyond 2^44 offsets."""
     if not 0 <= start < end <= MAX_OFFSET:
         raise InvalidInput(f"The offset range [{start}, {end}) is empty or beyond {MAX_OFFSET}.")
@@ -39,7 +39,7 @@ def spans(keys: Mapping[int, int], ranges: Mapping[int, Iterable[offsets.Range]]
     return sorted(flat, key=lambda r: r.lower or 0)
 
 
-def keys_of(source: int, partitions: Iterable[int]) -> dict[int, int]:
+def get_or_create_keys(source: int, partitions: Iterable[int]) -> dict[int, int]:
     """Partition → progress key, made where missing."""
     keys = ProgressKey.objects.filter(source_id=source, partition__in=set(partitions))
     missing = sorted(set(partitions) - set(keys.values_list("partition", flat=True)))

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.database import cursor, only_one
+from controlplane.common.database import cursor, try_advisory_lock
 from controlplane.quarantine.models import CauseSum
 
-BY_HOUR = timedelta(hours=48)  # longer than any trend that is shown
+HOURLY_FOR = timedelta(hours=48)  # longer than any trend that is shown
 _LOCK = 0x6361757365  # "cause"
 _FOLD = """
     WITH placed AS (
@@ -32,11 +32,11 @@ _FOLD = """
 """
 
 
-def fold(now: datetime | None = None) -> int:
+def fold_sums(now: datetime | None = None) -> int:
     """Join what adds up; returns how many rows are left. One runs at a time; others do nothing and say -1."""
-    with only_one(_LOCK) as mine:
-        if not mine:
+    with try_advisory_lock(_LOCK) as locked:
+        if not locked:
             return -1
         with transaction.atomic(), cursor() as c:
-            c.execute(_FOLD, {"cutoff": (now or timezone.now()) - BY_HOUR, "long_ago": CauseSum.LONG_AGO})
+            c.execute(_FOLD, {"cutoff": (now or timezone.now()) - HOURLY_FOR, "long_ago": CauseSum.LONG_AGO})
         return CauseSum.objects.count()

@@ -12,7 +12,7 @@ from controlplane.quarantine import cause_sums, services
 @shared_task(name="controlplane.quarantine.tasks.fold_causes")
 def fold_causes() -> int:
     """Join what the quarantine's triggers have counted."""
-    return cause_sums.fold()
+    return cause_sums.fold_sums()
 
 
 @shared_task(name="controlplane.quarantine.tasks.purge_quarantine")

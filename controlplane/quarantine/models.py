@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.db import models
 from django.db.models.functions import MD5
 
-from controlplane.datasources.concealing import ConcealingQuerySet, mark
+from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
 from ingestion.specs.causes import FINGERPRINT_LENGTH
@@ -70,7 +70,7 @@ class QuarantinedRecord(models.Model):
 
     def conceal(self, role: str) -> None:
         """All that may hold a value goes."""
-        self.concealed_for, self.error, self.headers, self.file_header = role, mark(role), b"[]", b""
+        self.concealed_for, self.error, self.headers, self.file_header = role, hidden_note(role), b"[]", b""
         self.key = self.payload = self.__dict__["payload_start"] = None
 
 
@@ -104,7 +104,7 @@ class FaultyRecord(models.Model):
 
     def conceal(self, role: str) -> None:
         """All that may hold a value goes."""
-        self.concealed_for, self.error = role, mark(role)
+        self.concealed_for, self.error = role, hidden_note(role)
         self.payload = self.__dict__["payload_start"] = None
 
 
@@ -112,7 +112,7 @@ class CauseSum(models.Model):
     """How many records of a datasource are in quarantine for a cause since an hour; several rows add up.
 
     Triggers on the records' table add a row for each statement, so that no writer waits for another.
-    ``cause_sums.fold`` joins them. Hours of long ago become one, ``LONG_AGO``.
+    ``cause_sums.fold_sums`` joins them. Hours of long ago become one, ``LONG_AGO``.
     """
 
     LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

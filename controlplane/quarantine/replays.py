@@ -25,7 +25,7 @@ PAGE_RECORDS = MOST_RECORDS
 PAGE_BYTES = 4 * 1024 * 1024  # of payloads, beside the first record's
 
 
-def hold(records: QuerySet[QuarantinedRecord], task_id: str) -> int:
+def take_records(records: QuerySet[QuarantinedRecord], task_id: str) -> int:
     """Give those of the records that are kept to a replay; returns how many that were.
 
     ``records``: filtered by columns of their own only, so that a row that somebody else took meanwhile is looked at
@@ -34,7 +34,7 @@ def hold(records: QuerySet[QuarantinedRecord], task_id: str) -> int:
     return records.filter(state=State.KEPT).update(state=State.REPLAYING, replay_id=task_id)
 
 
-def give_back(task_id: str) -> int:
+def release_records(task_id: str) -> int:
     """What an ended replay still holds is kept as before; returns how many records that were."""
     return QuarantinedRecord.objects.filter(state=State.REPLAYING, replay_id=task_id).update(
         state=State.KEPT, replay_id="", replays=F("replays") + 1
@@ -44,9 +44,9 @@ def give_back(task_id: str) -> int:
 def held_records(task_id: str, after: int) -> list[KeptRecord]:
     """Records that a replay holds with ids above ``after``: at least one if there is any, and about 4 MiB at most."""
     size = Coalesce(Func(F("payload"), function="octet_length", output_field=IntegerField()), Value(0))
-    mine = QuarantinedRecord.objects.filter(state=State.REPLAYING, replay_id=task_id, id__gt=after)
+    records = QuarantinedRecord.objects.filter(state=State.REPLAYING, replay_id=task_id, id__gt=after)
     running = Window(Sum(size), order_by=F("id").asc())
-    sized = mine.annotate(upto=running).order_by("id").values_list("id", "upto")[:PAGE_RECORDS]
+    sized = records.annotate(upto=running).order_by("id").values_list("id", "upto")[:PAGE_RECORDS]
     numbers = [number for n, (number, upto) in enumerate(sized) if n == 0 or upto <= PAGE_BYTES]
     return [_as_message(r) for r in QuarantinedRecord.objects.filter(pk__in=numbers).order_by("id")]
 
@@ -59,7 +59,7 @@ def _as_message(record: QuarantinedRecord) -> KeptRecord:
         timestamp_ms=record.timestamp_ms,
         key=None if record.key is None else bytes(record.key),
         payload=None if record.payload is None else bytes(record.payload),
-        headers=unpacked(record.headers),
+        headers=decode_headers(record.headers),
         file_header=bytes(record.file_header),
     )
 
@@ -78,11 +78,11 @@ def mark_produced(task_id: str, records: Iterable[ProducedRecord]) -> int:
         ).rowcount
 
 
-def packed(headers: Iterable[Header]) -> bytes:
+def encode_headers(headers: Iterable[Header]) -> bytes:
     """Headers as they are kept: JSON, since a name may hold what the database's text can't."""
     return json.dumps([[n, None if v is None else base64.b64encode(v).decode()] for n, v in headers]).encode()
 
 
-def unpacked(headers: bytes | memoryview) -> list[Header]:
-    """What ``packed`` made."""
+def decode_headers(headers: bytes | memoryview) -> list[Header]:
+    """What ``encode_headers`` made."""
     return [(n, None if v is None else base64.b64decode(v)) for n, v in json.loads(bytes(headers))]

@@ -13,16 +13,16 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from controlplane.datasources.masking import require_records
+from controlplane.datasources.masking import require_record_access
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.selectors.filters import (
     Choice,
     QuarantineFilter,
-    chosen,
+    chosen_records,
+    count_matching,
     export_chunks,
-    filtered,
-    matching,
+    filter_records,
 )
 from controlplane.sources.models import SourceEvent
 from controlplane.teams import audit
@@ -44,17 +44,17 @@ def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> I
     Raises ``NotAllowed``.
     """
     require(user, Action.VIEW, datasource.team)
-    require_records(user, datasource, "the export")
-    records = filtered(datasource, wanted)
-    seen = matching(records)
+    require_record_access(user, datasource, "the export")
+    records = filter_records(datasource, wanted)
+    counts = count_matching(records)
     record_action(
         user,
         datasource,
         "export",
-        records=seen.records,
+        records=counts.records,
         **wanted.described(),
     )
-    return export_chunks(records.filter(pk__lte=seen.upto))
+    return export_chunks(records.filter(pk__lte=counts.upto))
 
 
 def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
@@ -64,7 +64,7 @@ def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
     """
     require(user, Action.ADMINISTER, datasource.team)
     with transaction.atomic():
-        records = _delete(chosen(datasource, choice))
+        records = _delete(chosen_records(datasource, choice))
         if records:
             record_action(
                 user,
@@ -79,27 +79,32 @@ def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:
 def purge_by_rules(*, retention: timedelta, most_bytes: int, now: datetime | None = None) -> int:
     """Delete what is older than ``retention``, and of each datasource the oldest beyond ``most_bytes``; how many."""
     before = (now or timezone.now()) - retention
-    among = QuarantinedRecord.objects.order_by().values("datasource").distinct()
-    return sum(_by_rules(d, before, most_bytes) for d in Datasource.objects.filter(pk__in=among).select_related("team"))
+    datasource_ids = QuarantinedRecord.objects.order_by().values("datasource").distinct()
+    return sum(
+        _purge_datasource(d, before, most_bytes)
+        for d in Datasource.objects.filter(pk__in=datasource_ids).select_related("team")
+    )
 
 
 @transaction.atomic
-def _by_rules(datasource: Datasource, before: datetime, most_bytes: int) -> int:
-    mine = QuarantinedRecord.objects.filter(datasource=datasource)
-    old = _purged(datasource, mine.filter(created_at__lt=before), "they were older than HEADGATE_QUARANTINE_RETENTION")
-    if matching(mine).size_bytes <= most_bytes:
+def _purge_datasource(datasource: Datasource, before: datetime, most_bytes: int) -> int:
+    records = QuarantinedRecord.objects.filter(datasource=datasource)
+    old = _purge_and_report(
+        datasource, records.filter(created_at__lt=before), "they were older than HEADGATE_QUARANTINE_RETENTION"
+    )
+    if count_matching(records).size_bytes <= most_bytes:
         return old
     with connection.cursor() as cursor:
         cursor.execute(_ABOVE_CAP, [datasource.pk, most_bytes])
         row = cursor.fetchone()
     reason = "there was more than HEADGATE_QUARANTINE_MEBIBYTES allows"
-    return old + (_purged(datasource, mine.filter(pk__lte=row[0]), reason) if row else 0)
+    return old + (_purge_and_report(datasource, records.filter(pk__lte=row[0]), reason) if row else 0)
 
 
-def _purged(datasource: Datasource, found: QuerySet[QuarantinedRecord], reason: str) -> int:
+def _purge_and_report(datasource: Datasource, expired: QuerySet[QuarantinedRecord], reason: str) -> int:
     """Delete, and say so where it is seen: with an alarm if some had never left the quarantine."""
-    unread = found.filter(state=State.KEPT).count()
-    records = _delete(found)
+    unread = expired.filter(state=State.KEPT).count()
+    records = _delete(expired)
     if records:
         SourceEvent.objects.create(
             datasource=datasource,

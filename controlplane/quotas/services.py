@@ -1,7 +1,7 @@
 """Quotas of teams: set, and looked at for whether one is used up.
 
 Rows a day and stored bytes are used up by what is published, which is never refused: tasks that read publish what they
-hold and end, none starts, and what is in Kafka waits there. Whether it is so is decided by ``look`` alone, and kept.
+hold and end, none starts, and what is in Kafka waits there. ``update_used_up`` alone decides that, and keeps it.
 Indexers at once are a place in a queue: who finds none waits (``tasks.capacity``).
 """
 
@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
@@ -28,12 +28,12 @@ from controlplane.teams.permissions import require_site_admin
 from controlplane.teams.services import lock_team
 
 LIMITS = ("indexers", "rows_a_day", "stored_bytes")
-MOST = {"indexers": 1_000_000, "rows_a_day": 10**15, "stored_bytes": 10**18}
+MAX_VALUES = {"indexers": 1_000_000, "rows_a_day": 10**15, "stored_bytes": 10**18}
 UsedUp = Quota.UsedUp
 
 
 @dataclass(frozen=True)
-class Published:
+class Usage:
     """What a team has published, as far as quotas count it."""
 
     rows_a_day: int
@@ -41,7 +41,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class OverQuota:
     """A quota that is used up."""
 
     team: str
@@ -62,23 +62,23 @@ class Stopped:
         )
 
 
-def published_by(teams: Collection[int]) -> dict[int, Published]:
+def usage_of_teams(teams: Collection[int]) -> dict[int, Usage]:
     """Of each of these teams; two statements for any number of them."""
     today = timezone.now().astimezone(UTC).date()
-    of = {"datasource__team__in": teams}
-    rows = IndexerFence.objects.filter(published_on=today, **of).values_list("datasource__team")
-    size = DaySum.objects.filter(**of).values_list("datasource__team")
+    in_teams = {"datasource__team__in": teams}
+    rows = IndexerFence.objects.filter(published_on=today, **in_teams).values_list("datasource__team")
+    size = DaySum.objects.filter(**in_teams).values_list("datasource__team")
     rows_of = dict(rows.annotate(n=Sum("published_today")).order_by())
     size_of = dict(size.annotate(n=Sum("size_bytes")).order_by())
-    return {team: Published(rows_of.get(team) or 0, size_of.get(team) or 0) for team in teams}
+    return {team: Usage(rows_of.get(team) or 0, size_of.get(team) or 0) for team in teams}
 
 
 def limits_of_teams() -> dict[str, tuple[int | None, bool]]:
     """By team: how many indexers it may run at once, and whether none of its tasks may start; those without are left
     out.
     """
-    some = Quota.objects.filter(Q(indexers__isnull=False) | ~Q(used_up=UsedUp.NO))
-    rows = some.values_list(F("team__name"), "indexers", "used_up")
+    limited = Quota.objects.filter(Q(indexers__isnull=False) | ~Q(used_up=UsedUp.NO))
+    rows = limited.values_list(F("team__name"), "indexers", "used_up")
     return {team: (indexers, bool(used_up)) for team, indexers, used_up in rows}
 
 
@@ -87,30 +87,30 @@ def quota_of(team: Team) -> Quota:
     return Quota.objects.filter(team=team).first() or Quota(team=team)
 
 
-def stopped_datasources(datasources: Collection[int]) -> dict[int, Stopped]:
+def datasources_over_quota(datasources: Collection[int]) -> dict[int, OverQuota]:
     """Those of these whose team has used up a quota."""
-    found = {quota.team_id: stopped_by(quota) for quota in _used_up_now()}
-    if not found:
+    by_team = {quota.team_id: to_over_quota(quota) for quota in _quotas_used_up()}
+    if not by_team:
         return {}
-    mine = Datasource.objects.filter(pk__in=datasources, team__in=found)
-    return {pk: found[team] for pk, team in mine.values_list("pk", "team_id")}
+    mine = Datasource.objects.filter(pk__in=datasources, team__in=by_team)
+    return {pk: by_team[team] for pk, team in mine.values_list("pk", "team_id")}
 
 
-def stopped_team(team_id: int) -> Stopped | None:
+def team_over_quota(team_id: int) -> OverQuota | None:
     """The quota that a team has used up."""
-    quota = _used_up_now().filter(team=team_id).first()
-    return None if quota is None else stopped_by(quota)
+    quota = _quotas_used_up().filter(team=team_id).first()
+    return None if quota is None else to_over_quota(quota)
 
 
-def _used_up_now() -> QuerySet[Quota]:
+def _quotas_used_up() -> QuerySet[Quota]:
     return Quota.objects.exclude(used_up=UsedUp.NO).select_related("team")
 
 
-def stopped_by(quota: Quota) -> Stopped:
+def to_over_quota(quota: Quota) -> OverQuota:
     tomorrow = (timezone.now().astimezone(UTC) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     of_day = quota.used_up == UsedUp.ROWS
     most = getattr(quota, quota.used_up) or 0
-    return Stopped(quota.team.name, quota.used_up, most, quota.used_up_since, tomorrow if of_day else None)
+    return OverQuota(quota.team.name, quota.used_up, most, quota.used_up_since, tomorrow if of_day else None)
 
 
 def set_quota(*, user: User, team: Team, limits: Mapping[str, int | None]) -> Quota:
@@ -130,15 +130,17 @@ def set_quota(*, user: User, team: Team, limits: Mapping[str, int | None]) -> Qu
             audit.record(
                 user=user, team=team, target="team", target_id=team.name, action="quota", before=before, after=after
             )
-        _look_at(quota, published_by({team.pk})[team.pk])
+        _update_quota(quota, usage_of_teams({team.pk})[team.pk])
     return quota
 
 
 def _check(limits: Mapping[str, int | None]) -> None:
     faults = [FieldError(f"/{name}", "is no quota", name) for name in limits if name not in LIMITS]
     for name, value in limits.items():
-        if name in LIMITS and value is not None and not _is_number(value, MOST[name]):
-            faults.append(FieldError(f"/{name}", f"must be a whole number from 0 to {MOST[name]:,}, or null", name))
+        if name in LIMITS and value is not None and not _is_number(value, MAX_VALUES[name]):
+            faults.append(
+                FieldError(f"/{name}", f"must be a whole number from 0 to {MAX_VALUES[name]:,}, or null", name)
+            )
     if faults:
         raise InvalidInput("The quota has faults.", faults)
 
@@ -157,32 +159,32 @@ def check_indexers(team: Team | None, field: str, indexers: int) -> None:
         )
 
 
-def look() -> list[Quota]:
+def update_used_up() -> list[Quota]:
     """Whose quota is used up, or no longer; returns those that are used up."""
     limited = Quota.objects.filter(Q(rows_a_day__isnull=False) | Q(stored_bytes__isnull=False) | ~Q(used_up=UsedUp.NO))
     quotas = list(limited.select_related("team"))
-    used = published_by({quota.team_id for quota in quotas})
+    usages = usage_of_teams({quota.team_id for quota in quotas})
     for quota in quotas:
-        _look_at(quota, used[quota.team_id])
+        _update_quota(quota, usages[quota.team_id])
     return [quota for quota in quotas if quota.used_up]
 
 
-def _look_at(quota: Quota, used: Published) -> None:
-    found = _used_up(quota, used)
-    if found == quota.used_up:
+def _update_quota(quota: Quota, usage: Usage) -> None:
+    used_up = _limit_used_up(quota, usage)
+    if used_up == quota.used_up:
         return
-    since = timezone.now() if found else None
+    since = timezone.now() if used_up else None
     # The row count decides who has noticed it; limits that were changed meanwhile are looked at anew.
     same = {name: getattr(quota, name) for name in LIMITS}
-    won = Quota.objects.filter(pk=quota.pk, used_up=quota.used_up, **same).update(used_up=found, used_up_since=since)
+    won = Quota.objects.filter(pk=quota.pk, used_up=quota.used_up, **same).update(used_up=used_up, used_up_since=since)
     if won:
-        quota.used_up, quota.used_up_since = found, since
-        tell(Change(team=quota.team_id, urgent=True))
+        quota.used_up, quota.used_up_since = used_up, since
+        notify_pages(Change(team=quota.team_id, urgent=True))
 
 
-def _used_up(quota: Quota, used: Published) -> UsedUp:
-    if quota.stored_bytes is not None and used.stored_bytes >= quota.stored_bytes:
+def _limit_used_up(quota: Quota, usage: Usage) -> UsedUp:
+    if quota.stored_bytes is not None and usage.stored_bytes >= quota.stored_bytes:
         return UsedUp.BYTES
-    if quota.rows_a_day is not None and used.rows_a_day >= quota.rows_a_day:
+    if quota.rows_a_day is not None and usage.rows_a_day >= quota.rows_a_day:
         return UsedUp.ROWS
     return UsedUp.NO

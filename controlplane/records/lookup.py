@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed, NotFound, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
-from controlplane.common.processes import bare, spoken_to
+from controlplane.common.processes import bare_environment, start_module
 from controlplane.common.text import storable
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.resolving import client_properties
-from controlplane.datasources.masking import hidden_records, require_topic
+from controlplane.datasources.masking import hidden_records, require_topic_access
 from controlplane.publishing.models import MAX_OFFSET
 from controlplane.publishing.selectors.fate import MOST_PARTITION
 from controlplane.quarantine.models import QuarantinedRecord
@@ -30,16 +30,16 @@ from ingestion.specs.messages.lookup import LookupAnswer, LookupOrder
 from ingestion.specs.tasks.stored import io_config_of
 
 MODULE = "ingestion.task.lookup"
-AT_ONCE, OWN_AT_ONCE = 2, 1  # of one web process
+MAX_CONCURRENT, MAX_CONCURRENT_PER_USER = 2, 1  # of one web process
 WAIT_S = 5.0
 START_S = 15.0  # beside what the order gives for looking
 MOST_IN_QUARANTINE = 50
 
-_slots = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
+_slots = FairPlaces(places=MAX_CONCURRENT, per_user=MAX_CONCURRENT_PER_USER, waiting=4)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordQuery:
     """The record at a place, or those with a key that were written in a time. Check it first."""
 
     topic: str
@@ -66,7 +66,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class LookedUp:
+class KafkaLookup:
     """What Kafka holds."""
 
     source: Source  # with whose reader's connection it was looked for
@@ -82,17 +82,17 @@ class LookedUp:
 class Search:
     """What is known of the records that are wanted, beside what became of each."""
 
-    kafka: LookedUp | None
+    kafka: KafkaLookup | None
     problem: str  # why Kafka was not looked into; empty if it was
     quarantined: list[QuarantinedRecord]  # by key; without payloads
 
 
-def search(*, user: User, wanted: Wanted, group: str = "") -> Search:
+def search(*, user: User, query: RecordQuery, group: str = "") -> Search:
     """In Kafka, for who may look there, and in quarantine. Raises ``InvalidInput``, ``NotFound``."""
-    wanted.check()
-    quarantined = in_quarantine(user, wanted, group)
+    query.check()
+    quarantined = find_quarantined(user, query, group)
     try:
-        return Search(look_up(user=user, wanted=wanted, group=group), "", quarantined)
+        return Search(look_up(user=user, query=query, group=group), "", quarantined)
     except (NotAllowed, Conflict, Unavailable) as error:
         return Search(None, error.detail, quarantined)
 
@@ -103,56 +103,56 @@ def sources_of_topic(user: User, topic: str, group: str = "") -> list[Source]:
     if storable(topic) and storable(group):
         sources = Source.objects.filter(visible(user, "datasource__team"), topic=topic)
         sources = sources.filter(group=group) if group else sources
-    found = list(sources.select_related("datasource__team").order_by("-current", "-id"))
-    if not found:
+    visible_sources = list(sources.select_related("datasource__team").order_by("-current", "-id"))
+    if not visible_sources:
         through = f" as {group!r}" if group else ""
         raise NotFound(f"No datasource of yours reads topic {topic!r}{through}.")
-    return found
+    return visible_sources
 
 
-def may_look(user: User, sources: list[Source]) -> bool:
+def may_look_up(user: User, sources: list[Source]) -> bool:
     """Whether the user's role allows to look into Kafka through one of them."""
     try:
-        require_topic(user, sources[0].topic if sources else None, "looking")
+        require_topic_access(user, sources[0].topic if sources else None, "looking")
     except NotAllowed:
         return False
     return any(may(user, Action.OPERATE, source.datasource.team) for source in sources)
 
 
-def look_up(*, user: User, wanted: Wanted, group: str = "") -> LookedUp:
+def look_up(*, user: User, query: RecordQuery, group: str = "") -> KafkaLookup:
     """Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``, ``Conflict`` (nobody reads it now), ``Unavailable``."""
-    wanted.check()
-    sources = sources_of_topic(user, wanted.topic, group)
+    query.check()
+    sources = sources_of_topic(user, query.topic, group)
     source = next((s for s in sources if may(user, Action.OPERATE, s.datasource.team)), sources[0])
     require(user, Action.OPERATE, source.datasource.team)
-    require_topic(user, wanted.topic, "viewing its topic's records")
-    order = _order(source, wanted)
+    require_topic_access(user, query.topic, "viewing its topic's records")
+    order = _lookup_order(source, query)
     try:
         with _slots.place(user.pk, WAIT_S):
-            answer = _asked(order)
+            answer = _run_lookup(order)
     except NoPlace:
         raise Unavailable("Too many people search Kafka at this moment. Try again in a few seconds.") from None
     if answer.failure:
         raise Unavailable(answer.failure)
-    return LookedUp(source, answer)
+    return KafkaLookup(source, answer)
 
 
-def in_quarantine(user: User, wanted: Wanted, group: str = "") -> list[QuarantinedRecord]:
+def find_quarantined(user: User, query: RecordQuery, group: str = "") -> list[QuarantinedRecord]:
     """Records of this key and time that are in quarantine, newest first, without payloads. Raises ``NotFound``."""
-    if wanted.key is None or wanted.since is None or wanted.until is None:
+    if query.key is None or query.since is None or query.until is None:
         return []
-    sources = sources_of_topic(user, wanted.topic, group)
+    sources = sources_of_topic(user, query.topic, group)
     hidden = hidden_records(user)  # a key may be a masked value: who may not see it may not ask for it
     sources = [s for s in sources if s.datasource_id not in hidden]
-    records = QuarantinedRecord.objects.extra(where=["md5(key) = md5(%s)"], params=[wanted.key])
-    records = records.filter(source__in=sources, key=wanted.key, timestamp_ms__gte=_ms(wanted.since))
-    if wanted.partition is not None:
-        records = records.filter(partition=wanted.partition)
-    records = records.filter(timestamp_ms__lt=_ms(wanted.until)).select_related("source", "datasource")
+    records = QuarantinedRecord.objects.extra(where=["md5(key) = md5(%s)"], params=[query.key])
+    records = records.filter(source__in=sources, key=query.key, timestamp_ms__gte=_ms(query.since))
+    if query.partition is not None:
+        records = records.filter(partition=query.partition)
+    records = records.filter(timestamp_ms__lt=_ms(query.until)).select_related("source", "datasource")
     return list(records.defer("payload", "headers").order_by("-id")[:MOST_IN_QUARANTINE])
 
 
-def _order(source: Source, wanted: Wanted) -> LookupOrder:
+def _lookup_order(source: Source, query: RecordQuery) -> LookupOrder:
     reader = reader_of(source)
     io_config = io_config_of(reader["spec"])
     properties = kafka_properties(source.datasource.team_id, io_config, reader["sealed"])
@@ -161,11 +161,11 @@ def _order(source: Source, wanted: Wanted) -> LookupOrder:
         consumer_properties=client_properties(properties),
         address_policy=settings.ADDRESS_POLICY,
         isolation=io_config.isolation,
-        partition=wanted.partition,
-        offset=wanted.offset if wanted.key is None else None,
-        key=wanted.key,
-        from_ms=0 if wanted.since is None else _ms(wanted.since),
-        to_ms=0 if wanted.until is None else _ms(wanted.until),
+        partition=query.partition,
+        offset=query.offset if query.key is None else None,
+        key=query.key,
+        from_ms=0 if query.since is None else _ms(query.since),
+        to_ms=0 if query.until is None else _ms(query.until),
     )
 
 
@@ -173,16 +173,16 @@ def _ms(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 
 
-def _asked(order: LookupOrder) -> LookupAnswer:
+def _run_lookup(order: LookupOrder) -> LookupAnswer:
     seconds = order.timeout_ms / 1000 + START_S
-    with spoken_to(MODULE, bare()) as process:
+    with start_module(MODULE, bare_environment()) as process:
         try:
-            told, _ = process.communicate(order.model_dump_json(), timeout=seconds)
+            answer_json, _ = process.communicate(order.model_dump_json(), timeout=seconds)
         except subprocess.TimeoutExpired:
             raise Unavailable(f"The search in Kafka took longer than {seconds:.0f} s.") from None
         finally:
             process.kill()
     try:
-        return LookupAnswer.model_validate_json(told)
+        return LookupAnswer.model_validate_json(answer_json)
     except ValidationError:
         raise Unavailable(f"The process that searches Kafka ended with exit code {process.returncode}.") from None

@@ -13,7 +13,7 @@ from controlplane.common.errors import Conflict, HeadgateError, InvalidInput, No
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
 from controlplane.publishing.selectors.fate import Fate, record_fate
-from controlplane.records.lookup import LookedUp, Wanted, look_up
+from controlplane.records.lookup import KafkaLookup, RecordQuery, look_up
 from controlplane.segments.newest import NewestRows, rows_like
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
@@ -35,35 +35,37 @@ class StoredRow:
     problem: str  # why there are no rows; empty where there are some
 
 
-def stored_rows(*, user: User, wanted: Wanted, group: str = "", kafka: LookedUp | None = None) -> list[StoredRow]:
+def stored_rows(
+    *, user: User, query: RecordQuery, group: str = "", kafka: KafkaLookup | None = None
+) -> list[StoredRow]:
     """One for each reader that has stored the record and each of its rows, the first ones of many.
 
     ``kafka``: what a search at this place has found already.
 
     Needs the role operator. Raises ``InvalidInput``, ``NotFound``, ``NotAllowed``, ``Conflict``, ``Unavailable``.
     """
-    wanted.check()
-    if wanted.partition is None or wanted.offset is None:
+    query.check()
+    if query.partition is None or query.offset is None:
         raise InvalidInput("Give partition and offset.")
-    fates = record_fate(user, topic=wanted.topic, partition=wanted.partition, offset=wanted.offset, group=group or None)
+    fates = record_fate(user, topic=query.topic, partition=query.partition, offset=query.offset, group=group or None)
     stored = [fate for fate in fates if fate.outcome == "stored" and fate.segments]
     if not stored:
         return []
-    found = kafka or look_up(user=user, wanted=wanted, group=group)
-    if not found.answer.found:
+    lookup = kafka or look_up(user=user, query=query, group=group)
+    if not lookup.answer.found:
         raise Conflict("Kafka no longer has the record, so Headgate cannot find its row.")
-    return [row for fate in stored for row in _of(user, fate, found)]
+    return [row for fate in stored for row in _rows_of_fate(user, fate, lookup)]
 
 
-def _of(user: User, fate: Fate, found: LookedUp) -> list[StoredRow]:
-    name, record = fate.source.datasource, found.answer.found[0]
-    if found.answer.topic_id != fate.source.topic_id:
+def _rows_of_fate(user: User, fate: Fate, lookup: KafkaLookup) -> list[StoredRow]:
+    name, record = fate.source.datasource, lookup.answer.found[0]
+    if lookup.answer.topic_id != fate.source.topic_id:
         return [StoredRow(name, {}, False, None, "It was read from a topic of this name that was deleted since.")]
     task = Task.objects.select_related("datasource__team").filter(pk=fate.task_id).first()
     if task is None:
         return [StoredRow(name, {}, False, None, "The task that read it is gone, and with it the spec that says how.")]
     try:
-        schema, sampled = _decoded(user, task, record)
+        schema, sampled = _decode_again(user, task, record)
     except (Conflict, InvalidInput, NotAllowed, Unavailable) as error:
         return [StoredRow(name, {}, False, None, error.detail)]
     rollup = schema.granularitySpec.rollup
@@ -71,12 +73,12 @@ def _of(user: User, fate: Fate, found: LookedUp) -> list[StoredRow]:
         return [StoredRow(name, {}, rollup, None, f"Its row was removed {fate.segments[0].removed}.")]
     rows = sampled.stored_rows[:MOST_ROWS]
     if not rows:
-        said = sampled.error or sampled.outcome.replace("_", " ")
-        return [StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {said}")]
-    return [_looked_for(user, task.datasource, fate, schema, row) for row in rows]
+        reason = sampled.error or sampled.outcome.replace("_", " ")
+        return [StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {reason}")]
+    return [_find_rows(user, task.datasource, fate, schema, row) for row in rows]
 
 
-def _looked_for(user: User, datasource: Datasource, fate: Fate, schema: DataSchema, row: dict[str, Any]) -> StoredRow:
+def _find_rows(user: User, datasource: Datasource, fate: Fate, schema: DataSchema, row: dict[str, Any]) -> StoredRow:
     metrics = {metric.name for metric in schema.metricsSpec}
     like = {n: v for n, v in row.items() if n not in metrics and isinstance(v, str | bool | int | float)}
     rollup = schema.granularitySpec.rollup
@@ -96,11 +98,11 @@ def _looked_for(user: User, datasource: Datasource, fate: Fate, schema: DataSche
     return StoredRow(datasource.name, row, rollup, rows, problem)
 
 
-def _decoded(user: User, task: Task, record: FoundRecord) -> tuple[DataSchema, SampledRecord]:
+def _decode_again(user: User, task: Task, record: FoundRecord) -> tuple[DataSchema, SampledRecord]:
     payload, key = record.payload, record.key
     if any(part is not None and part.size > len(part.start) for part in (payload, key)):
         raise Conflict("The record is too large for its row to be looked for.")
-    kept = KeptRecord.model_construct(
+    kept_record = KeptRecord.model_construct(
         partition=record.partition,
         offset=record.offset,
         timestamp_ms=record.timestamp_ms,
@@ -108,5 +110,5 @@ def _decoded(user: User, task: Task, record: FoundRecord) -> tuple[DataSchema, S
         headers=record.headers,
         payload=None if payload is None else payload.start,
     )
-    spec, answer = take_sample(user=user, document=task.spec, kept=[kept])
+    spec, answer = take_sample(user=user, document=task.spec, kept_records=[kept_record])
     return spec.order.data_schema, answer.records[0]

@@ -16,9 +16,9 @@ _log = get_task_logger(__name__)
 @shared_task(name="controlplane.retention.tasks.kill")
 def kill() -> str:
     """Delete the files of segments that have been unused for long enough, and their rows."""
-    said = killing.run(seconds=KILL_S).summary()
-    _log.info("retention: %s", said)
-    return said
+    summary = killing.run(seconds=KILL_S).summary()
+    _log.info("retention: %s", summary)
+    return summary
 
 
 @shared_task(name="controlplane.retention.tasks.apply_rules")
@@ -30,4 +30,4 @@ def apply_rules() -> int:
 @shared_task(name="controlplane.retention.tasks.clear")
 def clear() -> int:
     """Go on with datasources that were deleted, and have segments left."""
-    return deleting.go_on(KILL_S)
+    return deleting.continue_deleting(KILL_S)

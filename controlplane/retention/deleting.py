@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
-from controlplane.common.database import only_one
+from controlplane.common.changes import Change, notify_pages
+from controlplane.common.database import try_advisory_lock
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantinedRecord
@@ -29,8 +29,8 @@ from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
-AT_ONCE_S = 5.0  # while somebody waits for the answer
-_NAMED = 10
+FIRST_RUN_S = 5.0  # while somebody waits for the answer
+_MAX_NAMED = 10
 _LOCK = 0x434C4541
 
 
@@ -44,7 +44,7 @@ class DeletionPreview:
     readers: list[tuple[str, str]] = field(default_factory=list)
 
 
-def outlook(user: User, datasource: Datasource) -> DeletionPreview:
+def preview_deletion(user: User, datasource: Datasource) -> DeletionPreview:
     """Raises ``NotAllowed``: it is for the team's admins."""
     require(user, Action.ADMINISTER, datasource.team)
     return DeletionPreview(
@@ -57,31 +57,32 @@ def outlook(user: User, datasource: Datasource) -> DeletionPreview:
 def delete_datasource(*, user: User, datasource: Datasource, name: str) -> Amount:
     """Mark all its segments unused and have their files deleted, once no reader's lease holds them; how many.
 
-    Of a large one some are left when this returns: see ``go_on``. ``name``: must be the datasource's. Needs the role
-    admin. Raises ``InvalidInput`` for another name, and ``Conflict`` while a supervisor or a task reads into it.
+    Of a large one some are left when this returns: see ``continue_deleting``. ``name``: must be the datasource's. Needs
+    the role admin. Raises ``InvalidInput`` for another name, and ``Conflict`` while a supervisor or a task reads
+    into it.
     """
     require(user, Action.ADMINISTER, datasource.team)
     if name != datasource.name:
         raise InvalidInput(
             "Nothing was deleted.", [FieldError("/name", f"must be the datasource's name: {datasource.name}", "name")]
         )
-    amount = _deleted(user, datasource)
-    _clear(Datasource.objects.get(pk=datasource.pk), AT_ONCE_S)
+    amount = _mark_deleted(user, datasource)
+    _delete_segments(Datasource.objects.get(pk=datasource.pk), FIRST_RUN_S)
     return amount
 
 
 @transaction.atomic
-def _deleted(user: User, datasource: Datasource) -> Amount:
+def _mark_deleted(user: User, datasource: Datasource) -> Amount:
     """What it had then."""
     # Locked: a spec that is submitted meanwhile waits, and is refused afterwards; or is seen here.
-    known = Datasource.objects.select_for_update(of=("self",), no_key=True).select_related("team")
-    locked = known.get(pk=datasource.pk)
+    rows = Datasource.objects.select_for_update(of=("self",), no_key=True).select_related("team")
+    locked = rows.get(pk=datasource.pk)
     require(user, Action.ADMINISTER, locked.team)
     readers = _readers(locked)
     if readers:
-        named = ", ".join(f"{kind} {pk}" for kind, pk in readers[:_NAMED])
-        more = f" and {len(readers) - _NAMED} more" if len(readers) > _NAMED else ""
-        raise Conflict(f"{named}{more} write to {locked.name}. Terminate the supervisors and stop the tasks first.")
+        names = ", ".join(f"{kind} {pk}" for kind, pk in readers[:_MAX_NAMED])
+        more = f" and {len(readers) - _MAX_NAMED} more" if len(readers) > _MAX_NAMED else ""
+        raise Conflict(f"{names}{more} write to {locked.name}. Terminate the supervisors and stop the tasks first.")
     if locked.deleted_at is not None:
         raise Conflict(f"The datasource {locked.name} is already deleted.")
     amount = killing.amount_of(Segment.objects.filter(datasource=locked, kill_began_at=None))
@@ -97,29 +98,31 @@ def _deleted(user: User, datasource: Datasource) -> Amount:
         rows=amount.rows,
         size_bytes=amount.size_bytes,
     )
-    tell(Change(team=locked.team_id, datasource=locked.name, urgent=True))
+    notify_pages(Change(team=locked.team_id, datasource=locked.name, urgent=True))
     return amount
 
 
-def go_on(seconds: float) -> int:
+def continue_deleting(seconds: float) -> int:
     """Give up what is left of deleted datasources' segments, for about so long; how many datasources are done.
 
     One process at a time does.
     """
     until = time.monotonic() + seconds
-    with only_one(_LOCK) as won:
+    with try_advisory_lock(_LOCK) as won:
         waiting = Datasource.objects.filter(clearing=True).order_by("deleted_at") if won else []
-        return sum(_clear(datasource, until - time.monotonic()) for datasource in waiting)
+        return sum(_delete_segments(datasource, until - time.monotonic()) for datasource in waiting)
 
 
-def _clear(datasource: Datasource, seconds: float) -> bool:
+def _delete_segments(datasource: Datasource, seconds: float) -> bool:
     if not Datasource.objects.filter(pk=datasource.pk, clearing=True).exists():
         return False  # somebody else has, since it was looked for
-    whole = marking.lose(datasource, by=datasource.deleted_by, what="the whole datasource, deleted", seconds=seconds)
-    if whole:
+    is_finished = marking.give_up_all(
+        datasource, by=datasource.deleted_by, what="the whole datasource, deleted", seconds=seconds
+    )
+    if is_finished:
         Datasource.objects.filter(pk=datasource.pk, clearing=True).update(clearing=False)
-        tell(Change(team=datasource.team_id, datasource=datasource.name))
-    return whole
+        notify_pages(Change(team=datasource.team_id, datasource=datasource.name))
+    return is_finished
 
 
 def _readers(datasource: Datasource) -> list[tuple[str, str]]:

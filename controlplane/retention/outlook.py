@@ -13,14 +13,14 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments import killing
 from controlplane.segments.killing import amount_of
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.publish_checks import is_missing
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
-PLACES_SHOWN = 20
-MOST_MARKED = 100_000  # segments of one request: half a minute on a busy machine
+INTERVALS_SHOWN = 20
+MAX_SEGMENTS = 100_000  # segments of one request: half a minute on a busy machine
 
 
 class Step(enum.StrEnum):
@@ -32,7 +32,7 @@ class Step(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class AffectedInterval:
     """An interval, and what of it is meant."""
 
     start: datetime
@@ -47,44 +47,46 @@ class RetentionPreview:
 
     amount: Amount = field(default_factory=Amount)
     intervals: int = 0
-    places: tuple[Place, ...] = ()  # the earliest of them, some
+    places: tuple[AffectedInterval, ...] = ()  # the earliest of them, some
     passed_over: dict[str, int] = field(default_factory=dict)  # reason → segments that would stay as they are
 
 
-def outlook(*, user: User, datasource: Datasource, chosen: Chosen, step: Step) -> RetentionPreview:
+def preview_step(*, user: User, datasource: Datasource, chosen: SegmentSelection, step: Step) -> RetentionPreview:
     """Needs the role admin, as the step does."""
     require(user, Action.ADMINISTER, datasource.team)
     if step != Step.KILL:
         check_bound(datasource, chosen, used=step == Step.MARK_UNUSED)
     if step == Step.MARK_UNUSED:
-        return _of(chosen.of(datasource).filter(used=True), {})
+        return _preview_of(chosen.of(datasource).filter(used=True), {})
     if step == Step.KILL:
-        return _of(killing.unused_of(datasource, chosen), {})
-    gone = hindered(datasource, chosen)
-    usable = chosen.of(datasource).filter(used=False).exclude(pk__in=[s.pk for s, _ in gone])
-    return _of(usable, dict(Counter(why for _, why in gone)))
+        return _preview_of(killing.deletable_segments(datasource, chosen), {})
+    blocked = not_restorable(datasource, chosen)
+    usable = chosen.of(datasource).filter(used=False).exclude(pk__in=[s.pk for s, _ in blocked])
+    return _preview_of(usable, dict(Counter(why for _, why in blocked)))
 
 
-def check_bound(datasource: Datasource, chosen: Chosen, *, used: bool) -> None:
+def check_bound(datasource: Datasource, chosen: SegmentSelection, *, used: bool) -> None:
     """Raise ``InvalidInput`` for more segments than one request marks."""
-    if chosen.of(datasource).filter(used=used)[: MOST_MARKED + 1].count() > MOST_MARKED:
+    if chosen.of(datasource).filter(used=used)[: MAX_SEGMENTS + 1].count() > MAX_SEGMENTS:
         rule = ", or set a drop rule: rules have no limit" if used else ""
         raise InvalidInput(
-            f"These are more than {MOST_MARKED:,} segments, the most of a request. Name shorter intervals{rule}."
+            f"These are more than {MAX_SEGMENTS:,} segments, the most of a request. Name shorter intervals{rule}."
         )
 
 
-def _of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> RetentionPreview:
+def _preview_of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> RetentionPreview:
     by_interval = segments.order_by().values("interval_start", "interval_end")
-    first = by_interval.annotate(n=Count("pk"), held=Sum("rows"), size=Sum("size_bytes"))
+    sums = by_interval.annotate(n=Count("pk"), held=Sum("rows"), size=Sum("size_bytes"))
     places = tuple(
-        Place(one["interval_start"], one["interval_end"], Amount(one["n"], int(one["held"]), int(one["size"])))
-        for one in first.order_by("interval_start", "interval_end")[:PLACES_SHOWN]
+        AffectedInterval(
+            row["interval_start"], row["interval_end"], Amount(row["n"], int(row["held"]), int(row["size"]))
+        )
+        for row in sums.order_by("interval_start", "interval_end")[:INTERVALS_SHOWN]
     )
     return RetentionPreview(amount_of(segments), by_interval.distinct().count(), places, passed_over)
 
 
-def hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]]:
+def not_restorable(datasource: Datasource, chosen: SegmentSelection) -> list[tuple[Segment, str]]:
     """Those that can't be used again, with the reason."""
     unused = chosen.of(datasource).filter(used=False).select_related("datasource")
     versions = {
@@ -93,11 +95,11 @@ def hindered(datasource: Datasource, chosen: Chosen) -> list[tuple[Segment, str]
             datasource=datasource, start__in=unused.values("interval_start")
         ).values_list("start", "end", "version")
     }
-    found = ((s, _why_not(s, versions.get((s.interval_start, s.interval_end)))) for s in unused.iterator(2000))
-    return [(segment, why) for segment, why in found if why]
+    reasons = ((s, _why_unusable(s, versions.get((s.interval_start, s.interval_end)))) for s in unused.iterator(2000))
+    return [(segment, why) for segment, why in reasons if why]
 
 
-def _why_not(segment: Segment, version: str | None) -> str:
+def _why_unusable(segment: Segment, version: str | None) -> str:
     if segment.replaced_by is not None:
         return "replaced by other segments"
     if segment.version != version:

@@ -11,15 +11,15 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.clients import current_address
-from controlplane.common.database import only_one
+from controlplane.common.database import try_advisory_lock
 from controlplane.datasources.models import Datasource
 from controlplane.retention.models import RuleChange, RuleSet
-from controlplane.retention.outlook import PLACES_SHOWN, Place
-from controlplane.retention.rules import Rule, drops, in_words, shown, stored_rules
+from controlplane.retention.outlook import INTERVALS_SHOWN, AffectedInterval
+from controlplane.retention.rules import Rule, describe_rule, dropping_rule, rules_json, stored_rules
 from controlplane.segments import marking
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import Interval
 from controlplane.teams import audit
 from controlplane.teams.models import User
@@ -40,7 +40,7 @@ class RulePreview:
     # The first time and the last of their intervals.
     oldest: datetime | None = None
     newest: datetime | None = None
-    places: tuple[Place, ...] = ()  # the earliest of them, some, each with the rule that says so
+    places: tuple[AffectedInterval, ...] = ()  # the earliest of them, some, each with the rule that says so
 
 
 def rules_of(datasource: Datasource | None) -> list[Rule]:
@@ -51,7 +51,7 @@ def rules_of(datasource: Datasource | None) -> list[Rule]:
     return stored_rules(stored)
 
 
-def in_force(datasource: Datasource) -> list[Rule]:
+def rules_in_force(datasource: Datasource) -> list[Rule]:
     """Its own rules, then the site's."""
     return [*rules_of(datasource), *rules_of(None)]
 
@@ -68,8 +68,8 @@ def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule
         require_site_admin(user)
     else:
         require(user, Action.ADMINISTER, datasource.team)
-    document, now = shown(rules), timezone.now()
-    before = shown(rules_of(datasource))
+    document, now = rules_json(rules), timezone.now()
+    before = rules_json(rules_of(datasource))
     RuleSet.objects.update_or_create(datasource=datasource, defaults={"rules": document, "updated_at": now})
     RuleChange.objects.create(
         datasource=datasource,
@@ -92,7 +92,7 @@ def set_rules(*, user: User, datasource: Datasource | None, rules: Sequence[Rule
 
 def preview(datasource: Datasource, rules: Sequence[Rule], now: datetime | None = None) -> RulePreview:
     """What these rules, and after them the site's, would take out of use now."""
-    return _summed(_going(datasource, [*rules, *rules_of(None)], now or timezone.now()))
+    return _summarize(_dropped_intervals(datasource, [*rules, *rules_of(None)], now or timezone.now()))
 
 
 def preview_site(user: User, rules: Sequence[Rule]) -> list[tuple[Datasource, RulePreview]]:
@@ -100,53 +100,53 @@ def preview_site(user: User, rules: Sequence[Rule]) -> list[tuple[Datasource, Ru
     out. Needs an administrator of the site.
     """
     require_site_admin(user)
-    now, found = timezone.now(), []
+    now, previews = timezone.now(), []
     for datasource in Datasource.objects.order_by("name"):
-        going = _summed(_going(datasource, [*rules_of(datasource), *rules], now))
-        if going.intervals:
-            found.append((datasource, going))
-    return found
+        rule_preview = _summarize(_dropped_intervals(datasource, [*rules_of(datasource), *rules], now))
+        if rule_preview.intervals:
+            previews.append((datasource, rule_preview))
+    return previews
 
 
-def _summed(going: Iterator[tuple[Interval, Rule]]) -> RulePreview:
+def _summarize(dropped: Iterator[tuple[Interval, Rule]]) -> RulePreview:
     amount, count, places, newest = Amount(), 0, [], None
-    for interval, rule in going:
-        held = Amount(interval.segments, interval.rows, interval.size_bytes)
-        amount, count = amount + held, count + 1
+    for interval, rule in dropped:
+        contents = Amount(interval.segments, interval.rows, interval.size_bytes)
+        amount, count = amount + contents, count + 1
         newest = interval.end if newest is None else max(newest, interval.end)
-        if count <= PLACES_SHOWN:
-            places.append(Place(interval.start, interval.end, held, in_words(rule)))
+        if count <= INTERVALS_SHOWN:
+            places.append(AffectedInterval(interval.start, interval.end, contents, describe_rule(rule)))
     return RulePreview(amount, count, places[0].start, newest, tuple(places)) if places else RulePreview()
 
 
-def _going(datasource: Datasource, rules: Sequence[Rule], now: datetime) -> Iterator[tuple[Interval, Rule]]:
+def _dropped_intervals(datasource: Datasource, rules: Sequence[Rule], now: datetime) -> Iterator[tuple[Interval, Rule]]:
     if all(rule.loads for rule in rules):
         return
     for interval in Interval.objects.filter(datasource=datasource, segments__gt=0).order_by("start", "end").iterator():
-        rule = drops(rules, interval.start, interval.end, now)
+        rule = dropping_rule(rules, interval.start, interval.end, now)
         if rule is not None:
             yield interval, rule
 
 
 def run() -> int:
     """Take out of use what the rules in force say; how many segments. One process at a time does."""
-    with only_one(_LOCK) as won:
+    with try_advisory_lock(_LOCK) as won:
         if not won:
             return 0
         site_drops = not all(rule.loads for rule in rules_of(None))
         datasources = Datasource.objects.select_related("team")
-        found = datasources if site_drops else datasources.filter(rule_set__isnull=False)
-        return sum(_carry_out(datasource) for datasource in found)
+        affected = datasources if site_drops else datasources.filter(rule_set__isnull=False)
+        return sum(_apply_rules(datasource) for datasource in affected)
 
 
-def _carry_out(datasource: Datasource) -> int:
+def _apply_rules(datasource: Datasource) -> int:
     by_rule: dict[str, list[tuple[datetime, datetime]]] = {}
-    for interval, rule in _going(datasource, in_force(datasource), timezone.now()):
-        by_rule.setdefault(in_words(rule), []).append((interval.start, interval.end))
-    gone = Amount()
+    for interval, rule in _dropped_intervals(datasource, rules_in_force(datasource), timezone.now()):
+        by_rule.setdefault(describe_rule(rule), []).append((interval.start, interval.end))
+    removed = Amount()
     for rule_text, places in by_rule.items():
-        chosen = Chosen(intervals=tuple(places))
-        gone += marking.mark_unused(datasource, chosen, by="a rule", what=rule_text)
-    if gone.segments:
-        tell(Change(team=datasource.team_id, datasource=datasource.name))
-    return gone.segments
+        chosen = SegmentSelection(intervals=tuple(places))
+        removed += marking.mark_unused(datasource, chosen, by="a rule", what=rule_text)
+    if removed.segments:
+        notify_pages(Change(team=datasource.team_id, datasource=datasource.name))
+    return removed.segments

@@ -15,8 +15,8 @@ from controlplane.common.errors import FieldError, InvalidInput
 from ingestion.specs.schema.intervals import interval_ms
 
 MOST_RULES = 100
-_FAULTS_TOLD = 20
-_NOTHING = "is empty, so the rule matches nothing"
+_MAX_FAULTS = 20
+_EMPTY_FAULT = "is empty, so the rule matches nothing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = (
     "loadForever",
@@ -190,21 +190,21 @@ def read_rules(document: Any, under: str = "") -> list[Rule]:
     try:
         rules = _RULES.validate_python(document)
     except ValidationError as error:
-        raise InvalidInput(
-            "The rules have faults.", [_fault(e, under) for e in error.errors()[:_FAULTS_TOLD]]
-        ) from None
-    refused = [
-        _field(under, (n, *names), message) for n, rule in enumerate(rules) for *names, message in _refused(rule)
+        raise InvalidInput("The rules have faults.", [_fault(e, under) for e in error.errors()[:_MAX_FAULTS]]) from None
+    faults = [
+        _field(under, (n, *names), message)
+        for n, rule in enumerate(rules)
+        for *names, message in _semantic_faults(rule)
     ]
-    if refused:
-        raise InvalidInput("The rules have faults.", refused[:_FAULTS_TOLD])
+    if faults:
+        raise InvalidInput("The rules have faults.", faults[:_MAX_FAULTS])
     return rules
 
 
-def _refused(rule: Rule) -> list[tuple[str, ...]]:
+def _semantic_faults(rule: Rule) -> list[tuple[str, ...]]:
     """What earlier versions took: the field, from outside in, and what is wrong with it."""
     if isinstance(rule, _ByInterval) and rule.is_empty:
-        return [("interval", _NOTHING)]
+        return [("interval", _EMPTY_FAULT)]
     tiers = rule.tieredReplicants if isinstance(rule, _Load) else {}
     return [("tieredReplicants", tier, "must not be negative") for tier, number in tiers.items() if number < 0]
 
@@ -233,18 +233,18 @@ def _field(under: str, names: Sequence[Any], message: str) -> FieldError:
     return FieldError(pointer, message, under + path)
 
 
-def shown(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+def rules_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Druid's form, defaults included."""
     return [rule.model_dump(mode="json") for rule in rules]
 
 
-def drops(rules: Sequence[Rule], start: datetime, end: datetime, now: datetime) -> Rule | None:
+def dropping_rule(rules: Sequence[Rule], start: datetime, end: datetime, now: datetime) -> Rule | None:
     """The rule by which segments of that interval go; None when they stay."""
     first = next((rule for rule in rules if rule.applies(start, end, now)), None)
     return None if first is None or first.loads else first
 
 
-def in_words(rule: Rule) -> str:
+def describe_rule(rule: Rule) -> str:
     """Short, for people and for whoever looks for a removed row."""
-    of = getattr(rule, "period", "") or getattr(rule, "interval", "")
-    return f"{rule.type} {of}".strip()
+    scope = getattr(rule, "period", "") or getattr(rule, "interval", "")
+    return f"{rule.type} {scope}".strip()

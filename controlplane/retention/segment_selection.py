@@ -12,17 +12,17 @@ from django.db.models import Q
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
-from controlplane.segments.marking import Chosen
+from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Segment
 from ingestion.specs.schema.intervals import interval_ms
 
 MOST_IDS = 10_000
-_IDS_AT_ONCE = 500
+_BATCH_SIZE = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IDENTIFIER = re.compile(r"([0-9T:.Z-]{1,40})_([0-9T:.Z-]{1,40})_([^_]{1,30})(?:_(\d{1,9}))?", re.ASCII)
 
 
-def within(interval: str, field: str = "interval") -> tuple[datetime, datetime]:
+def interval_bounds(interval: str, field: str = "interval") -> tuple[datetime, datetime]:
     """The interval's start and end. Raises ``InvalidInput``."""
     try:
         start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in interval_ms(interval))
@@ -33,14 +33,14 @@ def within(interval: str, field: str = "interval") -> tuple[datetime, datetime]:
     return start, end
 
 
-def chosen(
+def select_segments(
     datasource: Datasource,
     *,
     interval: str | None = None,
     segment_ids: Sequence[str] | None = None,
     versions: Sequence[str] | None = None,
     everything: bool = False,
-) -> Chosen:
+) -> SegmentSelection:
     """Those whose interval lies within the one given, of these versions if there are some; those named; or all.
 
     A segment is named by Druid's identifier or by Headgate's id; one that there is not is passed over. Raises
@@ -51,38 +51,38 @@ def chosen(
     if versions is not None and interval is None:
         raise InvalidInput("Give versions only with an interval.")
     if everything:
-        return Chosen()
+        return SegmentSelection()
     if segment_ids is not None:
-        return Chosen(ids=frozenset(found_ids(datasource, segment_ids)))
-    start, end = within(interval or "")
-    return Chosen(start=start, end=end, versions=None if versions is None else frozenset(_storable(versions)))
+        return SegmentSelection(ids=frozenset(existing_ids(datasource, segment_ids)))
+    start, end = interval_bounds(interval or "")
+    return SegmentSelection(start=start, end=end, versions=None if versions is None else frozenset(_storable(versions)))
 
 
 def _storable(texts: Sequence[str]) -> list[str]:
     return [text for text in texts if storable(text)]
 
 
-def found_ids(datasource: Datasource, named: Sequence[str]) -> list[uuid.UUID]:
+def existing_ids(datasource: Datasource, identifiers: Sequence[str]) -> list[uuid.UUID]:
     """The ids of those that there are. Raises ``InvalidInput`` for too many, and for what is no id."""
-    if len(named) > MOST_IDS:
+    if len(identifiers) > MOST_IDS:
         raise _fault("segmentIds", f"must be {MOST_IDS:,} at most")
-    ids = [uuid.UUID(text) for text in named if _is_uuid(text)]
-    places = [_place(datasource, text, n) for n, text in enumerate(named) if not _is_uuid(text)]
+    ids = [uuid.UUID(text) for text in identifiers if _is_uuid(text)]
+    conditions = [_identifier_filter(datasource, text, n) for n, text in enumerate(identifiers) if not _is_uuid(text)]
     mine = Segment.objects.filter(datasource=datasource)
-    found = list(mine.filter(pk__in=ids).values_list("pk", flat=True))
-    for first in range(0, len(places), _IDS_AT_ONCE):
-        wanted = Q()
-        for place in places[first : first + _IDS_AT_ONCE]:
-            wanted |= place
-        found += mine.filter(wanted).values_list("pk", flat=True)
-    return found
+    existing = list(mine.filter(pk__in=ids).values_list("pk", flat=True))
+    for first in range(0, len(conditions), _BATCH_SIZE):
+        condition = Q()
+        for single in conditions[first : first + _BATCH_SIZE]:
+            condition |= single
+        existing += mine.filter(condition).values_list("pk", flat=True)
+    return existing
 
 
 def _is_uuid(text: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) is not None
 
 
-def _place(datasource: Datasource, text: str, at: int) -> Q:
+def _identifier_filter(datasource: Datasource, text: str, at: int) -> Q:
     """Where a segment of that identifier is. Raises ``InvalidInput``."""
     match = _IDENTIFIER.fullmatch(text.removeprefix(f"{datasource.name}_"))
     times = [_time(match[1]), _time(match[2])] if match and text.startswith(f"{datasource.name}_") else []

@@ -22,6 +22,6 @@ def sum_up_days() -> int:
 @shared_task(name="controlplane.segments.tasks.clean_up_orphans")
 def clean_up_orphans() -> str:
     """Delete old files that no segment names."""
-    said = orphans.clean_up(grace=settings.ORPHAN_GRACE, seconds=CLEAN_UP_S).summary()
-    _log.info("clean-up of deep storage: %s", said)
-    return said
+    summary = orphans.clean_up(grace=settings.ORPHAN_GRACE, seconds=CLEAN_UP_S).summary()
+    _log.info("clean-up of deep storage: %s", summary)
+    return summary

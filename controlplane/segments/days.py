@@ -43,8 +43,8 @@ def sum_up() -> int:
     with cursor() as c:
         changed = c.execute(_TAKE).fetchall()
         if changed:
-            asked = {"datasources": [d for d, _ in changed], "days": [day for _, day in changed]}
+            parameters = {"datasources": [d for d, _ in changed], "days": [day for _, day in changed]}
             # A statement of its own for each: it sees what was committed until the changes were taken, and more.
-            c.execute(_EMPTY, asked)
-            c.execute(_FILL, asked)
+            c.execute(_EMPTY, parameters)
+            c.execute(_FILL, parameters)
     return len(changed)

@@ -26,24 +26,24 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
-from controlplane.common.database import only_one
+from controlplane.common.database import try_advisory_lock
 from controlplane.common.errors import Unavailable
-from controlplane.common.processes import conversation, say
+from controlplane.common.processes import conversation, write_line
 from controlplane.datasources.models import Datasource
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import KilledSegment, Segment
 from ingestion.specs.base import Message
 from ingestion.specs.messages.deep_storage import DeletedPage, DeleteOrder, DeletePage
 
 MODULE = "ingestion.segments.deletion"
-AT_ONCE = 500
+BATCH_SIZE = 500
 _LOCK = 0x4B494C4C
 Files = Sequence[tuple[uuid.UUID, str]]
 Delete = Callable[[list[str]], DeletedPage]
 
 
 @dataclass
-class Killed:
+class KillResult:
     """What a run has done."""
 
     segments: int = 0
@@ -57,22 +57,22 @@ class Killed:
         return f"{self.segments:,} unused segments ({self.size_bytes:,} bytes) deleted{failed}"
 
 
-def due(now: datetime) -> Q:
-    """Segments whose files go: see ``goes_at``."""
+def due_filter(now: datetime) -> Q:
+    """Segments whose files go: see ``deletion_time``."""
     leased = now - settings.SNAPSHOT_LEASE
     removed = Q(replaced_by=None, unused_at__lt=now - settings.KILL_BUFFER_PERIOD)
     replaced = Q(replaced_by__isnull=False, unused_at__lt=now - settings.KILL_REPLACED_AFTER)
     return Q(used=False, unused_at__lt=leased) & (Q(kill_began_at__isnull=False) | removed | replaced)
 
 
-def goes_at(segment: Segment) -> datetime | None:
+def deletion_time(segment: Segment) -> datetime | None:
     """When the file of an unused segment goes, at the earliest; None for one in use."""
     if segment.used or segment.unused_at is None:
         return None
-    kept = settings.KILL_BUFFER_PERIOD if segment.replaced_by is None else settings.KILL_REPLACED_AFTER
+    buffer = settings.KILL_BUFFER_PERIOD if segment.replaced_by is None else settings.KILL_REPLACED_AFTER
     lease = settings.SNAPSHOT_LEASE
-    found: datetime = segment.unused_at + (lease if segment.kill_began_at is not None else max(kept, lease))
-    return found
+    earliest: datetime = segment.unused_at + (lease if segment.kill_began_at is not None else max(buffer, lease))
+    return earliest
 
 
 def amount_of(segments: QuerySet[Segment]) -> Amount:
@@ -81,78 +81,82 @@ def amount_of(segments: QuerySet[Segment]) -> Amount:
     return Amount(sums["n"], int(sums["rows"] or 0), int(sums["size"] or 0))
 
 
-def unused_of(datasource: Datasource, chosen: Chosen) -> QuerySet[Segment]:
+def deletable_segments(datasource: Datasource, chosen: SegmentSelection) -> QuerySet[Segment]:
     """Those of the chosen that are not in use and that nobody has given up yet."""
     return chosen.of(datasource).filter(used=False, kill_began_at=None)
 
 
-def run(*, seconds: float) -> Killed:
+def run(*, seconds: float) -> KillResult:
     """Delete what is due, for so long at most. One run at a time: another does nothing.
 
     Raises ``Unavailable`` when the process that deletes dies.
     """
-    killed = Killed()
+    killed = KillResult()
     until = time.monotonic() + seconds
-    with only_one(_LOCK) as won:
-        if not won or not Segment.objects.filter(due(timezone.now())).exists():
+    with try_advisory_lock(_LOCK) as won:
+        if not won or not Segment.objects.filter(due_filter(timezone.now())).exists():
             return killed
-        with conversation(MODULE) as (given, told):
-            opened = _asked(given, told, DeleteOrder(deep_storage=settings.DEEP_STORAGE))
+        with conversation(MODULE) as (stdin, stdout):
+            opened = _request(stdin, stdout, DeleteOrder(deep_storage=settings.DEEP_STORAGE))
             killed.error = opened.error
             while not opened.error and time.monotonic() < until:
-                if not kill_some(killed, lambda paths: _asked(given, told, DeletePage(paths=paths))):
+                if not kill_batch(killed, lambda paths: _request(stdin, stdout, DeletePage(paths=paths))):
                     break
     return killed
 
 
-def kill_given_up(ids: Sequence[uuid.UUID], go_on: Callable[[Killed], bool], *, at_once: int = AT_ONCE) -> Killed:
+def kill_given_up(
+    ids: Sequence[uuid.UUID], go_on: Callable[[KillResult], bool], *, at_once: int = BATCH_SIZE
+) -> KillResult:
     """Delete what no lease holds any more of these, which were given up; beside a ``run``, too.
 
     ``go_on``: asked before each batch of ``at_once``. Raises ``Unavailable``.
     """
-    killed = Killed()
-    at_once = min(at_once, AT_ONCE)
-    with conversation(MODULE) as (given, told):
-        opened = _asked(given, told, DeleteOrder(deep_storage=settings.DEEP_STORAGE))
+    killed = KillResult()
+    at_once = min(at_once, BATCH_SIZE)
+    with conversation(MODULE) as (stdin, stdout):
+        opened = _request(stdin, stdout, DeleteOrder(deep_storage=settings.DEEP_STORAGE))
         killed.error = opened.error
         for first in range(0, len(ids), at_once):
             if opened.error or not go_on(killed):
                 break
-            kill_some(killed, lambda paths: _asked(given, told, DeletePage(paths=paths)), ids[first : first + at_once])
+            kill_batch(
+                killed, lambda paths: _request(stdin, stdout, DeletePage(paths=paths)), ids[first : first + at_once]
+            )
     return killed
 
 
-def kill_some(killed: Killed, delete: Delete, among: Sequence[uuid.UUID] | None = None) -> bool:
+def kill_batch(killed: KillResult, delete: Delete, among: Sequence[uuid.UUID] | None = None) -> bool:
     """Some hundred segments, through all steps; whether there may be more. ``delete`` deletes files."""
-    files = begin(timezone.now(), among)
+    files = begin_deletion(timezone.now(), among)
     if not files:
         return False
     answer = delete([path for _, path in files])
     failed = set(answer.failed)
-    gone = forget([pk for place, (pk, _) in enumerate(files) if place not in failed])
-    killed.segments += gone.segments
-    killed.size_bytes += gone.size_bytes
+    deleted = finish_deletion([pk for position, (pk, _) in enumerate(files) if position not in failed])
+    killed.segments += deleted.segments
+    killed.size_bytes += deleted.size_bytes
     killed.failed = max(killed.failed, len(failed))  # those come first the next time, too
     killed.error = killed.error or answer.error
-    return gone.segments > 0
+    return deleted.segments > 0
 
 
 @transaction.atomic
-def begin(now: datetime, among: Sequence[uuid.UUID] | None = None) -> Files:
+def begin_deletion(now: datetime, among: Sequence[uuid.UUID] | None = None) -> Files:
     """Step 1: the segments that are next, those first whose deletion had begun. ``among``: of these only."""
-    waiting = Segment.objects.select_for_update(skip_locked=True).filter(due(now))
+    waiting = Segment.objects.select_for_update(skip_locked=True).filter(due_filter(now))
     if among is not None:
         waiting = waiting.filter(pk__in=among)
-    files = list(waiting.order_by("kill_began_at", "unused_at").values_list("pk", "path")[:AT_ONCE])
+    files = list(waiting.order_by("kill_began_at", "unused_at").values_list("pk", "path")[:BATCH_SIZE])
     Segment.objects.filter(pk__in=[pk for pk, _ in files], kill_began_at=None).update(kill_began_at=now)
     return files
 
 
 @transaction.atomic
-def forget(gone: Sequence[uuid.UUID]) -> Amount:
+def finish_deletion(ids: Sequence[uuid.UUID]) -> Amount:
     """Step 3: their files are gone."""
-    rows = Segment.objects.select_for_update().filter(pk__in=gone, used=False, kill_began_at__isnull=False)
-    found = list(rows.order_by("pk"))
+    rows = Segment.objects.select_for_update().filter(pk__in=ids, used=False, kill_began_at__isnull=False)
+    segments = list(rows.order_by("pk"))
     now = timezone.now()
     KilledSegment.objects.bulk_create(
         KilledSegment(
@@ -168,15 +172,15 @@ def forget(gone: Sequence[uuid.UUID]) -> Amount:
             removal_id=s.removal_id,
             killed_at=now,
         )
-        for s in found
+        for s in segments
     )
-    Segment.objects.filter(pk__in=[s.pk for s in found]).delete()
-    return Amount(len(found), sum(s.rows for s in found), sum(s.size_bytes for s in found))
+    Segment.objects.filter(pk__in=[s.pk for s in segments]).delete()
+    return Amount(len(segments), sum(s.rows for s in segments), sum(s.size_bytes for s in segments))
 
 
-def _asked(given: IO[str], told: IO[str], message: Message) -> DeletedPage:
-    say(given, message.model_dump_json())
-    line = told.readline()
+def _request(stdin: IO[str], stdout: IO[str], message: Message) -> DeletedPage:
+    write_line(stdin, message.model_dump_json())
+    line = stdout.readline()
     if not line:
         raise Unavailable("The process that deletes files in deep storage ended unexpectedly. See its log.")
     return DeletedPage.model_validate_json(line)

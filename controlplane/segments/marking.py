@@ -25,13 +25,13 @@ from controlplane.common.database import Cursor, clock, cursor
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Removal, Segment
 
-AT_ONCE = 200  # intervals of one transaction
+INTERVALS_PER_TRANSACTION = 200  # intervals of one transaction
 MOST_SEGMENTS = 5_000  # of one transaction
-Place = tuple[datetime, datetime]
+Bounds = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SegmentSelection:
     """Which segments of a datasource: those for which all that is given holds; without anything, all of them."""
 
     # Those whose interval lies within [start, end).
@@ -45,16 +45,16 @@ class Chosen:
 
     def of(self, datasource: Datasource) -> QuerySet[Segment]:
         """They, in use or not."""
-        found = Segment.objects.filter(datasource=datasource)
+        segments = Segment.objects.filter(datasource=datasource)
         if self.intervals is not None:
-            found = found.filter(interval_start__in=[start for start, _ in self.intervals])
+            segments = segments.filter(interval_start__in=[start for start, _ in self.intervals])
         if self.start is not None:
-            found = found.filter(interval_start__gte=self.start)
+            segments = segments.filter(interval_start__gte=self.start)
         if self.end is not None:
-            found = found.filter(interval_end__lte=self.end)
+            segments = segments.filter(interval_end__lte=self.end)
         if self.ids is not None:
-            found = found.filter(pk__in=self.ids)
-        return found if self.versions is None else found.filter(version__in=self.versions)
+            segments = segments.filter(pk__in=self.ids)
+        return segments if self.versions is None else segments.filter(version__in=self.versions)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ _LOCK = """
     WHERE i.datasource_id = %(datasource)s ORDER BY 1, 2 FOR UPDATE OF i
 """
 # Of these intervals, whose rows are locked by then, some segments.
-_SOME = """
+_UPDATE_SOME = """
     WITH picked AS (
         SELECT s.id FROM segments_segment s JOIN segments_interval i
           ON i.datasource_id = s.datasource_id AND i.start = s.interval_start AND i."end" = s.interval_end
@@ -91,17 +91,17 @@ _SOME = """
     RETURNING s.interval_start, s.interval_end, s.rows, s.size_bytes
 """
 _OUT_OF_USE = "used = false, unused_at = %(now)s, removal_id = %(removal)s"
-_UNUSED = _SOME.format(which="s.used", set=_OUT_OF_USE)
+_UNUSED = _UPDATE_SOME.format(which="s.used", set=_OUT_OF_USE)
 # Its rows are in no other segment, its file is there, and its version is the one that the interval shows.
-_USED = _SOME.format(
+_USED = _UPDATE_SOME.format(
     which="NOT s.used AND s.removal_id IS NOT NULL AND s.kill_began_at IS NULL AND s.version = i.version",
     set="used = true, used_again_at = %(now)s, removal_id = NULL",
 )
-_GIVEN_UP = _SOME.format(which="NOT s.used AND s.kill_began_at IS NULL", set="kill_began_at = %(now)s")
+_GIVEN_UP = _UPDATE_SOME.format(which="NOT s.used AND s.kill_began_at IS NULL", set="kill_began_at = %(now)s")
 # Who comes late may come to a datasource that was made anew, and has segments of its own by then.
 _IS_CLEARED = "EXISTS (SELECT FROM datasources_datasource d WHERE d.id = s.datasource_id AND d.clearing)"
-_LOST = _SOME.format(which=f"s.used AND {_IS_CLEARED}", set=f"kill_began_at = %(now)s, {_OUT_OF_USE}")
-_LOST_TOO = _SOME.format(
+_LOST = _UPDATE_SOME.format(which=f"s.used AND {_IS_CLEARED}", set=f"kill_began_at = %(now)s, {_OUT_OF_USE}")
+_LOST_TOO = _UPDATE_SOME.format(
     which=f"NOT s.used AND s.kill_began_at IS NULL AND {_IS_CLEARED}", set="kill_began_at = %(now)s"
 )
 _SUM_UP = """
@@ -118,39 +118,41 @@ _SUM_UP = """
 """
 
 
-GoOn = Callable[[], bool]
+ShouldContinue = Callable[[], bool]
 
 
 def _always() -> bool:
     return True
 
 
-def mark_unused(datasource: Datasource, chosen: Chosen, *, by: str, what: str, go_on: GoOn = _always) -> Amount:
+def mark_unused(
+    datasource: Datasource, chosen: SegmentSelection, *, by: str, what: str, go_on: ShouldContinue = _always
+) -> Amount:
     """Take those out of use; how many were. ``by`` and ``what`` say who and why, to whoever looks for a row of them.
 
     ``go_on``: asked before each transaction; what is left stays when it says no.
     """
-    return _marked(datasource, chosen, Q(used=True), _removing(_UNUSED, datasource, by, what), go_on)
+    return _mark_all(datasource, chosen, Q(used=True), _removal_mark(_UNUSED, datasource, by, what), go_on)
 
 
-def mark_used(datasource: Datasource, chosen: Chosen) -> Amount:
+def mark_used(datasource: Datasource, chosen: SegmentSelection) -> Amount:
     """Put those into use again that were marked unused and can be; how many were.
 
     Passed over are segments that others have replaced, that are being deleted, and those of another version than the
     interval's: they would show rows twice, or not at all. The caller has made sure that the files are there.
     """
-    return _marked(datasource, chosen, Q(used=False), _plainly(_USED))
+    return _mark_all(datasource, chosen, Q(used=False), _statement_mark(_USED))
 
 
-def give_up(datasource: Datasource, chosen: Chosen, *, go_on: GoOn = _always) -> Amount:
+def give_up(datasource: Datasource, chosen: SegmentSelection, *, go_on: ShouldContinue = _always) -> Amount:
     """Have the files of unused segments deleted as soon as no reader's lease holds them. They are lost from now on.
 
     ``go_on``: see ``mark_unused``.
     """
-    return _marked(datasource, chosen, Q(used=False, kill_began_at=None), _plainly(_GIVEN_UP), go_on)
+    return _mark_all(datasource, chosen, Q(used=False, kill_began_at=None), _statement_mark(_GIVEN_UP), go_on)
 
 
-def lose(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
+def give_up_all(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
     """Give up all segments of one that is being cleared, in use or not, for about so long; whether none is left that
     is not given up.
     """
@@ -159,34 +161,34 @@ def lose(datasource: Datasource, *, by: str, what: str, seconds: float) -> bool:
     def go_on() -> bool:
         return time.monotonic() <= until
 
-    _marked(datasource, Chosen(), Q(used=True), _removing(_LOST, datasource, by, what), go_on)
-    _marked(datasource, Chosen(), Q(used=False, kill_began_at=None), _plainly(_LOST_TOO), go_on)
+    _mark_all(datasource, SegmentSelection(), Q(used=True), _removal_mark(_LOST, datasource, by, what), go_on)
+    _mark_all(datasource, SegmentSelection(), Q(used=False, kill_began_at=None), _statement_mark(_LOST_TOO), go_on)
     return not Segment.objects.filter(datasource=datasource, kill_began_at=None).exists()
 
 
 Mark = Callable[[Cursor, dict[str, Any]], list[Any]]
 
 
-def _plainly(statement: str) -> Mark:
+def _statement_mark(statement: str) -> Mark:
     return lambda c, values: c.execute(statement, values).fetchall()
 
 
-def _removing(statement: str, datasource: Datasource, by: str, what: str) -> Mark:
+def _removal_mark(statement: str, datasource: Datasource, by: str, what: str) -> Mark:
     """Its first transaction notes who and why, and each what it has marked."""
     removal: list[Removal] = []
 
     def mark(c: Cursor, values: dict[str, Any]) -> list[Any]:
-        made = removal[0] if removal else Removal(datasource=datasource, by=by[:200], what=what[:500])
+        removal_row = removal[0] if removal else Removal(datasource=datasource, by=by[:200], what=what[:500])
         if not removal:
-            made.created_at = values["now"]
-            made.save()
-            removal.append(made)
-        marked = c.execute(statement, {**values, "removal": made.pk}).fetchall()
-        held = _amount(marked)
-        Removal.objects.filter(pk=made.pk).update(
-            segments=F("segments") + held.segments,
-            rows=F("rows") + held.rows,
-            size_bytes=F("size_bytes") + held.size_bytes,
+            removal_row.created_at = values["now"]
+            removal_row.save()
+            removal.append(removal_row)
+        marked = c.execute(statement, {**values, "removal": removal_row.pk}).fetchall()
+        amount = _amount(marked)
+        Removal.objects.filter(pk=removal_row.pk).update(
+            segments=F("segments") + amount.segments,
+            rows=F("rows") + amount.rows,
+            size_bytes=F("size_bytes") + amount.size_bytes,
         )
         return marked
 
@@ -197,30 +199,32 @@ def _amount(marked: Sequence[Any]) -> Amount:
     return Amount(len(marked), sum(rows for *_, rows, _ in marked), sum(size for *_, size in marked))
 
 
-def _marked(datasource: Datasource, chosen: Chosen, which: Q, mark: Mark, go_on: GoOn = _always) -> Amount:
+def _mark_all(
+    datasource: Datasource, chosen: SegmentSelection, which: Q, mark: Mark, go_on: ShouldContinue = _always
+) -> Amount:
     done = Amount()
-    for places in _places(datasource, chosen, which):
-        whole = False
-        while not whole:
+    for places in _interval_batches(datasource, chosen, which):
+        is_finished = False
+        while not is_finished:
             if not go_on():
                 return done
             amount = _mark_some(datasource, chosen, places, mark)
-            done, whole = done + amount, amount.segments < MOST_SEGMENTS
+            done, is_finished = done + amount, amount.segments < MOST_SEGMENTS
     return done
 
 
-def _places(datasource: Datasource, chosen: Chosen, which: Q) -> Iterator[list[Place]]:
+def _interval_batches(datasource: Datasource, chosen: SegmentSelection, which: Q) -> Iterator[list[Bounds]]:
     """The intervals in which something may change, in the order of time, some hundred at once."""
-    found = chosen.of(datasource).filter(which).values_list("interval_start", "interval_end").distinct()
-    wanted = None if chosen.intervals is None else set(chosen.intervals)
-    places_of = found.order_by("interval_start", "interval_end")
-    remaining = iter([place for place in places_of if wanted is None or place in wanted])
-    while places := list(islice(remaining, AT_ONCE)):
+    intervals = chosen.of(datasource).filter(which).values_list("interval_start", "interval_end").distinct()
+    chosen_intervals = None if chosen.intervals is None else set(chosen.intervals)
+    places_of = intervals.order_by("interval_start", "interval_end")
+    remaining = iter([place for place in places_of if chosen_intervals is None or place in chosen_intervals])
+    while places := list(islice(remaining, INTERVALS_PER_TRANSACTION)):
         yield places
 
 
 @transaction.atomic
-def _mark_some(datasource: Datasource, chosen: Chosen, places: Sequence[Place], mark: Mark) -> Amount:
+def _mark_some(datasource: Datasource, chosen: SegmentSelection, places: Sequence[Bounds], mark: Mark) -> Amount:
     values = {
         "datasource": datasource.pk,
         "starts": [start for start, _ in places],

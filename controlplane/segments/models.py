@@ -41,15 +41,15 @@ class SegmentSchema(models.Model):
         return cls.objects.get_or_create(datasource=datasource, fingerprint=known_by, defaults=defaults)[0]
 
 
-def plain(columns: Iterable[protocol.Column]) -> list[dict[str, str]]:
+def columns_json(columns: Iterable[protocol.Column]) -> list[dict[str, str]]:
     """What is stored of them."""
     return [{"name": c.name, "type": c.type} for c in columns]
 
 
 def fingerprint(columns: Iterable[dict[str, str]], extents: bool = False) -> str:
     """SHA-256 of names and types in their order, and of ``extents`` if it has them, in hexadecimal digits."""
-    told = [[c["name"], c["type"]] for c in columns]
-    return hashlib.sha256(json.dumps([*told, ["extents"]] if extents else told).encode()).hexdigest()
+    pairs = [[c["name"], c["type"]] for c in columns]
+    return hashlib.sha256(json.dumps([*pairs, ["extents"]] if extents else pairs).encode()).hexdigest()
 
 
 class Removal(models.Model):

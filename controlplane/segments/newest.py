@@ -20,11 +20,11 @@ from pydantic import ValidationError
 
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
-from controlplane.common.processes import passed_on, spoken_to
+from controlplane.common.processes import passed_environment, start_module
 from controlplane.datasources.masking import hidden_columns
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval, Segment
-from controlplane.segments.selectors.columns import widest
+from controlplane.segments.selectors.columns import widest_type
 from controlplane.segments.selectors.planning import latest_intervals
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
@@ -32,15 +32,15 @@ from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import MOST_FILES, MOST_ROWS, FileProblem, Footer, RowsAnswer, RowsOrder
 
 MODULE = "ingestion.segments.newest"
-USUAL_ROWS = 100
-AT_ONCE = 2  # of one web process; each takes a core for a second or two
-OWN_AT_ONCE = 1
+DEFAULT_ROWS = 100
+MAX_CONCURRENT = 2  # of one web process; each takes a core for a second or two
+MAX_CONCURRENT_PER_USER = 1
 WAIT_S = 10.0
 READING_S = 8.0
 ANSWER_S = 30.0  # start, reading, answer
 
 log = logging.getLogger(__name__)
-_places = FairPlaces(places=AT_ONCE, own=OWN_AT_ONCE, waiting=4)
+_slots = FairPlaces(places=MAX_CONCURRENT, per_user=MAX_CONCURRENT_PER_USER, waiting=4)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def newest_rows(
     datasource: Datasource,
     start: datetime | None = None,
     end: datetime | None = None,
-    limit: int = USUAL_ROWS,
+    limit: int = DEFAULT_ROWS,
 ) -> NewestRows:
     """The ``limit`` latest rows with times in ``[start, end)``. The caller has made sure that the user may see it.
 
@@ -87,10 +87,10 @@ def newest_rows(
         raise InvalidInput(f"limit must be 1 to {MOST_ROWS}.")
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
-    files = _files(datasource, start, end)
+    files = _latest_files(datasource, start, end)
     window = {"start_ms": None if start is None else _ms(start), "end_ms": None if end is None else _ms(end)}
-    order = _order(user, datasource, files.files, limit).model_copy(update=window)
-    return _read(user, order, files.others_since)
+    order = _rows_order(user, datasource, files.files, limit).model_copy(update=window)
+    return _read_rows(user, order, files.others_since)
 
 
 def rows_like(
@@ -101,11 +101,13 @@ def rows_like(
     Columns that are hidden from the user are not compared. The caller has made sure that the user may see it. Raises
     ``Unavailable``.
     """
-    found = Segment.objects.filter(pk__in=segments, datasource=datasource).order_by("-max_time")[:MOST_FILES]
-    files = [_File(RegisteredFile(path=s.path, size_bytes=s.size_bytes, sha256=s.sha256), s.max_time) for s in found]
-    order = _order(user, datasource, files, MOST_ROWS)
-    seen = {} if order.masked else {name: value for name, value in like.items() if not order.role_that_sees(name)}
-    return _read(user, order.model_copy(update={"start_ms": at_ms, "end_ms": at_ms + 1, "like": seen}), None)
+    latest = Segment.objects.filter(pk__in=segments, datasource=datasource).order_by("-max_time")[:MOST_FILES]
+    files = [
+        _LatestFile(RegisteredFile(path=s.path, size_bytes=s.size_bytes, sha256=s.sha256), s.max_time) for s in latest
+    ]
+    order = _rows_order(user, datasource, files, MOST_ROWS)
+    visible = {} if order.masked else {name: value for name, value in like.items() if not order.role_that_sees(name)}
+    return _read_rows(user, order.model_copy(update={"start_ms": at_ms, "end_ms": at_ms + 1, "like": visible}), None)
 
 
 @dataclass(frozen=True)
@@ -116,21 +118,21 @@ class SegmentFile:
     footer: Footer | None  # None: the file is not what was registered; ``rows.problems`` say why
 
 
-def segment_file(*, user: User, segment: Segment, limit: int = USUAL_ROWS) -> SegmentFile:
+def segment_file(*, user: User, segment: Segment, limit: int = DEFAULT_ROWS) -> SegmentFile:
     """The footer of its file, and the ``limit`` latest of its rows; in use or not, as long as the file is there.
 
     The caller has made sure that the user may see the datasource. Raises ``Unavailable``.
     """
-    file = _File(
+    file = _LatestFile(
         RegisteredFile(path=segment.path, size_bytes=segment.size_bytes, sha256=segment.sha256), segment.max_time
     )
-    order = _order(user, segment.datasource, [file], limit).model_copy(update={"footer": True})
-    answer = _answered(user, order)
+    order = _rows_order(user, segment.datasource, [file], limit).model_copy(update={"footer": True})
+    answer = _checked_answer(user, order)
     # Rows of one file are all there are, whatever others hold.
-    return SegmentFile(replace(_shown(order, answer, None), certain_after=None), answer.footer)
+    return SegmentFile(replace(_to_newest_rows(order, answer, None), certain_after=None), answer.footer)
 
 
-def _order(user: User, datasource: Datasource, files: list[_File], limit: int) -> RowsOrder:
+def _rows_order(user: User, datasource: Datasource, files: list[_LatestFile], limit: int) -> RowsOrder:
     return RowsOrder(
         deep_storage=settings.DEEP_STORAGE,
         files=[f.registered for f in files],
@@ -142,42 +144,42 @@ def _order(user: User, datasource: Datasource, files: list[_File], limit: int) -
     )
 
 
-def _read(user: User, order: RowsOrder, others_since: datetime | None) -> NewestRows:
-    answer = _answered(user, order) if order.files else RowsAnswer()
-    return _shown(order, answer, others_since)
+def _read_rows(user: User, order: RowsOrder, others_since: datetime | None) -> NewestRows:
+    answer = _checked_answer(user, order) if order.files else RowsAnswer()
+    return _to_newest_rows(order, answer, others_since)
 
 
-def _answered(user: User, order: RowsOrder) -> RowsAnswer:
-    answer = _answer(user, order)
+def _checked_answer(user: User, order: RowsOrder) -> RowsAnswer:
+    answer = _queued_answer(user, order)
     if answer.refusal:
         raise Unavailable(f"Deep storage can't be read: {answer.refusal}.")
     return answer
 
 
 @dataclass(frozen=True)
-class _File:
+class _LatestFile:
     registered: RegisteredFile
     last: datetime
 
 
 @dataclass(frozen=True)
-class _Files:
-    files: list[_File]  # the latest first
+class _LatestFiles:
+    files: list[_LatestFile]  # the latest first
     others_since: datetime | None  # the last row of the latest that is not among them
 
 
-def _files(datasource: Datasource, start: datetime | None, end: datetime | None) -> _Files:
-    nearest, beyond = _enough(latest_intervals(datasource, start, end, MOST_FILES + 1))
+def _latest_files(datasource: Datasource, start: datetime | None, end: datetime | None) -> _LatestFiles:
+    nearest, beyond = _enough_intervals(latest_intervals(datasource, start, end, MOST_FILES + 1))
     with connection.cursor() as cursor:
         values = [datasource.pk, start, start, end, end, MOST_FILES + 1]
         cursor.execute(_LATEST, [[i.start for i in nearest], [i.end for i in nearest], *values])
         rows = cursor.fetchall()
-    files = [_File(RegisteredFile(path=p, size_bytes=size, sha256=sha), last) for p, size, sha, last in rows]
+    files = [_LatestFile(RegisteredFile(path=p, size_bytes=size, sha256=sha), last) for p, size, sha, last in rows]
     left_out = [f.last for f in files[MOST_FILES:]] + ([beyond] if beyond is not None else [])
-    return _Files(files[:MOST_FILES], max(left_out, default=None))
+    return _LatestFiles(files[:MOST_FILES], max(left_out, default=None))
 
 
-def _enough(intervals: list[Interval]) -> tuple[list[Interval], datetime | None]:
+def _enough_intervals(intervals: list[Interval]) -> tuple[list[Interval], datetime | None]:
     """So many of them that they hold as many files as are read, and the last row's time of the next one."""
     sums = accumulate(i.segments for i in intervals)
     count = next((n for n, files in enumerate(sums, 1) if files >= MOST_FILES), len(intervals))
@@ -193,25 +195,25 @@ _LATEST = """
 """
 
 
-def _answer(user: User, order: RowsOrder) -> RowsAnswer:
+def _queued_answer(user: User, order: RowsOrder) -> RowsAnswer:
     try:
-        with _places.place(user.pk, WAIT_S):
-            return _asked(order)
+        with _slots.place(user.pk, WAIT_S):
+            return _run_reader(order)
     except NoPlace:
         raise Unavailable("Other users are reading rows now. Try again in a few seconds.") from None
 
 
-def _asked(order: RowsOrder) -> RowsAnswer:
+def _run_reader(order: RowsOrder) -> RowsAnswer:
     """What the process says. Raises ``Unavailable`` when it dies, or says nothing in time."""
-    with spoken_to(MODULE, passed_on()) as process:
+    with start_module(MODULE, passed_environment()) as process:
         try:
-            told, _ = process.communicate(order.model_dump_json(), timeout=ANSWER_S)
+            answer_json, _ = process.communicate(order.model_dump_json(), timeout=ANSWER_S)
         except subprocess.TimeoutExpired:
             raise TooManyRows(f"The rows could not be read within {ANSWER_S:.0f} s; ask for a shorter time.") from None
         finally:
             process.kill()
     try:
-        return RowsAnswer.model_validate_json(told)
+        return RowsAnswer.model_validate_json(answer_json)
     except ValidationError:
         log.warning("the process that reads rows ended with %s", process.returncode)
         raise TooManyRows(
@@ -219,19 +221,19 @@ def _asked(order: RowsOrder) -> RowsAnswer:
         ) from None
 
 
-def _shown(order: RowsOrder, answer: RowsAnswer, others_since: datetime | None) -> NewestRows:
+def _to_newest_rows(order: RowsOrder, answer: RowsAnswer, others_since: datetime | None) -> NewestRows:
     return NewestRows(
-        columns=[ShownColumn(c.name, widest(set(c.types)), c.types) for c in answer.columns],
+        columns=[ShownColumn(c.name, widest_type(set(c.types)), c.types) for c in answer.columns],
         rows=answer.rows,
         masked=order.masked,
         masked_columns=order.masked_columns,
-        problems=[_placeless(p) for p in answer.problems] if order.masked_columns else answer.problems,
+        problems=[_without_path(p) for p in answer.problems] if order.masked_columns else answer.problems,
         files_read=answer.files_read,
         certain_after=_certain_after(order, answer, others_since),
     )
 
 
-def _placeless(problem: FileProblem) -> FileProblem:
+def _without_path(problem: FileProblem) -> FileProblem:
     """In the file all columns are plain: where it lies is not shown."""
     return FileProblem(path="", problem=problem.problem.replace(problem.path, "the file"))
 

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connection
 
 from controlplane.common.errors import Unavailable
-from controlplane.common.processes import conversation, say
+from controlplane.common.processes import conversation, write_line
 from controlplane.segments.models import Segment
 from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
@@ -42,7 +42,7 @@ class Cleanup:
     def summary(self) -> str:
         """For a person, on one line."""
         end = self.end
-        kept = end.looked_at - end.young - end.foreign - self.orphans
+        named = end.looked_at - end.young - end.foreign - self.orphans
         if self.dry_run:
             did = f"{self.orphans:,} files ({self.orphan_bytes:,} bytes) would be deleted"
         else:
@@ -51,7 +51,7 @@ class Cleanup:
         early = "" if end.complete else ". Not everything was checked"
         problem = f". {end.error}" if end.error else ""
         return (
-            f"{did}{failed}, of {end.looked_at:,} checked: {kept:,} belong to segments, {end.young:,} are too young, "
+            f"{did}{failed}, of {end.looked_at:,} checked: {named:,} belong to segments, {end.young:,} are too young, "
             f"{end.foreign:,} are not Headgate's{early}{problem}"
         )
 
@@ -63,24 +63,24 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
     """
     order = SweepOrder(deep_storage=settings.DEEP_STORAGE, now=_database_time(), grace=grace, seconds=seconds)
     cleanup = Cleanup(dry_run)
-    with conversation(MODULE) as (given, told):
-        say(given, order.model_dump_json())
-        while line := told.readline():
+    with conversation(MODULE) as (stdin, stdout):
+        write_line(stdin, order.model_dump_json())
+        while line := stdout.readline():
             if not line.startswith('{"files"'):
                 cleanup.end = SweepEnd.model_validate_json(line)
                 return cleanup
             page = SweepPage.model_validate_json(line)
             orphans = _orphans(page)
             cleanup.orphans += len(orphans)
-            cleanup.orphan_bytes += sum(page.files[place].size_bytes for place in orphans)
-            say(given, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
+            cleanup.orphan_bytes += sum(page.files[position].size_bytes for position in orphans)
+            write_line(stdin, SweepVerdict(delete=[] if dry_run else orphans).model_dump_json())
     raise Unavailable("The process that looks through deep storage ended unexpectedly. See its log.")
 
 
 def _orphans(page: SweepPage) -> list[int]:
     paths = [file.path for file in page.files]
     named = set(Segment.objects.filter(path__in=paths).values_list("path", flat=True))
-    return [place for place, path in enumerate(paths) if path not in named]
+    return [position for position, path in enumerate(paths) if path not in named]
 
 
 def _database_time() -> datetime:

@@ -14,14 +14,14 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from controlplane.common.errors import Unavailable
-from controlplane.common.processes import conversation, say
+from controlplane.common.processes import conversation, write_line
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
 from ingestion.specs.base import Message
 from ingestion.specs.messages.deep_storage import RegisteredFile, Verified, VerifyOrder
 
 MODULE = "ingestion.segments.verification"
-FAILURES = 5  # files in a row that deep storage does not let be looked at
+MAX_FAILURES = 5  # files in a row that deep storage does not let be looked at
 PAGE = 1000
 
 
@@ -53,11 +53,11 @@ def verify_segments(datasource: Datasource | None, tell: Callable[[str], None]) 
     segments = Segment.objects.filter(used=True).select_related("datasource")
     if datasource is not None:
         segments = segments.filter(datasource=datasource)
-    with conversation(MODULE) as (given, told):
-        opened = _asked(given, told, VerifyOrder(deep_storage=settings.DEEP_STORAGE))
+    with conversation(MODULE) as (stdin, stdout):
+        opened = _request(stdin, stdout, VerifyOrder(deep_storage=settings.DEEP_STORAGE))
         verification.error = opened.refusal
         if not verification.error:
-            _compare(segments, verification, tell, lambda file: _asked(given, told, file))
+            _compare(segments, verification, tell, lambda file: _request(stdin, stdout, file))
     return verification
 
 
@@ -78,14 +78,14 @@ def _compare(
         if not (answer.damage or answer.refusal):
             verification.whole += 1
             verification.size_bytes += segment.size_bytes
-        if in_a_row == FAILURES:
+        if in_a_row == MAX_FAILURES:
             verification.error = answer.refusal
             return
 
 
-def _asked(given: IO[str], told: IO[str], message: Message) -> Verified:
-    say(given, message.model_dump_json())
-    line = told.readline()
+def _request(stdin: IO[str], stdout: IO[str], message: Message) -> Verified:
+    write_line(stdin, message.model_dump_json())
+    line = stdout.readline()
     if not line:
         raise Unavailable("The process that looks at files in deep storage ended unexpectedly. See its log.")
     return Verified.model_validate_json(line)

@@ -11,13 +11,13 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, NotFound
 from controlplane.datasources.models import Datasource
-from controlplane.sources.models import PASSING, SourceEvent
+from controlplane.sources.models import EXPIRING_KINDS, SourceEvent
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
 MOST_ALARMS = 200
-_AT_ONCE = 10_000
+_BATCH_SIZE = 10_000
 
 
 def list_events(
@@ -32,10 +32,10 @@ def list_events(
 
 def get_event(user: User, datasource: Datasource, number: int) -> SourceEvent:
     """Raises ``NotFound``. The caller has made sure that the user may see the datasource."""
-    found = list_events(user, datasource).filter(pk=number).first()
-    if found is None:
+    event = list_events(user, datasource).filter(pk=number).first()
+    if event is None:
         raise NotFound(f"Datasource {datasource.name!r} has no event {number}.")
-    return found
+    return event
 
 
 def new_alarms(user: User, datasources: Sequence[int], since: datetime) -> list[SourceEvent]:
@@ -57,11 +57,13 @@ def acknowledge(*, user: User, event: SourceEvent) -> SourceEvent:
     if not event.alarm:
         raise Conflict("This event is not an alarm: there is nothing to acknowledge.")
     now, who = timezone.now(), user.get_username()
-    open_ones = SourceEvent.objects.filter(datasource=datasource, kind=event.kind, alarm=True, acknowledged_at=None)
+    unacknowledged = SourceEvent.objects.filter(
+        datasource=datasource, kind=event.kind, alarm=True, acknowledged_at=None
+    )
     # The row count decides between two who do so at once.
-    if not open_ones.filter(pk=event.pk).update(acknowledged_at=now, acknowledged_by=who):
+    if not unacknowledged.filter(pk=event.pk).update(acknowledged_at=now, acknowledged_by=who):
         raise Conflict("This alarm is already acknowledged.")
-    older = open_ones.filter(pk__lt=event.pk).update(acknowledged_at=now, acknowledged_by=who)
+    older = unacknowledged.filter(pk__lt=event.pk).update(acknowledged_at=now, acknowledged_by=who)
     audit.record(
         user=user,
         team=datasource.team,
@@ -77,10 +79,10 @@ def acknowledge(*, user: User, event: SourceEvent) -> SourceEvent:
 
 def drop_old(retention: timedelta) -> int:
     """Delete those that are older; how many. Alarms that nobody has acknowledged stay."""
-    old = SourceEvent.objects.filter(kind__in=PASSING, created_at__lt=timezone.now() - retention)
-    gone = 0
-    while chosen := list(
-        old.exclude(alarm=True, acknowledged_at=None).order_by().values_list("pk", flat=True)[:_AT_ONCE]
+    old = SourceEvent.objects.filter(kind__in=EXPIRING_KINDS, created_at__lt=timezone.now() - retention)
+    deleted = 0
+    while batch := list(
+        old.exclude(alarm=True, acknowledged_at=None).order_by().values_list("pk", flat=True)[:_BATCH_SIZE]
     ):
-        gone += SourceEvent.objects.filter(pk__in=chosen).delete()[0]
-    return gone
+        deleted += SourceEvent.objects.filter(pk__in=batch).delete()[0]
+    return deleted

@@ -8,15 +8,15 @@ from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
 from ingestion.specs.inputs.io_config import IOConfig
 
-OF_TOPIC = ":"  # between a supervisor's id and the topic, in the id of the one that reads this topic for it
+TOPIC_SEPARATOR = ":"  # between a supervisor's id and the topic, in the id of the one that reads this topic for it
 
 
-def owner_named(supervisor_id: str) -> str:
+def offsets_owner(supervisor_id: str) -> str:
     """Under whose name a supervisor's stored offsets are kept: of one that reads a topic for another, that one's.
 
     So reading goes on where it was when a spec comes to name its topic by a pattern, or by its name again.
     """
-    return supervisor_id.partition(OF_TOPIC)[0]
+    return supervisor_id.partition(TOPIC_SEPARATOR)[0]
 
 
 def sources_of(datasource: Datasource | int, io_config: IOConfig, owner: str) -> QuerySet[Source]:
@@ -24,9 +24,9 @@ def sources_of(datasource: Datasource | int, io_config: IOConfig, owner: str) ->
 
     ``owner``: see ``IOConfig.progress_name``.
     """
-    return Source.objects.filter(datasource=datasource, **key_of(io_config, owner), topic=io_config.topic)
+    return Source.objects.filter(datasource=datasource, **source_key(io_config, owner), topic=io_config.topic)
 
 
-def key_of(io_config: IOConfig, owner: str) -> dict[str, str]:
+def source_key(io_config: IOConfig, owner: str) -> dict[str, str]:
     """What is the same in all of them: how their progress is remembered, and under which name."""
     return {"kind": io_config.traits.progress.kind, "group": io_config.progress_name(owner)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet, mark
+from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from ingestion.specs.inputs.sources import all_traits, progress_of
 from ingestion.specs.source_traits import SHARE_GROUPS, Progress
@@ -92,11 +92,11 @@ class SourceEvent(models.Model):
 
     def conceal(self, role: str) -> None:
         """What a task said may quote a value; what Headgate says by itself does not."""
-        if self.kind in SAID_BY_TASKS:
-            self.concealed_for, self.detail = role, mark(role)
+        if self.kind in WRITTEN_BY_TASKS:
+            self.concealed_for, self.detail = role, hidden_note(role)
 
 
-SAID_BY_TASKS = frozenset(
+WRITTEN_BY_TASKS = frozenset(
     {
         SourceEvent.Kind.TASK_FAILED,
         SourceEvent.Kind.RESTARTED,
@@ -108,4 +108,4 @@ SAID_BY_TASKS = frozenset(
 
 
 # How ingestion went, over and over; the other kinds say what became of records, and stay.
-PASSING = SAID_BY_TASKS - {SourceEvent.Kind.REFUSED} | {SourceEvent.Kind.WOKEN, SourceEvent.Kind.QUOTA}
+EXPIRING_KINDS = WRITTEN_BY_TASKS - {SourceEvent.Kind.REFUSED} | {SourceEvent.Kind.WOKEN, SourceEvent.Kind.QUOTA}

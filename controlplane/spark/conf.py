@@ -24,10 +24,11 @@ MEBI = 1024 * 1024
 _JVM_MB = 256
 _LIBRARIES_MB = 192  # of an indexer's Python process, before it has read anything
 _CONSUMER_MB = 16  # fetched ahead, and in its hands
-_DECODER = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
+_DECODER_FACTOR = 4  # times maxBytesInMemory, beside the rows: see ingestion.task.decoding
 _CHUNKS_MB = 384  # of a batch task, on their way from those that read to those that write
 _MERGE_MB = 1024  # what a merge sorts in memory, and what it reads and writes beside it: see ingestion.compaction
-_PACKED = {  # a batch task's chunks are compressed before Spark has them; what a Spark task has read fits into so much
+# A batch task's chunks are compressed before Spark has them; what a Spark task has read fits into so much.
+_COMPRESSED_CHUNKS = {
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": "64m",
@@ -35,7 +36,7 @@ _PACKED = {  # a batch task's chunks are compressed before Spark has them; what 
 SECRET = "HEADGATE_SPARK_SECRET"  # noqa: S105 - the variable's name
 
 
-class Submitted(Protocol):
+class SubmittableTask(Protocol):
     """What of a task decides how its application is submitted."""
 
     @property
@@ -57,38 +58,44 @@ class Submitted(Protocol):
     def indexers_wanted(self) -> int: ...
 
 
-def conf_of(task: Submitted) -> dict[str, str]:
+def submit_conf(task: SubmittableTask) -> dict[str, str]:
     """The properties to give to ``spark-submit``. Raises ``OSError`` when the executors' Python can't be packed."""
-    own = operators()
-    asked = _preferred({} if is_local() else _size(task, own)) | (_PACKED if task.is_batch else {})
-    preferred = {name: value for name, value in asked.items() if name not in own}
-    return {**preferred, **_required(task.pk, _failures(task), reuse=task.is_batch), **_files(own)}
+    overrides = operator_conf()
+    defaults = _default_conf({} if is_local() else _streaming_size(task, overrides)) | (
+        _COMPRESSED_CHUNKS if task.is_batch else {}
+    )
+    preferred = {name: value for name, value in defaults.items() if name not in overrides}
+    return {**preferred, **_required(task.pk, _failures(task), reuse=task.is_batch), **_file_conf(overrides)}
 
 
-def _failures(task: Submitted) -> int:
+def _failures(task: SubmittableTask) -> int:
     """How often Spark may try one of its tasks. An indexer's driver starts it again by itself."""
     return 1 + parse_batch_spec(task.as_batch).spec.tuningConfig.maxRetry if task.is_batch else 1
 
 
-def conf_of_resident(name: str, slots: int) -> dict[str, str]:
+def resident_conf(name: str, slots: int) -> dict[str, str]:
     """What ``spark-submit`` is given for an application of so many slots that serves all. Raises ``OSError``."""
-    own = operators()
-    asked = _preferred({} if is_local() else _size_of_resident(slots, own))
-    return {**{name: value for name, value in asked.items() if name not in own}, **_required(name), **_files(own)}
+    overrides = operator_conf()
+    defaults = _default_conf({} if is_local() else _size_of_resident(slots, overrides))
+    return {
+        **{name: value for name, value in defaults.items() if name not in overrides},
+        **_required(name),
+        **_file_conf(overrides),
+    }
 
 
 def environment() -> dict[str, str]:
     """What the driver is told besides, and nobody else may read."""
     if is_local():
         return {}
-    python = {"PYSPARK_PYTHON": shipping.shipped().python} if ships() else {}
+    python = {"PYSPARK_PYTHON": shipping.ship_python().python} if ships_python() else {}
     return {**python, SECRET: settings.SPARK_SECRET} if settings.SPARK_SECRET else python
 
 
-def prepare() -> None:
+def prepare_shipping() -> None:
     """Do beforehand what takes its time once for each version. Raises ``OSError``."""
-    if ships():
-        shipping.shipped()
+    if ships_python():
+        shipping.ship_python()
 
 
 def is_local() -> bool:
@@ -96,7 +103,7 @@ def is_local() -> bool:
     return bool(settings.SPARK_MASTER == "local")
 
 
-def ships() -> bool:
+def ships_python() -> bool:
     """Whether executors are sent their Python: not where they are started on this machine, or have it installed."""
     return not is_local() and settings.SPARK_PYTHON == "shipped"
 
@@ -111,11 +118,11 @@ def _required(name: str, failures: int = 1, *, reuse: bool = False) -> dict[str,
         "spark.task.cpus": "1",
         "spark.scheduler.mode": "FAIR",
         "spark.python.daemon.module": "ingestion.spark.daemon",
-        **_guarded(),
+        **_authentication(),
     }
 
 
-def _guarded() -> dict[str, str]:
+def _authentication() -> dict[str, str]:
     """Nobody speaks to the application's parts who does not know its secret; of a local one it is Spark's own."""
     if not is_local() and not settings.SPARK_SECRET:
         return {}
@@ -126,15 +133,15 @@ def _guarded() -> dict[str, str]:
     }
 
 
-def _files(own: Mapping[str, str]) -> dict[str, str]:
+def _file_conf(overrides: Mapping[str, str]) -> dict[str, str]:
     """The operator's, and what executors get of Python."""
-    if not ships():
+    if not ships_python():
         return {}
-    theirs = [own["spark.files"]] if own.get("spark.files") else []
-    return {"spark.files": ",".join([*theirs, *map(str, shipping.shipped().files)])}
+    theirs = [overrides["spark.files"]] if overrides.get("spark.files") else []
+    return {"spark.files": ",".join([*theirs, *map(str, shipping.ship_python().files)])}
 
 
-def _preferred(size: Mapping[str, str]) -> dict[str, str]:
+def _default_conf(size: Mapping[str, str]) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.ui.liveUpdate.period": "0",  # what Spark says of its jobs would else be up to 10 s old
@@ -145,12 +152,12 @@ def _preferred(size: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _size(task: Submitted, own: Mapping[str, str]) -> dict[str, str]:
+def _streaming_size(task: SubmittableTask, overrides: Mapping[str, str]) -> dict[str, str]:
     """A core for each indexer, in an executor of its own unless the operator says how many it has.
 
     Executors come and go with the indexers, whose number may change while the task runs.
     """
-    cores = int(own.get("spark.executor.cores", "1"))
+    cores = int(overrides.get("spark.executor.cores", "1"))
     if task.is_batch:
         return _size_of_batch(task, cores)
     conf = {
@@ -158,7 +165,7 @@ def _size(task: Submitted, own: Mapping[str, str]) -> dict[str, str]:
         "spark.executor.memory": f"{memory_mb(task.spec, cores)}m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
-    if own.get("spark.dynamicAllocation.enabled") == "false":
+    if overrides.get("spark.dynamicAllocation.enabled") == "false":
         return {**conf, "spark.cores.max": str(max(_most_indexers(task), cores))}
     return {
         **conf,
@@ -171,10 +178,10 @@ def _size(task: Submitted, own: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _size_of_batch(task: Submitted, cores: int) -> dict[str, str]:
+def _size_of_batch(task: SubmittableTask, cores: int) -> dict[str, str]:
     """A core for each Spark task that runs beside others."""
     rows_mb = -(-parse_batch_spec(task.as_batch).spec.tuningConfig.maxBytesInMemory // MEBI)
-    memory_mb = _JVM_MB + cores * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CHUNKS_MB)
+    memory_mb = _JVM_MB + cores * (_LIBRARIES_MB + (1 + _DECODER_FACTOR) * rows_mb + _CHUNKS_MB)
     return {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{memory_mb}m",
@@ -183,9 +190,9 @@ def _size_of_batch(task: Submitted, cores: int) -> dict[str, str]:
     }
 
 
-def _size_of_resident(slots: int, own: Mapping[str, str]) -> dict[str, str]:
+def _size_of_resident(slots: int, overrides: Mapping[str, str]) -> dict[str, str]:
     """An executor for each job."""
-    cores = int(own.get("spark.executor.cores", "1"))
+    cores = int(overrides.get("spark.executor.cores", "1"))
     return {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{_JVM_MB + cores * (_LIBRARIES_MB + _MERGE_MB)}m",
@@ -198,7 +205,7 @@ def _executors(indexers: int, cores: int) -> int:
     return -(-indexers // cores)
 
 
-def _most_indexers(task: Submitted) -> int:
+def _most_indexers(task: SubmittableTask) -> int:
     scaler = parse_task_spec(task.spec).spec.ioConfig.auto_scaler
     return max(task.indexers_wanted, scaler.bounds[1] if scaler else 0)
 
@@ -208,10 +215,10 @@ def memory_mb(spec: Mapping[str, Any], indexers: int) -> int:
     parsed = parse_task_spec(spec).spec
     rows_mb = -(-parsed.tuningConfig.maxBytesInMemory // MEBI)
     consumers = parsed.ioConfig.consumers
-    return _JVM_MB + indexers * (_LIBRARIES_MB + (1 + _DECODER) * rows_mb + _CONSUMER_MB * consumers)
+    return _JVM_MB + indexers * (_LIBRARIES_MB + (1 + _DECODER_FACTOR) * rows_mb + _CONSUMER_MB * consumers)
 
 
-def operators() -> dict[str, str]:
+def operator_conf() -> dict[str, str]:
     """What the operator's ``spark-defaults.conf`` sets; nothing where there is none."""
     file = _conf_folder() / "spark-defaults.conf"
     try:
@@ -223,11 +230,11 @@ def operators() -> dict[str, str]:
 def _conf_folder() -> Path:
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder)
-    return Path(os.environ.get("SPARK_HOME") or _packaged()) / "conf"
+    return Path(os.environ.get("SPARK_HOME") or _pyspark_folder()) / "conf"
 
 
 @cache
-def _packaged() -> str:
+def _pyspark_folder() -> str:
     pyspark = importlib.util.find_spec("pyspark")
     return str(Path(pyspark.origin).parent) if pyspark and pyspark.origin else "."
 
@@ -237,4 +244,4 @@ _PROPERTY = re.compile(r"^\s*([^\s#!=:][^\s=:]*)(?:\s*[=:]\s*|\s+)(.*?)\s*$")
 
 def read_properties(text: str) -> dict[str, str]:
     """Name → value of a file of Java properties, as Spark writes them: a line each."""
-    return {found[1]: found[2] for line in text.splitlines() if (found := _PROPERTY.match(line))}
+    return {match[1]: match[2] for line in text.splitlines() if (match := _PROPERTY.match(line))}

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 _KEY = "spark.master"
-_KEPT_S = 2
+_CACHE_S = 2
 _TIMEOUT_S = 2.0
 _WAITING = "WAITING"
 
@@ -40,14 +40,14 @@ class Cluster:
     def free(self) -> int:
         return max(0, self.cores - self.used)
 
-    def would_get_on(self, name: str, ends: Sequence[str]) -> bool:
+    def would_get_cores(self, name: str, ends: Sequence[str]) -> bool:
         """Whether an application that waits would get cores if those in ``ends`` gave back theirs: the master serves
         who came first.
         """
-        mine = next((a for a in self.applications if a.name == name), None)
-        if mine is None or not any(a.cores for a in self.applications if a.name in ends):
+        application = next((a for a in self.applications if a.name == name), None)
+        if application is None or not any(a.cores for a in self.applications if a.name in ends):
             return False
-        before = [a for a in self.applications if a.waiting and a.submitted_at_ms < mine.submitted_at_ms]
+        before = [a for a in self.applications if a.waiting and a.submitted_at_ms < application.submitted_at_ms]
         return not any(a.executor_mb <= self.worker_mb for a in before)
 
 
@@ -55,41 +55,41 @@ def cluster() -> Cluster | None:
     """What the master says of its cluster now; None without a cluster, and when it does not answer."""
     if not settings.SPARK_MASTER.startswith("spark://"):
         return None
-    known = cache.get(_KEY)
-    if known is None:
-        known = (_asked(),)
-        cache.set(_KEY, known, timeout=_KEPT_S)
-    cluster: Cluster | None = known[0]
+    cached = cache.get(_KEY)
+    if cached is None:
+        cached = (_query_master(),)
+        cache.set(_KEY, cached, timeout=_CACHE_S)
+    cluster: Cluster | None = cached[0]
     return cluster
 
 
 def has_cores(name: str) -> bool:
     """Whether the master has given an application cores: its executors run, or are being started."""
-    known = cluster()
-    return known is not None and any(a.name == name and a.cores for a in known.applications)
+    current = cluster()
+    return current is not None and any(a.name == name and a.cores for a in current.applications)
 
 
-def _asked() -> Cluster | None:
+def _query_master() -> Cluster | None:
     """Of several masters, one is ALIVE."""
     for address in settings.SPARK_MASTER_WEB:
         try:
-            said = httpx2.get(f"{address}/json/", timeout=_TIMEOUT_S, trust_env=False).raise_for_status().json()
-            if said["status"] == "ALIVE":
-                return read(said)
+            document = httpx2.get(f"{address}/json/", timeout=_TIMEOUT_S, trust_env=False).raise_for_status().json()
+            if document["status"] == "ALIVE":
+                return read_cluster(document)
         except (httpx2.HTTPError, ValueError, KeyError, TypeError):
             continue
     return None
 
 
-def read(said: dict[str, Any]) -> Cluster:
+def read_cluster(document: dict[str, Any]) -> Cluster:
     """From the master's JSON."""
-    alive = [w for w in said["workers"] if w["state"] == "ALIVE"]
+    alive = [w for w in document["workers"] if w["state"] == "ALIVE"]
     return Cluster(
         cores=sum(w["cores"] for w in alive),
         used=sum(w["coresused"] for w in alive),
         worker_mb=max((w["memory"] for w in alive), default=0),
         applications=[
             Application(a["name"], a["cores"], a["state"] == _WAITING, a["starttime"], a["memoryperexecutor"])
-            for a in said["activeapps"]
+            for a in document["activeapps"]
         ],
     )

@@ -46,20 +46,20 @@ PACKAGES = (
 )
 _CODE = "ingestion"
 _SCRIPT = "headgate-python"
-_KEPT = 3  # versions: an application that runs on may still hand out the one before
+_VERSIONS_KEPT = 3  # versions: an application that runs on may still hand out the one before
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Parts of the standard library and of packages that no indexer uses.
-_LEFT_OUT = re.compile(
+_EXCLUDED = re.compile(
     r"(^|/)(test|tests|idlelib|tkinter|turtledemo|lib2to3|ensurepip|include|site-packages|dist-packages|config-[^/]*)/"
     r"|(^|/)(_tkinter|_curses\w*|readline|nis|_ctypes_test|_test\w*|_xxtest\w*)\.[^/]*so$"
     r"|(^|/)(_|lib)[^/]*_?flight[^/]*\.so|\.opt-\d\.pyc$|\.(pyi|pyx|pxd|pxi|h|c|cc|cpp|a|exe)$|^\.\.(/|$)"
 )
 # Of the C library: those of the machine itself must be taken.
-_OF_THE_SYSTEM = re.compile(r"^(ld-|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|BrokenLocale)\.so)")
+_SYSTEM_LIBRARY = re.compile(r"^(ld-|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|BrokenLocale)\.so)")
 
 
 @dataclass(frozen=True)
-class Shipped:
+class ShippedPython:
     """Two files for ``spark.files``, and how executors call Python then."""
 
     files: tuple[Path, Path]
@@ -67,7 +67,7 @@ class Shipped:
 
 
 @functools.cache
-def shipped() -> Shipped:
+def ship_python() -> ShippedPython:
     """Packed now, unless this version was before. Raises ``OSError``."""
     contents = dict(sorted(_contents()))
     digest = _digest(contents)
@@ -81,8 +81,8 @@ def shipped() -> Shipped:
             _pack(contents, archive)
             script.parent.mkdir(exist_ok=True)
             script.write_text(_SH.replace("@DIGEST@", digest).replace("@PYTHON@", _VERSION))
-            _forget_old(folder)
-    return Shipped((script, archive))
+            _delete_old(folder)
+    return ShippedPython((script, archive))
 
 
 def _contents() -> Iterator[tuple[str, Path]]:
@@ -101,7 +101,7 @@ def _contents() -> Iterator[tuple[str, Path]]:
 def _packages() -> Iterator[tuple[str, Path]]:
     for distribution in with_dependencies((*PACKAGES, *settings.SPARK_PACKAGES)):
         for file in distribution.files or ():
-            if not _LEFT_OUT.search(str(file)):
+            if not _EXCLUDED.search(str(file)):
                 path = Path(str(file.locate()))
                 if path.is_file():
                     yield f"packages/{file}", path
@@ -110,9 +110,9 @@ def _packages() -> Iterator[tuple[str, Path]]:
 def with_dependencies(names: Iterable[str]) -> list[importlib.metadata.Distribution]:
     """The installed distributions of these names, and all that they ask for. Raises ``OSError`` when one is missing."""
     distributions: dict[str, importlib.metadata.Distribution] = {}
-    left = [(name, True) for name in names]
-    while left:
-        name, needed = left.pop()
+    queue = [(name, True) for name in names]
+    while queue:
+        name, needed = queue.pop()
         if (key := re.sub(r"[-_.]+", "-", name).lower()) in distributions:
             continue
         try:
@@ -121,8 +121,8 @@ def with_dependencies(names: Iterable[str]) -> list[importlib.metadata.Distribut
             if needed:
                 raise OSError(f"the package {name!r}, which executors need, is not installed here") from None
             continue  # for another version of Python, or another system
-        asked = [r for r in distributions[key].requires or () if "extra ==" not in r]
-        left += [(re.split(r"[^\w.-]", r, maxsplit=1)[0], False) for r in asked]
+        requirements = [r for r in distributions[key].requires or () if "extra ==" not in r]
+        queue += [(re.split(r"[^\w.-]", r, maxsplit=1)[0], False) for r in requirements]
     return [distributions[key] for key in sorted(distributions)]
 
 
@@ -131,19 +131,19 @@ def _interpreter() -> Iterator[tuple[str, Path]]:
     library = Path(os.__file__).parent
     for file in library.rglob("*"):
         name = str(file.relative_to(library))
-        if file.is_file() and not _LEFT_OUT.search(name):
+        if file.is_file() and not _EXCLUDED.search(name):
             yield f"python/{sys.platlibdir}/{_VERSION}/{name}", file
 
 
 def _libraries(binaries: list[Path]) -> Iterator[tuple[str, Path]]:
     """What they link to that is neither the C library nor beside them. Without ``ldd``: what the machines have."""
     try:
-        said = subprocess.run(["ldd", *map(str, binaries)], capture_output=True, text=True, check=False).stdout
+        ldd_output = subprocess.run(["ldd", *map(str, binaries)], capture_output=True, text=True, check=False).stdout
     except FileNotFoundError:
         return
-    own = {str(binary.resolve()) for binary in binaries}
-    for name, path in sorted(set(re.findall(r"^\s+(\S+) => (/\S+) ", said, re.MULTILINE))):
-        if not _OF_THE_SYSTEM.match(name) and str(Path(path).resolve()) not in own:
+    packed_files = {str(binary.resolve()) for binary in binaries}
+    for name, path in sorted(set(re.findall(r"^\s+(\S+) => (/\S+) ", ldd_output, re.MULTILINE))):
+        if not _SYSTEM_LIBRARY.match(name) and str(Path(path).resolve()) not in packed_files:
             yield f"libraries/{name}", Path(path).resolve()
 
 
@@ -152,8 +152,8 @@ def _digest(contents: dict[str, Path]) -> str:
     for name, file in contents.items():
         if file.suffix == ".pyc":
             continue  # they come as modules are imported
-        seen = file.stat()
-        hashed.update(f"{name}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
+        file_stat = file.stat()
+        hashed.update(f"{name}\0{file_stat.st_size}\0{file_stat.st_mtime_ns}\n".encode())
     return hashed.hexdigest()[:16]
 
 
@@ -161,19 +161,19 @@ def _pack(contents: dict[str, Path], archive: Path) -> None:
     unfinished = archive.with_suffix(".part")
     with tarfile.open(unfinished, "w:gz", compresslevel=1, dereference=True) as packed:
         for name, file in contents.items():
-            packed.add(file, name, recursive=False, filter=_of_nobody)
+            packed.add(file, name, recursive=False, filter=_without_owner)
     unfinished.replace(archive)
 
 
-def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry
 
 
-def _forget_old(folder: Path) -> None:
+def _delete_old(folder: Path) -> None:
     archives = sorted(folder.glob("headgate-*.packed"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for archive in archives[_KEPT:]:
+    for archive in archives[_VERSIONS_KEPT:]:
         archive.unlink(missing_ok=True)
 
 

@@ -23,7 +23,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class SeenLag:
+class LagObservation:
     """What the autoscaler decides by."""
 
     now: datetime
@@ -48,54 +48,54 @@ def wanted_task_count(io_config: IOConfig, decided: int | None) -> int:
     return min(max(start if decided is None else decided, least), most)
 
 
-def is_due(seen: SeenLag) -> bool:
+def is_due(observed: LagObservation) -> bool:
     """Whether it is time to look at the lag."""
-    config, now = seen.config, seen.now
-    if now < seen.since + _ms(config.scaleActionStartDelayMillis):
+    config, now = observed.config, observed.now
+    if now < observed.since + _ms(config.scaleActionStartDelayMillis):
         return False
-    return seen.last_check_at is None or now >= seen.last_check_at + _ms(config.scaleActionPeriodMillis)
+    return observed.last_check_at is None or now >= observed.last_check_at + _ms(config.scaleActionPeriodMillis)
 
 
-def window_start(seen: SeenLag) -> datetime:
+def window_start(observed: LagObservation) -> datetime:
     """Older samples do not count: those beyond the range, and those from before the last action."""
-    beginnings = [seen.now - _ms(seen.config.lagCollectionRangeMillis), seen.since, seen.last_action_at]
+    beginnings = [observed.now - _ms(observed.config.lagCollectionRangeMillis), observed.since, observed.last_action_at]
     return max(b for b in beginnings if b is not None)
 
 
-def autoscale(seen: SeenLag) -> Scaling | None:
+def autoscale(observed: LagObservation) -> Scaling | None:
     """What to do about the lag; None: nothing."""
-    config = seen.config
+    config = observed.config
     pause = _ms(config.minTriggerScaleActionFrequencyMillis)
-    if not seen.steady or (seen.last_action_at is not None and seen.now < seen.last_action_at + pause):
+    if not observed.steady or (observed.last_action_at is not None and observed.now < observed.last_action_at + pause):
         return None
-    lags = _collected(seen)
+    lags = _sampled_lags(observed)
     if not lags:
         return None
-    least, most = (min(bound, seen.partitions or bound) for bound in config.bounds)
+    least, most = (min(bound, observed.partitions or bound) for bound in config.bounds)
     above = sum(lag >= config.scaleOutThreshold for lag in lags)
     below = sum(lag <= config.scaleInThreshold for lag in lags)
     if above >= config.triggerScaleOutFractionThreshold * len(lags):
-        if seen.task_count >= most or not seen.granted:
+        if observed.task_count >= most or not observed.granted:
             return None
-        after = min(seen.task_count + config.scaleOutStep, most)
-        return Scaling(seen.task_count, after, _reason(seen, lags, above, "at least", config.scaleOutThreshold))
-    if below >= config.triggerScaleInFractionThreshold * len(lags) and seen.task_count > least:
-        after = max(seen.task_count - config.scaleInStep, least)
-        return Scaling(seen.task_count, after, _reason(seen, lags, below, "at most", config.scaleInThreshold))
+        after = min(observed.task_count + config.scaleOutStep, most)
+        return Scaling(observed.task_count, after, _reason(observed, lags, above, "at least", config.scaleOutThreshold))
+    if below >= config.triggerScaleInFractionThreshold * len(lags) and observed.task_count > least:
+        after = max(observed.task_count - config.scaleInStep, least)
+        return Scaling(observed.task_count, after, _reason(observed, lags, below, "at most", config.scaleInThreshold))
     return None
 
 
-def _collected(seen: SeenLag) -> list[int]:
+def _sampled_lags(observed: LagObservation) -> list[int]:
     """The last lag of every collection interval in the window."""
-    start, step = window_start(seen), _ms(seen.config.lagCollectionIntervalMillis)
-    by_interval = {(at - start) // step: lag for at, lag in seen.samples if start < at <= seen.now}
+    start, step = window_start(observed), _ms(observed.config.lagCollectionIntervalMillis)
+    by_interval = {(at - start) // step: lag for at, lag in observed.samples if start < at <= observed.now}
     return list(by_interval.values())
 
 
-def _reason(seen: SeenLag, lags: list[int], how_many: int, relation: str, threshold: int) -> str:
+def _reason(observed: LagObservation, lags: list[int], how_many: int, relation: str, threshold: int) -> str:
     samples = "sample" if len(lags) == 1 else "samples"
-    what = _LAGS[seen.config.lagAggregate or "SUM"]
-    return f"{what} was {relation} {threshold:,} in {how_many:,} of {len(lags):,} {samples}; it is {lags[-1]:,} now."
+    name = _LAGS[observed.config.lagAggregate or "SUM"]
+    return f"{name} was {relation} {threshold:,} in {how_many:,} of {len(lags):,} {samples}; it is {lags[-1]:,} now."
 
 
 def _ms(milliseconds: int) -> timedelta:

@@ -17,9 +17,9 @@ from django.utils import timezone
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
-from controlplane.quarantine.selectors.causes import lately_quarantined
+from controlplane.quarantine.selectors.causes import recently_quarantined
 from controlplane.segments.selectors.timeline import Ongoing
-from controlplane.sources.lookup import key_of
+from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
@@ -89,12 +89,12 @@ def completeness(datasource: Datasource) -> Completeness:
 
 def ongoing(datasource: Datasource) -> Ongoing:
     """What still changes its intervals, for its timeline. The caller has made sure that the user may see it."""
-    known = completeness(datasource)
+    status = completeness(datasource)
     jobs = Job.objects.filter(datasource=datasource, state__in=OPEN).order_by().distinct()
     merges = list(jobs.values_list("state", "interval_start", "interval_end"))
     return Ongoing(
-        known.complete_until,
-        followed=bool(known.readers),
+        status.complete_until,
+        followed=bool(status.readers),
         compacting=[(start, end) for state, start, end in merges if state == State.RUNNING],
         awaiting=[(start, end) for state, start, end in merges if state == State.WAITING],
     )
@@ -105,30 +105,30 @@ def completeness_of(datasources: Iterable[Datasource]) -> dict[int, Completeness
     keys = [d.pk for d in datasources]
     readers = _readers(keys)
     fences = IndexerFence.objects.filter(datasource__in=keys).order_by()
-    published = dict(fences.values_list("datasource").annotate(Max("last_publish_at")))
-    waiting = lately_quarantined(keys)
-    return {key: _of_one(readers.get(key, []), published.get(key), waiting.get(key, 0)) for key in keys}
+    last_publishes = dict(fences.values_list("datasource").annotate(Max("last_publish_at")))
+    quarantined = recently_quarantined(keys)
+    return {key: _combined(readers.get(key, []), last_publishes.get(key), quarantined.get(key, 0)) for key in keys}
 
 
-def _of_one(readers: list[Reader], published: datetime | None, quarantined: int) -> Completeness:
+def _combined(readers: list[Reader], last_publish_at: datetime | None, quarantined: int) -> Completeness:
     times = [r.complete_until for r in readers]
     until = None if None in times else min((t for t in times if t is not None), default=None)
-    return Completeness(until, readers, published, quarantined)
+    return Completeness(until, readers, last_publish_at, quarantined)
 
 
 def _readers(datasources: list[int]) -> Mapping[int, list[Reader]]:
-    at_work = Supervisor.objects.filter(datasource__in=datasources, terminated_at=None).order_by("id")
+    active = Supervisor.objects.filter(datasource__in=datasources, terminated_at=None).order_by("id")
     sources = _current_sources(datasources)
     readers = defaultdict(list)
-    for supervisor in at_work.with_current():
+    for supervisor in active.with_current():
         if supervisor.io_config.topicPattern is not None and supervisor.topics_matched:
             continue  # those that read its topics for it stand here instead
-        readers[supervisor.datasource_id].append(Reader(supervisor, sources.get(_read_by(supervisor))))
+        readers[supervisor.datasource_id].append(Reader(supervisor, sources.get(_source_key(supervisor))))
     return readers
 
 
-def _read_by(supervisor: Supervisor) -> tuple[int, str, str, str]:
-    key = key_of(supervisor.io_config, supervisor.owner)
+def _source_key(supervisor: Supervisor) -> tuple[int, str, str, str]:
+    key = source_key(supervisor.io_config, supervisor.owner)
     return supervisor.datasource_id, key["kind"], key["group"], supervisor.io_config.topic
 
 

@@ -24,13 +24,13 @@ from ingestion.specs.inputs.connection import Kind
 # Where a spec may name one, below ``spec.ioConfig``.
 _DECODERS = ("avroBytesDecoder", "protoBytesDecoder")
 _FORMATS = ("inputFormat", "inputFormat__valueFormat", "inputFormat__keyFormat")
-_REGISTRY_PLACES = [f"{form}__{decoder}__connection" for form in _FORMATS for decoder in _DECODERS]
+_REGISTRY_PATHS = [f"{form}__{decoder}__connection" for form in _FORMATS for decoder in _DECODERS]
 # Versions of a supervisor's spec that may be started: while the current one has not begun, the last good one too.
 _CAN_RUN = Q(version=F("supervisor__version")) | Q(version=F("supervisor__in_force"))
 
 
 @dataclass(frozen=True)
-class Use:
+class ConnectionUse:
     """A supervisor that is not terminated, or a manual task that has not ended."""
 
     kind: Literal["supervisor", "task"]
@@ -40,17 +40,19 @@ class Use:
     suspended: bool = False
 
 
-def uses_of(connection: Connection) -> list[Use]:
+def uses_of(connection: Connection) -> list[ConnectionUse]:
     """Whose specs name it now, supervisors first, by id: of a supervisor also the version that is still in force."""
     versions = _versions(connection).select_related("supervisor__datasource").order_by("supervisor_id", "version")
     newest = {v.supervisor_id: v for v in versions}
     supervisors = [
-        Use("supervisor", v.supervisor_id, v.supervisor.datasource.name, v.io_config.reads, v.supervisor.suspended)
+        ConnectionUse(
+            "supervisor", v.supervisor_id, v.supervisor.datasource.name, v.io_config.reads, v.supervisor.suspended
+        )
         for v in newest.values()
     ]
-    tasks = Task.objects.active().filter(_naming(connection, "spec"), datasource__team=connection.team)
-    by_hand = tasks.filter(supervisor_id="").select_related("datasource").order_by("id")
-    return [*supervisors, *(Use("task", t.pk, t.datasource.name, t.io_config.topic) for t in by_hand)]
+    tasks = Task.objects.active().filter(_names_connection(connection, "spec"), datasource__team=connection.team)
+    manual = tasks.filter(supervisor_id="").select_related("datasource").order_by("id")
+    return [*supervisors, *(ConnectionUse("task", t.pk, t.datasource.name, t.io_config.topic) for t in manual)]
 
 
 def use_counts(connections: Iterable[Connection]) -> dict[int, int]:
@@ -64,13 +66,13 @@ def use_counts(connections: Iterable[Connection]) -> dict[int, int]:
         (versions.filter(supervisor__datasource__team__in=teams), "supervisor_id", "supervisor__datasource__team"),
         (tasks, "id", "datasource__team"),
     ):
-        kafka, *registries = (KT(f"spec__spec__ioConfig__{place}") for place in ("connection", *_REGISTRY_PLACES))
+        kafka, *registries = (KT(f"spec__spec__ioConfig__{place}") for place in ("connection", *_REGISTRY_PATHS))
         for pk, team_id, cluster, *others in rows.order_by().values_list(user, team, kafka, *registries):
-            by = f"{user} {pk}"
-            uses.add((by, team_id, Kind.KAFKA, cluster))
-            uses.update((by, team_id, Kind.SCHEMA_REGISTRY, name) for name in others)
-    named = Counter(use[1:] for use in uses)
-    return {c.pk: named[c.team_id, c.typed_kind, c.name] for c in listed}
+            user_key = f"{user} {pk}"
+            uses.add((user_key, team_id, Kind.KAFKA, cluster))
+            uses.update((user_key, team_id, Kind.SCHEMA_REGISTRY, name) for name in others)
+    counts = Counter(use[1:] for use in uses)
+    return {c.pk: counts[c.team_id, c.typed_kind, c.name] for c in listed}
 
 
 @transaction.atomic
@@ -83,27 +85,27 @@ def delete_connection(*, user: User, connection: Connection) -> None:
         return
     uses = uses_of(connection)
     if uses:
-        named = ", ".join(f"{u.kind} {u.id}" for u in uses[:10]) + (
+        names = ", ".join(f"{u.kind} {u.id}" for u in uses[:10]) + (
             f" and {len(uses) - 10} more" if len(uses) > 10 else ""
         )
         raise Conflict(
-            f"The connection {connection.name!r} is used by {named}. Give them another one, or terminate them first."
+            f"The connection {connection.name!r} is used by {names}. Give them another one, or terminate them first."
         )
     locked.delete()
     audit.record(user=user, team=connection.team, target="connection", target_id=connection.name, action="delete")
 
 
-def restart_users(*, user: User, connection: Connection) -> list[str]:
+def hand_off_supervisors(*, user: User, connection: Connection) -> list[str]:
     """Have the supervisors that run and name it hand over to tasks that read its present properties; their ids.
 
     Others read them anyway when their next task starts. Raises ``NotAllowed``.
     """
     require(user, Action.OPERATE, connection.team)
     ids = _versions(connection).filter(supervisor__suspended=False).values_list("supervisor_id", flat=True)
-    return [s.pk for s in Supervisor.objects.filter(pk__in=list(ids)).order_by("id") if _handed_off(user, s)]
+    return [s.pk for s in Supervisor.objects.filter(pk__in=list(ids)).order_by("id") if _try_hand_off(user, s)]
 
 
-def _handed_off(user: User, supervisor: Supervisor) -> bool:
+def _try_hand_off(user: User, supervisor: Supervisor) -> bool:
     """False when it was terminated meanwhile."""
     try:
         hand_off(user=user, supervisor=supervisor)
@@ -114,17 +116,17 @@ def _handed_off(user: User, supervisor: Supervisor) -> bool:
 
 def _versions(connection: Connection) -> QuerySet[SpecVersion]:
     return SpecVersion.objects.filter(
-        _naming(connection, "spec"),
+        _names_connection(connection, "spec"),
         _CAN_RUN,
         supervisor__terminated_at=None,
         supervisor__datasource__team=connection.team,
     )
 
 
-def _naming(connection: Connection, column: str) -> Q:
+def _names_connection(connection: Connection, column: str) -> Q:
     """Rows whose spec, in ``column``, names it."""
-    places = ["connection"] if connection.is_kafka else _REGISTRY_PLACES
-    found = Q(pk__in=[])
+    places = ["connection"] if connection.is_kafka else _REGISTRY_PATHS
+    condition = Q(pk__in=[])
     for place in places:
-        found |= Q(**{f"{column}__spec__ioConfig__{place}": connection.name})
-    return found
+        condition |= Q(**{f"{column}__spec__ioConfig__{place}": connection.name})
+    return condition

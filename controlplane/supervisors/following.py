@@ -13,28 +13,35 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict
 from controlplane.datasources.groups import claim_group
-from controlplane.sources.lookup import OF_TOPIC
+from controlplane.sources.lookup import TOPIC_SEPARATOR
 from controlplane.supervisors import streams
 from controlplane.supervisors.decide import Thresholds
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
-from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching, may_begin
+from controlplane.supervisors.topics import (
+    ChildSnapshot,
+    TopicsDecision,
+    TopicsObservation,
+    decide_topics,
+    matching,
+    may_begin,
+)
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from ingestion.specs.tasks.stored import but_for_scaling, of_topic
 
 LONGEST_ID = 200
-LONGEST_PARENT = 160  # so that the name of a topic, or what stands for it, fits behind it
+LONGEST_PARENT_ID = 160  # so that the name of a topic, or what stands for it, fits behind it
 
 
 def child_id(parent_id: str, topic: str) -> str:
     """Of the supervisor that reads a topic for another. Nobody can submit it: an id that is given has no ``:``."""
-    plain = f"{parent_id}{OF_TOPIC}{topic}"
-    if len(plain) <= LONGEST_ID:
-        return plain
-    return f"{plain[: LONGEST_ID - 17]}~{hashlib.sha256(topic.encode()).hexdigest()[:16]}"
+    full_id = f"{parent_id}{TOPIC_SEPARATOR}{topic}"
+    if len(full_id) <= LONGEST_ID:
+        return full_id
+    return f"{full_id[: LONGEST_ID - 17]}~{hashlib.sha256(topic.encode()).hexdigest()[:16]}"
 
 
 def run_topics(supervisor: Supervisor, answer: streams.TopicAnswer | None, thresholds: Thresholds) -> None:
@@ -45,18 +52,18 @@ def run_topics(supervisor: Supervisor, answer: streams.TopicAnswer | None, thres
         matched = answer.topics
         supervisor.topics_matched = len(matched)
     children = {c.io_config.topic: c for c in supervisor.children.order_by("pk").with_current()}
-    own = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
-    for task in own.filter(goal=Goal.RUN):
+    own_tasks = Task.objects.active().reading().filter(supervisor_id=supervisor.pk)
+    for task in own_tasks.filter(goal=Goal.RUN):
         set_goal(task, Goal.FINISH)
-    seen = _seen(supervisor, children, matched, own.count(), thresholds)
-    decision = decide_topics(seen)
-    late = supervisor.pattern_asked == supervisor.io_config.topicPattern
-    _apply(supervisor, decision, children, late)
-    if matched is not None and may_begin(seen):
+    observed = _observe(supervisor, children, matched, own_tasks.count(), thresholds)
+    decision = decide_topics(observed)
+    topic_is_new = supervisor.pattern_asked == supervisor.io_config.topicPattern
+    _apply(supervisor, decision, children, topic_is_new)
+    if matched is not None and may_begin(observed):
         supervisor.pattern_asked = supervisor.io_config.topicPattern or ""
     if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
-        whose = supervisor.datasource
-        tell(Change(team=whose.team_id, datasource=whose.name, supervisor=supervisor.pk, urgent=True))
+        datasource = supervisor.datasource
+        notify_pages(Change(team=datasource.team_id, datasource=datasource.name, supervisor=supervisor.pk, urgent=True))
     supervisor.state, supervisor.detailed_state = decision.state, decision.detailed_state
     supervisor.steady |= decision.detailed_state == "RUNNING"
     supervisor.recent_errors = supervisor.run_errors
@@ -64,7 +71,7 @@ def run_topics(supervisor: Supervisor, answer: streams.TopicAnswer | None, thres
     supervisor.ran_at = now
 
 
-def let_go(supervisor: Supervisor) -> bool:
+def end_children(supervisor: Supervisor) -> bool:
     """End what read topics for one whose spec had a pattern and names a topic now; whether all of it has ended.
 
     The supervisor's row is locked and saved by the caller.
@@ -72,26 +79,26 @@ def let_go(supervisor: Supervisor) -> bool:
     children = list(supervisor.children.exclude(detailed_state="TERMINATED"))
     for child in children:
         if child.terminated_at is None:
-            _end(_locked(child), supervisor)
+            _terminate_child(_lock(child), supervisor)
     if not children:
         supervisor.pattern_asked, supervisor.topics_matched = "", None
     return not children
 
 
-def _seen(
+def _observe(
     supervisor: Supervisor,
     children: dict[str, Supervisor],
     matched: list[str] | None,
     own_tasks: int,
     thresholds: Thresholds,
-) -> SeenTopics:
+) -> TopicsObservation:
     matches = set(matching(supervisor.io_config.topicPattern or "", children))
-    return SeenTopics(
+    return TopicsObservation(
         version=supervisor.version,
         suspended=supervisor.suspended,
         terminated=supervisor.terminated_at is not None,
         children=[
-            SeenChild(
+            ChildSnapshot(
                 topic=topic,
                 state=child.state,
                 detailed_state=child.detailed_state,
@@ -105,44 +112,46 @@ def _seen(
         matched=matched,
         own_tasks=own_tasks,
         most=settings.TOPICS_PER_SUPERVISOR,
-        known_to_match=supervisor.topics_matched,
+        last_match_count=supervisor.topics_matched,
         runs=streams.runs_of(supervisor),
         thresholds=thresholds,
         before=(supervisor.state, supervisor.detailed_state),
     )
 
 
-def _apply(supervisor: Supervisor, decision: TopicsDecision, children: dict[str, Supervisor], late: bool) -> None:
+def _apply(
+    supervisor: Supervisor, decision: TopicsDecision, children: dict[str, Supervisor], topic_is_new: bool
+) -> None:
     """Rounds over all take up what is changed here, within two seconds."""
     for topic in decision.end:
-        _end(_locked(children[topic]), supervisor)
+        _terminate_child(_lock(children[topic]), supervisor)
     for topic in decision.follow:
-        _follow(_locked(children[topic]), supervisor)
+        _update_child(_lock(children[topic]), supervisor)
     for topic in decision.begin:
-        known = children.get(topic)
+        existing = children.get(topic)
         try:
-            _begin(supervisor, topic, None if known is None else _locked(known), late)
+            _start_child(supervisor, topic, None if existing is None else _lock(existing), topic_is_new)
         except Conflict as problem:  # its group is another team's; the other topics are read
             streams.count_failure(supervisor, problem)
 
 
-def _locked(child: Supervisor) -> Supervisor:
+def _lock(child: Supervisor) -> Supervisor:
     """Whoever else has it, has it for a moment: rounds, and what people may do to it alone."""
     return Supervisor.objects.select_for_update().get(pk=child.pk)
 
 
-def _begin(parent: Supervisor, topic: str, known: Supervisor | None, late: bool) -> None:
-    """``late``: the topic was not there, or did not match, when Kafka was asked before: all of it is to be read."""
+def _start_child(parent: Supervisor, topic: str, existing: Supervisor | None, topic_is_new: bool) -> None:
+    """``topic_is_new``: the topic was not there, or did not match, when Kafka was asked before: read all of it."""
     identifier = child_id(parent.pk, topic)
     claim_group(parent.datasource.team, parent.io_config.group, identifier)
-    missed = topic if late else ""
-    if known is not None:
-        known.begin()
-        known.terminated_at = None
-        known.suspended = parent.suspended
-        known.topic_missed = missed
-        _take_up(known, parent)
-        known.save()
+    missed = topic if topic_is_new else ""
+    if existing is not None:
+        existing.begin()
+        existing.terminated_at = None
+        existing.suspended = parent.suspended
+        existing.topic_missed = missed
+        _adopt_spec(existing, parent)
+        existing.save()
         return
     child = Supervisor.objects.create(
         id=identifier,
@@ -152,12 +161,12 @@ def _begin(parent: Supervisor, topic: str, known: Supervisor | None, late: bool)
         suspended=parent.suspended,
         topic_missed=missed,
     )
-    _write(child, parent, of_topic(parent.current.spec, topic))
+    _add_version(child, parent, of_topic(parent.current.spec, topic))
 
 
-def _follow(child: Supervisor, parent: Supervisor) -> None:
+def _update_child(child: Supervisor, parent: Supervisor) -> None:
     """Take up the spec, and whether it is suspended."""
-    _take_up(child, parent)
+    _adopt_spec(child, parent)
     if child.suspended != parent.suspended:
         if child.suspended:
             child.begin()
@@ -168,17 +177,17 @@ def _follow(child: Supervisor, parent: Supervisor) -> None:
     child.save()
 
 
-def _take_up(child: Supervisor, parent: Supervisor) -> None:
+def _adopt_spec(child: Supervisor, parent: Supervisor) -> None:
     if child.follows == parent.version:
         return
     child.follows = parent.version
-    before, wanted = child.current, of_topic(parent.current.spec, child.io_config.topic)
-    if (before.spec, before.secrets) == (wanted, parent.current.secrets):
+    previous, spec = child.current, of_topic(parent.current.spec, child.io_config.topic)
+    if (previous.spec, previous.secrets) == (spec, parent.current.secrets):
         return
-    scaled = (but_for_scaling(before.spec), before.secrets) == (but_for_scaling(wanted), parent.current.secrets)
+    only_scaled = (but_for_scaling(previous.spec), previous.secrets) == (but_for_scaling(spec), parent.current.secrets)
     child.version += 1
-    _write(child, parent, wanted)
-    if scaled:  # its task goes on, with more or fewer indexers
+    _add_version(child, parent, spec)
+    if only_scaled:  # its task goes on, with more or fewer indexers
         return
     if child.io_config.auto_scaler is None:
         child.decided_task_count = None
@@ -186,7 +195,7 @@ def _take_up(child: Supervisor, parent: Supervisor) -> None:
     child.begin()
 
 
-def _write(child: Supervisor, parent: Supervisor, spec: dict[str, Any]) -> None:
+def _add_version(child: Supervisor, parent: Supervisor, spec: dict[str, Any]) -> None:
     SpecVersion.objects.create(
         supervisor=child,
         version=child.version,
@@ -196,8 +205,8 @@ def _write(child: Supervisor, parent: Supervisor, spec: dict[str, Any]) -> None:
     )
 
 
-def _end(child: Supervisor, parent: Supervisor) -> None:
+def _terminate_child(child: Supervisor, parent: Supervisor) -> None:
     now = child.terminated_at = timezone.now()
-    by = parent.terminations[-1]["by"] if parent.terminated_at is not None and parent.terminations else parent.pk
-    child.terminations = [*child.terminations, {"at": now.isoformat(), "by": by}]
+    actor = parent.terminations[-1]["by"] if parent.terminated_at is not None and parent.terminations else parent.pk
+    child.terminations = [*child.terminations, {"at": now.isoformat(), "by": actor}]
     child.save(update_fields=["terminated_at", "terminations"])

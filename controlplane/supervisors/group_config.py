@@ -31,15 +31,15 @@ class GroupSetting:
         return f"{self.name} is {self.effective or 'not set'}, and {self.wanted} in the spec"
 
 
-def held_against(wanted: Mapping[str, str], seen: ShareGroupConfig) -> list[GroupSetting]:
+def compare_settings(spec_settings: Mapping[str, str], broker_config: ShareGroupConfig) -> list[GroupSetting]:
     """Each setting that the spec asks for, under Kafka's names, beside what the broker says."""
-    return [_setting(name, value, seen) for name, value in wanted.items()]
+    return [_setting(name, value, broker_config) for name, value in spec_settings.items()]
 
 
-def _setting(name: str, wanted: str, seen: ShareGroupConfig) -> GroupSetting:
-    actual, is_default = seen.values.get(name, (None, True))
-    least, most = seen.bounds.get(name, (None, None))
+def _setting(name: str, spec_value: str, broker_config: ShareGroupConfig) -> GroupSetting:
+    actual, is_default = broker_config.values.get(name, (None, True))
+    least, most = broker_config.bounds.get(name, (None, None))
     effective = actual
     if actual is not None and actual.isdecimal():
         effective = str(max(least or 0, min(int(actual), most if most is not None else int(actual))))
-    return GroupSetting(name, wanted, actual, is_default, effective, least, most)
+    return GroupSetting(name, spec_value, actual, is_default, effective, least, most)

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from controlplane.tasks.slot_waits import SlotWait
 
 _LONGEST = 300
-FIRST_TASK = "Its first task starts within seconds. The processes `worker` and `beat` must be running."
+FIRST_TASK_TEXT = "Its first task starts within seconds. The processes `worker` and `beat` must be running."
 
 
 @dataclass(frozen=True)
-class Rest:
+class Idleness:
     """Of an idle supervisor: since when nothing has come, and how often Kafka is asked."""
 
     since: datetime | None
@@ -21,8 +21,8 @@ class Rest:
     @property
     def told(self) -> str:
         return (
-            f"All is settled and no records arrived since {moment(self.since)}, so no task runs. Headgate asks Kafka "
-            f"every {length(self.period)}; the first new record starts a task."
+            f"All is settled and no records arrived since {utc(self.since)}, so no task runs. Headgate asks Kafka "
+            f"every {duration_text(self.period)}; the first new record starts a task."
         )
 
 
@@ -31,44 +31,44 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def of_indexers(number: int) -> str:
+def indexer_count(number: int) -> str:
     """``1 indexer``, ``3 indexers``."""
     return count(number, "indexer")
 
 
-def after_attempts(times: int) -> str:
+def attempts_text(times: int) -> str:
     """``once``, ``3 times in a row``."""
     return "once" if times == 1 else f"{times:,} times in a row"
 
 
-def moment(time: datetime | None) -> str:
+def utc(time: datetime | None) -> str:
     """A time in UTC, down to seconds."""
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def length(time: timedelta) -> str:
+def duration_text(time: timedelta) -> str:
     """Whole seconds in the two largest units."""
     seconds = max(0, round(time.total_seconds()))
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        whole, seconds = divmod(seconds, size)
-        if whole or (unit == "s" and not parts):
-            parts.append(f"{whole:,} {unit}")
+        amount, seconds = divmod(seconds, size)
+        if amount or (unit == "s" and not parts):
+            parts.append(f"{amount:,} {unit}")
     return " ".join(parts[:2])
 
 
-def meanwhile(versions: tuple[int, int] | None) -> str:
+def spec_change_note(versions: tuple[int, int] | None) -> str:
     """Which of two versions of a spec is read by, and until when; empty when there is but one."""
     if versions is None:
         return ""
     return f" Its task uses version {versions[0]} of the spec until a task with version {versions[1]} runs."
 
 
-def unattended(since: datetime, tasks: int) -> str:
+def no_runs_text(since: datetime, tasks: int) -> str:
     """Of one that has no rounds any more; ``tasks``: how many of it have not ended."""
-    rest = "Its task continues to read" if tasks else "No task starts"
+    effect = "Its task continues to read" if tasks else "No task starts"
     check = "Check that the processes `worker` and `beat` are running."
-    return f"Its last run was at {moment(since)}. {check} {rest} meanwhile."
+    return f"Its last run was at {utc(since)}. {check} {effect} meanwhile."
 
 
 def shortened(text: str) -> str:
@@ -77,7 +77,7 @@ def shortened(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def never_enough_slots(room: SlotWait) -> str:
+def too_few_slots_text(room: SlotWait) -> str:
     """What to do about a task that no pool of this size can hold."""
     return (
         f"It needs {count(room.asked, 'slot')}, but this installation has {room.size or 0:,}. "

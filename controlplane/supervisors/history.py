@@ -18,7 +18,7 @@ from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 @dataclass(frozen=True)
-class Change:
+class SpecChange:
     """What is different in one version from another."""
 
     diff: list[DiffLine]
@@ -35,9 +35,9 @@ class Tombstone:
 
 def history(supervisor: Supervisor) -> QuerySet[SpecVersion]:
     """Its versions, newest first, each with what ``change_of`` and ``tombstone_of`` look at."""
-    of_same = SpecVersion.objects.filter(supervisor_id=OuterRef("supervisor_id"))
-    before = of_same.filter(version=OuterRef("version") - 1)
-    after = of_same.filter(version=OuterRef("version") + 1)
+    same_supervisor = SpecVersion.objects.filter(supervisor_id=OuterRef("supervisor_id"))
+    before = same_supervisor.filter(version=OuterRef("version") - 1)
+    after = same_supervisor.filter(version=OuterRef("version") + 1)
     return (
         versions(supervisor)
         .select_related("supervisor")
@@ -49,27 +49,29 @@ def history(supervisor: Supervisor) -> QuerySet[SpecVersion]:
     )
 
 
-def change_of(version: Any) -> Change | None:
+def change_of(version: Any) -> SpecChange | None:
     """What a version of ``history`` changed; None for the first."""
     if version.spec_before is None:
         return None
     diff = spec_diff(shown_spec(version.spec_before), shown_spec(version.spec))
-    return Change(diff, _secrets_differ(version.secrets_before, version.secrets))
+    return SpecChange(diff, _secrets_differ(version.secrets_before, version.secrets))
 
 
-def change_between(before: SpecVersion, after: SpecVersion) -> Change:
+def change_between(before: SpecVersion, after: SpecVersion) -> SpecChange:
     """What differs between any two versions, seen from the first."""
     diff = spec_diff(shown_spec(before.spec), shown_spec(after.spec))
-    return Change(diff, _secrets_differ(before.secrets, after.secrets))
+    return SpecChange(diff, _secrets_differ(before.secrets, after.secrets))
 
 
-def would_change(supervisor: Supervisor, spec: SupervisorSpec) -> list[DiffLine]:
+def diff_to_current(supervisor: Supervisor, spec: SupervisorSpec) -> list[DiffLine]:
     """What a spec, were it submitted, would change of the one that holds; secrets aside."""
     canonical, _ = spec_secrets.split(spec.canonical())
-    return spec_diff(_inner(shown_spec(supervisor.current.spec)), _inner(shown_spec(canonical)))
+    return spec_diff(
+        _without_own_fields(shown_spec(supervisor.current.spec)), _without_own_fields(shown_spec(canonical))
+    )
 
 
-def _inner(document: dict[str, Any]) -> dict[str, Any]:
+def _without_own_fields(document: dict[str, Any]) -> dict[str, Any]:
     """Without what the supervisor has of its own."""
     return {name: value for name, value in document.items() if name not in ("id", "suspended")}
 

@@ -12,24 +12,24 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
-from controlplane.common.database import only_one
-from controlplane.common.side_by_side import answered
+from controlplane.common.changes import Change, notify_pages
+from controlplane.common.database import try_advisory_lock
+from controlplane.common.side_by_side import ask_all
 from controlplane.connections import kafka
 from controlplane.lag.series import LagSeries, lag_series
-from controlplane.lag.topic_lag import keep_lag
+from controlplane.lag.topic_lag import record_lag
 from controlplane.publishing.selectors.progress import PartitionProgress, progress
-from controlplane.sources.lookup import key_of, sources_of
+from controlplane.sources.lookup import source_key, sources_of
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
-from controlplane.supervisors.streams import Question, question
+from controlplane.supervisors.streams import Question, question_for
 from controlplane.tasks.models import Status, Task
 
 logger = logging.getLogger(__name__)
-LOOKING_S = 8.0  # a round; what was not looked at then is so in another
+ROUND_LIMIT_S = 8.0  # a round; what was not looked at then is so in another
 STALE_AFTER = timedelta(seconds=60)
-_TOLD = 3
+_MOST_PROBLEMS = 3
 _WAITING_LOCK = 0x4C414753
 
 
@@ -63,7 +63,7 @@ def lag_now(supervisor: Supervisor) -> LagNow:
     )
 
 
-def topics_read(supervisor: Supervisor) -> list[Supervisor]:
+def active_children(supervisor: Supervisor) -> list[Supervisor]:
     """Who reads the topics of its pattern for it, by topic."""
     return (
         supervisor.children.filter(terminated_at=None).select_related("datasource__team").order_by("pk").with_current()
@@ -72,23 +72,23 @@ def topics_read(supervisor: Supervisor) -> list[Supervisor]:
 
 def _lag_of_topics(supervisor: Supervisor) -> LagNow:
     """Of all topics together, with partitions of none: these are at the supervisors of their topics."""
-    each = {child.io_config.topic: lag_now(child) for child in topics_read(supervisor)}
-    known = [lag.lag for lag in each.values() if lag.lag is not None]
-    times = [lag.observed_at for lag in each.values() if lag.observed_at is not None]
-    problems = [f"{topic}: {lag.problem}" for topic, lag in each.items() if lag.problem]
+    lags = {child.io_config.topic: lag_now(child) for child in active_children(supervisor)}
+    known_lags = [lag.lag for lag in lags.values() if lag.lag is not None]
+    times = [lag.observed_at for lag in lags.values() if lag.observed_at is not None]
+    problems = [f"{topic}: {lag.problem}" for topic, lag in lags.items() if lag.problem]
     return LagNow(
-        lag=sum(known) if known else None,
+        lag=sum(known_lags) if known_lags else None,
         observed_at=min(times, default=None),
-        problem=" ".join(problems[:_TOLD]) if each else "No topic that matches its pattern is read yet.",
-        in_flight=sum(lag.in_flight for lag in each.values()),
+        problem=" ".join(problems[:_MOST_PROBLEMS]) if lags else "No topic that matches its pattern is read yet.",
+        in_flight=sum(lag.in_flight for lag in lags.values()),
         partitions=[],
     )
 
 
 def source_read(supervisor: Supervisor) -> Source | None:
     """What it reads now; None before its first task has seen the topic."""
-    of_topic = sources_read(supervisor).filter(current=True)
-    return of_topic.order_by(F("looked_at").desc(nulls_last=True), "-id").first()
+    current_sources = sources_read(supervisor).filter(current=True)
+    return current_sources.order_by(F("looked_at").desc(nulls_last=True), "-id").first()
 
 
 def lag_over_time(supervisor: Supervisor, **window: Any) -> LagSeries:
@@ -99,8 +99,8 @@ def lag_over_time(supervisor: Supervisor, **window: Any) -> LagSeries:
 def sources_read(supervisor: Supervisor) -> QuerySet[Source]:
     """What its current spec reads, topics that are gone too."""
     if supervisor.io_config.topicPattern is not None:
-        topics = [child.io_config.topic for child in topics_read(supervisor)]
-        key = key_of(supervisor.io_config, supervisor.owner)
+        topics = [child.io_config.topic for child in active_children(supervisor)]
+        key = source_key(supervisor.io_config, supervisor.owner)
         return Source.objects.filter(datasource=supervisor.datasource_id, **key, topic__in=topics)
     return sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.owner)
 
@@ -131,18 +131,18 @@ def observe_waiting() -> None:
 
     Those of running tasks are looked at by the watch over tasks. One caller at a time.
     """
-    with only_one(_WAITING_LOCK) as won:
-        if not won:
+    with try_advisory_lock(_WAITING_LOCK) as acquired:
+        if not acquired:
             return
-        waiting = {s.pk: s for s in _of_known_sources(_without_running_task())}
-        questions = [question(s) for s in waiting.values()]
+        waiting = {s.pk: s for s in _with_progress(_without_running_task())}
+        questions = [question_for(s) for s in waiting.values()]
         random.shuffle(questions)  # when there is no time for all, it is not always the same ones that wait
-        for asked, topic in _topics(questions):
-            supervisor = waiting[asked.supervisor_id]
+        for topic_question, topic in _topic_answers(questions):
+            supervisor = waiting[topic_question.supervisor_id]
             io_config = supervisor.io_config
-            of = supervisor.datasource
-            if keep_lag(of, io_config, supervisor.owner, topic.read_by(io_config.isolation)).moves:
-                tell(Change(team=of.team_id, datasource=of.name, supervisor=supervisor.pk))
+            datasource = supervisor.datasource
+            if record_lag(datasource, io_config, supervisor.owner, topic.read_by(io_config.isolation)).has_changed:
+                notify_pages(Change(team=datasource.team_id, datasource=datasource.name, supervisor=supervisor.pk))
 
 
 def _without_running_task() -> SupervisorQuerySet:
@@ -150,33 +150,35 @@ def _without_running_task() -> SupervisorQuerySet:
     return Supervisor.objects.filter(terminated_at=None).exclude(pk__in=running).select_related("datasource")
 
 
-def _of_known_sources(supervisors: SupervisorQuerySet) -> list[Supervisor]:
+def _with_progress(supervisors: SupervisorQuerySet) -> list[Supervisor]:
     """Those that have read their topics before: of the others there is no progress."""
     known_specs = supervisors.with_current()
-    known = Source.objects.filter(datasource__in={s.datasource_id for s in known_specs})
-    read = set(known.values_list("datasource_id", "kind", "group", "topic"))
+    known_sources = Source.objects.filter(datasource__in={s.datasource_id for s in known_specs})
+    read_keys = set(known_sources.values_list("datasource_id", "kind", "group", "topic"))
     return [
-        s for s in known_specs if (s.datasource_id, *key_of(s.io_config, s.owner).values(), s.io_config.topic) in read
+        s
+        for s in known_specs
+        if (s.datasource_id, *source_key(s.io_config, s.owner).values(), s.io_config.topic) in read_keys
     ]
 
 
-def _topics(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:
+def _topic_answers(questions: list[Question]) -> Iterator[tuple[Question, kafka.TopicOffsets]]:
     """What Kafka says of them, each as it comes in; left out is what it does not know or say, or not in time.
 
     Why it does not say stands on the supervisor, whose iterations ask too.
     """
     missing = {q.supervisor_id for q in questions}
-    for asked, said in answered(_topic_of, questions, within_s=LOOKING_S):
-        missing.discard(asked.supervisor_id)
-        if isinstance(said, Exception):
-            logger.warning("supervisor %s: its topic's lag is not known: %s", asked.supervisor_id, said)
-        elif said is not None:
-            yield asked, said
+    for topic_question, answer in ask_all(_topic_offsets, questions, within_s=ROUND_LIMIT_S):
+        missing.discard(topic_question.supervisor_id)
+        if isinstance(answer, Exception):
+            logger.warning("supervisor %s: its topic's lag is not known: %s", topic_question.supervisor_id, answer)
+        elif answer is not None:
+            yield topic_question, answer
     if missing:
-        logger.warning("topics of %s supervisors were not looked at within %s s", len(missing), LOOKING_S)
+        logger.warning("topics of %s supervisors were not looked at within %s s", len(missing), ROUND_LIMIT_S)
 
 
-def _topic_of(question: Question) -> kafka.TopicOffsets | None:
+def _topic_offsets(question: Question) -> kafka.TopicOffsets | None:
     if question.problem is not None:
         raise question.problem
     return kafka.topic_offsets(question.properties, question.topic)

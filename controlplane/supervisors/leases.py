@@ -12,7 +12,7 @@ WARN_AT = 0.5  # of the lock's duration: beyond it a pause of the store or the d
 
 
 @dataclass(frozen=True)
-class Hold:
+class HoldTimes:
     """The time from poll to acknowledgement: percentiles to within a quarter, weighted by records. None: no data."""
 
     p50_ms: int | None
@@ -22,7 +22,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Warned:
+class LeaseWarning:
     """Something to look into."""
 
     code: str  # for programs
@@ -46,44 +46,44 @@ class LeaseSums:
 def sums_of(indexers: Iterable[tuple[Mapping[str, Any], Mapping[str, int]]]) -> LeaseSums:
     """``indexers``: each one's leases and delivery counts, as its heartbeat said them."""
     total = LeaseSums()
-    for said, deliveries in indexers:
-        leases = Leases.model_validate(said)
+    for raw_leases, deliveries in indexers:
+        leases = Leases.model_validate(raw_leases)
         total = LeaseSums(
             acquired=total.acquired + leases.acquired,
             accepted=total.accepted + leases.accepted,
             rejected=total.rejected + leases.rejected,
             released=total.released + leases.released,
             lock_expired=total.lock_expired + leases.lock_expired,
-            deliveries=_added(total.deliveries, {int(k): n for k, n in deliveries.items()}),
-            hold_ms=_added(total.hold_ms, leases.hold_ms),
+            deliveries=_merged_counts(total.deliveries, {int(k): n for k, n in deliveries.items()}),
+            hold_ms=_merged_counts(total.hold_ms, leases.hold_ms),
             longest_ms=max(total.longest_ms, leases.longest_hold_ms),
         )
     return total
 
 
-def _added(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    return {k: one.get(k, 0) + other.get(k, 0) for k in sorted({*one, *other})}
+def _merged_counts(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:
+    return {k: first.get(k, 0) + second.get(k, 0) for k in sorted({*first, *second})}
 
 
-def hold_of(sums: LeaseSums, lock_ms: int) -> Hold:
+def hold_times(sums: LeaseSums, lock_ms: int) -> HoldTimes:
     """The percentiles; none is beyond the longest hold."""
     if not sums.hold_ms:
-        return Hold(None, None, None, lock_ms)
+        return HoldTimes(None, None, None, lock_ms)
     p50, p99 = (min(_percentile(sums.hold_ms, share), sums.longest_ms) for share in (0.5, 0.99))
-    return Hold(p50, p99, sums.longest_ms, lock_ms)
+    return HoldTimes(p50, p99, sums.longest_ms, lock_ms)
 
 
 def _percentile(buckets: Mapping[int, int], share: float) -> int:
-    wanted = share * sum(buckets.values())
-    seen = 0
+    target = share * sum(buckets.values())
+    cumulative = 0
     for bucket in sorted(buckets):
-        seen += buckets[bucket]
-        if seen >= wanted:
+        cumulative += buckets[bucket]
+        if cumulative >= target:
             return bucket
     return max(buckets)
 
 
-def warnings_of(sums: LeaseSums, hold: Hold, delivery_limit: int) -> list[Warned]:
+def warnings_of(sums: LeaseSums, hold: HoldTimes, delivery_limit: int) -> list[LeaseWarning]:
     """What an operator should look into before records are delivered for the last time."""
     warnings = []
     if hold.p99_ms is not None and hold.p99_ms > WARN_AT * hold.lock_ms:
@@ -92,16 +92,18 @@ def warnings_of(sums: LeaseSums, hold: Hold, delivery_limit: int) -> list[Warned
             "Before locks expire: raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or look at what "
             "deep storage and the metadata store take."
         )
-        warnings.append(Warned("long_hold", text))
+        warnings.append(LeaseWarning("long_hold", text))
     if sums.lock_expired:
         text = (
             f"{_records(sums.lock_expired)} held until the lock had ended, to be delivered again. Each delivery counts "
             f"towards the limit of {delivery_limit}."
         )
-        warnings.append(Warned("locks_expired", text))
+        warnings.append(LeaseWarning("locks_expired", text))
     last = sum(n for delivery, n in sums.deliveries.items() if delivery >= delivery_limit)
     if last:
-        warnings.append(Warned("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit})."))
+        warnings.append(
+            LeaseWarning("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit}).")
+        )
     return warnings
 
 

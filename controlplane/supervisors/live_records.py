@@ -21,11 +21,11 @@ from ingestion.specs.tasks.stored import io_config_of
 
 NEWEST = 100
 READ_MS = 4_000
-_READS = {"type", "topic", "consumerProperties", "connection", "groupId", "isolationLevel"}
+_IO_CONFIG_FIELDS = {"type", "topic", "consumerProperties", "connection", "groupId", "isolationLevel"}
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveTrial:
     """How many of the topic's newest records become rows; or why they could not be tried."""
 
     tried: int = 0
@@ -41,49 +41,51 @@ class Live:
         return self.passing < self.passing_now
 
 
-def try_live(user: User, supervisor: Supervisor, document: dict[str, Any]) -> Live:
+def try_live(user: User, supervisor: Supervisor, document: dict[str, Any]) -> LiveTrial:
     """What a changed spec, which was tried on other records already, makes of the topic's newest records.
 
     Trusts the caller to have looked at the user's rights over the supervisor.
     """
     try:
-        current = _current(supervisor)
-        kept = _newest(user, supervisor, current)
-        before, after = (_sampled(user, spec, kept) for spec in (current, document))
+        current = _current_spec(supervisor)
+        records = _newest_records(user, supervisor, current)
+        before, after = (_sample(user, spec, records) for spec in (current, document))
     except HeadgateError as error:
-        return Live(failure=" ".join([error.detail, *(f.message for f in error.errors)]))
+        return LiveTrial(failure=" ".join([error.detail, *(f.message for f in error.errors)]))
     # An answer that is too large ends early: only what both specs were tried on is compared.
-    both = min(len(before.records), len(after.records))
-    wrong = [r.error for r in after.records[:both] if r.outcome == "unparseable"]
-    causes = Counter(cause_of("unparseable", error).title for error in wrong).most_common()
-    return Live(both, _passing(after, both), _passing(before, both), len(wrong), tuple(causes))
+    compared = min(len(before.records), len(after.records))
+    error_texts = [r.error for r in after.records[:compared] if r.outcome == "unparseable"]
+    causes = Counter(cause_of("unparseable", error).title for error in error_texts).most_common()
+    return LiveTrial(
+        compared, _count_passing(after, compared), _count_passing(before, compared), len(error_texts), tuple(causes)
+    )
 
 
-def _current(supervisor: Supervisor) -> dict[str, Any]:
+def _current_spec(supervisor: Supervisor) -> dict[str, Any]:
     """The spec in force with its secrets, as clients need it."""
     version = supervisor.current
     secrets = unseal(version.secrets)
     document = spec_secrets.with_registry_secrets(version.spec, secrets, lambda values: values)
     io_config = io_config_of(document).model_dump(mode="json", by_alias=True, exclude_none=True)
     properties = {**io_config.get("consumerProperties", {}), **spec_secrets.of_kafka(secrets)}
-    whole = io_config | ({"consumerProperties": properties} if properties else {})
-    return {**document, "spec": {**document["spec"], "ioConfig": whole}}
+    full_io_config = io_config | ({"consumerProperties": properties} if properties else {})
+    return {**document, "spec": {**document["spec"], "ioConfig": full_io_config}}
 
 
-def _newest(user: User, supervisor: Supervisor, current: dict[str, Any]) -> list[KeptRecord]:
-    io_config = io_config_of(current).model_dump(mode="json", include=_READS, exclude_none=True)
+def _newest_records(user: User, supervisor: Supervisor, current: dict[str, Any]) -> list[KeptRecord]:
+    io_config = io_config_of(current).model_dump(mode="json", include=_IO_CONFIG_FIELDS, exclude_none=True)
     schema = {"dataSource": supervisor.datasource.name}
     parts = {"dataSchema": schema, "ioConfig": {**io_config, "useEarliestOffset": False}}
-    return take_sample(user=user, document=_of({**current, "spec": parts}), wanted="records")[1].kept
+    return take_sample(user=user, document=_with_sampler_config({**current, "spec": parts}), wanted="records")[1].kept
 
 
-def _sampled(user: User, document: dict[str, Any], kept: list[KeptRecord]) -> SampleAnswer:
-    return take_sample(user=user, document=_of(document), kept=kept)[1]
+def _sample(user: User, document: dict[str, Any], kept: list[KeptRecord]) -> SampleAnswer:
+    return take_sample(user=user, document=_with_sampler_config(document), kept_records=kept)[1]
 
 
-def _of(document: dict[str, Any]) -> dict[str, Any]:
+def _with_sampler_config(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "samplerConfig": {"numRows": NEWEST, "timeoutMs": READ_MS}}
 
 
-def _passing(answer: SampleAnswer, records: int) -> int:
+def _count_passing(answer: SampleAnswer, records: int) -> int:
     return sum(record.outcome in STORED for record in answer.records[:records])

@@ -9,9 +9,9 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
-from controlplane.datasources.concealing import ConcealingQuerySet, mark
+from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
-from controlplane.sources.lookup import owner_named
+from controlplane.sources.lookup import offsets_owner
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs.inputs.io_config import IOConfig
@@ -38,8 +38,8 @@ class SupervisorQuerySet(ConcealingQuerySet["Supervisor"]):
     def with_current(self) -> list[Supervisor]:
         """All of them, each with its ``current`` version: two queries."""
         supervisors: list[Supervisor] = list(self)
-        holding = SpecVersion.objects.filter(supervisor__in=supervisors, version=models.F("supervisor__version"))
-        current = {version.supervisor_id: version for version in holding}
+        versions = SpecVersion.objects.filter(supervisor__in=supervisors, version=models.F("supervisor__version"))
+        current = {version.supervisor_id: version for version in versions}
         for supervisor in supervisors:
             supervisor._current = current.get(supervisor.pk)
         return supervisors
@@ -117,8 +117,11 @@ class Supervisor(models.Model):
     def io_config(self) -> IOConfig:
         """What it reads by its current spec: of the version, or of the ``spec`` that a selector adds to each row."""
         if self._reads is None or self._reads[0] != self.version:
-            added = self.__dict__.get("spec") if self._reads is None else None
-            self._reads = self.version, self.current.io_config if added is None else io_config_of(added)
+            annotated_spec = self.__dict__.get("spec") if self._reads is None else None
+            self._reads = (
+                self.version,
+                self.current.io_config if annotated_spec is None else io_config_of(annotated_spec),
+            )
         return self._reads[1]
 
     @property
@@ -130,7 +133,7 @@ class Supervisor(models.Model):
     @property
     def owner(self) -> str:
         """Under whose name its stored offsets are kept."""
-        return owner_named(self.pk)
+        return offsets_owner(self.pk)
 
     @property
     def current_error(self) -> dict[str, Any]:
@@ -143,15 +146,15 @@ class Supervisor(models.Model):
         return self.current_error.get("class") == "TopicMissing"
 
     @property
-    def rested_at(self) -> datetime | None:
+    def last_switched_at(self) -> datetime | None:
         """When it was last suspended, resumed or terminated; None: never."""
-        switched = self.switches.values_list("at", flat=True)[:1]
-        return max([*switched, *(datetime.fromisoformat(t["at"]) for t in self.terminations[-1:])], default=None)
+        switch_times = self.switches.values_list("at", flat=True)[:1]
+        return max([*switch_times, *(datetime.fromisoformat(t["at"]) for t in self.terminations[-1:])], default=None)
 
     def conceal(self, role: str) -> None:
         """What its tasks said may quote a value; what its own iterations came to does not."""
         self.concealed_for = role
-        self.recent_errors = [{**e, "message": mark(role)} if e.get("task") else e for e in self.recent_errors]
+        self.recent_errors = [{**e, "message": hidden_note(role)} if e.get("task") else e for e in self.recent_errors]
 
     def begin(self) -> None:
         """It starts, with a new spec or after a suspension: what its iterations came to before says nothing now.

@@ -35,14 +35,14 @@ class SupervisorRow:
 
 def overview_rows(overview: Overview, most: int) -> list[SupervisorRow]:
     """The worst first, no more than so many."""
-    stands = overview.health_by_id
-    order = {kind: at for at, kind in enumerate(WORST_FIRST)}
-    chosen = sorted(overview.supervisors, key=lambda s: (order[stands[s.pk].kind], s.pk))[:most]
-    hours, changes = trends(chosen), _changes(chosen)
-    return [SupervisorRow(s, stands[s.pk], hours.get(s.pk), *changes.get(s.pk, ("", None))) for s in chosen]
+    health_by_id = overview.health_by_id
+    order = {kind: rank for rank, kind in enumerate(WORST_FIRST)}
+    chosen = sorted(overview.supervisors, key=lambda s: (order[health_by_id[s.pk].kind], s.pk))[:most]
+    trend_by_id, changes = trends(chosen), _last_changes(chosen)
+    return [SupervisorRow(s, health_by_id[s.pk], trend_by_id.get(s.pk), *changes.get(s.pk, ("", None))) for s in chosen]
 
 
-def _changes(supervisors: Sequence[Supervisor]) -> dict[str, tuple[str, datetime]]:
+def _last_changes(supervisors: Sequence[Supervisor]) -> dict[str, tuple[str, datetime]]:
     current = SpecVersion.objects.filter(supervisor__in=supervisors, version=F("supervisor__version"))
     return {
         pk: (by or "", at) for pk, by, at in current.values_list("supervisor", "created_by__username", "created_at")

@@ -13,7 +13,7 @@ from controlplane.supervisors.topics import NONE_YET, TOO_MANY
 
 
 @dataclass(frozen=True)
-class SeenPattern:
+class PatternFacts:
     """What is known of a pattern's topics."""
 
     pattern: str
@@ -25,9 +25,9 @@ class SeenPattern:
     behind: int | None = None  # offsets of all of them that are not settled; None: not known
 
 
-def pattern_of(supervisor: Supervisor, read: int = 0, unwell: int = 0, behind: int | None = None) -> SeenPattern:
+def pattern_facts(supervisor: Supervisor, read: int = 0, unwell: int = 0, behind: int | None = None) -> PatternFacts:
     """What a supervisor with a pattern says of it, and what there is of those that read its topics."""
-    return SeenPattern(
+    return PatternFacts(
         pattern=supervisor.io_config.topicPattern or "",
         detailed_state=supervisor.detailed_state,
         most=settings.TOPICS_PER_SUPERVISOR,
@@ -38,7 +38,7 @@ def pattern_of(supervisor: Supervisor, read: int = 0, unwell: int = 0, behind: i
     )
 
 
-def health_of_pattern(seen: SeenPattern) -> Health:
+def health_of_pattern(seen: PatternFacts) -> Health:
     """What is wrong with one of its topics is said by that one, and calls for somebody there alone."""
     topics = count(seen.read, "topic")
     if seen.detailed_state == TOO_MANY:

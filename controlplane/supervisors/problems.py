@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.sources.lookup import owner_named
+from controlplane.sources.lookup import offsets_owner
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
@@ -38,53 +38,57 @@ def problems_of(
     causes: Sequence[DescribedCause] = (),
     alarms: Sequence[SourceEvent] = (),
     *,
-    at_work: Iterable[str] = (),
+    active_tasks: Iterable[str] = (),
     drifts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Problem]:
     """The worst first; of equal ones supervisors before what their records came to; then the newest.
 
-    ``at_work``: tasks that have not ended: what fails over and over in one that has is over. ``drifts``: by supervisor,
-    in what its share group's configuration differs from its spec.
+    ``active_tasks``: tasks that have not ended: what fails over and over in one that has is over. ``drifts``: by
+    supervisor, in what its share group's configuration differs from its spec.
     """
-    found = [
-        *(_of_supervisor(name, s) for name, s in health_by_id.items() if s.calls and not _told(name, s, health_by_id)),
-        *_full(health_by_id),
-        *_unseen(health_by_id),
-        *_of_causes(causes),
-        *_of_alarms(alarms, set(at_work)),
-        *(_of_drift(name, differs) for name, differs in (drifts or {}).items()),
+    problems = [
+        *(
+            _supervisor_problem(name, s)
+            for name, s in health_by_id.items()
+            if s.calls and not _parent_says_so(name, s, health_by_id)
+        ),
+        *_capacity_problem(health_by_id),
+        *_unobserved_problem(health_by_id),
+        *_quarantine_problems(causes),
+        *_alarm_problems(alarms, set(active_tasks)),
+        *(_drift_problem(name, differs) for name, differs in (drifts or {}).items()),
     ]
-    return sorted(found, key=_worst_first)
+    return sorted(problems, key=_worst_first)
 
 
 def _worst_first(problem: Problem) -> tuple[int, int, float, str]:
     latest = problem.last_at or problem.since
     order = [Kind.FAILED, Kind.NEEDS_ATTENTION].index(problem.kind)
-    about = 2 if problem.code == QUARANTINED else 1 if problem.subject == "datasource" else 0
-    return order, about, -latest.timestamp() if latest else 0.0, problem.name
+    subject_rank = 2 if problem.code == QUARANTINED else 1 if problem.subject == "datasource" else 0
+    return order, subject_rank, -latest.timestamp() if latest else 0.0, problem.name
 
 
-def _of_supervisor(name: str, health: Health) -> Problem:
+def _supervisor_problem(name: str, health: Health) -> Problem:
     return Problem(health.kind, health.code, "supervisor", name, health.text, health.since)
 
 
-def _told(name: str, health: Health, health_by_id: Mapping[str, Health]) -> bool:
+def _parent_says_so(name: str, health: Health, health_by_id: Mapping[str, Health]) -> bool:
     """Whether the supervisor for which it reads its topic says so already: that Kafka is silent, a quota used up."""
-    owner = owner_named(name)
+    parent = offsets_owner(name)
     return (
-        owner != name
-        and owner in health_by_id
-        and health_by_id[owner].calls
-        and health_by_id[owner].code == health.code
+        parent != name
+        and parent in health_by_id
+        and health_by_id[parent].calls
+        and health_by_id[parent].code == health.code
     )
 
 
-def _of_drift(name: str, differs: Sequence[str]) -> Problem:
+def _drift_problem(name: str, differs: Sequence[str]) -> Problem:
     text = f"The configuration of its share group differs from its spec: {'; '.join(differs)}."
     return Problem(Kind.NEEDS_ATTENTION, GROUP_DRIFT, "supervisor", name, text)
 
 
-def _full(health_by_id: Mapping[str, Health]) -> list[Problem]:
+def _capacity_problem(health_by_id: Mapping[str, Health]) -> list[Problem]:
     """All that wait for room, as one."""
     waiting = {n: s for n, s in health_by_id.items() if s.code == Code.WAITING_FOR_SLOT and not s.calls}
     if not waiting:
@@ -96,7 +100,7 @@ def _full(health_by_id: Mapping[str, Health]) -> list[Problem]:
     return [Problem(Kind.NEEDS_ATTENTION, "capacity_full", "pool", "", text, longest.since)]
 
 
-def _unseen(health_by_id: Mapping[str, Health]) -> list[Problem]:
+def _unobserved_problem(health_by_id: Mapping[str, Health]) -> list[Problem]:
     """All that nobody looks at, as one: what they wait for is one worker. How they stand is not known."""
     unseen = {n: s for n, s in health_by_id.items() if s.code == Code.NOT_OBSERVED}
     if not unseen:
@@ -107,44 +111,44 @@ def _unseen(health_by_id: Mapping[str, Health]) -> list[Problem]:
     return [Problem(Kind.NEEDS_ATTENTION, Code.NOT_OBSERVED, "supervisor", first, text, unseen[first].since)]
 
 
-def _of_causes(causes: Sequence[DescribedCause]) -> list[Problem]:
+def _quarantine_problems(causes: Sequence[DescribedCause]) -> list[Problem]:
     """One for each datasource: many records with a fault each are one thing to look into."""
-    of_datasource: dict[str, list[DescribedCause]] = {}
+    by_datasource: dict[str, list[DescribedCause]] = {}
     for described in causes:
-        of_datasource.setdefault(described.cause.datasource.name, []).append(described)
-    return [_quarantined(name, found) for name, found in of_datasource.items()]
+        by_datasource.setdefault(described.cause.datasource.name, []).append(described)
+    return [_quarantine_problem(name, found) for name, found in by_datasource.items()]
 
 
-def _quarantined(datasource: str, causes: Sequence[DescribedCause]) -> Problem:
-    most = max(causes, key=lambda d: d.cause.kept)
-    kept = sum(d.cause.kept for d in causes)
-    by = f", the newest by version {most.spec_version} of {most.supervisor_id}" if most.supervisor_id else ""
+def _quarantine_problem(datasource: str, causes: Sequence[DescribedCause]) -> Problem:
+    largest = max(causes, key=lambda d: d.cause.kept)
+    records = sum(d.cause.kept for d in causes)
+    by = f", the newest by version {largest.spec_version} of {largest.supervisor_id}" if largest.supervisor_id else ""
     for_causes = f" for {len(causes):,} causes" if len(causes) > 1 else ""
-    waits = f"{count(kept, 'record')} {'waits' if kept == 1 else 'wait'} in quarantine{for_causes}{by}"
+    waits = f"{count(records, 'record')} {'waits' if records == 1 else 'wait'} in quarantine{for_causes}{by}"
     what = ". Most of them" if len(causes) > 1 else ""
     return Problem(
         Kind.NEEDS_ATTENTION,
         QUARANTINED,
         "datasource",
         datasource,
-        f"{waits}{what}: {shortened(most.title) or most.cause.reason}.",
+        f"{waits}{what}: {shortened(largest.title) or largest.cause.reason}.",
         min(d.cause.first_at for d in causes),
         max(d.cause.last_at for d in causes),
-        most.cause.cause if len(causes) == 1 else "",
+        largest.cause.cause if len(causes) == 1 else "",
     )
 
 
-def _of_alarms(alarms: Sequence[SourceEvent], at_work: set[str]) -> list[Problem]:
+def _alarm_problems(alarms: Sequence[SourceEvent], active_tasks: set[str]) -> list[Problem]:
     """One for each kind of a datasource; the newest says what it is about."""
     by_kind: dict[tuple[str, str], list[SourceEvent]] = {}
     for alarm in alarms:
-        if alarm.kind == SourceEvent.Kind.FAILING and alarm.task_id not in at_work:
+        if alarm.kind == SourceEvent.Kind.FAILING and alarm.task_id not in active_tasks:
             continue
         by_kind.setdefault((alarm.datasource.name, alarm.kind), []).append(alarm)
-    return [_of_alarm(name, events) for (name, _), events in by_kind.items()]
+    return [_alarm_problem(name, events) for (name, _), events in by_kind.items()]
 
 
-def _of_alarm(datasource: str, events: Sequence[SourceEvent]) -> Problem:
+def _alarm_problem(datasource: str, events: Sequence[SourceEvent]) -> Problem:
     newest, times = events[0], f" ({len(events):,} times recently)" if len(events) > 1 else ""
     text = f"{newest.get_kind_display()}{times}: {shortened(newest.detail)}."
     return Problem(

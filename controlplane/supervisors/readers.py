@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import F, QuerySet
 
-from controlplane.datasources.masking import read_by
+from controlplane.datasources.masking import register_topic_readers
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion
 from controlplane.tasks.models import Task
@@ -14,7 +14,7 @@ from controlplane.tasks.models import Task
 _TOPIC = "spec__spec__ioConfig__topic"
 
 
-@read_by
+@register_topic_readers
 def readers(topic: str) -> list[QuerySet[Any, Any]]:
     """The keys of the datasources. A supervisor that was terminated has made rows, if it has a source."""
     supervised = SpecVersion.objects.filter(version=F("supervisor__version"), supervisor__terminated_at=None)

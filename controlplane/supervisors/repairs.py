@@ -26,43 +26,54 @@ from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.inputs.sources import all_traits
 
 HOLES_A_TASK = 1000
-RESTS = Q(suspended=True) | Q(terminated_at__isnull=False)
-FRESH = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
+IS_AT_REST = Q(suspended=True) | Q(terminated_at__isnull=False)
+FRESH_WITHIN = timedelta(seconds=5)  # an older heartbeat says nothing of what is held now
 
 
 def start_repairs() -> list[str]:
     """Start a repair task for every current source with old holes and none at work; returns the tasks' ids."""
     started = []
-    for source in _may_have_holes():
-        like = _newest_task(source)
-        if like is None or _resting(like) or _is_gone(source, like) or _repair_at_work(source):
+    for source in _sources_to_check():
+        newest_task = _newest_task(source)
+        if (
+            newest_task is None
+            or _is_at_rest(newest_task)
+            or _topic_is_gone(source, newest_task)
+            or _has_active_repair(source)
+        ):
             continue
-        before = timezone.now() - patience(like)
-        idle = [h for h in never_delivered(source, like) if h.since < before]
-        old = _apart([*_below_settled(source, like, before), *idle, *taken_by_retention(source, like, before)])
-        if old and may_repair(source, like, timezone.now()):
-            started.append(create_repair(like=like, holes=old[:HOLES_A_TASK], topic_id=source.topic_id).pk)
+        before = timezone.now() - min_hole_age(newest_task)
+        idle_gaps = [h for h in never_delivered(source, newest_task) if h.since < before]
+        old_gaps = _disjoint(
+            [
+                *_gaps_below_settled(source, newest_task, before),
+                *idle_gaps,
+                *taken_by_retention(source, newest_task, before),
+            ]
+        )
+        if old_gaps and may_repair(source, newest_task, timezone.now()):
+            started.append(create_repair(like=newest_task, holes=old_gaps[:HOLES_A_TASK], topic_id=source.topic_id).pk)
     return started
 
 
-def _may_have_holes() -> QuerySet[Source]:
+def _sources_to_check() -> QuerySet[Source]:
     """Only a share group's broker gives records up that nobody has settled.
 
     Left out at once, without a statement for each: where all who ever read are supervisors' that rest.
     """
     kinds = {traits.progress.kind for traits in all_traits() if traits.in_share_group}
-    resting = Supervisor.objects.filter(RESTS).values("pk")
-    awake = Task.objects.reading().filter(datasource=OuterRef("datasource")).exclude(supervisor_id__in=resting)
-    return Source.objects.filter(Exists(awake), current=True, kind__in=kinds).select_related("datasource")
+    resting = Supervisor.objects.filter(IS_AT_REST).values("pk")
+    active_tasks = Task.objects.reading().filter(datasource=OuterRef("datasource")).exclude(supervisor_id__in=resting)
+    return Source.objects.filter(Exists(active_tasks), current=True, kind__in=kinds).select_related("datasource")
 
 
-def patience(task: Task) -> timedelta:
+def min_hole_age(task: Task) -> timedelta:
     """How old a hole must be."""
     group = cast("ShareGroupIOConfig", task.io_config).groupConfig
     return group.deliveryCountLimit * timedelta(milliseconds=group.recordLockDurationMs) + settings.REPAIR_MARGIN
 
 
-def _below_settled(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
+def _gaps_below_settled(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
     from_start = task.io_config.useEarliestOffset
     return [*(leading_gaps(source, before) if from_start else []), *offset_gaps(source, before, HOLES_A_TASK)]
 
@@ -72,20 +83,20 @@ def never_delivered(source: Source, task: Task) -> list[OffsetGap]:
 
     Only while every indexer reads and holds nothing; its age is counted from the last record that was in flight.
     """
-    seen = task.observation
+    observation = task.observation
     indexers = list(task.indexers.all())
-    fresh = timezone.now() - FRESH
+    fresh_since = timezone.now() - FRESH_WITHIN
     reading = bool(indexers) and all(
-        i.state == "reading" and not i.in_flight and i.last_heartbeat_at and i.last_heartbeat_at > fresh
+        i.state == "reading" and not i.in_flight and i.last_heartbeat_at and i.last_heartbeat_at > fresh_since
         for i in indexers
     )
-    if task.status != Status.RUNNING or not reading or seen.get("topic_id") != source.topic_id:
+    if task.status != Status.RUNNING or not reading or observation.get("topic_id") != source.topic_id:
         return []
     since = max(t for t in (task.started_at, task.last_activity_at) if t is not None)
     settled = extents(source)
     return [
         OffsetGap(int(partition), start, end, since)
-        for partition, ranges in seen.get("unsettled", {}).items()
+        for partition, ranges in observation.get("unsettled", {}).items()
         for start, end in ranges
         if int(partition) not in settled or start >= settled[int(partition)].end
     ]
@@ -93,26 +104,26 @@ def never_delivered(source: Source, task: Task) -> list[OffsetGap]:
 
 def taken_by_retention(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
     """What the log has lost since ``before``, while others are busy: nobody is given it any more."""
-    seen = task.observation
-    if seen.get("topic_id") != source.topic_id:
+    observation = task.observation
+    if observation.get("topic_id") != source.topic_id:
         return []
-    lost = {p: (offset, datetime.fromisoformat(at)) for p, (offset, at) in seen.get("taken", {}).items()}
+    lost = {p: (offset, datetime.fromisoformat(at)) for p, (offset, at) in observation.get("taken", {}).items()}
     return [
         OffsetGap(int(partition), start, min(end, offset), since)
         for partition, (offset, since) in lost.items()
         if since < before
-        for start, end in seen.get("unsettled", {}).get(partition, [])
+        for start, end in observation.get("unsettled", {}).get(partition, [])
         if start < offset
     ]
 
 
-def _apart(gaps: list[OffsetGap]) -> list[OffsetGap]:
+def _disjoint(gaps: list[OffsetGap]) -> list[OffsetGap]:
     """Each offset once, by partition."""
     ranges: dict[int, list[offsets.Range]] = {}
     for gap in gaps:
         ranges.setdefault(gap.partition, []).append((gap.start, gap.end))
     since = min((gap.since for gap in gaps), default=timezone.now())
-    return [OffsetGap(p, *r, since) for p, some in sorted(ranges.items()) for r in offsets.merged(some)]
+    return [OffsetGap(p, *r, since) for p, group in sorted(ranges.items()) for r in offsets.merged(group)]
 
 
 def _newest_task(source: Source) -> Task | None:
@@ -121,17 +132,17 @@ def _newest_task(source: Source) -> Task | None:
     return tasks.filter(spec__spec__ioConfig__topic=source.topic, spec__spec__ioConfig__groupId=source.group).first()
 
 
-def _resting(task: Task) -> bool:
+def _is_at_rest(task: Task) -> bool:
     """Whether its supervisor is suspended or terminated: then nothing is ingested."""
-    return Supervisor.objects.filter(RESTS, pk=task.supervisor_id).exists()
+    return Supervisor.objects.filter(IS_AT_REST, pk=task.supervisor_id).exists()
 
 
-def _is_gone(source: Source, task: Task) -> bool:
+def _topic_is_gone(source: Source, task: Task) -> bool:
     """Whether the task has last seen no such topic, or another one of its name: then there is nothing to read."""
     return task.observation.get("topic_exists") is False or task.observation.get("topic_id", source.topic_id) != (
         source.topic_id
     )
 
 
-def _repair_at_work(source: Source) -> bool:
+def _has_active_repair(source: Source) -> bool:
     return Task.objects.active().filter(datasource=source.datasource_id, kind=Task.Kind.REPAIR).exists()

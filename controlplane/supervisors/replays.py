@@ -18,9 +18,9 @@ from controlplane.connections.secrets import seal
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine import replays
 from controlplane.quarantine.models import QuarantinedRecord
-from controlplane.quarantine.selectors.filters import Choice, chosen, ingestable, producible
+from controlplane.quarantine.selectors.filters import Choice, chosen_records, ingestable, producible
 from controlplane.quarantine.services import record_action
-from controlplane.sources.lookup import key_of
+from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.file_replays import FileReader, readers_of
@@ -47,7 +47,7 @@ _CUT = (
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedReplays:
     """The replays that were started, and how many records they hold."""
 
     tasks: list[Task]
@@ -55,7 +55,7 @@ class Started:
 
 
 @transaction.atomic
-def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Replay) -> Started:
+def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Replay) -> StartedReplays:
     """Start tasks that ingest the chosen records with the spec of now, or produce them to their topic again.
 
     Only records in the state kept are taken, each by one replay at a time; of all that match a filter only those that
@@ -63,10 +63,10 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
     ids can't be treated so, or nothing says how to read them).
     """
     _check_allowed(user, datasource)
-    found = chosen(datasource, choice)
-    kept = found.filter(state=QuarantinedRecord.State.KEPT).order_by()
-    check_fit(kept, mode, by_ids=choice.ids is not None)
-    started = _held(found, _parts_of(fit(kept, mode)), datasource, mode, user)
+    records = chosen_records(datasource, choice)
+    kept = records.filter(state=QuarantinedRecord.State.KEPT).order_by()
+    check_replayable(kept, mode, by_ids=choice.ids is not None)
+    started = _start_parts(records, _parts_of(replayable(kept, mode)), datasource, mode, user)
     _record(user, datasource, choice, mode, started)
     return started
 
@@ -74,7 +74,7 @@ def replay(*, user: User, datasource: Datasource, choice: Choice, mode: Task.Rep
 @transaction.atomic
 def replay_files(
     *, user: User, datasource: Datasource, choice: Choice, reader: FileReader, spec: BatchTaskSpec
-) -> Started:
+) -> StartedReplays:
     """Start a task that ingests those of the chosen records that the reader has read, with this spec instead.
 
     Raises ``NotAllowed``, ``InvalidInput`` and ``Conflict`` (there is none).
@@ -82,7 +82,7 @@ def replay_files(
     _check_allowed(user, datasource)
     canonical, hidden = spec_secrets.split({n: value for n, value in spec.canonical().items() if n != "id"})
     part = _Part(None, reader.records, {"spec": canonical, "sealed": seal(hidden)})
-    started = _held(chosen(datasource, choice), [part], datasource, Task.Replay.INGEST, user)
+    started = _start_parts(chosen_records(datasource, choice), [part], datasource, Task.Replay.INGEST, user)
     _record(user, datasource, choice, Task.Replay.INGEST, started)
     return started
 
@@ -99,43 +99,47 @@ class _Part:
 def _check_allowed(user: User, datasource: Datasource) -> None:
     require(user, Action.OPERATE, datasource.team)
     # Locked: who deletes the datasource sees these tasks, or is seen here.
-    known = Datasource.objects.select_for_update(of=("self",), no_key=True)
-    if known.get(pk=datasource.pk).deleted_at is not None:
+    locked = Datasource.objects.select_for_update(of=("self",), no_key=True)
+    if locked.get(pk=datasource.pk).deleted_at is not None:
         raise Conflict(f"The datasource {datasource.name} is deleted: submit a spec that names it first.")
 
 
-def fit(records: QuerySet[QuarantinedRecord], mode: Task.Replay) -> QuerySet[QuarantinedRecord]:
+def replayable(records: QuerySet[QuarantinedRecord], mode: Task.Replay) -> QuerySet[QuarantinedRecord]:
     """Those that a replay would take."""
     return ingestable(records) if mode is Task.Replay.INGEST else producible(records)
 
 
-def check_fit(kept: QuerySet[QuarantinedRecord], mode: Task.Replay, by_ids: bool) -> None:
+def check_replayable(kept: QuerySet[QuarantinedRecord], mode: Task.Replay, by_ids: bool) -> None:
     """Raise ``Conflict`` where none of the records can be treated so; of those chosen by ids, where one can't."""
-    unfit = kept.count() - fit(kept, mode).count()
+    unfit = kept.count() - replayable(kept, mode).count()
     if unfit and (by_ids or unfit == kept.count()):
         raise Conflict(_CUT if mode is Task.Replay.INGEST else _NO_TOPIC)
 
 
-def _held(
-    found: QuerySet[QuarantinedRecord], parts: list[_Part], datasource: Datasource, mode: Task.Replay, user: User
-) -> Started:
+def _start_parts(
+    chosen_records: QuerySet[QuarantinedRecord],
+    parts: list[_Part],
+    datasource: Datasource,
+    mode: Task.Replay,
+    user: User,
+) -> StartedReplays:
     tasks, records = [], 0
     for part in parts:
         identifier = task_id("replay", datasource.name, timezone.now())
-        held = replays.hold(found.filter(**part.where), identifier)
-        if held:
-            given = {"datasource": datasource, "source": part.source, "mode": mode, "user": user, **part.reader}
-            tasks.append(create_replay(identifier=identifier, **given))
-            records += held
+        held_count = replays.take_records(chosen_records.filter(**part.where), identifier)
+        if held_count:
+            task_args = {"datasource": datasource, "source": part.source, "mode": mode, "user": user, **part.reader}
+            tasks.append(create_replay(identifier=identifier, **task_args))
+            records += held_count
     if not tasks:
         raise Conflict(NONE_WAITS)
-    return Started(tasks, records)
+    return StartedReplays(tasks, records)
 
 
 def _parts_of(records: QuerySet[QuarantinedRecord]) -> list[_Part]:
     parts = [_Part(source, {"source": source}, reader_of(source)) for source in _sources(records)]
-    of_files = _few_readers(records)
-    return parts + [_Part(None, r.records, {"spec": r.spec, "sealed": r.task.secrets}) for r in of_files]
+    readers = _limited_readers(records)
+    return parts + [_Part(None, r.records, {"spec": r.spec, "sealed": r.task.secrets}) for r in readers]
 
 
 def file_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
@@ -144,7 +148,7 @@ def file_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     return readers_of(task_ids) if task_ids else []
 
 
-def _few_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
+def _limited_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     readers = file_readers(records)
     if len(readers) > MOST_READERS:
         raise Conflict(
@@ -154,21 +158,21 @@ def _few_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     return readers
 
 
-def check_read(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
+def check_readable(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     """Whose specs would ingest those of files. Raises the ``Conflict`` of a replay for records that nothing says how to
     decode.
     """
     for source in _sources(records):
         reader_of(source)
-    return _few_readers(records)
+    return _limited_readers(records)
 
 
 def _sources(records: QuerySet[QuarantinedRecord]) -> QuerySet[Source]:
-    of = records.order_by().values("source").distinct()
-    return Source.objects.filter(pk__in=of).select_related("datasource__team").order_by("pk")
+    source_ids = records.order_by().values("source").distinct()
+    return Source.objects.filter(pk__in=source_ids).select_related("datasource__team").order_by("pk")
 
 
-def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: Started) -> None:
+def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Replay, started: StartedReplays) -> None:
     record_action(
         user,
         datasource,
@@ -196,4 +200,7 @@ def reader_of(source: Source) -> dict[str, Any]:
 
 
 def _reads(source: Source, io_config: IOConfig, owner: str) -> bool:
-    return io_config.topic == source.topic and key_of(io_config, owner) == {"kind": source.kind, "group": source.group}
+    return io_config.topic == source.topic and source_key(io_config, owner) == {
+        "kind": source.kind,
+        "group": source.group,
+    }

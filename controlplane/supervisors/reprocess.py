@@ -17,19 +17,26 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.common.text import storable
-from controlplane.datasources.masking import require_records
+from controlplane.datasources.masking import require_record_access
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
 from controlplane.quarantine.models import QuarantinedRecord
-from controlplane.quarantine.replays import unpacked
-from controlplane.quarantine.selectors.filters import Choice, Matching, QuarantineFilter, chosen, ingestable, matching
+from controlplane.quarantine.replays import decode_headers
+from controlplane.quarantine.selectors.filters import (
+    Choice,
+    MatchCounts,
+    QuarantineFilter,
+    chosen_records,
+    count_matching,
+    ingestable,
+)
 from controlplane.sources.models import Source
-from controlplane.supervisors.live_records import Live, try_live
+from controlplane.supervisors.live_records import LiveTrial, try_live
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.replays import (
     NONE_WAITS,
-    Started,
-    check_fit,
+    StartedReplays,
+    check_replayable,
     file_readers,
     reader_of,
     replay,
@@ -47,8 +54,8 @@ from ingestion.specs.messages.sampler_spec import SamplerSpec
 from ingestion.specs.messages.sampling import KeptRecord, SampleAnswer, SampledRecord
 from ingestion.specs.tasks.batch import BatchTaskSpec, parse_changed_batch_spec
 
-TRIED = 500  # records of a cause
-TRIED_BYTES = 8 * 1024 * 1024  # of payloads, beside the first record's
+TRIAL_RECORDS = 500  # records of a cause
+TRIAL_BYTES = 8 * 1024 * 1024  # of payloads, beside the first record's
 SHOWN = 10
 OUTSIDE = "outside_window"  # thrown away by a replay of files' records alone: others are not rejected as late or early
 THROWN_AWAY = ("filtered", "tombstone")
@@ -71,14 +78,14 @@ class ReprocessTarget:
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """What a spec makes of the newest records of a cause."""
 
     spec: SamplerSpec
     answer: SampleAnswer
     records: list[QuarantinedRecord]  # those of the answer, in its order
     of_files: bool = False
-    live: Live | None = None  # what it makes of the topic's newest records; None where no supervisor reads them
+    live: LiveTrial | None = None  # what it makes of the topic's newest records; None where no supervisor reads them
 
     def _count(self, *outcomes: str) -> int:
         return sum(record.outcome in outcomes for record in self.answer.records)
@@ -102,8 +109,8 @@ class Tried:
     @property
     def remaining(self) -> list[tuple[str, int]]:
         """What is still wrong with those that fail, by cause, the most frequent first."""
-        wrong = (r.error for r in self.answer.records if r.outcome == "unparseable")
-        return Counter(cause_of("unparseable", error).title for error in wrong).most_common()
+        errors = (r.error for r in self.answer.records if r.outcome == "unparseable")
+        return Counter(cause_of("unparseable", error).title for error in errors).most_common()
 
     @property
     def shown(self) -> list[tuple[QuarantinedRecord, SampledRecord]]:
@@ -118,37 +125,47 @@ def reprocess_target(user: User, datasource: Datasource, cause: str, task: str =
     if task:
         return _target_of_files(user, datasource, cause, task)
     waiting = _waiting(datasource, cause).filter(source__isnull=False)
-    found = _found(waiting, cause)
-    records = _newest(user, waiting)
+    matched = _require_matching(waiting, cause)
+    records = _newest_records(user, waiting)
     reader = reader_of(_source(records[0]))
     supervisor = Supervisor.objects.filter(pk=reader.get("supervisor_id", "")).first()
     spec = supervisor.current.spec if supervisor else reader["spec"]
     shown = {name: value for name, value in spec.items() if name != "suspended"}
-    return ReprocessTarget(cause, found.records, found.upto, records, shown, bool(reader["sealed"]), supervisor)
+    return ReprocessTarget(cause, matched.records, matched.upto, records, shown, bool(reader["sealed"]), supervisor)
 
 
 def _target_of_files(user: User, datasource: Datasource, cause: str, task: str) -> ReprocessTarget:
     waiting = _waiting(datasource, cause).filter(cut=False)
     readers = file_readers(waiting)
-    reader = _reader_among(readers, cause, task)
-    mine = waiting.filter(**reader.records)
-    found, others = _found(mine, cause), tuple(r for r in readers if r is not reader)
-    spec, hides = reader.spec, bool(reader.task.secrets)
-    return ReprocessTarget(cause, found.records, found.upto, _newest(user, mine), spec, hides, None, reader, others)
+    reader = _pick_reader(readers, cause, task)
+    own_records = waiting.filter(**reader.records)
+    matched, others = _require_matching(own_records, cause), tuple(r for r in readers if r is not reader)
+    spec, has_secrets = reader.spec, bool(reader.task.secrets)
+    return ReprocessTarget(
+        cause,
+        matched.records,
+        matched.upto,
+        _newest_records(user, own_records),
+        spec,
+        has_secrets,
+        None,
+        reader,
+        others,
+    )
 
 
-def _reader_among(readers: list[FileReader], cause: str, task: str) -> FileReader:
-    mine = next((reader for reader in readers if task in reader.tasks), None)
-    if mine is None:
+def _pick_reader(readers: list[FileReader], cause: str, task: str) -> FileReader:
+    chosen_reader = next((reader for reader in readers if task in reader.tasks), None)
+    if chosen_reader is None:
         raise NotFound(f"The quarantine has no file records with cause {cause!r} that task {task!r} read.")
-    return mine
+    return chosen_reader
 
 
-def _found(waiting: Any, cause: str) -> Matching:
-    found = matching(waiting)
-    if not found.records:
+def _require_matching(waiting: Any, cause: str) -> MatchCounts:
+    matched = count_matching(waiting)
+    if not matched.records:
         raise NotFound(f"No record of cause {cause!r} waits in this quarantine.")
-    return found
+    return matched
 
 
 def _source(record: QuarantinedRecord) -> Source:
@@ -160,33 +177,37 @@ def _source(record: QuarantinedRecord) -> Source:
 def _waiting(datasource: Datasource, cause: str) -> Any:
     if not cause or not storable(cause):
         raise NotFound("Choose a cause.")
-    return chosen(datasource, Choice(filter=QuarantineFilter(cause=cause, state=QuarantinedRecord.State.KEPT)))
+    return chosen_records(datasource, Choice(filter=QuarantineFilter(cause=cause, state=QuarantinedRecord.State.KEPT)))
 
 
-def _newest(user: User, waiting: Any) -> list[QuarantinedRecord]:
+def _newest_records(user: User, waiting: Any) -> list[QuarantinedRecord]:
     size = Coalesce(Func(F("payload"), function="octet_length", output_field=IntegerField()), Value(0))
     running = Window(Sum(size), order_by=F("id").desc())
-    sized = waiting.annotate(upto=running).order_by("-id").values_list("id", "upto")[:TRIED]
-    ids = [pk for n, (pk, upto) in enumerate(sized) if n == 0 or upto <= TRIED_BYTES]
+    sized = waiting.annotate(upto=running).order_by("-id").values_list("id", "upto")[:TRIAL_RECORDS]
+    ids = [pk for n, (pk, upto) in enumerate(sized) if n == 0 or upto <= TRIAL_BYTES]
     return list(QuarantinedRecord.objects.filter(pk__in=ids).shown_to(user).select_related("source").order_by("-id"))
 
 
-def try_spec(*, user: User, datasource: Datasource, found: ReprocessTarget, document: Any) -> Tried:
+def try_spec(*, user: User, datasource: Datasource, found: ReprocessTarget, document: Any) -> Trial:
     """What the spec makes of the newest records of the cause, and of the topic's newest; nothing is stored.
 
     Needs the role operator. Raises ``NotAllowed``, ``NotFound``, ``InvalidInput`` with every fault, ``Unavailable``.
     """
     require(user, Action.OPERATE, datasource.team)
-    require_records(user, datasource, "trying a spec on its records")
+    require_record_access(user, datasource, "trying a spec on its records")
     records = found.records
     if found.reader is not None:
-        edited = _edited(user, datasource, found.reader, document)
-        return Tried(*sample_of(user, edited, records), records, of_files=True)
-    asked = {**document, "samplerConfig": {"numRows": TRIED}} if isinstance(document, dict) else document
-    spec, answer = take_sample(user=user, document=asked, kept=[_as_kept(record) for record in records])
+        edited = _parse_edited(user, datasource, found.reader, document)
+        return Trial(*sample_of(user, edited, records), records, of_files=True)
+    sampler_document = (
+        {**document, "samplerConfig": {"numRows": TRIAL_RECORDS}} if isinstance(document, dict) else document
+    )
+    spec, answer = take_sample(
+        user=user, document=sampler_document, kept_records=[_to_kept_record(record) for record in records]
+    )
     _check_datasource(spec.datasource, datasource)
     live = None if found.supervisor is None else try_live(user, found.supervisor, document)
-    return Tried(spec, answer, records, live=live)
+    return Trial(spec, answer, records, live=live)
 
 
 def read_by_spec(*, user: User, record: QuarantinedRecord) -> SampledRecord:
@@ -195,28 +216,28 @@ def read_by_spec(*, user: User, record: QuarantinedRecord) -> SampledRecord:
     Needs the role operator. Raises ``NotAllowed``, ``Conflict``, ``InvalidInput``, ``Unavailable``.
     """
     require(user, Action.OPERATE, record.datasource.team)
-    require_records(user, record.datasource, "reading its records by the spec")
+    require_record_access(user, record.datasource, "reading its records by the spec")
     if record.source is None:
         [reader] = readers_of([record.task_id])
         _, answer = sample_of(user, reader.read_by, [record])
     else:
         spec = reader_of(record.source)["spec"]
-        _, answer = take_sample(user=user, document=spec, kept=[_as_kept(record)])
+        _, answer = take_sample(user=user, document=spec, kept_records=[_to_kept_record(record)])
     return answer.records[0]
 
 
-def _as_kept(record: QuarantinedRecord) -> KeptRecord:
+def _to_kept_record(record: QuarantinedRecord) -> KeptRecord:
     return KeptRecord.model_construct(
         partition=record.partition,
         offset=record.offset,
         timestamp_ms=record.timestamp_ms,
         key=None if record.key is None else bytes(record.key),
-        headers=unpacked(record.headers),
+        headers=decode_headers(record.headers),
         payload=None if record.payload is None else bytes(record.payload),
     )
 
 
-def _edited(user: User, datasource: Datasource, reader: FileReader, document: Any) -> BatchTaskSpec:
+def _parse_edited(user: User, datasource: Datasource, reader: FileReader, document: Any) -> BatchTaskSpec:
     """A changed spec of a batch task. Raises ``InvalidInput`` with every fault, ``Unavailable``."""
     spec = read_spec(user, document, lambda written: parse_changed_batch_spec(written, reader.read_by))
     _check_datasource(spec.datasource, datasource)
@@ -231,7 +252,7 @@ def _check_datasource(name: str | None, datasource: Datasource) -> None:
 @transaction.atomic
 def submit_and_replay(
     *, user: User, datasource: Datasource, cause: str, upto: int, document: Any
-) -> tuple[Supervisor, Started]:
+) -> tuple[Supervisor, StartedReplays]:
     """Give the supervisor this spec as a new version, and replay the cause's records with ids to ``upto`` by it.
 
     Needs the role admin. Raises ``NotAllowed``, ``InvalidInput`` with every fault, ``Conflict``.
@@ -254,26 +275,26 @@ def submit_and_replay(
 
 def replay_changed(
     *, user: User, datasource: Datasource, choice: Choice, document: Any, reader: FileReader | None = None
-) -> Started:
+) -> StartedReplays:
     """Replay chosen records of files, of those that this reader has read, by the changed spec of its task.
 
     ``reader``: None: all of them must have one. Nothing else is changed. Needs the role operator. Raises
     ``NotAllowed``, ``InvalidInput`` with every fault, ``Conflict``.
     """
     require(user, Action.OPERATE, datasource.team)
-    require_records(user, datasource, "another spec for its records (it may reveal masked columns)")
+    require_record_access(user, datasource, "another spec for its records (it may reveal masked columns)")
     reader = reader or _only_reader(datasource, choice)
-    spec = _edited(user, datasource, reader, document)
+    spec = _parse_edited(user, datasource, reader, document)
     return replay_files(user=user, datasource=datasource, choice=choice, reader=reader, spec=spec)
 
 
 def _only_reader(datasource: Datasource, choice: Choice) -> FileReader:
-    kept = chosen(datasource, choice).filter(state=QuarantinedRecord.State.KEPT)
+    kept = chosen_records(datasource, choice).filter(state=QuarantinedRecord.State.KEPT)
     if kept.exclude(source=None).exists():
         raise Conflict(
             "Send a spec only for records from files. For records from a topic, change the spec of its supervisor."
         )
-    check_fit(kept, Task.Replay.INGEST, by_ids=choice.ids is not None)
+    check_replayable(kept, Task.Replay.INGEST, by_ids=choice.ids is not None)
     readers = file_readers(ingestable(kept))
     if not readers:
         raise Conflict(NONE_WAITS)

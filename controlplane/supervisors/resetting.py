@@ -9,16 +9,16 @@ from typing import Literal
 from django.db import transaction
 
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
-from controlplane.common.side_by_side import answered
+from controlplane.common.side_by_side import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.named import kafka_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing import claims
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
-from controlplane.sources.lookup import OF_TOPIC, sources_of
+from controlplane.sources.lookup import TOPIC_SEPARATOR, sources_of
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.services import ask_to_hand_off, record_action, topics_of
+from controlplane.supervisors.services import ask_to_hand_off, locked_children, record_action
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
@@ -34,10 +34,10 @@ def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
     Records may be skipped, or stored a second time. Raises ``NotAllowed``, ``Conflict``, ``InvalidInput``.
     """
     if supervisor.io_config.topicPattern is None:
-        return _move(user, supervisor, None)
+        return _move_offsets(user, supervisor, None)
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
-        moved = [_move(user, child, None) for child in topics_of(_locked(supervisor)) if _has_read(child)]
+        moved = [_move_offsets(user, child, None) for child in locked_children(_lock(supervisor)) if _has_read(child)]
     if not moved:
         raise Conflict(_NOTHING_STORED)
     return supervisor
@@ -49,21 +49,21 @@ def reset_to(*, user: User, supervisor: Supervisor, position: Position) -> Super
     With a pattern of topics, of every topic. Raises as ``reset``, and ``Unavailable`` when Kafka does not answer.
     """
     require(user, Action.ADMINISTER, supervisor.datasource.team)
-    mine = [supervisor]
+    supervisors = [supervisor]
     if supervisor.io_config.topicPattern is not None:
         with transaction.atomic():
-            mine = [child for child in topics_of(_locked(supervisor)) if _has_read(child)]
-    if not mine:
+            supervisors = [child for child in locked_children(_lock(supervisor)) if _has_read(child)]
+    if not supervisors:
         raise Conflict(_NOTHING_STORED)
-    offsets = _offsets_at(mine, position)  # before the transaction: Kafka may be slow
+    offsets = _offsets_at(supervisors, position)  # before the transaction: Kafka may be slow
     with transaction.atomic():
-        for each, wanted in zip(mine, offsets, strict=True):
-            _move(user, each, wanted)
+        for each, new_offsets in zip(supervisors, offsets, strict=True):
+            _move_offsets(user, each, new_offsets)
     return supervisor
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _TopicQuestion:
     """A question to Kafka, asked without the database."""
 
     properties: Mapping[str, Value]
@@ -77,64 +77,66 @@ class _Asked:
 def _offsets_at(supervisors: Sequence[Supervisor], position: Position) -> list[dict[int, int]]:
     """Of each one's topic. Kafka is asked side by side; of several that fail the first is named."""
     for each in supervisors:
-        _movable(each)
-    asked = [(number, _asked(each)) for number, each in enumerate(supervisors)]
-    said = {number: log for (number, _), log in answered(lambda question: question[1].log(), asked)}
-    return [_at(each, said[number], position) for number, each in enumerate(supervisors)]
+        _movable_source(each)
+    questions = [(number, _topic_question(each)) for number, each in enumerate(supervisors)]
+    answers = {number: log for (number, _), log in ask_all(lambda question: question[1].log(), questions)}
+    return [_position_offsets(each, answers[number], position) for number, each in enumerate(supervisors)]
 
 
-def _at(supervisor: Supervisor, said: kafka.TopicOffsets | Exception | None, position: Position) -> dict[int, int]:
-    if isinstance(said, kafka.KafkaProblem):
-        raise Unavailable(f"Kafka did not answer with the {position} offsets: {said}. Nothing was changed.")
-    if isinstance(said, Exception):
-        raise said
-    if said is None:
+def _position_offsets(
+    supervisor: Supervisor, answer: kafka.TopicOffsets | Exception | None, position: Position
+) -> dict[int, int]:
+    if isinstance(answer, kafka.KafkaProblem):
+        raise Unavailable(f"Kafka did not answer with the {position} offsets: {answer}. Nothing was changed.")
+    if isinstance(answer, Exception):
+        raise answer
+    if answer is None:
         raise Conflict(f"There is no topic {supervisor.io_config.topic!r}, so it has no {position} offsets.")
-    return dict(said.starts if position == "earliest" else said.read_by(supervisor.io_config.isolation).ends)
+    return dict(answer.starts if position == "earliest" else answer.read_by(supervisor.io_config.isolation).ends)
 
 
-def _asked(supervisor: Supervisor) -> _Asked:
+def _topic_question(supervisor: Supervisor) -> _TopicQuestion:
     io_config = supervisor.io_config
     properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
-    return _Asked(properties, io_config.topic)
+    return _TopicQuestion(properties, io_config.topic)
 
 
 def reset_offsets(
     *, user: User, supervisor: Supervisor, offsets: Mapping[int, int], topic: str | None = None
 ) -> Supervisor:
     """Set some partitions' stored offsets. ``topic``: the one that is meant, if it is said. Raises as ``reset``."""
-    read = supervisor.io_config.topic
+    own_topic = supervisor.io_config.topic
     if supervisor.io_config.topicPattern is not None:
         raise InvalidInput(
             f"Supervisor {supervisor.pk} reads several topics. Reset the offsets of one topic at its own supervisor, "
-            f"called {supervisor.pk}{OF_TOPIC} and the topic."
+            f"called {supervisor.pk}{TOPIC_SEPARATOR} and the topic."
         )
-    if topic not in (None, read):
-        raise InvalidInput(f"The supervisor reads topic {read!r}, not {topic!r}.")
+    if topic not in (None, own_topic):
+        raise InvalidInput(f"The supervisor reads topic {own_topic!r}, not {topic!r}.")
     wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
     if wrong or not offsets:
         message = f"give at least one partition, each with an offset of 0 to {MAX_OFFSET}"
         raise InvalidInput("The offsets can't be stored.", [FieldError("/partitions", message, "partitions")])
     require(user, Action.ADMINISTER, supervisor.datasource.team)
-    faults = _outside_the_log(supervisor, offsets)
+    faults = _offset_faults(supervisor, offsets)
     if faults:
         raise InvalidInput("The offsets can't be stored.", faults)
-    return _move(user, supervisor, offsets)
+    return _move_offsets(user, supervisor, offsets)
 
 
-def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[FieldError]:
+def _offset_faults(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[FieldError]:
     """By what was last seen of the log; where that does not have them, Kafka is asked. It may be away: then by that."""
     source = _source(supervisor)
     if source is None or not supervisor.io_config.traits.keeps_offsets or supervisor.terminated_at is not None:
         return []  # it can't be reset at all, which is said then
-    seen = ProgressKey.objects.filter(source=source).exclude(end_offset=None)
-    rows = seen.values_list("partition", "log_start_offset", "end_offset")
+    keys = ProgressKey.objects.filter(source=source).exclude(end_offset=None)
+    rows = keys.values_list("partition", "log_start_offset", "end_offset")
     spans = {p: (start or 0, end or 0) for p, start, end in rows}
     if all(p in spans and spans[p][0] <= offset <= spans[p][1] for p, offset in offsets.items()):
         return []
     io_config = supervisor.io_config
     try:
-        log = _asked(supervisor).log()
+        log = _topic_question(supervisor).log()
     except (kafka.KafkaProblem, SecretsLost, HeadgateError):
         log = None
     if log is not None:
@@ -145,30 +147,30 @@ def _outside_the_log(supervisor: Supervisor, offsets: Mapping[int, int]) -> list
         if log is not None and partition not in spans:
             message = f"topic {io_config.topic} has no partition {partition}; it has {len(spans)}, counted from 0"
         elif not low <= offset <= high:
-            seen_so = "" if log is not None else " at the last check"
-            message = f"partition {partition} held the offsets from {low:,} to {high:,}{seen_so}, not {offset:,}"
+            as_of = "" if log is not None else " at the last check"
+            message = f"partition {partition} held the offsets from {low:,} to {high:,}{as_of}, not {offset:,}"
         else:
             continue
         faults.append(FieldError(f"/partitions/{partition}", message, f"partitions.{partition}"))
     return faults
 
 
-def _move(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None) -> Supervisor:
+def _move_offsets(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None) -> Supervisor:
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
-        locked = _locked(supervisor)
-        source = _movable(locked)
+        locked = _lock(supervisor)
+        source = _movable_source(locked)
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
-        claims.move_by_hand(source, list(tasks), offsets, str(user))
+        claims.reset_stored_offsets(source, list(tasks), offsets, str(user))
         locked.wake()
         locked.save(update_fields=["ends_seen", "inactive_since", "idle_since", "calm_until"])
         Task.objects.filter(pk__in=list(tasks)).update(topic_missed=False)  # it is there, and "latest" means now
-        to = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
-        record_action(user, locked, "reset", topic=source.topic, offsets=to)
+        offsets_json = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
+        record_action(user, locked, "reset", topic=source.topic, offsets=offsets_json)
     return supervisor
 
 
-def _movable(supervisor: Supervisor) -> Source:
+def _movable_source(supervisor: Supervisor) -> Source:
     """What its stored offsets are of. Raises ``InvalidInput``, ``Conflict`` where there are none to move."""
     traits = supervisor.io_config.traits
     if not traits.keeps_offsets:
@@ -183,7 +185,7 @@ def hand_off(*, user: User, supervisor: Supervisor) -> Supervisor:
     """Let its task publish and end, with the next one up before it stops. Raises ``NotAllowed``, ``Conflict``."""
     require(user, Action.OPERATE, supervisor.datasource.team)
     with transaction.atomic():
-        locked = _locked(supervisor)
+        locked = _lock(supervisor)
         ask_to_hand_off(locked)
         record_action(user, locked, "handoff")
     return supervisor
@@ -199,7 +201,7 @@ def _has_read(supervisor: Supervisor) -> bool:
     return sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).exists()
 
 
-def _locked(supervisor: Supervisor) -> Supervisor:
+def _lock(supervisor: Supervisor) -> Supervisor:
     locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
     if locked.terminated_at is not None:
         raise Conflict(f"Supervisor {locked.pk} is terminated.")

@@ -20,26 +20,26 @@ def must_wait(supervisor: Supervisor, tasks: list[Task]) -> bool:
     The supervisor's row is locked. Nobody is waited for: who finds another one deciding waits for the next.
     """
     most = getattr(supervisor.io_config, "stopTaskCount", None)
-    if most is None or supervisor.parent_id is None or _changes(tasks):
+    if most is None or supervisor.parent_id is None or _is_changing(tasks):
         return False
-    return not _alone(supervisor.parent_id) or _changing(supervisor) >= most
+    return not _try_lock(supervisor.parent_id) or _count_changing(supervisor) >= most
 
 
-def _changes(tasks: list[Task]) -> bool:
+def _is_changing(tasks: list[Task]) -> bool:
     return len({t.replica_group or t.pk for t in tasks if not t.ended}) > 1
 
 
-def _changing(supervisor: Supervisor) -> int:
+def _count_changing(supervisor: Supervisor) -> int:
     """How many of the others have more than one task, replicas counted once."""
     others = Supervisor.objects.filter(parent=supervisor.parent_id).exclude(pk=supervisor.pk).values("pk")
     active = Task.objects.active().reading().filter(supervisor_id__in=others)
     groups: dict[str, set[str]] = {}
-    for pk, whose, group in active.values_list("pk", "supervisor_id", "replica_group"):
-        groups.setdefault(str(whose), set()).add(group or pk)
+    for pk, supervisor_id, group in active.values_list("pk", "supervisor_id", "replica_group"):
+        groups.setdefault(str(supervisor_id), set()).add(group or pk)
     return sum(len(each) > 1 for each in groups.values())
 
 
-def _alone(parent_id: str) -> bool:
+def _try_lock(parent_id: str) -> bool:
     """Until the end of this transaction, so that what it starts is seen by the next who asks."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", [_LOCK, parent_id])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.apps import apps
 from django.db import models, transaction
 
-from controlplane.connections.secrets import SecretsLost, resealed
+from controlplane.connections.secrets import SecretsLost, reseal
 
 
 def rotate_secrets() -> tuple[int, int]:
@@ -15,9 +15,9 @@ def rotate_secrets() -> tuple[int, int]:
     """
     rotated = lost = 0
     holders = [model for model in apps.get_models() if _holds_secrets(model)]
-    for text in sorted(set().union(*map(_texts, holders))):
+    for text in sorted(set().union(*map(_sealed_texts, holders))):
         try:
-            fresh = resealed(text)
+            fresh = reseal(text)
         except SecretsLost:
             lost += 1
             continue
@@ -33,7 +33,7 @@ def _holds_secrets(model: type[models.Model]) -> bool:
     return any(field.name == "secrets" for field in model._meta.get_fields())
 
 
-def _texts(model: type[models.Model]) -> set[str]:
+def _sealed_texts(model: type[models.Model]) -> set[str]:
     return set(_rows(model).exclude(secrets="").values_list("secrets", flat=True).distinct())
 
 

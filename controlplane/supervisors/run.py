@@ -14,22 +14,22 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
-from controlplane.common.database import only_one
+from controlplane.common.changes import Change, notify_pages
+from controlplane.common.database import try_advisory_lock
 from controlplane.common.ids import task_id
-from controlplane.quotas.services import stopped_team
+from controlplane.quotas.services import team_over_quota
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import following, scaling, streams
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (
     Decision,
     LastGood,
-    Observed,
-    SeenTask,
+    Observation,
+    TaskSnapshot,
     Thresholds,
     calm_until,
     decide,
-    unhealthy,
+    unhealthy_state,
 )
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.streams import TopicAnswer
@@ -49,7 +49,7 @@ _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs
 def run_all() -> None:
     """One round over all supervisors for which it may change something, and that have asked Kafka before."""
     live = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED)
-    rounds = live.exclude(_suspended_and_at_rest()).exclude(_calm())
+    rounds = live.exclude(_suspended_and_at_rest()).exclude(_is_calm())
     for pk in rounds.values_list("pk", flat=True):
         try:
             run(pk)
@@ -69,7 +69,7 @@ def _suspended_and_at_rest() -> Q:
     return Q(~Exists(since)) & at_rest
 
 
-def _calm() -> Q:
+def _is_calm() -> Q:
     """It has what it is to have, as of a moment ago, and no task of it has begun, ended or been told to since.
 
     Its rounds would only write down that they were had; with hundreds of supervisors they would keep a processor busy.
@@ -85,14 +85,14 @@ def _calm() -> Q:
 
 def iterate() -> None:
     """Ask Kafka for every supervisor whose period is over, and have a round for each as its answer comes in."""
-    with only_one(_ITERATION_LOCK) as won:
-        if won:
-            _iterate(streams.claimed(streams.due()))
+    with try_advisory_lock(_ITERATION_LOCK) as acquired:
+        if acquired:
+            _iterate(streams.claim_questions(streams.due_supervisors()))
 
 
 def run_now(supervisor_id: str) -> None:
     """A round at once; an iteration if it begins."""
-    _iterate(streams.claimed(streams.due().filter(pk=supervisor_id, contacted_at=None)))
+    _iterate(streams.claim_questions(streams.due_supervisors().filter(pk=supervisor_id, contacted_at=None)))
     if not Supervisor.objects.filter(_UNASKED, pk=supervisor_id).exists():
         run(supervisor_id)
 
@@ -103,15 +103,15 @@ def _iterate(questions: list[streams.Question]) -> None:
             run(answer.supervisor_id, answer)
         except Exception as error:
             logger.exception("an iteration of supervisor %s failed", answer.supervisor_id)
-            _keep_failure(answer.supervisor_id, error)
+            _record_failure(answer.supervisor_id, error)
 
 
 @transaction.atomic
-def _keep_failure(supervisor_id: str, error: Exception) -> None:
+def _record_failure(supervisor_id: str, error: Exception) -> None:
     """The iteration failed after Kafka had answered: nothing was decided."""
     supervisor = Supervisor.objects.select_for_update().get(pk=supervisor_id)
     streams.count_failure(supervisor, error)
-    detail = unhealthy(streams.runs_of(supervisor), _thresholds())
+    detail = unhealthy_state(streams.runs_of(supervisor), _thresholds())
     if detail:
         supervisor.state, supervisor.detailed_state = State.UNHEALTHY_SUPERVISOR, detail
     supervisor.calm_until = None
@@ -132,18 +132,18 @@ def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | Non
         return None
     before = _columns(supervisor)
     if answer is not None:
-        streams.keep_answer(supervisor, answer)
+        streams.apply_answer(supervisor, answer)
     if supervisor.io_config.topicPattern is not None:
         following.run_topics(supervisor, answer, _thresholds())
         _save_changed(supervisor, before)
         return None
     scaling.scale_if_due(supervisor)
-    seen = observe(supervisor)
-    decision = decide(seen)
+    observed = observe(supervisor)
+    decision = decide(observed)
     apply(supervisor, decision)
-    supervisor.ran_at = seen.now
+    supervisor.ran_at = observed.now
     # An autoscaler looks at its lag in rounds.
-    supervisor.calm_until = None if supervisor.io_config.auto_scaler else calm_until(seen, decision)
+    supervisor.calm_until = None if supervisor.io_config.auto_scaler else calm_until(observed, decision)
     _save_changed(supervisor, before)
     return decision
 
@@ -157,23 +157,23 @@ def _columns(supervisor: Supervisor) -> dict[str, Any]:
     return {f.attname: getattr(supervisor, f.attname) for f in supervisor._meta.concrete_fields}
 
 
-def observe(supervisor: Supervisor) -> Observed:
+def observe(supervisor: Supervisor) -> Observation:
     """What there is of the supervisor's tasks, and of its iterations."""
     version = supervisor.current
     io_config = version.io_config
     tasks = tasks_of(supervisor)
-    _keep_partitions(supervisor, tasks)
-    seen = snapshots_of(supervisor, tasks)
-    in_force = _in_force(supervisor, seen)
-    return Observed(
+    _update_partitions(supervisor, tasks)
+    snapshots = snapshots_of(supervisor, tasks)
+    in_force = _version_in_force(supervisor, snapshots)
+    return Observation(
         now=timezone.now(),
         suspended=supervisor.suspended,
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
         task_count=wanted_task_count(io_config, supervisor.decided_task_count),
         replicas=io_config.replicas,
-        tasks=seen,
-        same_task=_same_but_for_task_count(supervisor, version, tasks),
+        tasks=snapshots,
+        same_work_versions=_same_but_for_task_count(supervisor, version, tasks),
         scales_in_place=not io_config.traits.deals_by_number,
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=streams.first_start(supervisor),
@@ -181,21 +181,23 @@ def observe(supervisor: Supervisor) -> Observed:
         thresholds=_thresholds(),
         before=(supervisor.state, supervisor.detailed_state),
         steady=supervisor.steady,
-        used_up=stopped_team(supervisor.datasource.team_id) is not None,
+        used_up=team_over_quota(supervisor.datasource.team_id) is not None,
         in_force=in_force,
         last_good=_last_good(supervisor, in_force),
         idle=supervisor.idle_since is not None,
-        held_back=bool(supervisor.pattern_asked) and not following.let_go(supervisor),
+        held_back=bool(supervisor.pattern_asked) and not following.end_children(supervisor),
     )
 
 
-def _in_force(supervisor: Supervisor, tasks: list[SeenTask]) -> int | None:
+def _version_in_force(supervisor: Supervisor, tasks: list[TaskSnapshot]) -> int | None:
     """The version whose tasks were the last to begin, also since the last round, though it is current no more."""
-    known = supervisor.in_force or 0
-    missed = [t for t in tasks if t.begun and t.active and t.running_goal and known < t.spec_version]
-    missed = [t for t in missed if t.spec_version != supervisor.version]
-    rested = supervisor.rested_at if missed else None
-    return max([known, *(t.spec_version for t in missed if rested is None or t.created_at > rested)]) or None
+    in_force = supervisor.in_force or 0
+    newer = [t for t in tasks if t.begun and t.active and t.goal_is_run and in_force < t.spec_version]
+    newer = [t for t in newer if t.spec_version != supervisor.version]
+    switched_at = supervisor.last_switched_at if newer else None
+    return (
+        max([in_force, *(t.spec_version for t in newer if switched_at is None or t.created_at > switched_at)]) or None
+    )
 
 
 def _last_good(supervisor: Supervisor, in_force: int | None) -> LastGood | None:
@@ -217,13 +219,13 @@ def _thresholds() -> Thresholds:
     )
 
 
-def _keep_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
+def _update_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
     """The watch over a running task sees added partitions before the next iteration does."""
     for task in tasks:
-        seen = task.observation
-        if task.status == Status.RUNNING and task.spec_version == supervisor.version and not seen.get("error"):
-            if seen.get("topic_exists"):
-                streams.keep_partitions(supervisor, seen["partitions"])
+        observation = task.observation
+        if task.status == Status.RUNNING and task.spec_version == supervisor.version and not observation.get("error"):
+            if observation.get("topic_exists"):
+                streams.update_partitions(supervisor, observation["partitions"])
             return
 
 
@@ -232,9 +234,9 @@ def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks
     older = {t.spec_version for t in tasks if not t.ended and t.spec_version is not None} - {current.version}
     if not older or current.io_config.traits.deals_by_number:
         return frozenset()
-    wanted = (but_for_scaling(current.spec), current.secrets)
+    current_work = (but_for_scaling(current.spec), current.secrets)
     versions = supervisor.versions.filter(version__in=older)
-    return frozenset(v.version for v in versions if (but_for_scaling(v.spec), v.secrets) == wanted)
+    return frozenset(v.version for v in versions if (but_for_scaling(v.spec), v.secrets) == current_work)
 
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:
@@ -246,11 +248,11 @@ def apply(supervisor: Supervisor, decision: Decision) -> None:
         set_goal(task, Goal.FINISH)
     _start_tasks(supervisor, supervisor.current, decision.start, decision.group)
     if decision.restart and decision.in_force is not None:
-        good = supervisor.versions.get(version=decision.in_force)
-        _start_tasks(supervisor, good, decision.restart, decision.restart_group)
+        good_version = supervisor.versions.get(version=decision.in_force)
+        _start_tasks(supervisor, good_version, decision.restart, decision.restart_group)
     if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
-        whose = supervisor.datasource
-        tell(Change(team=whose.team_id, datasource=whose.name, supervisor=supervisor.pk, urgent=True))
+        datasource = supervisor.datasource
+        notify_pages(Change(team=datasource.team_id, datasource=datasource.name, supervisor=supervisor.pk, urgent=True))
     supervisor.state = decision.state
     supervisor.detailed_state = decision.detailed_state
     supervisor.failures = decision.failures
@@ -288,10 +290,10 @@ def _active_tasks(supervisor: Supervisor) -> QuerySet[Task, str]:
 def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
     """Of iterations, of tasks, and of running ones' indexers that fail over and over; the newest first."""
     most = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS
-    taken_back = Q(launched_at=None) & ~Q(goal=Goal.RUN)  # told to stop before it was launched: no failure
-    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED).exclude(taken_back)
+    stopped_early = Q(launched_at=None) & ~Q(goal=Goal.RUN)  # told to stop before it was launched: no failure
+    failed = Task.objects.filter(supervisor_id=supervisor.pk, status=Status.FAILED).exclude(stopped_early)
     failed = failed.only("id", "ended_at", "error")[:most]
-    of_tasks = [
+    task_errors = [
         {
             "at": t.ended_at.isoformat() if t.ended_at else "",
             "class": "TaskFailed",
@@ -302,7 +304,7 @@ def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
         for t in failed
     ]
     failing = SourceEvent.objects.filter(kind=SourceEvent.Kind.FAILING, task_id__in=_active_tasks(supervisor))[:most]
-    of_indexers = [
+    indexer_errors = [
         {
             "at": e.created_at.isoformat(),
             "class": "IndexerFailing",
@@ -312,4 +314,6 @@ def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
         }
         for e in failing
     ]
-    return sorted([*supervisor.run_errors, *of_tasks, *of_indexers], key=lambda e: str(e["at"]), reverse=True)[:most]
+    return sorted([*supervisor.run_errors, *task_errors, *indexer_errors], key=lambda e: str(e["at"]), reverse=True)[
+        :most
+    ]

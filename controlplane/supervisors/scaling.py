@@ -10,8 +10,8 @@ from controlplane.lag.series import lag_samples
 from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source
 from controlplane.supervisors.autoscale import (
+    LagObservation,
     Scaling,
-    SeenLag,
     autoscale,
     is_due,
     wanted_task_count,
@@ -35,16 +35,16 @@ def scale_if_due(supervisor: Supervisor) -> None:
     source = sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).last()
     if source is None:
         return
-    seen = _observe(supervisor, config, source, wanted_task_count(io_config, supervisor.decided_task_count))
-    if not is_due(seen):
+    observed = _observe(supervisor, config, source, wanted_task_count(io_config, supervisor.decided_task_count))
+    if not is_due(observed):
         return
-    supervisor.scaling_checked_at = seen.now
+    supervisor.scaling_checked_at = observed.now
     aggregate = config.lagAggregate or "SUM"
-    samples = lag_samples(source, since=window_start(seen), until=seen.now, aggregate=aggregate)
-    action = autoscale(replace(seen, samples=samples))
+    samples = lag_samples(source, since=window_start(observed), until=observed.now, aggregate=aggregate)
+    action = autoscale(replace(observed, samples=samples))
     if action is not None:
         supervisor.decided_task_count = action.after
-        _keep(supervisor, action)
+        _store_action(supervisor, action)
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ def last_action(supervisor: Supervisor) -> ScaleAction | None:
     return supervisor.scale_actions.first()
 
 
-def _observe(supervisor: Supervisor, config: AutoScalerConfig, source: Source, count: int) -> SeenLag:
+def _observe(supervisor: Supervisor, config: AutoScalerConfig, source: Source, count: int) -> LagObservation:
     """All but the samples, which need not be read when it is not time yet."""
     last = last_action(supervisor)
     tasks = list(Task.objects.active().reading().filter(supervisor_id=supervisor.pk).prefetch_related("indexers"))
-    return SeenLag(
+    return LagObservation(
         now=timezone.now(),
         config=config,
         task_count=count,
@@ -99,7 +99,7 @@ def _is_steady(tasks: list[Task]) -> bool:
     return reads and all(t.goal == Goal.RUN for t in tasks)
 
 
-def _keep(supervisor: Supervisor, action: Scaling) -> None:
+def _store_action(supervisor: Supervisor, action: Scaling) -> None:
     now = timezone.now()
     ScaleAction.objects.create(
         supervisor=supervisor, at=now, before=action.before, after=action.after, reason=action.reason

@@ -8,15 +8,15 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.datasources.selectors import begins_first
+from controlplane.datasources.selectors import prefix_matches_first
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, totals_of
-from controlplane.quotas.services import stopped_team
+from controlplane.quotas.services import team_over_quota
 from controlplane.supervisors.health import Code
-from controlplane.supervisors.health_messages import FIRST_TASK, Rest, after_attempts
+from controlplane.supervisors.health_messages import FIRST_TASK_TEXT, Idleness, attempts_text
 from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
-from controlplane.supervisors.pattern_health import health_of_pattern, pattern_of
+from controlplane.supervisors.pattern_health import health_of_pattern, pattern_facts
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.models import Goal, Status, Task
@@ -34,7 +34,7 @@ def list_supervisors(
     """
     if not storable(search) or not storable(state):
         return Supervisor.objects.none()
-    supervisors = _described(
+    supervisors = _with_details(
         Supervisor.objects.visible_to(user).shown_to(user).filter(terminated_at__isnull=not terminated)
     )
     if search:
@@ -49,7 +49,7 @@ def list_supervisors(
 
 def get_supervisor(user: User, supervisor_id: str) -> Supervisor:
     """One of the user's supervisors, a terminated one too, with what ``list_supervisors`` adds. Raises ``NotFound``."""
-    visible = _described(Supervisor.objects.visible_to(user).shown_to(user))
+    visible = _with_details(Supervisor.objects.visible_to(user).shown_to(user))
     supervisor = visible.filter(pk=supervisor_id).first() if storable(supervisor_id) else None
     if supervisor is None:
         raise NotFound(f"There is no supervisor {supervisor_id!r}.")
@@ -60,10 +60,10 @@ def supervisors_named(user: User, text: str, *, team: str = "", most: int = 20) 
     """Those that are not terminated and have the text in their ids, those that begin with it first."""
     if not storable(text):
         return []
-    found = Supervisor.objects.visible_to(user).filter(terminated_at__isnull=True, id__icontains=text)
+    supervisors = Supervisor.objects.visible_to(user).filter(terminated_at__isnull=True, id__icontains=text)
     if team:
-        found = found.filter(datasource__team__name=team)
-    return list(begins_first(found.select_related("datasource__team"), "id", text)[:most])
+        supervisors = supervisors.filter(datasource__team__name=team)
+    return list(prefix_matches_first(supervisors.select_related("datasource__team"), "id", text)[:most])
 
 
 def is_healthy(supervisor: Supervisor) -> bool:
@@ -77,21 +77,21 @@ def current_tasks(supervisor: Supervisor) -> list[Task]:
 
     Of one with a pattern, those of its topics.
     """
-    mine = Task.objects.active().reading().filter(_of(supervisor))
-    found = list(mine.select_related("datasource__team"))
-    for task in found if supervisor.concealed_for else ():
+    running = Task.objects.active().reading().filter(_task_filter(supervisor))
+    current = list(running.select_related("datasource__team"))
+    for task in current if supervisor.concealed_for else ():
         task.conceal(supervisor.concealed_for)
-    return found
+    return current
 
 
-def _of(supervisor: Supervisor) -> Q:
+def _task_filter(supervisor: Supervisor) -> Q:
     """What its tasks, or those that read its topics for it, have in common."""
     if supervisor.io_config.topicPattern is None:
         return Q(supervisor_id=supervisor.pk)
     return Q(supervisor_id__in=[supervisor.pk, *supervisor.children.values_list("pk", flat=True)])
 
 
-def topics_of(user: User, supervisor: Supervisor) -> list[Supervisor]:
+def visible_children(user: User, supervisor: Supervisor) -> list[Supervisor]:
     """The supervisors that read topics of its pattern for it and are not terminated, by topic; as lists have them."""
     if supervisor.io_config.topicPattern is None:
         return []
@@ -110,8 +110,8 @@ def switches(supervisor: Supervisor) -> QuerySet[Switch]:
 
 def supervisor_totals(supervisor: Supervisor) -> Totals:
     """What became of all records of all its tasks, repairs and replays included."""
-    mine = Task.objects.filter(_of(supervisor)).values("pk")
-    return totals_of(IndexerFence.objects.filter(task_id__in=mine)).once
+    task_ids = Task.objects.filter(_task_filter(supervisor)).values("pk")
+    return totals_of(IndexerFence.objects.filter(task_id__in=task_ids)).once
 
 
 _NO_ROOM = ("waiting_for_capacity", "waiting_for_slot")
@@ -123,29 +123,31 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
         return [Reason("terminated", "It was terminated. Submit its spec again to start it again.")]
     if supervisor.suspended:
         return [Reason("suspended", "It is suspended. Resume it to continue.")]
-    quota = stopped_team(supervisor.datasource.team_id)
+    quota = team_over_quota(supervisor.datasource.team_id)
     if quota is not None:
         return [Reason("waiting_for_capacity", quota.text)]
     if supervisor.io_config.topicPattern is not None:
-        return _topics(supervisor) or _stream(supervisor)
+        return _topics_reasons(supervisor) or _stream_reasons(supervisor)
     current = current_tasks(supervisor)
-    own = [*_stream(supervisor), *_unstarted(supervisor, current), *_backing_off(supervisor)]
-    if not current and not own and supervisor.detailed_state == State.IDLE:
-        return [Reason("idle", Rest(supervisor.inactive_since, supervisor.io_config.period).told)]
+    own_reasons = [*_stream_reasons(supervisor), *_not_started(supervisor, current), *_backing_off(supervisor)]
+    if not current and not own_reasons and supervisor.detailed_state == State.IDLE:
+        return [Reason("idle", Idleness(supervisor.inactive_since, supervisor.io_config.period).told)]
     if not current:
-        return own or [Reason("starting", FIRST_TASK)]
-    of_tasks = [
+        return own_reasons or [Reason("starting", FIRST_TASK_TEXT)]
+    task_reasons = [
         tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
     ]
-    said = {reason.code for reason in own}
+    own_codes = {reason.code for reason in own_reasons}
     # One replica that publishes is enough; one that has no room says more than another that only starts.
-    of_task = next((r for r in of_tasks if r and r[0].code in _NO_ROOM), of_tasks[0]) if all(of_tasks) else []
-    return [*own, *(reason for reason in of_task if reason.code not in said)]
+    task_reason = (
+        next((r for r in task_reasons if r and r[0].code in _NO_ROOM), task_reasons[0]) if all(task_reasons) else []
+    )
+    return [*own_reasons, *(reason for reason in task_reason if reason.code not in own_codes)]
 
 
-def _stream(supervisor: Supervisor) -> list[Reason]:
+def _stream_reasons(supervisor: Supervisor) -> list[Reason]:
     """What its iterations came to, in words."""
-    said = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
+    message = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
     if supervisor.detailed_state == "CONNECTING_TO_STREAM" and not supervisor.failed_runs:
         return [Reason("connecting", "Headgate asks Kafka for the topic. The task starts when Kafka has answered.")]
     if not supervisor.failed_runs and supervisor.state != State.UNHEALTHY_SUPERVISOR:
@@ -153,27 +155,27 @@ def _stream(supervisor: Supervisor) -> list[Reason]:
     if not supervisor.failed_runs:
         return [_recovering(supervisor)]
     if supervisor.run_errors[0].get("class") == "TopicMissing":
-        return [Reason("topic_missing", f"{said} Headgate looks for it every period. Check its name.")]
+        return [Reason("topic_missing", f"{message} Headgate looks for it every period. Check its name.")]
     if not supervisor.run_errors[0].get("stream"):
-        return [Reason("unhealthy_supervisor", f"Its run failed {after_attempts(supervisor.failed_runs)}: {said}")]
+        return [Reason("unhealthy_supervisor", f"Its run failed {attempts_text(supervisor.failed_runs)}: {message}")]
     if supervisor.run_errors[0].get("class") == "KafkaRefuses":
-        return [Reason("kafka_refuses", f"{said} Headgate retries every period.")]
+        return [Reason("kafka_refuses", f"{message} Headgate retries every period.")]
     if supervisor.contacted_at is None:
         text = "No task starts before it does. Check bootstrap.servers, the login and the network."
-        return [Reason("unable_to_connect", f"Kafka has not answered yet: {said}. {text}")]
+        return [Reason("unable_to_connect", f"Kafka has not answered yet: {message}. {text}")]
     since = f"It last answered at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC."
-    text = f"Kafka does not answer: {said}. {since} Running tasks continue when Kafka answers again."
+    text = f"Kafka does not answer: {message}. {since} Running tasks continue when Kafka answers again."
     return [Reason("lost_contact", text)]
 
 
-def _topics(supervisor: Supervisor) -> list[Reason]:
+def _topics_reasons(supervisor: Supervisor) -> list[Reason]:
     """Of a pattern's topics, those that are read say why nothing of them comes."""
     if supervisor.failed_runs:
         return []
-    stands = health_of_pattern(pattern_of(supervisor))
-    if stands.code == Code.WAITING_FOR_TOPIC:
-        return [Reason("topic_missing", stands.text)]
-    return [Reason("too_many_topics", stands.text)] if stands.code == Code.TOO_MANY_TOPICS else []
+    health = health_of_pattern(pattern_facts(supervisor))
+    if health.code == Code.WAITING_FOR_TOPIC:
+        return [Reason("topic_missing", health.text)]
+    return [Reason("too_many_topics", health.text)] if health.code == Code.TOO_MANY_TOPICS else []
 
 
 def _recovering(supervisor: Supervisor) -> Reason:
@@ -182,21 +184,21 @@ def _recovering(supervisor: Supervisor) -> Reason:
     return Reason(code, f"It has recovered. Its state turns healthy after {needed} successful runs, {good} so far.")
 
 
-def _unstarted(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
+def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
     """A new version of its spec that has published nothing, and fails: which one is in force, then."""
-    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
-    failed = mine.filter(spec_version=supervisor.version, status=Status.FAILED).count()
-    published = mine.filter(pk__in=IndexerFence.objects.filter(publishes__gt=0).values("task_id"))
-    lacks = supervisor.current_error if supervisor.in_force not in (None, supervisor.version) else {}
-    if not (failed or lacks) or published.filter(spec_version=supervisor.version).exists():
+    own_tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk)
+    failed = own_tasks.filter(spec_version=supervisor.version, status=Status.FAILED).count()
+    published = own_tasks.filter(pk__in=IndexerFence.objects.filter(publishes__gt=0).values("task_id"))
+    run_error = supervisor.current_error if supervisor.in_force not in (None, supervisor.version) else {}
+    if not (failed or run_error) or published.filter(spec_version=supervisor.version).exists():
         return []
-    why = f"{failed} of its tasks failed, and none published." if failed else lacks["message"]
+    why = f"{failed} of its tasks failed, and none published." if failed else run_error["message"]
     text = f"Version {supervisor.version} of the spec does not start: {why}"
     older = [t for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
     if older:
         reads = any(i.state == "reading" for t in older for i in t.indexers.all())
-        does = "reads on meanwhile" if reads else "restarts, and reads on meanwhile"
-        return [Reason("version_not_started", f"{text} The task of version {older[0].spec_version} {does}.")]
+        effect = "reads on meanwhile" if reads else "restarts, and reads on meanwhile"
+        return [Reason("version_not_started", f"{text} The task of version {older[0].spec_version} {effect}.")]
     last = published.filter(spec_version__lt=supervisor.version).order_by("-created_at").first()
     if last is None or not failed:
         return []
@@ -232,7 +234,7 @@ def _last_error(supervisor: Supervisor) -> str:
     return next((str(e.get("message", "")) for e in supervisor.recent_errors if e.get("task")), "")
 
 
-def _described(supervisors: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
+def _with_details(supervisors: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
     running = Task.objects.active().reading().filter(supervisor_id=OuterRef("pk"))
     current = SpecVersion.objects.filter(supervisor_id=OuterRef("pk"), version=OuterRef("version"))
     return (

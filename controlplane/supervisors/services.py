@@ -19,9 +19,9 @@ from controlplane.datasources.groups import claim_group
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.quotas.services import check_indexers
-from controlplane.sources.lookup import OF_TOPIC
+from controlplane.sources.lookup import TOPIC_SEPARATOR
 from controlplane.supervisors.celery_tasks import run_one
-from controlplane.supervisors.following import LONGEST_PARENT
+from controlplane.supervisors.following import LONGEST_PARENT_ID
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
@@ -32,7 +32,7 @@ from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
 from ingestion.specs.tasks.stored import with_task_count
 
-SOON = timedelta(minutes=1)  # a start that is further away needs no round of its own
+OWN_RUN_WITHIN = timedelta(minutes=1)  # a start that is further away needs no round of its own
 
 
 def submit_supervisor(
@@ -41,21 +41,21 @@ def submit_supervisor(
     document: Any,
     team_name: str | None = None,
     skip_unmodified: bool = False,
-    again: SpecVersion | None = None,
+    rolled_back_to: SpecVersion | None = None,
     dry_run: bool = False,
 ) -> Supervisor:
     """Create a supervisor, or give the one of that id a new spec. The spec that it has already is no new version: its
     tasks hand over to others.
 
-    ``skip_unmodified``: that spec restarts nothing either. ``again``: an earlier version, which the document is of: it
-    has that one's secrets. ``dry_run``: all of it is done, and taken back.
+    ``skip_unmodified``: that spec restarts nothing either. ``rolled_back_to``: an earlier version, which the document
+    is of: it has that one's secrets. ``dry_run``: all of it is done, and taken back.
 
     Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
     """
-    _check_own(user, document)
+    _check_not_child(user, document)
     spec = read_spec(user, document, parse_supervisor_spec)
-    if spec.spec.ioConfig.topicPattern is not None and len(spec.id or spec.datasource) > LONGEST_PARENT:
-        raise InvalidInput(f"With topicPattern the supervisor's id may have at most {LONGEST_PARENT} characters.")
+    if spec.spec.ioConfig.topicPattern is not None and len(spec.id or spec.datasource) > LONGEST_PARENT_ID:
+        raise InvalidInput(f"With topicPattern the supervisor's id may have at most {LONGEST_PARENT_ID} characters.")
     check_room(spec.spec.ioConfig)
     named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     with transaction.atomic():
@@ -65,25 +65,25 @@ def submit_supervisor(
         check_room(spec.spec.ioConfig, datasource.team)
         identifier = spec.id or spec.datasource
         # Before the group's lock: a round that begins a topic of its pattern takes them in this order, too.
-        known = Supervisor.objects.select_for_update().filter(pk=identifier).first()
+        existing = Supervisor.objects.select_for_update().filter(pk=identifier).first()
         claim_group(datasource.team, spec.spec.ioConfig.group, identifier)
-        if known is None:
+        if existing is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)
             record_action(user, supervisor, "create", version=1)
-            if timedelta() < spec.spec.ioConfig.startDelay <= SOON:
+            if timedelta() < spec.spec.ioConfig.startDelay <= OWN_RUN_WITHIN:
                 run_soon(identifier, after=spec.spec.ioConfig.startDelay)
         else:
-            if known.datasource_id != datasource.pk:
+            if existing.datasource_id != datasource.pk:
                 raise Conflict(f"The supervisor id {identifier!r} is taken. Choose another.")
-            if again is None and known.terminated_at is None and not modifies(known, spec):
+            if rolled_back_to is None and existing.terminated_at is None and not modifies(existing, spec):
                 if skip_unmodified:
-                    return known
-                supervisor = _restart(known)
+                    return existing
+                supervisor = _restart(existing)
                 detail: dict[str, Any] = {"unmodified": True}
             else:
-                supervisor = _update(known, document, spec, user, again)
-                detail = {"rolled_back_to": again.version} if again else {}
+                supervisor = _update(existing, document, spec, user, rolled_back_to)
+                detail = {"rolled_back_to": rolled_back_to.version} if rolled_back_to else {}
             record_action(user, supervisor, "update", version=supervisor.version, **detail)
         transaction.set_rollback(dry_run)
     if not dry_run:
@@ -91,16 +91,16 @@ def submit_supervisor(
     return supervisor
 
 
-def _check_own(user: User, document: Any) -> None:
+def _check_not_child(user: User, document: Any) -> None:
     """Raise ``Conflict`` for the spec of one that reads a topic for another."""
-    given = document.get("id") if isinstance(document, dict) else None
-    if isinstance(given, str) and OF_TOPIC in given and storable(given):
-        known = Supervisor.objects.visible_to(user).filter(pk=given, parent__isnull=False).first()
-        if known is not None:
-            raise refused_alone(known)
+    document_id = document.get("id") if isinstance(document, dict) else None
+    if isinstance(document_id, str) and TOPIC_SEPARATOR in document_id and storable(document_id):
+        child = Supervisor.objects.visible_to(user).filter(pk=document_id, parent__isnull=False).first()
+        if child is not None:
+            raise child_conflict(child)
 
 
-def refused_alone(child: Supervisor) -> Conflict:
+def child_conflict(child: Supervisor) -> Conflict:
     """What is done to all topics of a pattern together can't be done to one."""
     topic, parent = child.io_config.topic, child.parent_id
     return Conflict(
@@ -114,16 +114,16 @@ def modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
     current = supervisor.current
     canonical, hidden = spec_secrets.split(spec.canonical())
     try:
-        known = unseal(current.secrets)
+        current_secrets = unseal(current.secrets)
     except SecretsLost:
         return True  # what can't be opened is mended by a spec that has them
-    same_secrets = all(known.get(name) == value for name, value in hidden.items())
-    same_spec = _without_outer(canonical) == _without_outer(current.spec)
-    stays = spec.suspended_after(supervisor.suspended) == supervisor.suspended
-    return not (same_spec and same_secrets and stays)
+    same_secrets = all(current_secrets.get(name) == value for name, value in hidden.items())
+    same_spec = _without_own_fields(canonical) == _without_own_fields(current.spec)
+    same_state = spec.suspended_after(supervisor.suspended) == supervisor.suspended
+    return not (same_spec and same_secrets and same_state)
 
 
-def _without_outer(canonical: dict[str, Any]) -> dict[str, Any]:
+def _without_own_fields(canonical: dict[str, Any]) -> dict[str, Any]:
     """Without what the supervisor has of its own: its id, and whether it is suspended just now."""
     return {name: value for name, value in canonical.items() if name not in ("id", "suspended")}
 
@@ -141,7 +141,9 @@ def roll_back(*, user: User, supervisor: Supervisor, version: int) -> Supervisor
         raise Conflict(f"Version {version} is the current version.")
     document = {name: value for name, value in earlier.spec.items() if name != "suspended"}
     document["id"] = supervisor.pk
-    return submit_supervisor(user=user, document=document, team_name=supervisor.datasource.team.name, again=earlier)
+    return submit_supervisor(
+        user=user, document=document, team_name=supervisor.datasource.team.name, rolled_back_to=earlier
+    )
 
 
 def _restart(supervisor: Supervisor) -> Supervisor:
@@ -155,20 +157,20 @@ def _restart(supervisor: Supervisor) -> Supervisor:
 
 def ask_to_hand_off(supervisor: Supervisor) -> None:
     """Its tasks end once the next ones are up, and so do those of the topics of its pattern; it is locked."""
-    for one in [supervisor, *topics_of(supervisor)]:
-        one.handoff_asked_at = timezone.now()
-        one.calm_until = None
-        one.save(update_fields=["handoff_asked_at", "calm_until"])
+    for each in [supervisor, *locked_children(supervisor)]:
+        each.handoff_asked_at = timezone.now()
+        each.calm_until = None
+        each.save(update_fields=["handoff_asked_at", "calm_until"])
 
 
-def topics_of(supervisor: Supervisor) -> list[Supervisor]:
+def locked_children(supervisor: Supervisor) -> list[Supervisor]:
     """Who reads the topics of its pattern for it, locked."""
     children = supervisor.children.select_for_update(of=("self",)).filter(terminated_at=None).order_by("pk")
     return list(children.select_related("datasource__team"))
 
 
 def _update(
-    supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, again: SpecVersion | None = None
+    supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, rolled_back_to: SpecVersion | None = None
 ) -> Supervisor:
     if spec.spec.ioConfig.auto_scaler is None or supervisor.terminated_at is not None:
         supervisor.decided_task_count = None
@@ -178,66 +180,68 @@ def _update(
     supervisor.suspended = spec.suspended_after(supervisor.suspended and supervisor.terminated_at is None)
     supervisor.terminated_at = None
     supervisor.save()
-    before = again or supervisor.versions.get(version=supervisor.version - 1)
-    _add_version(supervisor, document, spec, user, before)
+    previous = rolled_back_to or supervisor.versions.get(version=supervisor.version - 1)
+    _add_version(supervisor, document, spec, user, previous)
     return supervisor
 
 
 def _add_version(
-    supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, before: SpecVersion | None = None
+    supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, previous: SpecVersion | None = None
 ) -> None:
-    """``before``: a version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
+    """``previous``: a version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
     canonical, hidden = spec_secrets.split(spec.canonical())
-    secrets = {**(_kept(before, canonical) if before else {}), **hidden}
-    named.hold(supervisor.datasource.team, spec.spec.ioConfig)
-    check_complete(document, named.reached(supervisor.datasource.team_id, spec.spec.ioConfig, secrets).properties)
+    secrets = {**(_kept_secrets(previous, canonical) if previous else {}), **hidden}
+    named.lock_connections(supervisor.datasource.team, spec.spec.ioConfig)
+    check_complete(
+        document, named.connect_target(supervisor.datasource.team_id, spec.spec.ioConfig, secrets).properties
+    )
     canonical["suspended"] = supervisor.suspended
     SpecVersion.objects.create(
         supervisor=supervisor, version=supervisor.version, spec=canonical, secrets=seal(secrets), created_by=user
     )
 
 
-def _kept(before: SpecVersion, canonical: dict[str, Any]) -> dict[str, str]:
+def _kept_secrets(previous: SpecVersion, canonical: dict[str, Any]) -> dict[str, str]:
     try:
-        return spec_secrets.kept(before.spec, unseal(before.secrets), canonical)
+        return spec_secrets.kept(previous.spec, unseal(previous.secrets), canonical)
     except SecretsLost:
         return {}  # what is missing now will be said
 
 
-class AlreadySo(Conflict):
+class AlreadyInState(Conflict):
     """It is suspended already, or runs already."""
 
 
 def suspend(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """Its task publishes what it holds and ends; no new one starts. Raises ``AlreadySo``."""
-    return _set(user, supervisor, Action.OPERATE, "suspend", suspended=True)
+    """Its task publishes what it holds and ends; no new one starts. Raises ``AlreadyInState``."""
+    return _change_state(user, supervisor, Action.OPERATE, "suspend", suspended=True)
 
 
 def suspend_all(*, user: User) -> list[str]:
     """Suspend every supervisor of the user's teams that runs; returns their ids. Those the user may not are left."""
-    return _each(user, Supervisor.objects.filter(suspended=False), Action.OPERATE, suspend)
+    return _change_each(user, Supervisor.objects.filter(suspended=False), Action.OPERATE, suspend)
 
 
 def resume_all(*, user: User) -> list[str]:
     """Resume every suspended supervisor of the user's teams in which the user is an operator; returns their ids."""
-    return _each(user, Supervisor.objects.filter(suspended=True), Action.OPERATE, resume)
+    return _change_each(user, Supervisor.objects.filter(suspended=True), Action.OPERATE, resume)
 
 
 def terminate_all(*, user: User) -> list[str]:
     """Terminate every supervisor of the user's teams in which the user is an admin; returns their ids."""
-    return _each(user, Supervisor.objects.all(), Action.ADMINISTER, terminate)
+    return _change_each(user, Supervisor.objects.all(), Action.ADMINISTER, terminate)
 
 
-def _each(
+def _change_each(
     user: User, supervisors: QuerySet[Supervisor], action: Action, change: Callable[..., Supervisor]
 ) -> list[str]:
-    own = supervisors.filter(parent=None)
-    visible = Supervisor.objects.visible_to(user).filter(pk__in=own.values("pk"), terminated_at=None)
-    mine = [s for s in visible.select_related("datasource__team") if may(user, action, s.datasource.team)]
-    return [s.pk for s in mine if _changed(user, s, change)]
+    without_parent = supervisors.filter(parent=None)
+    visible = Supervisor.objects.visible_to(user).filter(pk__in=without_parent.values("pk"), terminated_at=None)
+    permitted = [s for s in visible.select_related("datasource__team") if may(user, action, s.datasource.team)]
+    return [s.pk for s in permitted if _try_change(user, s, change)]
 
 
-def _changed(user: User, supervisor: Supervisor, change: Callable[..., Supervisor]) -> bool:
+def _try_change(user: User, supervisor: Supervisor, change: Callable[..., Supervisor]) -> bool:
     """False when somebody else was faster."""
     try:
         change(user=user, supervisor=supervisor)
@@ -247,10 +251,10 @@ def _changed(user: User, supervisor: Supervisor, change: Callable[..., Superviso
 
 
 def resume(*, user: User, supervisor: Supervisor) -> Supervisor:
-    """It begins anew: Kafka is asked, and its tasks start. Raises ``AlreadySo``, ``Conflict`` (a foreign group)."""
+    """It begins again: Kafka is asked, its tasks start. Raises ``AlreadyInState``, ``Conflict`` (a foreign group)."""
     now = timezone.now()
     hold_group(supervisor)
-    return _set(user, supervisor, Action.OPERATE, "resume", begin=True, suspended=False, scaling_since=now)
+    return _change_state(user, supervisor, Action.OPERATE, "resume", begin=True, suspended=False, scaling_since=now)
 
 
 @transaction.atomic
@@ -266,21 +270,21 @@ def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
     """
     now = timezone.now()
     tombstones = [*supervisor.terminations, {"at": now.isoformat(), "by": user.username}]
-    return _set(user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones)
+    return _change_state(user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones)
 
 
-def _set(
-    user: User, supervisor: Supervisor, needed: Action, action: str, begin: bool = False, **changes: Any
+def _change_state(
+    user: User, supervisor: Supervisor, required: Action, action: str, begin: bool = False, **changes: Any
 ) -> Supervisor:
-    require(user, needed, supervisor.datasource.team)
+    require(user, required, supervisor.datasource.team)
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated. Submit its spec again to bring it back.")
         if locked.parent_id is not None and not (action == "terminate" and locked.lacks_topic):
-            raise refused_alone(locked)
+            raise child_conflict(locked)
         if changes.get("suspended") is locked.suspended:
-            raise AlreadySo(f"Supervisor {locked.pk} is already {'suspended' if locked.suspended else 'running'}.")
+            raise AlreadyInState(f"Supervisor {locked.pk} is already {'suspended' if locked.suspended else 'running'}.")
         if begin:
             locked.begin()
         for name, value in changes.items():
@@ -305,7 +309,7 @@ def scale(*, user: User, supervisor: Supervisor, task_count: int) -> Supervisor:
         if locked.terminated_at is not None:
             raise Conflict(f"Supervisor {locked.pk} is terminated.")
         if locked.parent_id is not None:
-            raise refused_alone(locked)
+            raise child_conflict(locked)
         current = locked.current
         if current.io_config.auto_scaler is not None:
             raise Conflict(

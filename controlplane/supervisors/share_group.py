@@ -19,8 +19,8 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.coverage import PartitionCoverage, coverage
 from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source, SourceEvent
-from controlplane.supervisors.group_config import GroupSetting, held_against
-from controlplane.supervisors.leases import Hold, LeaseSums, Warned, hold_of, sums_of, warnings_of
+from controlplane.supervisors.group_config import GroupSetting, compare_settings
+from controlplane.supervisors.leases import HoldTimes, LeaseSums, LeaseWarning, hold_times, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.services import hold_group
@@ -32,7 +32,7 @@ from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.kafka.providers import Value
 
 LISTED = 20
-_COUNTED = ("polled", "published", "unparseable", "thrown_away", "duplicates")
+_COUNTERS = ("polled", "published", "unparseable", "thrown_away", "duplicates")
 _MEMBERS = frozenset({"reading", "refused", "paused", "finishing"})
 
 
@@ -70,8 +70,8 @@ class ShareGroup:
     state: str  # stable, while an indexer is a member, else empty
     members: list[Member]
     leases: LeaseSums
-    hold: Hold
-    warnings: list[Warned]
+    hold: HoldTimes
+    warnings: list[LeaseWarning]
     coverage: list[PartitionCoverage]
     repairs: list[Repair]
     repaired: list[SourceEvent]
@@ -83,7 +83,7 @@ def share_group(supervisor: Supervisor) -> ShareGroup:
     io_config = io_config_of(supervisor)
     indexers = [i for task in current_tasks(supervisor) for i in task.indexers.all()]
     sums = sums_of((i.leases, i.redelivery_counts) for i in indexers)
-    hold = hold_of(sums, io_config.groupConfig.recordLockDurationMs)
+    hold = hold_times(sums, io_config.groupConfig.recordLockDurationMs)
     source = _source(supervisor, io_config)
     members = [_member(i, io_config) for i in indexers if i.state in _MEMBERS]
     return ShareGroup(
@@ -134,10 +134,10 @@ def _events(source: Source | None, kind: SourceEvent.Kind) -> list[SourceEvent]:
 
 
 def _repairs(supervisor: Supervisor) -> list[Repair]:
-    mine = Task.objects.filter(datasource=supervisor.datasource_id, kind=Task.Kind.REPAIR)
-    tasks = list(mine.filter(supervisor_id=supervisor.pk)[:LISTED])
+    repair_tasks = Task.objects.filter(datasource=supervisor.datasource_id, kind=Task.Kind.REPAIR)
+    tasks = list(repair_tasks.filter(supervisor_id=supervisor.pk)[:LISTED])
     fences = {f.task_id: f for f in IndexerFence.objects.filter(task_id__in=[t.pk for t in tasks])}  # it has one reader
-    return [Repair(t, **{n: getattr(fences.get(t.pk), n, 0) for n in _COUNTED}) for t in tasks]
+    return [Repair(t, **{n: getattr(fences.get(t.pk), n, 0) for n in _COUNTERS}) for t in tasks]
 
 
 @dataclass(frozen=True)
@@ -157,15 +157,15 @@ def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
     """Ask Kafka; blocks for some seconds at most. Raises ``InvalidInput`` and ``Unavailable``."""
     io_config = io_config_of(supervisor)
     try:
-        seen = kafka.share_group_config(_properties(supervisor), io_config.topic, io_config.groupId)
+        broker_config = kafka.share_group_config(_properties(supervisor), io_config.topic, io_config.groupId)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration is not known: {problem}") from None
-    settings = held_against(io_config.group_settings, seen)
-    keep_drift(supervisor, settings)
+    settings = compare_settings(io_config.group_settings, broker_config)
+    clear_drift(supervisor, settings)
     return GroupConfiguration(io_config.groupId, timezone.now(), settings)
 
 
-def keep_drift(supervisor: Supervisor, settings: list[GroupSetting]) -> None:
+def clear_drift(supervisor: Supervisor, settings: list[GroupSetting]) -> None:
     """What was seen ends what home says of it; that something differs is said by the supervisor's own looks alone.
 
     Before its task has set the configuration, it differs and nothing is wrong.

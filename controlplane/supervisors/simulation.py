@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controlplane.supervisors.autoscale import Samples, Scaling, SeenLag, autoscale, is_due, window_start
+from controlplane.supervisors.autoscale import LagObservation, Samples, Scaling, autoscale, is_due, window_start
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 MOST_CHECKS = 2_000
@@ -43,12 +43,12 @@ def simulate(
     count, decisions, checks = begin_with, [], 0
     last_action: datetime | None = None
     last_check: datetime | None = None
-    for now in _moments(config, times):
-        seen = SeenLag(now, config, count, times[0], (), last_action, last_check, partitions)
-        if not is_due(seen):
+    for now in _check_times(config, times):
+        observed = LagObservation(now, config, count, times[0], (), last_action, last_check, partitions)
+        if not is_due(observed):
             continue
         last_check, checks = now, checks + 1
-        scaling = autoscale(_with_samples(seen, samples, times))
+        scaling = autoscale(_with_samples(observed, samples, times))
         if scaling is not None:
             decisions.append(Decision(now, scaling))
             last_action, count = now, scaling.after
@@ -56,22 +56,22 @@ def simulate(
     return Simulation(decisions, counts, checks)
 
 
-def _moments(config: AutoScalerConfig, times: Sequence[datetime]) -> list[datetime]:
+def _check_times(config: AutoScalerConfig, times: Sequence[datetime]) -> list[datetime]:
     """When the autoscaler would have looked."""
-    whole = times[-1] - times[0]
-    step = max(timedelta(milliseconds=config.scaleActionPeriodMillis), whole / MOST_CHECKS, timedelta(seconds=1))
-    return [times[0] + step * n for n in range(int(whole / step) + 1)]
+    span = times[-1] - times[0]
+    step = max(timedelta(milliseconds=config.scaleActionPeriodMillis), span / MOST_CHECKS, timedelta(seconds=1))
+    return [times[0] + step * n for n in range(int(span / step) + 1)]
 
 
-def _with_samples(seen: SeenLag, samples: Samples, times: Sequence[datetime]) -> SeenLag:
-    begin, end = bisect_right(times, window_start(seen)), bisect_right(times, seen.now)
-    return SeenLag(
-        seen.now,
-        seen.config,
-        seen.task_count,
-        seen.since,
+def _with_samples(observed: LagObservation, samples: Samples, times: Sequence[datetime]) -> LagObservation:
+    begin, end = bisect_right(times, window_start(observed)), bisect_right(times, observed.now)
+    return LagObservation(
+        observed.now,
+        observed.config,
+        observed.task_count,
+        observed.since,
         samples[begin:end],
-        seen.last_action_at,
-        seen.last_check_at,
-        seen.partitions,
+        observed.last_action_at,
+        observed.last_check_at,
+        observed.partitions,
     )

@@ -13,12 +13,12 @@ from controlplane.publishing.selectors.progress import PartitionProgress
 from controlplane.publishing.selectors.published import first_published, rates
 from controlplane.publishing.selectors.totals import Totals
 from controlplane.sources.models import Source
-from controlplane.supervisors.lag import LagNow, lag_now, source_read, topics_read
+from controlplane.supervisors.lag import LagNow, active_children, lag_now, source_read
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.selectors import task_totals
-from controlplane.tasks.watching import patience
+from controlplane.tasks.watching import stop_timeout
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class StatusReport:
 def status_report(supervisor: Supervisor) -> StatusReport:
     """See ``StatusReport``."""
     if supervisor.io_config.topicPattern is not None:
-        each = tuple(status_report(child) for child in topics_read(supervisor))
+        each = tuple(status_report(child) for child in active_children(supervisor))
         number, duration = sum(r.partitions for r in each), supervisor.io_config.taskDuration
         return StatusReport(number, duration, [], lag_now(supervisor), topics=each)
     lag, source = lag_now(supervisor), source_read(supervisor)
@@ -56,7 +56,7 @@ def status_report(supervisor: Supervisor) -> StatusReport:
     return StatusReport(
         partitions=len(lag.partitions) if supervisor.partitions is None else supervisor.partitions,
         task_duration=supervisor.io_config.taskDuration,
-        tasks=[_of_task(t, began.get(t.replica_group or t.pk), source, lag.partitions) for t in tasks],
+        tasks=[_task_progress(t, began.get(t.replica_group or t.pk), source, lag.partitions) for t in tasks],
         lag=lag,
         topic=supervisor.io_config.topic,
     )
@@ -66,14 +66,14 @@ def _began_to_read(tasks: list[Task]) -> dict[str, datetime]:
     """Since when, by replica group or task: a replica has read for as long as the first of its group has."""
     groups = {t.pk: t.replica_group or t.pk for t in tasks}
     fences = IndexerFence.objects.filter(task_id__in=groups, started_at__isnull=False)
-    begun: dict[str, datetime] = {}
+    first_reads: dict[str, datetime] = {}
     for task_id, first in fences.values_list("task_id").annotate(first=Min("started_at")).order_by():
         group = groups[task_id]
-        begun[group] = min(first, begun.get(group, first))
-    return begun
+        first_reads[group] = min(first, first_reads.get(group, first))
+    return first_reads
 
 
-def _of_task(
+def _task_progress(
     task: Task, began: datetime | None, source: Source | None, partitions: list[PartitionProgress]
 ) -> TaskProgress:
     published = first_published(source, task.pk, task.created_at) if source else {}
@@ -91,9 +91,9 @@ def _of_task(
 def _remaining_s(task: Task, began: datetime | None) -> int | None:
     limit = task.io_config.taskDuration
     if task.goal != Goal.RUN:
-        limit = patience(task)
-        told_at = task.observation.get("told_at")
-        began = datetime.fromisoformat(told_at) if told_at else timezone.now()
+        limit = stop_timeout(task)
+        stop_asked_at = task.observation.get("told_at")
+        began = datetime.fromisoformat(stop_asked_at) if stop_asked_at else timezone.now()
     if limit is None or began is None:
         return None
     return max(0, int((began + limit - timezone.now()).total_seconds()))

@@ -16,23 +16,23 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from controlplane.common.side_by_side import answered
+from controlplane.common.side_by_side import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.named import NoSuchConnection, kafka_properties
 from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
-from controlplane.supervisors.group_config import held_against
+from controlplane.supervisors.group_config import compare_settings
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
 from controlplane.supervisors.topics import matching
 from controlplane.tasks.models import Indexer, Status
-from controlplane.tasks.start_offsets import from_latest, start_offsets
+from controlplane.tasks.start_offsets import starts_at_latest, store_start_offsets
 from ingestion.specs.inputs.io_config import IOConfig, ShareGroupIOConfig
 from ingestion.specs.kafka.providers import Value
 
 GROUP_EVERY = timedelta(minutes=5)
-SOON = timedelta(seconds=10)  # a first question that nobody came back from is asked again
+RETRY_AFTER = timedelta(seconds=10)  # a first question that nobody came back from is asked again
 MESSAGE_LENGTH = 1000
 STACK_LENGTH = 8000
 
@@ -79,15 +79,15 @@ def first_start(supervisor: Supervisor) -> datetime:
     return supervisor.created_at + supervisor.io_config.startDelay
 
 
-def due() -> SupervisorQuerySet:
+def due_supervisors() -> SupervisorQuerySet:
     """Supervisors whose period is over, or which began anew."""
-    at_work = Supervisor.objects.filter(suspended=False, terminated_at=None)
+    active = Supervisor.objects.filter(suspended=False, terminated_at=None)
     # Those that answered last come first: of the others one asks for long.
-    at_work = at_work.select_related("datasource")  # its team's connections are asked
-    return at_work.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")
+    active = active.select_related("datasource")  # its team's connections are asked
+    return active.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")
 
 
-def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
+def claim_questions(supervisors: SupervisorQuerySet) -> list[Question]:
     """What to ask for these, each for one caller only; left out is what has another.
 
     Kafka is asked at once, also while the first task waits for its start delay: what comes meanwhile is to be read.
@@ -99,14 +99,14 @@ def claimed(supervisors: SupervisorQuerySet) -> list[Question]:
         waits = now < start
         period = supervisor.io_config.period
         # The row count decides who asks.
-        mine = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
-        if mine.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, SOON))):
+        row = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
+        if row.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, RETRY_AFTER))):
             pending = Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING")
             if waits:
                 pending.update(next_start_at=start)
             else:
                 pending.update(state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM")
-            questions.append(question(supervisor))
+            questions.append(question_for(supervisor))
     return questions
 
 
@@ -114,7 +114,7 @@ def _has_asked(supervisor: Supervisor) -> bool:
     return supervisor.contacted_at is not None or supervisor.failed_runs > 0
 
 
-def question(supervisor: Supervisor) -> Question:
+def question_for(supervisor: Supervisor) -> Question:
     """What to ask of the topic that its spec names, or of those that it has a pattern of."""
     version = supervisor.current
     io_config = version.io_config
@@ -124,22 +124,26 @@ def question(supervisor: Supervisor) -> Question:
         properties = kafka_properties(supervisor.datasource.team_id, io_config, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    begins = supervisor.partitions is None and from_latest(io_config)
-    asked = Question(supervisor.pk, version.version, io_config.topic, properties, io_config.topicPattern, problem)
-    if asked.pattern is not None:
-        return asked
-    asked = replace(asked, begins=begins, isolation=io_config.isolation, may_idle=io_config.idle_after is not None)
+    begins = supervisor.partitions is None and starts_at_latest(io_config)
+    topic_question = Question(
+        supervisor.pk, version.version, io_config.topic, properties, io_config.topicPattern, problem
+    )
+    if topic_question.pattern is not None:
+        return topic_question
+    topic_question = replace(
+        topic_question, begins=begins, isolation=io_config.isolation, may_idle=io_config.idle_after is not None
+    )
     if not _looks_at_group(supervisor, io_config):
-        return asked
+        return topic_question
     Supervisor.objects.filter(pk=supervisor.pk).update(group_looked_at=timezone.now())
-    of_group = cast("ShareGroupIOConfig", io_config)
-    return replace(asked, group=of_group.groupId, group_settings=of_group.group_settings)
+    group_io_config = cast("ShareGroupIOConfig", io_config)
+    return replace(topic_question, group=group_io_config.groupId, group_settings=group_io_config.group_settings)
 
 
 def _looks_at_group(supervisor: Supervisor, io_config: IOConfig) -> bool:
     """Now and then, once a task of this version reads: it has set the configuration when it started."""
-    looked = supervisor.group_looked_at
-    if not io_config.traits.in_share_group or (looked and timezone.now() - looked < GROUP_EVERY):
+    looked_at = supervisor.group_looked_at
+    if not io_config.traits.in_share_group or (looked_at and timezone.now() - looked_at < GROUP_EVERY):
         return False
     reading = Indexer.objects.filter(task__supervisor_id=supervisor.pk, task__spec_version=supervisor.version)
     return reading.filter(task__status=Status.RUNNING, state="reading").exists()
@@ -147,16 +151,20 @@ def _looks_at_group(supervisor: Supervisor, io_config: IOConfig) -> bool:
 
 def answers(questions: list[Question]) -> Iterator[TopicAnswer]:
     """Each as it comes in."""
-    for asked, said in answered(_ask, questions):
-        yield TopicAnswer(asked.supervisor_id, asked.version, problem=said) if isinstance(said, Exception) else said
+    for topic_question, answer in ask_all(_ask, questions):
+        yield (
+            TopicAnswer(topic_question.supervisor_id, topic_question.version, problem=answer)
+            if isinstance(answer, Exception)
+            else answer
+        )
 
 
 def _ask(question: Question) -> TopicAnswer:
     if question.problem is not None:
         raise question.problem
     if question.pattern is not None:
-        found = matching(question.pattern, kafka.topic_names(question.properties))
-        return TopicAnswer(question.supervisor_id, question.version, topics=found)
+        topics = matching(question.pattern, kafka.topic_names(question.properties))
+        return TopicAnswer(question.supervisor_id, question.version, topics=topics)
     answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
     if not (question.begins or question.may_idle):
         return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
@@ -172,13 +180,13 @@ def _drift(question: Question) -> list[str] | None:
     if not question.group:
         return None
     try:
-        seen = kafka.share_group_config(question.properties, question.topic, question.group)
+        broker_config = kafka.share_group_config(question.properties, question.topic, question.group)
     except kafka.KafkaProblem:
         return None
-    return [setting.told for setting in held_against(question.group_settings, seen) if setting.drifted]
+    return [setting.told for setting in compare_settings(question.group_settings, broker_config) if setting.drifted]
 
 
-def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
+def apply_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     """Count an iteration on the supervisor, whose row is locked; one of an older spec says nothing of this one."""
     if answer.version != supervisor.version:
         return
@@ -202,12 +210,12 @@ def keep_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
     if answer.topic is not None and answer.begins:
-        missed = supervisor.topic_missed == supervisor.io_config.topic
-        start_offsets(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, missed)
+        was_missing = supervisor.topic_missed == supervisor.io_config.topic
+        store_start_offsets(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, was_missing)
         supervisor.topic_missed = ""
-    keep_partitions(supervisor, answer.partitions, fewer=True)
+    update_partitions(supervisor, answer.partitions, fewer=True)
     if answer.topic is not None:
-        idleness.look(supervisor, answer.topic)
+        idleness.update_idleness(supervisor, answer.topic)
 
 
 def count_failure(supervisor: Supervisor, problem: Exception) -> None:
@@ -238,13 +246,13 @@ def runs_of(supervisor: Supervisor) -> Runs:
     )
 
 
-def keep_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> None:
+def update_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> None:
     """Keep how many partitions the topic has; more than before are an event. ``fewer``: whether less is believed."""
-    known = supervisor.partitions
-    if known == count or (known is not None and count < known and not fewer):
+    before = supervisor.partitions
+    if before == count or (before is not None and count < before and not fewer):
         return
     supervisor.partitions = count
-    if known is None or count < known:
+    if before is None or count < before:
         return
     io_config = supervisor.io_config
     source = sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).first()
@@ -252,5 +260,5 @@ def keep_partitions(supervisor: Supervisor, count: int, fewer: bool = False) -> 
         datasource_id=supervisor.datasource_id,
         source=source,
         kind=SourceEvent.Kind.PARTITIONS_ADDED,
-        detail=f"Topic {io_config.topic!r} has {count} partitions; it had {known}. The new ones are read too.",
+        detail=f"Topic {io_config.topic!r} has {count} partitions; it had {before}. The new ones are read too.",
     )

@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from controlplane.publishing.models import IndexerFence
 from controlplane.supervisors import rollout_limit
-from controlplane.supervisors.decide import HEALTHY_AFTER, SeenTask
+from controlplane.supervisors.decide import HEALTHY_AFTER, TaskSnapshot
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks import capacity
 from controlplane.tasks.models import Goal, Status, Task
 
-ENDED_LOOKED_AT = 20
+MOST_ENDED = 20
 _NO_FENCE: tuple[datetime | None, int] = (None, 0)
-_OF_ENDED = (
+_ENDED_COLUMNS = (
     "id",
     "spec_version",
     "status",
@@ -34,34 +34,34 @@ _OF_ENDED = (
 
 def tasks_of(supervisor: Supervisor) -> list[Task]:
     """Newest first: all that have not ended, and enough of those that have."""
-    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk)
-    active = mine.active().prefetch_related("indexers")
-    enough = max(
-        ENDED_LOOKED_AT,
+    own_tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk)
+    active = own_tasks.active().prefetch_related("indexers")
+    most_ended = max(
+        MOST_ENDED,
         settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD,
         settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD,
     )
-    ended = mine.filter(status__in=[Status.SUCCESS, Status.FAILED]).only(*_OF_ENDED)[:enough]
+    ended = own_tasks.filter(status__in=[Status.SUCCESS, Status.FAILED]).only(*_ENDED_COLUMNS)[:most_ended]
     return sorted([*active, *ended], key=lambda t: (t.created_at, t.pk), reverse=True)
 
 
-def snapshots_of(supervisor: Supervisor, tasks: list[Task]) -> list[SeenTask]:
+def snapshots_of(supervisor: Supervisor, tasks: list[Task]) -> list[TaskSnapshot]:
     """What ``decide`` is told of them. One that has read long enough is not expired while it waits for its turn."""
-    found = _seen(tasks, supervisor.handoff_asked_at)
-    due = {t.id for t in found if t.expired and not t.to_hand_off}
+    snapshots = _snapshots(tasks, supervisor.handoff_asked_at)
+    due = {t.id for t in snapshots if t.expired and not t.to_hand_off}
     if not due or not rollout_limit.must_wait(supervisor, tasks):
-        return found
-    return [replace(t, expired=False) if t.id in due else t for t in found]
+        return snapshots
+    return [replace(t, expired=False) if t.id in due else t for t in snapshots]
 
 
-def _seen(tasks: list[Task], handoff_asked_at: datetime | None) -> list[SeenTask]:
+def _snapshots(tasks: list[Task], handoff_asked_at: datetime | None) -> list[TaskSnapshot]:
     """A replica has read, and was launched, for as long as the first of its group."""
     fences = _fences([t.pk for t in tasks])
     reads_since = _first_of_group((t, fences.get(t.pk, _NO_FENCE)[0]) for t in tasks)
     launched = _first_of_group((t, t.launched_at) for t in tasks if not t.ended)
     return [
         replace(
-            _seen_task(t, began, reads_since[t.pk], _before(launched.get(t.pk), handoff_asked_at)),
+            _snapshot(t, began, reads_since[t.pk], _is_before(launched.get(t.pk), handoff_asked_at)),
             published=bool(publishes),
             begun=began is not None,
         )
@@ -86,44 +86,46 @@ def _fences(task_ids: list[str]) -> dict[str, tuple[datetime | None, int]]:
     return {pk: (first, most) for pk, first, most in fences.annotate(Min("started_at"), Max("publishes"))}
 
 
-def _seen_task(task: Task, reads_since: datetime | None, group_since: datetime | None, to_hand_off: bool) -> SeenTask:
+def _snapshot(
+    task: Task, reads_since: datetime | None, group_since: datetime | None, to_hand_off: bool
+) -> TaskSnapshot:
     """``to_hand_off``: it was launched before that was asked, by what was in force then."""
     states = {i.state for i in task.indexers.all()} if task.status == Status.RUNNING else set()
     reading = "reading" in states
     expires_at = _expires_at(task, group_since)
-    return SeenTask(
+    return TaskSnapshot(
         id=task.pk,
         spec_version=task.spec_version or 0,
         active=not task.ended,
         reading=reading,
         ready=bool(states & {"reading", "waiting"}),
-        expired=not task.ended and (_before(expires_at, timezone.now()) or to_hand_off),
+        expired=not task.ended and (_is_before(expires_at, timezone.now()) or to_hand_off),
         expires_at=expires_at,
         to_hand_off=to_hand_off,
         crowded_out=capacity.crowded_out(task, timezone.now()),
         lacks=capacity.lacks_room(task, timezone.now()),
-        failed=task.status == Status.FAILED and not _taken_back(task),
-        running_goal=task.goal == Goal.RUN,
+        failed=task.status == Status.FAILED and not _stopped_before_launch(task),
+        goal_is_run=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,
         created_at=task.created_at,
         ended_at=task.ended_at,
         group=task.replica_group,
         refused="refused" in states,
         shared=not task.ended and bool(task.observation.get("strangers")),
-        well=reading
+        healthy=reading
         and "refused" not in states
         and reads_since is not None
         and timezone.now() - reads_since > HEALTHY_AFTER,
     )
 
 
-def _taken_back(task: Task) -> bool:
+def _stopped_before_launch(task: Task) -> bool:
     """It was told to stop before it was launched: that says nothing of how the next one does."""
     return task.goal != Goal.RUN and task.launched_at is None
 
 
-def _before(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and other is not None and one < other
+def _is_before(first: datetime | None, second: datetime | None) -> bool:
+    return first is not None and second is not None and first < second
 
 
 def _expires_at(task: Task, reading_since: datetime | None) -> datetime | None:

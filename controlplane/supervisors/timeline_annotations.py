@@ -28,20 +28,20 @@ class Annotation:
 
 def list_annotations(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     """In the order of time; of each kind the newest."""
-    found = [*_specs(supervisor, start, end), *_tasks(supervisor, start, end), *_actions(supervisor, start, end)]
-    return sorted(found, key=lambda one: one.at)
+    annotations = [*_specs(supervisor, start, end), *_tasks(supervisor, start, end), *_actions(supervisor, start, end)]
+    return sorted(annotations, key=lambda annotation: annotation.at)
 
 
 def runs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Task]:
     """Its tasks that ran, or waited to, between the two; the newest first."""
-    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk, created_at__lt=end)
-    within = mine.filter(Q(ended_at__isnull=True) | Q(ended_at__gte=start))
+    tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk, created_at__lt=end)
+    within = tasks.filter(Q(ended_at__isnull=True) | Q(ended_at__gte=start))
     return list(within.order_by("-created_at", "-id").defer("spec")[:MOST_RUNS])
 
 
 def _specs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
-    made = supervisor.versions.filter(created_at__gte=start, created_at__lt=end).select_related("created_by")
-    newest = made.defer("spec", "secrets").order_by("-version")[:MOST_OF_A_KIND]
+    versions = supervisor.versions.filter(created_at__gte=start, created_at__lt=end).select_related("created_by")
+    newest = versions.defer("spec", "secrets").order_by("-version")[:MOST_OF_A_KIND]
     return [Annotation(v.created_at, "spec", _version_text(v.version, v.created_by), str(v.version)) for v in newest]
 
 
@@ -50,9 +50,9 @@ def _version_text(version: int, by: object) -> str:
 
 
 def _tasks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
-    mine = Task.objects.reading().filter(supervisor_id=supervisor.pk).only("id", "started_at", "ended_at", "status")
-    started = mine.filter(started_at__gte=start, started_at__lt=end).order_by("-started_at")[:MOST_OF_A_KIND]
-    failed = mine.filter(status=Status.FAILED, ended_at__gte=start, ended_at__lt=end).order_by("-ended_at")
+    tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk).only("id", "started_at", "ended_at", "status")
+    started = tasks.filter(started_at__gte=start, started_at__lt=end).order_by("-started_at")[:MOST_OF_A_KIND]
+    failed = tasks.filter(status=Status.FAILED, ended_at__gte=start, ended_at__lt=end).order_by("-ended_at")
     return [
         *(Annotation(t.started_at, "restart", "A task started", t.pk) for t in started if t.started_at),
         *(Annotation(t.ended_at, "failure", "A task failed", t.pk) for t in failed[:MOST_OF_A_KIND] if t.ended_at),
@@ -60,5 +60,5 @@ def _tasks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annot
 
 
 def _actions(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
-    done = supervisor.scale_actions.filter(at__gte=start, at__lt=end)[:MOST_OF_A_KIND]
-    return [Annotation(a.at, "scale", f"The autoscaler went from {a.before} to {a.after} indexers") for a in done]
+    actions = supervisor.scale_actions.filter(at__gte=start, at__lt=end)[:MOST_OF_A_KIND]
+    return [Annotation(a.at, "scale", f"The autoscaler went from {a.before} to {a.after} indexers") for a in actions]

@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-from controlplane.supervisors.decide import Runs, Thresholds, unhealthy
+from controlplane.supervisors.decide import Runs, Thresholds, unhealthy_state
 from ingestion.specs.schema.java_classes import BadPattern
 from ingestion.specs.schema.java_patterns import translated
 
@@ -41,7 +41,7 @@ def matching(pattern: str, topics: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class SeenChild:
+class ChildSnapshot:
     """The supervisor of one topic."""
 
     topic: str
@@ -54,17 +54,17 @@ class SeenChild:
 
 
 @dataclass(frozen=True)
-class SeenTopics:
+class TopicsObservation:
     """What a round has seen."""
 
     version: int
     suspended: bool
     terminated: bool
-    children: list[SeenChild]
+    children: list[ChildSnapshot]
     matched: list[str] | None = None  # the topics there are, by Kafka's answer; None: it was not asked now
     own_tasks: int = 0  # that have not ended, of a spec that named a topic
     most: int = 50  # topics of one pattern
-    known_to_match: int | None = None  # how many did when Kafka was last asked
+    last_match_count: int | None = None  # how many did when Kafka was last asked
     runs: Runs = field(default_factory=Runs)
     thresholds: Thresholds = field(default_factory=Thresholds)
     before: tuple[str, str] = ("PENDING", "PENDING")
@@ -81,57 +81,57 @@ class TopicsDecision:
     end: list[str] = field(default_factory=list)
 
 
-def decide_topics(seen: SeenTopics) -> TopicsDecision:
+def decide_topics(observed: TopicsObservation) -> TopicsDecision:
     """The next step: each topic that matches is read, by the present spec and no longer than this says."""
-    living = [c for c in seen.children if not c.terminated]
-    if seen.terminated:
-        return replace(_stopped(seen, "TERMINATED"), end=[c.topic for c in living])
+    living = [c for c in observed.children if not c.terminated]
+    if observed.terminated:
+        return replace(_decide_stopped(observed, "TERMINATED"), end=[c.topic for c in living])
     end = [c.topic for c in living if not c.matches]
-    stays = [c for c in living if c.matches]
-    follow = [c.topic for c in stays if (c.follows, c.suspended) != (seen.version, seen.suspended)]
-    if seen.suspended:
-        return replace(_stopped(seen, "SUSPENDED"), follow=follow, end=end)
-    begin = _new(seen, {c.topic for c in stays}) if may_begin(seen) else []
-    state, detail = _health(seen, stays, bool(begin))
+    remaining = [c for c in living if c.matches]
+    follow = [c.topic for c in remaining if (c.follows, c.suspended) != (observed.version, observed.suspended)]
+    if observed.suspended:
+        return replace(_decide_stopped(observed, "SUSPENDED"), follow=follow, end=end)
+    begin = _new_topics(observed, {c.topic for c in remaining}) if may_begin(observed) else []
+    state, detail = _state_and_detail(observed, remaining, bool(begin))
     return TopicsDecision(state, detail, begin=begin, follow=follow, end=end)
 
 
-def may_begin(seen: SeenTopics) -> bool:
+def may_begin(observed: TopicsObservation) -> bool:
     """Whether topics that are not read yet get a supervisor now."""
-    return not (seen.terminated or seen.suspended or seen.own_tasks or _too_many(seen))
+    return not (observed.terminated or observed.suspended or observed.own_tasks or _too_many(observed))
 
 
-def _new(seen: SeenTopics, read: set[str]) -> list[str]:
-    return [topic for topic in seen.matched or () if topic not in read]
+def _new_topics(observed: TopicsObservation, read: set[str]) -> list[str]:
+    return [topic for topic in observed.matched or () if topic not in read]
 
 
-def _too_many(seen: SeenTopics) -> bool:
+def _too_many(observed: TopicsObservation) -> bool:
     """Then none is begun: a pattern that matches a whole cluster by mistake is to start nothing."""
-    found = seen.known_to_match if seen.matched is None else len(seen.matched)
-    return found is not None and found > seen.most
+    match_count = observed.last_match_count if observed.matched is None else len(observed.matched)
+    return match_count is not None and match_count > observed.most
 
 
-def _stopped(seen: SeenTopics, at_rest: str) -> TopicsDecision:
-    ended = not seen.own_tasks and all(c.detailed_state in _AT_REST for c in seen.children)
+def _decide_stopped(observed: TopicsObservation, at_rest: str) -> TopicsDecision:
+    ended = not observed.own_tasks and all(c.detailed_state in _AT_REST for c in observed.children)
     if not ended:
         return TopicsDecision("STOPPING", "STOPPING")
     return TopicsDecision("STOPPING" if at_rest == "TERMINATED" else at_rest, at_rest)
 
 
-def _health(seen: SeenTopics, children: list[SeenChild], begins: bool) -> tuple[str, str]:
+def _state_and_detail(observed: TopicsObservation, children: list[ChildSnapshot], begins: bool) -> tuple[str, str]:
     """The worst of its own and its topics' states."""
-    bad = unhealthy(seen.runs, seen.thresholds)
-    if bad:
-        return "UNHEALTHY_SUPERVISOR", bad
-    was_bad = seen.before[0] == "UNHEALTHY_SUPERVISOR" and seen.before[1] != TOO_MANY
-    if was_bad and seen.runs.good < seen.thresholds.healthiness:
-        return seen.before
-    if _too_many(seen):
+    unhealthy_detail = unhealthy_state(observed.runs, observed.thresholds)
+    if unhealthy_detail:
+        return "UNHEALTHY_SUPERVISOR", unhealthy_detail
+    was_bad = observed.before[0] == "UNHEALTHY_SUPERVISOR" and observed.before[1] != TOO_MANY
+    if was_bad and observed.runs.good < observed.thresholds.healthiness:
+        return observed.before
+    if _too_many(observed):
         return "UNHEALTHY_SUPERVISOR", TOO_MANY
-    if not seen.runs.connected:
+    if not observed.runs.connected:
         return "RUNNING", "CONNECTING_TO_STREAM"
     if not children:
-        return "RUNNING", "CREATING_TASKS" if begins or seen.own_tasks else NONE_YET
+        return "RUNNING", "CREATING_TASKS" if begins or observed.own_tasks else NONE_YET
     state = min((c.state for c in children), key=_WORST_FIRST.index)
     details = [c.detailed_state for c in children if c.state == state]
     return state, next((d for d in details if d != "RUNNING"), details[0])

@@ -28,14 +28,14 @@ class Trend:
 
     @property
     def rate_now(self) -> float | None:
-        known = [value for value in self.rows_per_s[-_FRESH_MINUTES:] if value is not None]
-        return known[-1] if known else None
+        rates = [value for value in self.rows_per_s[-_FRESH_MINUTES:] if value is not None]
+        return rates[-1] if rates else None
 
     @property
     def grows(self) -> bool:
         """Whether it is behind by more than a quarter of an hour ago, and by something worth a look."""
-        known = [value for value in self.lag if value is not None]
-        return len(known) > 15 and known[-1] > max(1000, 1.2 * known[-15])
+        lags = [value for value in self.lag if value is not None]
+        return len(lags) > 15 and lags[-1] > max(1000, 1.2 * lags[-15])
 
 
 def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
@@ -43,10 +43,10 @@ def trends(supervisors: Sequence[Supervisor]) -> dict[str, Trend]:
     sources = sources_read_by(supervisors)
     since = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
     samples: dict[int, list[LagSample]] = {}
-    found = LagSample.objects.filter(
+    recent = LagSample.objects.filter(
         source__in=[source.pk for source in sources.values()], resolution_s=60, at__gte=since
     )
-    for sample in found.order_by("at").only("source_id", "at", "observed_at", "lag", "processed"):
+    for sample in recent.order_by("at").only("source_id", "at", "observed_at", "lag", "processed"):
         samples.setdefault(sample.source_id, []).append(sample)
     began = source_starts(source.pk for source in sources.values())
     return {pk: _trend(samples.get(source.pk, []), since, began.get(source.pk)) for pk, source in sources.items()}

@@ -33,21 +33,21 @@ def check_places(document: Any, spec: BatchTaskSpec) -> None:
     """Raise ``InvalidInput`` for files that lie elsewhere, by their names."""
     faults: list[tuple[list[str | int], str]] = []
     for place, source in parts_of(spec.spec.ioConfig.inputSource):
-        said = "" if isinstance(source, InlineInputSource) else _fault(source)
-        if said:
-            faults.append((["ioConfig", "inputSource", *place], said))
+        fault = "" if isinstance(source, InlineInputSource) else _fault(source)
+        if fault:
+            faults.append((["ioConfig", "inputSource", *place], fault))
     if faults:
         raise invalid_spec(SpecError(issues_as_written(document, faults)))
 
 
 def _fault(source: FilesSource) -> str:
     if isinstance(source, HttpInputSource):
-        return _of_the_web(source)
+        return _web_fault(source)
     if isinstance(source, ObjectsInputSource):
         if not settings.INPUT_LOCATIONS:
             return f"objects {_SWITCHED_OFF} the locations in {_LOCATIONS}"
-        named = [*source.named_one_by_one, *source.prefixes]
-        outside = [n for n in named if not any(is_below(n, location) for location in settings.INPUT_LOCATIONS)]
+        names = [*source.named_one_by_one, *source.prefixes]
+        outside = [n for n in names if not any(is_below(n, location) for location in settings.INPUT_LOCATIONS)]
         return f"{outside[0]} is not below the locations of {_LOCATIONS}" if outside else ""
     if not settings.LOCAL_INPUT_FOLDERS:
         return f"files {_SWITCHED_OFF} the folders in {_FOLDERS}"
@@ -57,13 +57,13 @@ def _fault(source: FilesSource) -> str:
     return f"{outside[0]} is not below the folders of {_FOLDERS}" if outside else ""
 
 
-def _of_the_web(source: HttpInputSource) -> str:
+def _web_fault(source: HttpInputSource) -> str:
     """A name that is not known just now is no fault: the task asks again."""
     clock = Clock(_RESOLVED_S)
     servers = dict.fromkeys((urlsplit(uri).hostname or "", _port(uri)) for uri in source.uris)
     for host, port in list(servers)[:_MOST_HOSTS]:
         try:
-            reaching.resolved(host, port, clock)
+            reaching.resolve(host, port, clock)
         except Failed as failed:
             if failed.cause == "address":
                 return failed.message.rstrip(".")

@@ -15,19 +15,19 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.connections.secrets import seal
-from controlplane.datasources.masking import require_records
+from controlplane.datasources.masking import require_record_access
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.datasources.selectors import find_datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.publishing.batch import (
     MOST_INPUTS,
-    BatchPlace,
-    in_use,
+    BatchTarget,
     prepare_batch,
     publish_batch,
+    segments_in_use,
 )
 from controlplane.publishing.fence import take_epoch
-from controlplane.publishing.publish import retried
+from controlplane.publishing.publish import with_retries
 from controlplane.quotas.services import quota_of
 from controlplane.segments.models import Segment
 from controlplane.tasks.batch_places import check_places
@@ -76,7 +76,7 @@ def check_source(user: User, spec: BatchTaskSpec) -> None:
     source = spec.spec.ioConfig.inputSource
     if isinstance(source, DruidInputSource):
         read = find_datasource(user, source.dataSource)
-        require_records(user, read, "copying its rows (this would reveal masked columns)")
+        require_record_access(user, read, "copying its rows (this would reveal masked columns)")
         inputs_of(spec.spec)
 
 
@@ -86,17 +86,17 @@ def inputs_of(spec: BatchSpec) -> list[Segment]:
     if not isinstance(source, DruidInputSource):
         return []
     span = _span(source.interval)
-    found = in_use(Datasource.objects.get(name=source.dataSource), span)
-    if len(found) > MOST_INPUTS:
+    segments = segments_in_use(Datasource.objects.get(name=source.dataSource), span)
+    if len(segments) > MOST_INPUTS:
         raise InvalidInput(f"There are more than {MOST_INPUTS:,} segments in {source.interval}: read less at once.")
-    cut = [s for s in found if not (span[0] <= s.interval_start and s.interval_end <= span[1])]
-    if cut and spec.reindexes:
-        start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in (cut[0].interval_start, cut[0].interval_end))
+    partial = [s for s in segments if not (span[0] <= s.interval_start and s.interval_end <= span[1])]
+    if partial and spec.reindexes:
+        start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in (partial[0].interval_start, partial[0].interval_end))
         raise InvalidInput(
             f"There are segments of {start}/{end}, which reaches beyond the interval {source.interval}, and a segment "
             "can't be replaced in part: name whole intervals."
         )
-    return found
+    return segments
 
 
 def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
@@ -175,7 +175,7 @@ def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
     """
     spec = spec_of(task).spec
     drops = spec.dataSchema.granularitySpec.intervals or [] if spec.ioConfig.dropExisting else []
-    place = BatchPlace(
+    place = BatchTarget(
         task_id=task.pk,
         datasource=task.datasource,
         appends=spec.ioConfig.appendToExisting,
@@ -183,26 +183,26 @@ def publish(task: Task, request: BatchPublishRequest) -> BatchPublishAnswer:
         reindexes=spec.reindexes,
         partitioned_by=effect_of(dividing) if (dividing := spec.tuningConfig.dividing) else "",
     )
-    return retried(lambda: _prepared_and_published(task, place, request))
+    return with_retries(lambda: _prepare_and_publish(task, place, request))
 
 
-def _prepared_and_published(task: Task, place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
+def _prepare_and_publish(task: Task, place: BatchTarget, request: BatchPublishRequest) -> BatchPublishAnswer:
     prepare_batch(place, request)
-    return _published(task, place, request)
+    return _publish(task, place, request)
 
 
 @transaction.atomic
-def _published(task: Task, place: BatchPlace, request: BatchPublishRequest) -> BatchPublishAnswer:
+def _publish(task: Task, place: BatchTarget, request: BatchPublishRequest) -> BatchPublishAnswer:
     answer = publish_batch(place, request)
-    said = f"Published {len(answer.segment_ids):,} segments; {answer.replaced:,} were overwritten."
-    said += _unkept(request.counters)
-    Task.objects.filter(pk=task.pk).update(message=said, unread=[one.model_dump() for one in request.unread])
+    message = f"Published {len(answer.segment_ids):,} segments; {answer.replaced:,} were overwritten."
+    message += _unkept_text(request.counters)
+    Task.objects.filter(pk=task.pk).update(message=message, unread=[record.model_dump() for record in request.unread])
     if not end_task(task):
         raise Conflict(f"Task {task.pk} has ended already.")
     return answer
 
 
-def _unkept(counters: Counters) -> str:
+def _unkept_text(counters: Counters) -> str:
     """How many records could not be read and are not in quarantine either: nothing where all are."""
     beyond = counters.unparseable - counters.quarantined
     if not beyond:
@@ -222,5 +222,5 @@ def _failpoints(task: Task) -> dict[str, str]:
     """What a test wants of this datasource's batch tasks; nothing in production."""
     if not settings.FAILPOINTS_FILE:
         return {}
-    wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
-    return wanted.get(f"{task.datasource.name}/batch", {})
+    by_datasource: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
+    return by_datasource.get(f"{task.datasource.name}/batch", {})

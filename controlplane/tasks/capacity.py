@@ -18,14 +18,14 @@ from controlplane.quotas.services import limits_of_teams
 from controlplane.spark import master as spark_master
 from controlplane.tasks.models import Resident, Status, Task
 
-NOTICED = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
+NOTICE_AFTER = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041
 # All of a task that is looked at here: its documents are long.
-_PLACED = ("id", "supervisor_id", "replica_group", "indexers_wanted", "created_at", "without_slot_since")
+_TASK_COLUMNS = ("id", "supervisor_id", "replica_group", "indexers_wanted", "created_at", "without_slot_since")
 
 
 @dataclass(frozen=True)
-class Asking:
+class WaitingTask:
     """A task that waits to be launched."""
 
     id: str
@@ -49,15 +49,15 @@ class TeamSlots:
     def free(self) -> int | None:
         return None if self.size is None else max(0, self.size - self.used)
 
-    def told(self, asked: int) -> str:
+    def told(self, needed: int) -> str:
         """Why a task of the team has to wait."""
-        asks = f"It needs {asked} slot{'' if asked == 1 else 's'}"
-        if self.size is not None and asked > self.size:
+        need_text = f"It needs {needed} slot{'' if needed == 1 else 's'}"
+        if self.size is not None and needed > self.size:
             return (
-                f"{asks}, but team {self.name} may use at most {self.size}. Reduce taskCount, or ask a site "
+                f"{need_text}, but team {self.name} may use at most {self.size}. Reduce taskCount, or ask a site "
                 "administrator to raise the team's quota."
             )
-        return f"{asks}; team {self.name} uses {self.used} of {self.size}. It starts when enough slots are free."
+        return f"{need_text}; team {self.name} uses {self.used} of {self.size}. It starts when enough slots are free."
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Pool:
 
     size: int | None  # None for no limit
     used: int  # places of tasks that were launched
-    waiting: Sequence[Asking] = ()  # oldest first
+    waiting: Sequence[WaitingTask] = ()  # oldest first
     teams: Mapping[str, TeamSlots] = field(default_factory=dict)  # those that have a limit
     of_spark: bool = False  # its places are slots of Spark, and those that wait for one have been launched
 
@@ -88,81 +88,81 @@ def admitted(pool: Pool) -> list[str]:
     for more than the pool will ever have holds nobody up. What its team's limit keeps waiting holds up its team alone.
     """
     free, launchable = pool.free, []
-    of_teams = {team.name: team.free for team in pool.teams.values()}
+    free_by_team = {team.name: team.free for team in pool.teams.values()}
     full: set[str] = set()
-    for asking in _in_turn(pool):
-        left = of_teams.get(asking.team)
-        if asking.team in full or (left is not None and asking.indexers > left):
-            full.add(asking.team)
+    for waiter in _queue(pool):
+        team_free = free_by_team.get(waiter.team)
+        if waiter.team in full or (team_free is not None and waiter.indexers > team_free):
+            full.add(waiter.team)
             continue
-        if free is not None and asking.indexers > free:
+        if free is not None and waiter.indexers > free:
             break
-        free = None if free is None else free - asking.indexers
-        of_teams[asking.team] = None if left is None else left - asking.indexers
-        launchable.append(asking.id)
+        free = None if free is None else free - waiter.indexers
+        free_by_team[waiter.team] = None if team_free is None else team_free - waiter.indexers
+        launchable.append(waiter.id)
     return launchable
 
 
-def _in_turn(pool: Pool) -> list[Asking]:
+def _queue(pool: Pool) -> list[WaitingTask]:
     possible = [a for a in pool.waiting if _ever_fits(pool, a)]
     return sorted(possible, key=lambda a: not (a.follows and _fits_after(pool, a)))
 
 
-def _ever_fits(pool: Pool, asking: Asking) -> bool:
-    team = pool.teams.get(asking.team)
-    if team is not None and (team.stopped or (team.size is not None and asking.indexers > team.size)):
+def _ever_fits(pool: Pool, waiter: WaitingTask) -> bool:
+    team = pool.teams.get(waiter.team)
+    if team is not None and (team.stopped or (team.size is not None and waiter.indexers > team.size)):
         return False
-    return pool.size is None or asking.indexers <= pool.size
+    return pool.size is None or waiter.indexers <= pool.size
 
 
-def _fits_after(pool: Pool, asking: Asking) -> bool:
+def _fits_after(pool: Pool, waiter: WaitingTask) -> bool:
     """Whether there is room for it once those before it have ended."""
-    team = pool.teams.get(asking.team)
+    team = pool.teams.get(waiter.team)
     limits = [(pool.size, pool.used)] + ([(team.size, team.used)] if team is not None else [])
-    return _ever_fits(pool, asking) and all(
-        size is None or asking.indexers <= size - used + asking.held for size, used in limits
+    return _ever_fits(pool, waiter) and all(
+        size is None or waiter.indexers <= size - used + waiter.held for size, used in limits
     )
 
 
 def must_give_way(pool: Pool, task_id: str, now: datetime) -> bool:
     """Whether a task can only start when its predecessor, which reads on until then, has ended first."""
-    asking = next((a for a in pool.waiting if a.id == task_id), None)
-    if asking is None or not asking.held or task_id in admitted(pool):
+    waiter = next((a for a in pool.waiting if a.id == task_id), None)
+    if waiter is None or not waiter.held or task_id in admitted(pool):
         return False
-    return now - asking.asked_at >= settings.HANDOVER_PATIENCE and _fits_after(pool, asking)
+    return now - waiter.asked_at >= settings.HANDOVER_PATIENCE and _fits_after(pool, waiter)
 
 
 def crowded_out(task: Task, now: datetime) -> bool:
     """Whether a supervisor's next task has waited long enough for room that only its predecessor's end will make."""
-    if _waits_for_place(task):
+    if _waits_for_capacity(task):
         return must_give_way(pool(), task.pk, now)
     if task.ended or task.without_slot_since is None or now - task.without_slot_since < settings.HANDOVER_PATIENCE:
         return False
     cluster = spark_master.cluster()
-    return cluster is None or cluster.would_get_on(task.pk, [t.pk for t in _predecessors(task, list(running()))])
+    return cluster is None or cluster.would_get_cores(task.pk, [t.pk for t in _predecessors(task, list(running()))])
 
 
 def lacks_room(task: Task, now: datetime) -> str:
     """What a task that has not ended has waited for so long that somebody should know: a slot, capacity, or nothing."""
     if task.ended:
         return ""
-    if task.without_slot_since is not None and now - task.without_slot_since >= NOTICED:
+    if task.without_slot_since is not None and now - task.without_slot_since >= NOTICE_AFTER:
         return "slot"
-    waits = now - task.created_at >= NOTICED and _waits_for_place(task) and task.pk not in admitted(pool())
+    waits = now - task.created_at >= NOTICE_AFTER and _waits_for_capacity(task) and task.pk not in admitted(pool())
     return "capacity" if waits else ""
 
 
-def _waits_for_place(task: Task) -> bool:
+def _waits_for_capacity(task: Task) -> bool:
     return task.status == Status.PENDING and task.launched_at is None and task.in_pool
 
 
-def shown() -> Pool:
+def shown_pool() -> Pool:
     """What there is for all: the pool if it has a limit, else the cores of Spark's cluster and who waits for one."""
     cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
     if cluster is None:
         return pool()
     launched = list(running())
-    waiting = _all_asking([t for t in launched if t.without_slot_since is not None], launched)
+    waiting = _waiting_list([t for t in launched if t.without_slot_since is not None], launched)
     return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, of_spark=True)
 
 
@@ -171,73 +171,73 @@ def pool() -> Pool:
     launched = list(running())
     return Pool(
         size=settings.WORKER_CAPACITY or None,
-        used=sum(slots_of(t) for t in launched) + _places_of_residents(),
-        waiting=_all_asking(list(_waiting()), launched),
+        used=sum(slots_of(t) for t in launched) + _slots_of_residents(),
+        waiting=_waiting_list(list(_unlaunched()), launched),
         teams=_teams(launched),
     )
 
 
 def _teams(launched: Sequence[Task]) -> dict[str, TeamSlots]:
     limits = limits_of_teams()
-    used = _by_team(launched) if limits else {}
+    used = _slots_by_team(launched) if limits else {}
     return {name: TeamSlots(name, size, used.get(name, 0), none) for name, (size, none) in limits.items()}
 
 
-def places_by_team() -> dict[str, int]:
+def slots_by_team() -> dict[str, int]:
     """How many places the tasks of each team have."""
-    return _by_team(list(running()))
+    return _slots_by_team(list(running()))
 
 
-def _by_team(launched: Sequence[Task]) -> dict[str, int]:
-    places: dict[str, int] = {}
+def _slots_by_team(launched: Sequence[Task]) -> dict[str, int]:
+    slots: dict[str, int] = {}
     for task in launched:
-        places[_team(task)] = places.get(_team(task), 0) + slots_of(task)
-    return places
+        slots[_team_name(task)] = slots.get(_team_name(task), 0) + slots_of(task)
+    return slots
 
 
-def _team(task: Task) -> str:
+def _team_name(task: Task) -> str:
     name: str = task.of_team  # type: ignore[attr-defined]  # annotated
     return name
 
 
-def kept_by_team(task: Task, now: Pool) -> TeamSlots | None:
+def blocking_team(task: Task, current: Pool) -> TeamSlots | None:
     """The limit of its team, if that is what keeps the task waiting."""
-    asking = next((a for a in now.waiting if a.id == task.pk), None)
-    team = now.teams.get(asking.team) if asking else None
-    if asking is None or team is None or team.free is None:
+    waiter = next((a for a in current.waiting if a.id == task.pk), None)
+    team = current.teams.get(waiter.team) if waiter else None
+    if waiter is None or team is None or team.free is None:
         return None
-    return team if asking.indexers > team.free else None
+    return team if waiter.indexers > team.free else None
 
 
-def _places_of_residents() -> int:
+def _slots_of_residents() -> int:
     return sum(Resident.objects.filter(ended_at=None).values_list("slots", flat=True))
 
 
-def has_room_for(places: int) -> bool:
+def has_room_for(needed: int) -> bool:
     """Whether an application that serves all may be launched: nobody waits. In a transaction: until its end."""
-    _one_at_a_time()
-    now = pool()
-    return not now.waiting and (now.free is None or now.free >= places)
+    _lock_pool()
+    current = pool()
+    return not current.waiting and (current.free is None or current.free >= needed)
 
 
 def slots_of_supervisors() -> dict[str, int]:
     """How many places the tasks of each supervisor have; under the empty name manual tasks."""
-    places: dict[str, int] = {}
+    by_supervisor: dict[str, int] = {}
     for task in running().filter(without_slot_since=None):
-        places[task.supervisor_id] = places.get(task.supervisor_id, 0) + slots_of(task)
-    return places
+        by_supervisor[task.supervisor_id] = by_supervisor.get(task.supervisor_id, 0) + slots_of(task)
+    return by_supervisor
 
 
 def running() -> QuerySet[Task]:
     """Tasks that were launched and have places; ``slots_of`` says how many."""
     alive = Count("indexers", filter=~Q(indexers__state="stopped"))
     launched = Task.objects.active().in_pool().exclude(launched_at=None)
-    return launched.annotate(alive=alive, of_team=F("datasource__team__name")).only(*_PLACED)
+    return launched.annotate(alive=alive, of_team=F("datasource__team__name")).only(*_TASK_COLUMNS)
 
 
-def _waiting() -> QuerySet[Task]:
+def _unlaunched() -> QuerySet[Task]:
     waiting = Task.objects.in_pool().filter(status=Status.PENDING, launched_at=None)
-    return waiting.annotate(of_team=F("datasource__team__name")).only(*_PLACED).order_by("created_at", "id")
+    return waiting.annotate(of_team=F("datasource__team__name")).only(*_TASK_COLUMNS).order_by("created_at", "id")
 
 
 def slots_of(task: Task) -> int:
@@ -246,21 +246,21 @@ def slots_of(task: Task) -> int:
     return max(task.indexers_wanted, alive)
 
 
-def _all_asking(waiting: Sequence[Task], launched: list[Task]) -> list[Asking]:
+def _waiting_list(waiting: Sequence[Task], launched: list[Task]) -> list[WaitingTask]:
     """Two statements, however many wait."""
     ended = _newest_ends(waiting)
-    return [_asking(t, _predecessors(t, launched), ended.get(t.supervisor_id)) for t in waiting]
+    return [_waiting_task(t, _predecessors(t, launched), ended.get(t.supervisor_id)) for t in waiting]
 
 
-def _asking(task: Task, before: list[Task], ended_at: datetime | None) -> Asking:
+def _waiting_task(task: Task, predecessors: list[Task], ended_at: datetime | None) -> WaitingTask:
     """``ended_at``: when the newest task that its supervisor had at work ended."""
-    return Asking(
+    return WaitingTask(
         id=task.pk,
         indexers=task.indexers_wanted,
         asked_at=task.created_at,
-        follows=bool(before) or (ended_at is not None and ended_at >= task.created_at),
-        held=sum(slots_of(t) for t in before),
-        team=_team(task),
+        follows=bool(predecessors) or (ended_at is not None and ended_at >= task.created_at),
+        held=sum(slots_of(t) for t in predecessors),
+        team=_team_name(task),
     )
 
 
@@ -269,22 +269,24 @@ def _newest_ends(waiting: Sequence[Task]) -> dict[str, datetime]:
     supervisors = {t.supervisor_id for t in waiting if t.supervisor_id}
     if not supervisors:
         return {}
-    mine = Task.objects.reading().filter(
+    ended = Task.objects.reading().filter(
         supervisor_id__in=supervisors, ended_at__gte=min(t.created_at for t in waiting)
     )
-    return dict(mine.exclude(launched_at=None).values_list("supervisor_id").annotate(newest=Max("ended_at")).order_by())
+    return dict(
+        ended.exclude(launched_at=None).values_list("supervisor_id").annotate(newest=Max("ended_at")).order_by()
+    )
 
 
 def _predecessors(task: Task, launched: list[Task]) -> list[Task]:
-    before = [t for t in launched if task.supervisor_id and t.supervisor_id == task.supervisor_id and t.pk != task.pk]
-    return [t for t in before if not task.replica_group or t.replica_group != task.replica_group]
+    others = [t for t in launched if task.supervisor_id and t.supervisor_id == task.supervisor_id and t.pk != task.pk]
+    return [t for t in others if not task.replica_group or t.replica_group != task.replica_group]
 
 
 def may_launch(task: Task) -> bool:
     """Whether a task that waits may be launched now. In a transaction: until its end nobody else decides."""
     if not task.in_pool or not _is_limited():
         return True
-    _one_at_a_time()
+    _lock_pool()
     return task.pk in admitted(pool())
 
 
@@ -295,10 +297,10 @@ def _is_limited() -> bool:
 def launchable(forgotten_since: datetime) -> list[Task]:
     """Those that wait although they need not: their launch message was lost, or there was no room before."""
     waiting = Task.objects.filter(status=Status.PENDING, launched_at=None)
-    old = Q(created_at__lt=forgotten_since)
+    due = Q(created_at__lt=forgotten_since)
     if _is_limited():
-        old = Q(old, kind__in=[*Task.SMALL, *Task.OF_SEGMENTS]) | Q(pk__in=admitted(pool()))
-    return list(waiting.filter(old))
+        due = Q(due, kind__in=[*Task.SMALL, *Task.OF_SEGMENTS]) | Q(pk__in=admitted(pool()))
+    return list(waiting.filter(due))
 
 
 @transaction.atomic
@@ -311,69 +313,69 @@ def scale(task_id: str, indexers: int) -> int:
     if task is None:
         return 0
     if task.launched_at is not None and indexers > task.indexers_wanted and _is_limited():
-        _one_at_a_time()
+        _lock_pool()
         indexers = min(indexers, task.indexers_wanted + _room_for_more(task, pool()))
     Task.objects.active().filter(pk=task_id).update(indexers_wanted=indexers)
     return indexers
 
 
-def _room_for_more(task: Task, now: Pool) -> int:
+def _room_for_more(task: Task, current: Pool) -> int:
     team = task.datasource.team.name
-    own, waiting = now.teams.get(team), _in_turn(now)
-    rooms = []
-    if now.free is not None:
-        rooms.append(0 if waiting else now.free)
-    if own is not None and own.free is not None:
-        rooms.append(0 if any(a.team == team for a in waiting) else own.free)
-    return min(rooms, default=settings.SPARK_SLOTS)
+    team_slots, waiting = current.teams.get(team), _queue(current)
+    free_counts = []
+    if current.free is not None:
+        free_counts.append(0 if waiting else current.free)
+    if team_slots is not None and team_slots.free is not None:
+        free_counts.append(0 if any(a.team == team for a in waiting) else team_slots.free)
+    return min(free_counts, default=settings.SPARK_SLOTS)
 
 
-def _one_at_a_time() -> None:
+def _lock_pool() -> None:
     """Two workers that both saw the last free place would both take it: the lock ends with the transaction."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
-def slots_awaited(tasks: Iterable[Task]) -> dict[str, str]:
+def wait_codes(tasks: Iterable[Task]) -> dict[str, str]:
     """By task, of those that have to wait: ``waiting_for_slot`` or ``waiting_for_capacity``, as their reasons say."""
-    some = list(tasks)
-    now = pool() if any(_waits_for_place(t) for t in some) else None
-    slots = {t.pk: "waiting_for_slot" for t in some if _has_no_slot(t)}
-    return slots | {t.pk: "waiting_for_capacity" for t in some if now and _has_no_place(t, now)}
+    listed = list(tasks)
+    current = pool() if any(_waits_for_capacity(t) for t in listed) else None
+    slots = {t.pk: "waiting_for_slot" for t in listed if _has_no_slot(t)}
+    return slots | {t.pk: "waiting_for_capacity" for t in listed if current and _lacks_capacity(t, current)}
 
 
 def _has_no_slot(task: Task) -> bool:
     return not task.ended and task.without_slot_since is not None
 
 
-def _has_no_place(task: Task, now: Pool) -> bool:
-    return _waits_for_place(task) and task.pk not in admitted(now)
+def _lacks_capacity(task: Task, current: Pool) -> bool:
+    return _waits_for_capacity(task) and task.pk not in admitted(current)
 
 
-def waits_for_room(task: Task) -> str:
+def wait_reason(task: Task) -> str:
     """Why a task is not launched, or has no slot of Spark yet; empty when it need not wait."""
     if _has_no_slot(task):
-        return _waits_for_slot(task)
-    if not _waits_for_place(task):
+        return _slot_wait_reason(task)
+    if not _waits_for_capacity(task):
         return ""
-    now = pool()
-    if not _has_no_place(task, now):
+    state = pool()
+    if not _lacks_capacity(task, state):
         return ""
-    team = kept_by_team(task, now)
+    team = blocking_team(task, state)
     if team is not None:
         return team.told(task.indexers_wanted)
-    if now.size is None:
+    if state.size is None:
         return ""  # another quota of its team's is used up, which its supervisor says
     needs = f"It needs {task.indexers_wanted} slot{'' if task.indexers_wanted == 1 else 's'}"
-    if task.indexers_wanted > now.size:
-        return f"{needs}, but this installation has {now.size}. Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
-    turn = [a.id for a in _in_turn(now)].index(task.pk)
-    before = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""
-    free = f"{now.free} of {now.size} {'is' if now.free == 1 else 'are'} free"
-    return f"{needs}; {free}{before}. It starts when enough slots are free."
+    if task.indexers_wanted > state.size:
+        return f"{needs}, but this installation has {state.size}. Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
+    turn = [a.id for a in _queue(state)].index(task.pk)
+    ahead_text = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""
+    free = f"{state.free} of {state.size} {'is' if state.free == 1 else 'are'} free"
+    return f"{needs}; {free}{ahead_text}. It starts when enough slots are free."
 
 
-def _waits_for_slot(task: Task) -> str:
+def _slot_wait_reason(task: Task) -> str:
     cluster = spark_master.cluster()
     used = f"; {cluster.used} of the cluster's {cluster.cores} cores are in use" if cluster else ""
     text = f"Spark has no free core, or not enough memory, for it{used}. "

@@ -9,7 +9,7 @@ from datetime import datetime
 from controlplane.common.errors import NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantineCause, QuarantinedRecord
-from controlplane.quarantine.selectors.causes import CauseFilter, latest_of, list_causes, trends
+from controlplane.quarantine.selectors.causes import CauseFilter, latest_records, list_causes, trends
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from ingestion.specs.causes import cause_of
@@ -33,16 +33,16 @@ class DescribedCause:
         return f"{sum(self.trend):,} in the last {len(self.trend)} hours, at most {max(self.trend):,} in one"
 
 
-def described(user: User, causes: Sequence[QuarantineCause], now: datetime | None = None) -> list[DescribedCause]:
+def describe_causes(user: User, causes: Sequence[QuarantineCause], now: datetime | None = None) -> list[DescribedCause]:
     """A few queries, however many they are."""
-    by_hour, latest = trends(causes, now), latest_of(user, causes)
+    by_hour, latest = trends(causes, now), latest_records(user, causes)
     tasks = {r.task_id for r in latest.values()}
-    found = Task.objects.filter(pk__in=tasks).values_list("pk", "supervisor_id", "spec_version")
-    specs = {pk: (supervisor, version) for pk, supervisor, version in found}
-    return [_described(c, by_hour, latest.get((c.datasource_id, c.cause)), specs) for c in causes]
+    rows = Task.objects.filter(pk__in=tasks).values_list("pk", "supervisor_id", "spec_version")
+    specs = {pk: (supervisor, version) for pk, supervisor, version in rows}
+    return [_describe(c, by_hour, latest.get((c.datasource_id, c.cause)), specs) for c in causes]
 
 
-def _described(
+def _describe(
     cause: QuarantineCause,
     by_hour: dict[tuple[int, str, str], list[int]],
     latest: QuarantinedRecord | None,
@@ -58,7 +58,7 @@ def _described(
 
 def get_cause(user: User, datasource: Datasource, fingerprint: str) -> DescribedCause:
     """One of a datasource that the user may see. Raises ``NotFound`` when no record of it is in quarantine."""
-    found = list_causes(user, CauseFilter(datasource=datasource.name, cause=fingerprint)).first()
-    if found is None:
+    cause = list_causes(user, CauseFilter(datasource=datasource.name, cause=fingerprint)).first()
+    if cause is None:
         raise NotFound(f"No record of cause {fingerprint!r} is in quarantine.")
-    return described(user, [found])[0]
+    return describe_causes(user, [cause])[0]

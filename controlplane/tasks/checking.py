@@ -17,7 +17,7 @@ from django.conf import settings
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.common.fair_places import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
-from controlplane.common.processes import bare
+from controlplane.common.processes import bare_environment
 from controlplane.teams.models import User
 from ingestion.specs.errors import SpecError
 from ingestion.specs.messages.checking import (
@@ -34,7 +34,7 @@ from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, TaskSpec, issue
 MODULE = "ingestion.task.check_spec"
 CHECK_S = 30.0
 # In this process: each takes a processor for a second, and some hundred megabytes.
-_places = FairPlaces(places=2, own=1, waiting=4)
+_limiter = FairPlaces(places=2, per_user=1, waiting=4)
 Spec = TypeVar("Spec", TaskSpec, SupervisorSpec, BatchTaskSpec)
 
 
@@ -43,13 +43,13 @@ def read_spec(user: User, document: Any, parse: Callable[[Any], Spec]) -> Spec:
     try:
         spec = parse(document)
         if needs_check(spec.spec):
-            try_out(user, document, spec)
+            check_by_data_plane(user, document, spec)
     except SpecError as error:
         raise invalid_spec(error) from None
     return spec
 
 
-def try_out(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTaskSpec) -> None:
+def check_by_data_plane(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTaskSpec) -> None:
     """Raise ``SpecError`` for what the data plane would refuse, by its place in ``document``; ``Unavailable``."""
     folder = settings.SCHEMA_FOLDER
     # Without a folder no spec may name a file; with one it is where indexers run, which need not be here.
@@ -62,7 +62,7 @@ def try_out(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTa
         reads_files=not folder or Path(folder).is_dir(),
     )
     try:
-        with _places.place(user.pk, within_s=CHECK_S):
+        with _limiter.place(user.pk, within_s=CHECK_S):
             answer = _asked(order)
     except NoPlace:
         raise Unavailable("Too many specs are being checked at the same time. Send it again.") from None
@@ -72,10 +72,10 @@ def try_out(user: User, document: Any, spec: TaskSpec | SupervisorSpec | BatchTa
 
 def _asked(order: CheckOrder) -> CheckAnswer:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", MODULE],
             cwd=settings.BASE_DIR,
-            env={**bare(), "PYTHONPATH": str(settings.BASE_DIR)},
+            env={**bare_environment(), "PYTHONPATH": str(settings.BASE_DIR)},
             input=order.model_dump_json() + "\n",
             stdout=subprocess.PIPE,
             text=True,
@@ -91,7 +91,7 @@ def _asked(order: CheckOrder) -> CheckAnswer:
         raise Unavailable("The process that checks specs failed. Its log on standard error says why.") from error
     except OSError as error:
         raise Unavailable(f"The process that checks specs could not start: {error.strerror}.") from error
-    return CheckAnswer.model_validate_json(done.stdout)
+    return CheckAnswer.model_validate_json(process.stdout)
 
 
 _TOO_MUCH = "simplify its expressions, patterns and schemas."

@@ -7,7 +7,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
-from controlplane.datasources.selectors import only_one_named
+from controlplane.datasources.selectors import get_by_name
 from controlplane.segments.models import DaySum
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
@@ -23,15 +23,15 @@ def list_datasources(user: User, *, search: str = "", team: str = "") -> QuerySe
     datasources = Datasource.objects.visible_to(user).present()
     if team:
         datasources = datasources.filter(team__name=team)
-    return _described(datasources.filter(name__icontains=search) if search else datasources)
+    return _with_sums(datasources.filter(name__icontains=search) if search else datasources)
 
 
 def get_datasource(user: User, name: str) -> Datasource:
     """One of the user's, also one that was deleted, with the sums of ``list_datasources``. Raises ``NotFound``."""
-    return only_one_named(_described(Datasource.objects.visible_to(user)), name)
+    return get_by_name(_with_sums(Datasource.objects.visible_to(user)), name)
 
 
-def _described(datasources: QuerySet[Datasource]) -> QuerySet[Datasource]:
+def _with_sums(datasources: QuerySet[Datasource]) -> QuerySet[Datasource]:
     # Each apart: in one join with the intervals the tasks would be counted once for each of them.
     tasks = Task.objects.active().filter(datasource=OuterRef("pk")).order_by().values("datasource")
     active = tasks.annotate(n=Count("pk")).values("n")
@@ -39,17 +39,17 @@ def _described(datasources: QuerySet[Datasource]) -> QuerySet[Datasource]:
         datasources.select_related("team")
         .annotate(
             team_name=F("team__name"),
-            rows=Coalesce(_of_intervals(Sum("rows")), 0),
-            segment_count=Coalesce(_of_intervals(Sum("segments")), 0),
-            size_bytes=Coalesce(_of_intervals(Sum("size_bytes")), 0),
-            min_time=_of_intervals(Min("min_time")),
-            max_time=_of_intervals(Max("max_time")),
+            rows=Coalesce(_over_intervals(Sum("rows")), 0),
+            segment_count=Coalesce(_over_intervals(Sum("segments")), 0),
+            size_bytes=Coalesce(_over_intervals(Sum("size_bytes")), 0),
+            min_time=_over_intervals(Min("min_time")),
+            max_time=_over_intervals(Max("max_time")),
             active_tasks=Coalesce(Subquery(active), 0),
         )
         .order_by("name")
     )
 
 
-def _of_intervals(of: Sum | Min | Max) -> Subquery:
-    mine = DaySum.objects.filter(datasource=OuterRef("pk")).order_by().values("datasource")
-    return Subquery(mine.annotate(of_all=of).values("of_all"))
+def _over_intervals(aggregate: Sum | Min | Max) -> Subquery:
+    day_sums = DaySum.objects.filter(datasource=OuterRef("pk")).order_by().values("datasource")
+    return Subquery(day_sums.annotate(of_all=aggregate).values("of_all"))

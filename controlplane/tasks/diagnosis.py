@@ -57,7 +57,7 @@ def why_nothing(facts: Facts) -> list[Reason]:
         return [Reason("kafka_refuses", facts.refusal)]
     strangers = facts.observation.get("strangers")
     if facts.status == "RUNNING" and strangers:
-        return [Reason("strangers_in_group", strangers_told(strangers))]
+        return [Reason("strangers_in_group", strangers_text(strangers))]
     if facts.totals.published:
         return []
     if facts.status == "PENDING" and facts.no_room:
@@ -66,14 +66,14 @@ def why_nothing(facts: Facts) -> list[Reason]:
         return [Reason("starting", "The application starts. It has not sent its first heartbeat yet.")]
     failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []
     if facts.totals.polled:
-        return failed + _what_became(facts.totals)
-    outside = _kafka(facts)
-    if outside or facts.status != "RUNNING":
-        return failed + outside
-    return _waiting(facts)
+        return failed + _outcome_reasons(facts.totals)
+    kafka_reasons = _kafka_reasons(facts)
+    if kafka_reasons or facts.status != "RUNNING":
+        return failed + kafka_reasons
+    return _waiting_reasons(facts)
 
 
-def strangers_told(strangers: Sequence[str]) -> str:
+def strangers_text(strangers: Sequence[str]) -> str:
     """Who else is in its consumer group."""
     many = len(strangers)
     who = f"{', '.join(strangers[:3])}{f' and {many - 3:,} more' if many > 3 else ''}"
@@ -83,44 +83,44 @@ def strangers_told(strangers: Sequence[str]) -> str:
     )
 
 
-def _kafka(facts: Facts) -> list[Reason]:
+def _kafka_reasons(facts: Facts) -> list[Reason]:
     """What the observer saw that lets no record come."""
-    seen = facts.observation
+    observation = facts.observation
     topic = io_config_of(facts.spec).topic
-    if seen.get("error") and seen.get("refused"):
-        return [Reason("kafka_refuses", str(seen["error"]))]
-    if seen.get("error"):
+    if observation.get("error") and observation.get("refused"):
+        return [Reason("kafka_refuses", str(observation["error"]))]
+    if observation.get("error"):
         return [
             Reason(
                 "kafka_unreachable",
-                f"Kafka can't be reached: {seen['error']}. Check bootstrap.servers and the network.",
+                f"Kafka can't be reached: {observation['error']}. Check bootstrap.servers and the network.",
             )
         ]
-    if seen.get("share_groups_supported") is False:
+    if observation.get("share_groups_supported") is False:
         return [
             Reason(
                 "share_groups_off",
                 "The broker does not offer share groups: they need Kafka 4.2 or newer.",
             )
         ]
-    if seen.get("topic_exists") is False:
+    if observation.get("topic_exists") is False:
         return [Reason("topic_missing", f"There is no topic {topic!r}, or this user has no permission to see it.")]
-    if not seen.get("topic_exists"):
+    if not observation.get("topic_exists"):
         return []
-    return _topic(facts, topic)
+    return _topic_reasons(facts, topic)
 
 
-def _topic(facts: Facts, topic: str) -> list[Reason]:
-    seen = facts.observation
-    ends: Mapping[str, int] = seen.get("end_offsets") or {}
-    starts: Mapping[str, int] = seen.get("log_start_offsets") or {}
+def _topic_reasons(facts: Facts, topic: str) -> list[Reason]:
+    observation = facts.observation
+    ends: Mapping[str, int] = observation.get("end_offsets") or {}
+    starts: Mapping[str, int] = observation.get("log_start_offsets") or {}
     if not any(ends.values()):
         return [Reason("topic_empty", f"Topic {topic!r} is empty: it never held a record.")]
     if all(starts.get(partition, 0) >= end for partition, end in ends.items()):
         return [Reason("topic_expired", f"Topic {topic!r} is empty: retention removed all its records.")]
-    if seen.get("settled"):
-        return [] if seen.get("lag") else [_caught_up(seen)]
-    if not io_config_of(facts.spec).useEarliestOffset and not seen.get("lag"):
+    if observation.get("settled"):
+        return [] if observation.get("lag") else [_caught_up(observation)]
+    if not io_config_of(facts.spec).useEarliestOffset and not observation.get("lag"):
         return [
             Reason(
                 "starts_at_latest",
@@ -157,21 +157,21 @@ UNSTORED = {
 }
 
 
-def _what_became(totals: Totals) -> list[Reason]:
+def _outcome_reasons(totals: Totals) -> list[Reason]:
     """Records came, but none was published: how they ended."""
     ends = [(getattr(totals, name), code, text) for name, (code, text) in UNSTORED.items()]
     return [
-        Reason(code if n < totals.polled else f"all_{code}", f"{_share(n, totals.polled)} were {text}")
+        Reason(code if n < totals.polled else f"all_{code}", f"{_share_text(n, totals.polled)} were {text}")
         for n, code, text in sorted(ends, key=lambda end: -end[0])
         if n
     ]
 
 
-def _share(part: int, whole: int) -> str:
-    return f"All {whole:,} records" if part == whole else f"{part:,} of {whole:,} records"
+def _share_text(part: int, total: int) -> str:
+    return f"All {total:,} records" if part == total else f"{part:,} of {total:,} records"
 
 
-def _waiting(facts: Facts) -> list[Reason]:
+def _waiting_reasons(facts: Facts) -> list[Reason]:
     states = list(facts.indexer_states)
     if states and all(s == "waiting" for s in states):
         return [Reason("predecessor", "It waits until the previous task has published what it read.")]
@@ -184,13 +184,13 @@ def _waiting(facts: Facts) -> list[Reason]:
             )
         ]
     if not any(s in ("reading", "finishing") for s in states):
-        told = "The application runs. Its executors and indexers start, which may take two minutes."
-        return [Reason("starting", told)]
+        text = "The application runs. Its executors and indexers start, which may take two minutes."
+        return [Reason("starting", text)]
     if not facts.observation:
         return [Reason("not_observed", "Headgate has not checked the topic yet; this takes a few seconds.")]
     traits = io_config_of(facts.spec).traits
     if traits.keeps_offsets:
-        period = _part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
+        period = _spec_part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
         when = f"every {period}" if period else "when it has read all records, and sometimes earlier"
         return [
             Reason(
@@ -229,18 +229,18 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool, of_patt
     elif 0 < scaler.get("lagCollectionIntervalMillis", 0) < FINEST.seconds * 1000:
         path = "ioConfig.autoScalerConfig.lagCollectionIntervalMillis"
         options.append(f"{path}: the lag is kept every {FINEST.seconds} seconds")
-    tuning = _part(spec, "tuningConfig")
-    for name in () if source.traits.keeps_offsets else _OF_STORED_OFFSETS:
+    tuning = _spec_part(spec, "tuningConfig")
+    for name in () if source.traits.keeps_offsets else _STORED_OFFSETS_OPTIONS:
         if tuning.get(name, _DEFAULT_TUNING.get(name)) != _DEFAULT_TUNING.get(name):
             options.append(f"tuningConfig.{name}: {source.traits.label}s do not read it")
-    options += [f"tuningConfig.{name}: {why}" for name, why in _OF_DRUID.items() if tuning.get(name) is not None]
+    options += [f"tuningConfig.{name}: {why}" for name, why in _DRUID_TUNING.items() if tuning.get(name) is not None]
     options += _index_options(tuning, source.traits.keeps_offsets)
-    options += [f"ioConfig.{name}: {why}" for name, why in _OF_DRUIDS_READING.items() if io_config.get(name)]
+    options += [f"ioConfig.{name}: {why}" for name, why in _DRUID_IO_CONFIG.items() if io_config.get(name)]
     if io_config.get("stopTaskCount") and not (of_pattern or io_config.get("topicPattern")):
         options.append(f"ioConfig.stopTaskCount: {_ONE_GROUP}")
     if (io_config.get("headerBasedFilterConfig") or {}).get("stringDecodingCacheSize"):
         options.append("ioConfig.headerBasedFilterConfig.stringDecodingCacheSize: headers are decoded as they come")
-    schema = _part(spec, "dataSchema")
+    schema = _spec_part(spec, "dataSchema")
     if schema.get("granularitySpec", {}).get("intervals"):
         options.append("dataSchema.granularitySpec.intervals: a stream has none")
     options += schema_options_without_effect(schema)
@@ -270,7 +270,7 @@ def _supervisors_options(io_config: Mapping[str, Any], model: type[IOConfig]) ->
     fields = model.model_fields
     return [
         f"ioConfig.{name}: a manual task {why}"
-        for name, why in _OF_SUPERVISORS.items()
+        for name, why in _SUPERVISOR_OPTIONS.items()
         if name in fields and io_config.get(name) not in (None, to_jsonable_python(fields[name].default))
     ]
 
@@ -283,7 +283,7 @@ def _null_columns(input_format: Mapping[str, Any], path: str = "ioConfig.inputFo
     return paths
 
 
-_OF_STORED_OFFSETS = (
+_STORED_OFFSETS_OPTIONS = (
     "maxTotalRows",
     "maxRowsInMemory",
     "intermediatePersistPeriod",
@@ -291,13 +291,13 @@ _OF_STORED_OFFSETS = (
     "intermediateHandoffPeriod",
     "resetOffsetAutomatically",
 )
-_OF_SUPERVISORS = {
+_SUPERVISOR_OPTIONS = {
     "taskDuration": "reads until there is nothing more",
     "startDelay": "starts at once",
     "period": "has no supervisor",
 }
 _NO_REQUESTS = "a supervisor sends its tasks no requests, they report to it"
-_OF_DRUID = {
+_DRUID_TUNING = {
     "handoffConditionTimeout": "the publish hands off a segment: no other process has to load it",
     **dict.fromkeys(("workerThreads", "chatThreads", "chatRetries", "httpTimeout"), _NO_REQUESTS),
     "shutdownTimeout": "tasks continue while the control plane is stopped",
@@ -313,7 +313,7 @@ _OF_DRUID = {
     "buildV9Directly": "segments are Parquet files",
 }
 _ONE_GROUP = "a supervisor's indexers are one group and are replaced together"
-_OF_DRUIDS_READING = {
+_DRUID_IO_CONFIG = {
     "serverPriorityToReplicas": "tasks answer no queries",
     "emitTimeLagMetrics": "lag is counted in records",
 }
@@ -325,10 +325,10 @@ _AT_LATEST = (
 
 
 def _io_config(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _part(spec, "ioConfig")
+    return _spec_part(spec, "ioConfig")
 
 
-def _part(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _spec_part(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     inner: Mapping[str, Any] = spec.get("spec", spec)
     part: Mapping[str, Any] = inner.get(name, {})
     return part

@@ -14,14 +14,14 @@ from controlplane.sources.models import SourceEvent
 from controlplane.tasks.models import Task
 from ingestion.specs.messages.protocol import IndexerStatus
 
-QUARANTINED_APART = timedelta(minutes=5)  # while a task runs
+QUARANTINE_EVENT_EVERY = timedelta(minutes=5)  # while a task runs
 SHOWN = 500  # characters of a reason
 
 
 def report_failure(task: Task, error: str) -> None:
     """It failed. An alarm for one that nobody starts again."""
-    by_hand = not task.supervisor_id and task.kind != Task.Kind.REPAIR
-    _add(task, SourceEvent.Kind.TASK_FAILED, _shortened(error), alarm=by_hand)
+    is_manual = not task.supervisor_id and task.kind != Task.Kind.REPAIR
+    _add(task, SourceEvent.Kind.TASK_FAILED, _shortened(error), alarm=is_manual)
 
 
 def report_quota(task: Task, text: str) -> None:
@@ -43,7 +43,7 @@ def report_restarts(task: Task, before: Mapping[int, int], indexers: list[Indexe
 
 
 def report_quarantined(task: Task, *, at_its_end: bool = False) -> None:
-    """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINED_APART``."""
+    """What was quarantined since it was last noted, as one event; not more often than ``QUARANTINE_EVENT_EVERY``."""
     if at_its_end:  # others may have noted some since the task was read
         task.refresh_from_db(fields=["quarantined_noted"])
     quarantined = IndexerFence.objects.filter(task_id=task.pk).aggregate(total=Sum("quarantined"))["total"] or 0
@@ -53,27 +53,27 @@ def report_quarantined(task: Task, *, at_its_end: bool = False) -> None:
     # The row count decides who notes it.
     if Task.objects.filter(pk=task.pk, quarantined_noted=task.quarantined_noted).update(quarantined_noted=quarantined):
         task.quarantined_noted = quarantined
-        _add(task, SourceEvent.Kind.QUARANTINED, _quarantined(task, new))
+        _add(task, SourceEvent.Kind.QUARANTINED, _quarantined_text(task, new))
 
 
 def _is_time(task: Task) -> bool:
-    noted = SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk)
-    recently = timezone.now() - QUARANTINED_APART
-    return not noted.filter(kind=SourceEvent.Kind.QUARANTINED, created_at__gt=recently).exists()
+    past_events = SourceEvent.objects.filter(datasource=task.datasource_id, task_id=task.pk)
+    recently = timezone.now() - QUARANTINE_EVENT_EVERY
+    return not past_events.filter(kind=SourceEvent.Kind.QUARANTINED, created_at__gt=recently).exists()
 
 
-def _quarantined(task: Task, records: int) -> str:
+def _quarantined_text(task: Task, records: int) -> str:
     last = (
         QuarantinedRecord.objects.filter(task_id=task.pk)
         .only("place", "partition", "offset", "error")
         .order_by("-id")
         .first()
     )
-    many = "1 record was" if records == 1 else f"{records} records were"
+    count_text = "1 record was" if records == 1 else f"{records} records were"
     if last is None:  # purged already
-        return f"{many} quarantined."
+        return f"{count_text} quarantined."
     place = last.place or f"partition {last.partition}, offset {last.offset}"
-    return f"{many} quarantined. The last, {place}: {_shortened(last.error)}"
+    return f"{count_text} quarantined. The last, {place}: {_shortened(last.error)}"
 
 
 def _add(task: Task, kind: SourceEvent.Kind, detail: str, alarm: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.common.errors import Conflict
-from controlplane.publishing.kept_files import publish_kept
+from controlplane.publishing.kept_files import publish_file_replay
 from controlplane.tasks.batches import assignment, spec_of
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError
@@ -45,11 +45,11 @@ def readers_of(task_ids: Iterable[str]) -> list[FileReader]:
     Raises ``Conflict`` when nothing says how to decode.
     """
     readers: dict[str, FileReader] = {}
-    found = Task.objects.filter(pk__in=set(task_ids)).select_related("datasource").order_by("-created_at", "-id")
-    for task in found:
+    tasks = Task.objects.filter(pk__in=set(task_ids)).select_related("datasource").order_by("-created_at", "-id")
+    for task in tasks:
         spec = _spec_of(task)
-        known = readers.get(spec.spec.reads_as, FileReader(task, spec, ()))
-        readers[spec.spec.reads_as] = replace(known, tasks=(*known.tasks, task.pk))
+        reader = readers.get(spec.spec.reads_as, FileReader(task, spec, ()))
+        readers[spec.spec.reads_as] = replace(reader, tasks=(*reader.tasks, task.pk))
     if not readers:
         raise Conflict("The batch task that has read these records is not known any more: nothing says how to decode.")
     return list(readers.values())
@@ -77,4 +77,4 @@ def start(task: Task) -> BatchAssignment:
 
 def publish(task: Task, request: KeptPublishRequest) -> KeptPublishAnswer:
     """Some of what it holds has come to an end. Raises ``PublishRefused``, ``InvalidInput``."""
-    return publish_kept(task_id=task.pk, request=request)
+    return publish_file_replay(task_id=task.pk, request=request)

@@ -18,11 +18,11 @@ def sample_of(
 ) -> tuple[SamplerSpec, SampleAnswer]:
     """In the order of the records. Raises ``NotAllowed``, ``InvalidInput`` with every fault, ``Unavailable``."""
     with_header = spec.spec.ioConfig.has_header
-    kept = [_as_kept(record, with_header) for record in records]
-    return take_sample(user=user, document=sampler_of_batch(spec), kept=kept, bounded=True)
+    kept_records = [_to_kept_record(record, with_header) for record in records]
+    return take_sample(user=user, document=sampler_of_batch(spec), kept_records=kept_records, bounded=True)
 
 
-def _as_kept(record: QuarantinedRecord, with_header: bool) -> KeptRecord:
+def _to_kept_record(record: QuarantinedRecord, with_header: bool) -> KeptRecord:
     """``with_header``: its columns stand in a line before it, as in its file."""
     payload = bytes(record.payload or b"")
     more: dict[str, Any] = {"key": None, "headers": [], "timestamp_ms": None}

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 KEY = "tasks.hearing"
-BREAK = timedelta(seconds=15)  # rounds further apart than this are not one stretch of time
+LONGEST_GAP = timedelta(seconds=15)  # rounds further apart than this are not one stretch of time
 ASK_TIMEOUT_S = 5.0
 
 
@@ -21,7 +21,7 @@ def heartbeats_accepted_since() -> datetime | None:
         cache.delete(KEY)
         return None
     since, last = cache.get(KEY) or (now, now)
-    if now - last > BREAK:
+    if now - last > LONGEST_GAP:
         since = now
     cache.set(KEY, (since, now), timeout=3600)
     return since

@@ -11,9 +11,9 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from controlplane.publishing.fence import keep_unpublished
+from controlplane.publishing.fence import record_unpublished
 from controlplane.publishing.models import IndexerFence
-from controlplane.publishing.selectors.totals import totals_of_one
+from controlplane.publishing.selectors.totals import fence_totals
 from controlplane.sources.models import SourceEvent
 from controlplane.spark import master as spark_master
 from controlplane.tasks import events
@@ -22,10 +22,10 @@ from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
 from ingestion.specs.messages.protocol import Directive, EndRequest, HeartbeatAnswer, HeartbeatRequest, IndexerStatus
 
-ALARMING = 3  # failures in a row
-STARTING = timedelta(minutes=5)  # executors that are not up by then are not only unpacking
+ALARM_AFTER = 3  # failures in a row
+STARTUP_TIME = timedelta(minutes=5)  # executors that are not up by then are not only unpacking
 FAILING = SourceEvent.Kind.FAILING
-_SHOWN = [
+_INDEXER_COLUMNS = [
     "epoch",
     "state",
     "pid",
@@ -45,7 +45,7 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
     """Keep the application's state; answer with the task's goal. The answer proves that the store commits."""
     now = timezone.now()
     waits = bool(request.indexers) and all(i.state == "waiting_for_slot" for i in request.indexers)
-    if waits and now - (task.started_at or now) < STARTING and spark_master.has_cores(task.pk):
+    if waits and now - (task.started_at or now) < STARTUP_TIME and spark_master.has_cores(task.pk):
         # Spark counts a slot once its executor is up, which has the code to unpack first: there is room already.
         starting = [i.model_copy(update={"state": "starting"}) for i in request.indexers]
         request, waits = request.model_copy(update={"indexers": starting}), False
@@ -63,7 +63,7 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
             status=Status.RUNNING, started_at=Coalesce("started_at", Value(now))
         )
         Task.objects.active().filter(pk=task.pk).update(**changes)
-        _keep_indexers(task, request.indexers)
+        _store_indexers(task, request.indexers)
         _report_failing(task, request.indexers)
     notify_indexers_changed(task, request.indexers)
     if task.is_batch and request.message != task.message:
@@ -75,16 +75,16 @@ def heartbeat(task: Task, request: HeartbeatRequest) -> HeartbeatAnswer:
 def end(task: Task, request: EndRequest) -> None:
     """The application's last word."""
     with transaction.atomic():
-        _keep_indexers(task, request.indexers)
+        _store_indexers(task, request.indexers)
         if request.unread or request.given_up.polled:
             given_up = request.given_up.model_dump(exclude_defaults=True)
-            unread = [one.model_dump() for one in request.unread]
+            unread = [record.model_dump() for record in request.unread]
             Task.objects.active().filter(pk=task.pk).update(unread=unread, given_up=given_up)
         if request.interrupted and not request.error:
-            won = interrupt_task(task, message="Stopped with the stack or its machine, in order.")
+            ended = interrupt_task(task, message="Stopped with the stack or its machine, in order.")
         else:
-            won = end_task(task, error=request.error)
-        if won and task.kind == Task.Kind.REPAIR:
+            ended = end_task(task, error=request.error)
+        if ended and task.kind == Task.Kind.REPAIR:
             _report_repair(task)
 
 
@@ -93,7 +93,7 @@ def _report_repair(task: Task) -> None:
     fence = IndexerFence.objects.filter(task_id=task.pk).first()
     if fence is None:
         return
-    stored = totals_of_one(fence).stored
+    stored = fence_totals(fence).stored
     if not stored + fence.unparseable + fence.thrown_away:
         return
     SourceEvent.objects.create(
@@ -114,22 +114,22 @@ def _report_repair(task: Task) -> None:
 def _report_failing(task: Task, indexers: list[IndexerStatus]) -> None:
     """Raise an alarm when an indexer fails over and over for one reason: once for each indexer of a task."""
     for indexer in indexers:
-        if indexer.state != "restarting" or indexer.failures < ALARMING:
+        if indexer.state != "restarting" or indexer.failures < ALARM_AFTER:
             continue
-        who = f"Indexer {indexer.number} "
-        if SourceEvent.objects.filter(kind=FAILING, task_id=task.pk, detail__startswith=who).exists():
+        prefix = f"Indexer {indexer.number} "
+        if SourceEvent.objects.filter(kind=FAILING, task_id=task.pk, detail__startswith=prefix).exists():
             continue
         SourceEvent.objects.create(
             datasource=task.datasource,
             kind=FAILING,
             alarm=True,
             task_id=task.pk,
-            detail=f"{who}has failed {indexer.failures} times in a row and is started again; after "
+            detail=f"{prefix}has failed {indexer.failures} times in a row and is started again; after "
             f"{settings.INDEXER_MOST_FAILURES} times the task fails. The reason: {indexer.message[:1000]}",
         )
 
 
-def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
+def _store_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
     now = timezone.now()
     if any(i.restarts for i in indexers):
         events.report_restarts(task, dict(task.indexers.values_list("number", "restarts")), indexers)
@@ -152,10 +152,12 @@ def _keep_indexers(task: Task, indexers: list[IndexerStatus]) -> None:
         )
         for i in indexers
     ]
-    Indexer.objects.bulk_create(rows, update_conflicts=True, unique_fields=["task", "number"], update_fields=_SHOWN)
+    Indexer.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["task", "number"], update_fields=_INDEXER_COLUMNS
+    )
     for i in indexers:
         if i.unpublished.polled or i.unpublished.redelivered:
-            keep_unpublished(
+            record_unpublished(
                 task_id=task.pk,
                 number=i.number,
                 epoch=i.epoch,

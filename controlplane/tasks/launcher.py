@@ -21,7 +21,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common import applications
-from controlplane.common.processes import passed_on
+from controlplane.common.processes import passed_environment
 from controlplane.spark import conf as spark_conf
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
@@ -29,8 +29,8 @@ from controlplane.tasks.models import Resident, Status, Task
 from controlplane.tasks.start_offsets import set_manual_start
 
 # What runs as a plain process, without Spark: it reads little.
-PLAIN: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
-_OF_FILES = "ingestion.batch.replay"
+PLAIN_PROCESSES: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
+_FILE_REPLAY = "ingestion.batch.replay"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 
 
@@ -44,10 +44,10 @@ def launch(task_id: str) -> bool:
     if waiting is None or waiting.is_of_segments or process_of(task_id) is not None:
         return False
     try:
-        if waiting.kind not in PLAIN:
+        if waiting.kind not in PLAIN_PROCESSES:
             if waiting.reads:
                 set_manual_start(waiting)
-            spark_conf.prepare()  # it may take two minutes, which is none of the application's time to start
+            spark_conf.prepare_shipping()  # it may take two minutes, which is none of the application's time to start
         task = _claimed(task_id)
         if task is None:
             return False
@@ -65,8 +65,8 @@ def _claimed(task_id: str) -> Task | None:
     if waiting is None or not may_launch(waiting):
         return None
     # The row count decides who launches when the message is delivered twice.
-    won = unlaunched.update(launched_at=timezone.now())
-    return Task.objects.get(pk=task_id) if won else None
+    is_claimed = unlaunched.update(launched_at=timezone.now())
+    return Task.objects.get(pk=task_id) if is_claimed else None
 
 
 def folder_of(task_id: str) -> Path:
@@ -85,23 +85,25 @@ def log_of(task_id: str) -> Path:
 
 
 def _start(task: Task, token: str) -> None:
-    plain = task.kind in PLAIN
-    module = _OF_FILES if task.replays_files else PLAIN.get(task.kind, "")
+    plain = task.kind in PLAIN_PROCESSES
+    module = _FILE_REPLAY if task.replays_files else PLAIN_PROCESSES.get(task.kind, "")
     command = [sys.executable, "-m", module] if plain else _spark_command(task)
-    _run(task.pk, command, _environment(task.pk, token, plain, _WORKING_JAVA if task.is_batch else _JAVA))
+    _start_process(
+        task.pk, command, _environment(task.pk, token, plain, _BATCH_JAVA_OPTIONS if task.is_batch else _JAVA_OPTIONS)
+    )
 
 
 def start_resident(resident: Resident, script: str, token: str) -> None:
     """Start an application that serves all datasources. Raises ``OSError``."""
-    conf = spark_conf.conf_of_resident(resident.pk, resident.slots)
-    command = _submitted(resident.slots, conf, APPLICATION.with_name(script))
-    _run(resident.pk, command, _environment(resident.pk, token, plain=False))
+    conf = spark_conf.resident_conf(resident.pk, resident.slots)
+    command = _submit_command(resident.slots, conf, APPLICATION.with_name(script))
+    _start_process(resident.pk, command, _environment(resident.pk, token, plain=False))
 
 
-def _run(name: str, command: list[str], environment: dict[str, str]) -> None:
+def _start_process(name: str, command: list[str], environment: dict[str, str]) -> None:
     folder = folder_of(name)
     folder.mkdir(parents=True, exist_ok=True)
-    applications.forget(folder)
+    applications.forget_process(folder)
     with log_of(name).open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -112,17 +114,17 @@ def _run(name: str, command: list[str], environment: dict[str, str]) -> None:
             stderr=log,
             start_new_session=True,
         )
-    applications.name_process(folder, process.pid)
+    applications.record_process(folder, process.pid)
     # Its parent is this process, which must wait for it: else it stays a zombie until the next launch here.
     Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
 
 
 def _spark_command(task: Task) -> list[str]:
     script = APPLICATION.with_name("batch.py") if task.is_batch else APPLICATION
-    return _submitted(task.slots, spark_conf.conf_of(task), script)
+    return _submit_command(task.slots, spark_conf.submit_conf(task), script)
 
 
-def _submitted(slots: int, conf: Mapping[str, str], application: Path) -> list[str]:
+def _submit_command(slots: int, conf: Mapping[str, str], application: Path) -> list[str]:
     # For an indexer one failure ends the Spark job: the driver then starts it again with back-off and a new epoch.
     master = f"local[{slots},{conf['spark.task.maxFailures']}]" if spark_conf.is_local() else settings.SPARK_MASTER
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
@@ -133,13 +135,13 @@ def _submitted(slots: int, conf: Mapping[str, str], application: Path) -> list[s
 
 # The driver's JVM starts jobs and waits: what it would compile well it does not run for long. That of a batch task
 # encrypts and carries all that was read, which takes several times as long unless it is compiled well.
-_WORKING_JAVA = "-XX:+UseSerialGC"
-_JAVA = f"-XX:TieredStopAtLevel=1 {_WORKING_JAVA}"
+_BATCH_JAVA_OPTIONS = "-XX:+UseSerialGC"
+_JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {_BATCH_JAVA_OPTIONS}"
 
 
-def _environment(name: str, token: str, plain: bool, java: str = _JAVA) -> dict[str, str]:
+def _environment(name: str, token: str, plain: bool, java: str = _JAVA_OPTIONS) -> dict[str, str]:
     return {
-        **passed_on(),
+        **passed_environment(),
         "HEADGATE_TASK_ID": name,
         "HEADGATE_TASK_TOKEN": token,
         "HEADGATE_URL": settings.INTERNAL_URL,
@@ -167,7 +169,7 @@ def terminate(task_id: str, sig: signal.Signals = signal.SIGTERM) -> bool:
     return True
 
 
-def bound_log(task_id: str) -> None:
+def limit_log(task_id: str) -> None:
     """Of a log that has become too large the last half is kept. Whoever writes it goes on at its end, wherever."""
     try:
         # O_APPEND, as its writer has it: what comes in meanwhile is not written over.
@@ -182,13 +184,13 @@ def bound_log(task_id: str) -> None:
 def _keep_end(log: IO[bytes], start: int) -> None:
     log.seek(start)
     log.readline()  # the rest of a line that is cut
-    dropped, kept = log.tell(), log.read()
+    dropped, tail = log.tell(), log.read()
     log.truncate(0)
     note = f"({dropped:,} bytes before this were dropped: HEADGATE_TASK_LOG_MEBIBYTES)\n"
-    os.write(log.fileno(), note.encode() + kept)
+    os.write(log.fileno(), note.encode() + tail)
 
 
-def tidy(task_id: str) -> None:
+def remove_scratch(task_id: str) -> None:
     """Remove what a killed application left behind; its log stays."""
     shutil.rmtree(scratch_of(task_id), ignore_errors=True)
 

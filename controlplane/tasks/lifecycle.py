@@ -30,7 +30,7 @@ def set_goal(task: Task, goal: Goal) -> bool:
                 status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
             ):
                 if task.kind == Task.Kind.REPLAY:
-                    replays.give_back(task.pk)
+                    replays.release_records(task.pk)
                 return True
     notify_task_changed(task, urgent=True)
     return bool(Task.objects.active().filter(pk=task.pk).update(goal=goal))
@@ -58,27 +58,27 @@ def token_and_status(task_id: str) -> tuple[str, str]:
 
 def end_task(task: Task, *, error: str = "") -> bool:
     """Mark a task ended: FAILED when there is an error, else SUCCESS. False when it had ended."""
-    ended = Task.objects.active().filter(pk=task.pk)
+    active = Task.objects.active().filter(pk=task.pk)
     status = Status.FAILED if error else Status.SUCCESS
     with transaction.atomic():
-        won = ended.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
-        if won and task.kind == Task.Kind.REPLAY:
-            replays.give_back(task.pk)
-        if won:
+        has_ended = active.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
+        if has_ended and task.kind == Task.Kind.REPLAY:
+            replays.release_records(task.pk)
+        if has_ended:
             events.report_quarantined(task, at_its_end=True)
-        if won and error:
-            _say_where_it_failed(task)
+        if has_ended and error:
+            _note_failed_phase(task)
             events.report_failure(task, error)
-        if won:
+        if has_ended:
             notify_task_changed(task, urgent=True)
-    return bool(won)
+    return bool(has_ended)
 
 
-def _say_where_it_failed(task: Task) -> None:
+def _note_failed_phase(task: Task) -> None:
     """A batch task's message says what it is doing: of one that has failed, what it was doing then."""
-    told = Task.objects.filter(pk=task.pk, last_heartbeat_at__isnull=False).exclude(message="").first()
-    if told is not None and told.is_batch:
-        message = f"It failed while it was {told.message[0].lower()}{told.message[1:]}"
+    reported = Task.objects.filter(pk=task.pk, last_heartbeat_at__isnull=False).exclude(message="").first()
+    if reported is not None and reported.is_batch:
+        message = f"It failed while it was {reported.message[0].lower()}{reported.message[1:]}"
         Task.objects.filter(pk=task.pk).update(message=message)
 
 
@@ -91,7 +91,7 @@ def interrupt_task(task: Task, *, message: str) -> bool:
     """
     with transaction.atomic():
         task.indexers.update(state="stopped", in_flight=0)
-        if _put_back(task, f"{message} It goes on by itself."):
+        if _requeue(task, f"{message} It goes on by itself."):
             return True
         if not end_task(task):
             return False
@@ -99,13 +99,13 @@ def interrupt_task(task: Task, *, message: str) -> bool:
         return True
 
 
-def _put_back(task: Task, message: str) -> bool:
-    by_hand = not task.supervisor_id and task.kind != Task.Kind.REPAIR
-    if not by_hand and task.kind != Task.Kind.REPLAY:
+def _requeue(task: Task, message: str) -> bool:
+    is_manual = not task.supervisor_id and task.kind != Task.Kind.REPAIR
+    if not is_manual and task.kind != Task.Kind.REPLAY:
         return False
-    never = dict.fromkeys(("launched_at", "started_at", "last_heartbeat_at"))
+    cleared = dict.fromkeys(("launched_at", "started_at", "last_heartbeat_at"))
     waiting = Task.objects.active().filter(pk=task.pk, goal=Goal.RUN)
-    return bool(waiting.update(status=Status.PENDING, token_hash="", message=message, **never))
+    return bool(waiting.update(status=Status.PENDING, token_hash="", message=message, **cleared))
 
 
 def fail_lost(heard_since: datetime) -> list[str]:
@@ -117,9 +117,9 @@ def fail_lost(heard_since: datetime) -> list[str]:
     if now - heard_since < settings.TASK_HEARTBEAT_TIMEOUT:
         return []
     silent = Q(status=Status.RUNNING, last_heartbeat_at__lt=now - settings.TASK_HEARTBEAT_TIMEOUT)
-    unborn = Q(status=Status.PENDING, launched_at__lt=now - settings.TASK_START_TIMEOUT)
+    never_started = Q(status=Status.PENDING, launched_at__lt=now - settings.TASK_START_TIMEOUT)
     lost = []
-    for task in Task.objects.active().filter(silent | unborn):
+    for task in Task.objects.active().filter(silent | never_started):
         if end_task(task, error=_lost_message(task, now - (task.last_heartbeat_at or task.created_at))):
             lost.append(task.pk)
     return lost
@@ -133,10 +133,10 @@ def _lost_message(task: Task, silence: timedelta) -> str:
             "The worker that ran it is gone. The next deletions remove the files that it had released. Submit it again "
             "for the rest."
         )
-    return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {what_is_left(task)}"
+    return f"The application was lost: no heartbeat for {silence.total_seconds():.0f} s. {loss_note(task)}"
 
 
-def what_is_left(task: Task) -> str:
+def loss_note(task: Task) -> str:
     """What becomes of what it had not published when it died."""
     if task.is_batch:
         return "Nothing was published; submit the task again."

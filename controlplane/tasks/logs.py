@@ -20,7 +20,7 @@ _RANK = {"TRACE": 0, "DEBUG": 0, "INFO": 1, "WARN": 2, "WARNING": 2, "ERROR": 3,
 
 
 @dataclass(frozen=True)
-class Found:
+class LogMatches:
     """What matches."""
 
     lines: list[tuple[int, str]]  # the last ones: number in what was searched, text
@@ -32,19 +32,19 @@ class Found:
         return "\n".join(line for _, line in self.lines)
 
 
-def search_log(task: Task, text: str = "", level: str = "") -> Found:
+def search_log(task: Task, text: str = "", level: str = "") -> LogMatches:
     """``text``: any part of a line, whatever its case. ``level``: at least that one; what a line with a level is
     followed by, such as a stack trace, belongs to it."""
     lines = task_log_tail(task, SEARCHED_BYTES).splitlines()
-    wanted = text.casefold()
-    hits = [(n, line) for n, line, rank in _ranked(lines) if rank >= _RANK.get(level, -1) and wanted in line.casefold()]
-    return Found(hits[-MOST_LINES:], len(hits), len(lines))
+    needle = text.casefold()
+    hits = [(n, line) for n, line, rank in _ranked(lines) if rank >= _RANK.get(level, -1) and needle in line.casefold()]
+    return LogMatches(hits[-MOST_LINES:], len(hits), len(lines))
 
 
 def _ranked(lines: Iterable[str]) -> Iterator[tuple[int, str, int]]:
     rank = 1
     for number, line in enumerate(lines, 1):
-        found = _LEVEL.search(line[:200])
-        if found:
-            rank = _RANK[(found[1] or found[2]).upper()]
+        match = _LEVEL.search(line[:200])
+        if match:
+            rank = _RANK[(match[1] or match[2]).upper()]
         yield number, line, rank

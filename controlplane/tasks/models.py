@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet, mark
+from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
 from controlplane.teams.models import User
@@ -62,12 +62,12 @@ def task_kinds() -> list[tuple[str, str]]:
 
 def task_types() -> dict[str, list[str]]:
     """Druid's type of a task → our kinds. What Druid has no type for is called as it is here."""
-    found: dict[str, list[str]] = {}
+    kinds: dict[str, list[str]] = {}
     for traits in all_traits():
-        found.setdefault(traits.task_type, []).append(traits.kind)
+        kinds.setdefault(traits.task_type, []).append(traits.kind)
     for kind in Task.Kind:
-        found.setdefault(kind.druids, []).append(kind)
-    return found
+        kinds.setdefault(kind.druid_type, []).append(kind)
+    return kinds
 
 
 class Task(models.Model):
@@ -87,7 +87,7 @@ class Task(models.Model):
         KILL = "kill", "deletion"
 
         @property
-        def druids(self) -> str:
+        def druid_type(self) -> str:
             """Druid's type of it, which says no more than ``compact`` of both."""
             return str(Task.Kind.COMPACT if self is Task.Kind.REINDEX else self)
 
@@ -164,9 +164,9 @@ class Task(models.Model):
     def conceal(self, role: str) -> None:
         """What its application said may quote a value; its log does, if the spec asks for it."""
         self.concealed_for = role
-        self.error = self.error and mark(role)
-        self.message = self.message and mark(role)
-        self.unread = [{**one, "start": "", "error": mark(role)} for one in self.unread]
+        self.error = self.error and hidden_note(role)
+        self.message = self.message and hidden_note(role)
+        self.unread = [{**record, "start": "", "error": hidden_note(role)} for record in self.unread]
 
     @property
     def ended(self) -> bool:

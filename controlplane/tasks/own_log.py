@@ -12,7 +12,7 @@ from controlplane.tasks.launcher import log_of
 _log = logging.getLogger(__name__)
 
 
-def note(task_id: str, text: str, level: str = "INFO") -> None:
+def add_log_line(task_id: str, text: str, level: str = "INFO") -> None:
     """Add a line. A log that can't be written stops nothing."""
     path = log_of(task_id)
     line = f"{timezone.now():%Y-%m-%dT%H:%M:%S.%fZ} {level} {' '.join(text.split())}\n"

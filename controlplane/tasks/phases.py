@@ -36,21 +36,21 @@ _PHASES = (
 
 def phases_of(task: Task, fences: Sequence[IndexerFence]) -> list[Phase]:
     """``fences``: of its indexers. A task that ended early has no more phases than it came to."""
-    begins = _begins(task, fences)
-    known = [(name, meaning, at) for (name, meaning), at in zip(_PHASES, begins, strict=True) if at is not None]
-    ends: list[datetime | None] = [*(at for _, _, at in known[1:]), task.ended_at]
-    return [Phase(name, meaning, at, end) for (name, meaning, at), end in zip(known, ends, strict=True)]
+    begins = _phase_starts(task, fences)
+    reached = [(name, meaning, at) for (name, meaning), at in zip(_PHASES, begins, strict=True) if at is not None]
+    ends: list[datetime | None] = [*(at for _, _, at in reached[1:]), task.ended_at]
+    return [Phase(name, meaning, at, end) for (name, meaning, at), end in zip(reached, ends, strict=True)]
 
 
-def _begins(task: Task, fences: Sequence[IndexerFence]) -> list[datetime | None]:
+def _phase_starts(task: Task, fences: Sequence[IndexerFence]) -> list[datetime | None]:
     """In the order of the phases, never one before another: clocks of two machines may differ a little."""
     first = min((f.first_publish_at for f in fences if f.first_publish_at), default=None)
     last = max((f.last_publish_at for f in fences if f.last_publish_at), default=None)
-    reads = min((f.started_at for f in fences if f.started_at), default=None)
+    first_read = min((f.started_at for f in fences if f.started_at), default=None)
     ended = task.status in (Status.SUCCESS, Status.FAILED)
-    found: list[datetime | None] = []
+    starts: list[datetime | None] = []
     latest = task.created_at
-    for at in (task.created_at, task.launched_at, task.started_at, reads, first, last if ended else None):
+    for at in (task.created_at, task.launched_at, task.started_at, first_read, first, last if ended else None):
         latest = max(latest, at) if at is not None else latest
-        found.append(None if at is None else latest)
-    return found
+        starts.append(None if at is None else latest)
+    return starts

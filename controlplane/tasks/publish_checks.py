@@ -25,8 +25,8 @@ from controlplane.tasks.sources import properties_of
 from ingestion.specs.messages.protocol import PublishRequest, SegmentFile, StartRequest
 
 # A topic grows between two looks at it; only what lies further beyond its end makes Kafka be asked once more.
-GROWTH = 1_000_000
-_SEEN = """
+ALLOWED_GROWTH = 1_000_000
+_SEEN_ENDS_SQL = """
     SELECT w.partition, w.last, (s.bounds -> w.partition::text ->> 2)::int8, s.topic, s.topic_id
     FROM publishing_indexerfence i JOIN sources_source s ON s.id = i.source_id,
         unnest(%s::int8[], %s::int8[]) AS w(partition, last)
@@ -37,7 +37,7 @@ _SEEN = """
 def check_publish(task_id: str, number: int, request: PublishRequest) -> None:
     """Raise ``Conflict`` when it names files that are not there, or offsets that the topic can't have."""
     check_files(request.segments)
-    _check_offsets(task_id, number, _lasts(request))
+    _check_offsets(task_id, number, _end_offsets(request))
 
 
 def check_files(files: Iterable[SegmentFile]) -> None:
@@ -66,7 +66,7 @@ def _is_plain(path: str) -> bool:
 
 
 def _is_there(path: Path, size_bytes: int) -> bool:
-    return _has_size(path, size_bytes) or (_look_anew(path.parent) and _has_size(path, size_bytes))
+    return _has_size(path, size_bytes) or (_relist(path.parent) and _has_size(path, size_bytes))
 
 
 def _has_size(path: Path, size_bytes: int) -> bool:
@@ -79,7 +79,7 @@ def _has_size(path: Path, size_bytes: int) -> bool:
     return stat.S_ISREG(file.st_mode) and file.st_size == size_bytes
 
 
-def _look_anew(folder: Path) -> bool:
+def _relist(folder: Path) -> bool:
     """A network's file system may remember for a while that a file was not there: until its folder is listed."""
     try:
         with os.scandir(folder) as entries:
@@ -89,50 +89,52 @@ def _look_anew(folder: Path) -> bool:
     return True
 
 
-def _lasts(request: PublishRequest) -> dict[int, int]:
+def _end_offsets(request: PublishRequest) -> dict[int, int]:
     """Partition → the end of the highest range that the publish names there."""
     ends = [(p, end) for s in request.segments for p, ranges in s.offsets.items() for _, end in ranges]
     ends += [(p, end) for p, o in request.outcomes.items() for _, ranges in o for _, end in ranges]
-    found: dict[int, int] = {}
+    highest: dict[int, int] = {}
     for partition, end in ends:
-        found[partition] = max(end, found.get(partition, 0))
-    return found
+        highest[partition] = max(end, highest.get(partition, 0))
+    return highest
 
 
 def _check_offsets(task_id: str, number: int, lasts: Mapping[int, int]) -> None:
     with cursor() as c:
-        rows = c.execute(_SEEN, (list(lasts), list(lasts.values()), task_id, number)).fetchall()
-    odd = {partition: last for partition, last, end, *_ in rows if end is None or last > end + GROWTH}
-    if odd:
+        rows = c.execute(_SEEN_ENDS_SQL, (list(lasts), list(lasts.values()), task_id, number)).fetchall()
+    beyond = {partition: last for partition, last, end, *_ in rows if end is None or last > end + ALLOWED_GROWTH}
+    if beyond:
         *_, topic, topic_id = rows[0]
-        _ask_kafka(task_id, topic, topic_id, odd)
+        _ask_kafka(task_id, topic, topic_id, beyond)
 
 
 def _ask_kafka(task_id: str, topic: str, topic_id: str, lasts: Mapping[int, int]) -> None:
-    seen = _topic(Task.objects.get(pk=task_id), topic)
-    if seen is None or seen.topic_id != topic_id:
+    offsets = _topic_offsets(Task.objects.get(pk=task_id), topic)
+    if offsets is None or offsets.topic_id != topic_id:
         return  # another topic by now: an indexer finds that out by itself
     for partition, last in lasts.items():
-        if partition not in seen.written:
-            raise Conflict(f"Topic {topic!r} has no partition {partition}: it has {len(seen.written)}.")
-        if last > seen.written[partition]:
+        if partition not in offsets.written:
+            raise Conflict(f"Topic {topic!r} has no partition {partition}: it has {len(offsets.written)}.")
+        if last > offsets.written[partition]:
             raise Conflict(
                 f"Topic {topic!r} has no offset {last - 1} in partition {partition}: it ends at "
-                f"{seen.written[partition]}."
+                f"{offsets.written[partition]}."
             )
 
 
-def check_topic(task: Task, asked: StartRequest, topic: str, group: str) -> None:
+def check_topic(task: Task, request: StartRequest, topic: str, group: str) -> None:
     """Raise ``Conflict`` when an indexer would retire a topic for one that Kafka has not."""
-    known = Source.objects.filter(datasource=task.datasource_id, cluster_id=asked.cluster_id, group=group, topic=topic)
-    if not known.exists() or known.filter(topic_id=asked.topic_id).exists():
+    sources = Source.objects.filter(
+        datasource=task.datasource_id, cluster_id=request.cluster_id, group=group, topic=topic
+    )
+    if not sources.exists() or sources.filter(topic_id=request.topic_id).exists():
         return
-    seen = _topic(task, topic)
-    if seen is not None and seen.topic_id != asked.topic_id:
-        raise Conflict(f"The id of topic {topic!r} is {seen.topic_id}, not {asked.topic_id}.")
+    offsets = _topic_offsets(task, topic)
+    if offsets is not None and offsets.topic_id != request.topic_id:
+        raise Conflict(f"The id of topic {topic!r} is {offsets.topic_id}, not {request.topic_id}.")
 
 
-def _topic(task: Task, topic: str) -> kafka.TopicOffsets | None:
+def _topic_offsets(task: Task, topic: str) -> kafka.TopicOffsets | None:
     """None also when Kafka does not say."""
     try:
         return kafka.topic_offsets(properties_of(task), topic)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.quotas import services as quotas
-from controlplane.quotas.services import LIMITS, limits_of_teams, published_by, quota_of, stopped_by
-from controlplane.tasks.capacity import Pool, places_by_team, running, shown, slots_of
+from controlplane.quotas.services import LIMITS, limits_of_teams, quota_of, to_over_quota, usage_of_teams
+from controlplane.tasks.capacity import Pool, running, shown_pool, slots_by_team, slots_of
 from controlplane.tasks.events import report_quota
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
@@ -15,7 +15,7 @@ from controlplane.teams.permissions import Action, require
 
 
 @dataclass(frozen=True)
-class Use:
+class QuotaUse:
     """What a team uses now, by limit."""
 
     indexers: int  # of tasks that were launched, repairs and replays aside
@@ -24,7 +24,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Share:
+class QuotaShare:
     """One limit and what is used of it."""
 
     name: str
@@ -37,36 +37,36 @@ class Share:
         return None if self.limit is None else 100 if not self.limit else min(100, 100 * self.used // self.limit)
 
 
-def use_of(team: Team) -> Use:
+def use_of(team: Team) -> QuotaUse:
     """By sums that publishes keep: no segment is counted."""
-    published = published_by({team.pk})[team.pk]
-    return Use(places_by_team().get(team.name, 0), published.rows_a_day, published.stored_bytes)
+    published = usage_of_teams({team.pk})[team.pk]
+    return QuotaUse(slots_by_team().get(team.name, 0), published.rows_a_day, published.stored_bytes)
 
 
-def shares(user: User, team: Team) -> list[Share]:
+def shares(user: User, team: Team) -> list[QuotaShare]:
     """Each limit with its use. Raises ``NotAllowed``: the team's admins see them."""
     require(user, Action.ADMINISTER, team)
     quota, used = quota_of(team), use_of(team)
-    return [Share(name, getattr(used, name), getattr(quota, name)) for name in LIMITS]
+    return [QuotaShare(name, getattr(used, name), getattr(quota, name)) for name in LIMITS]
 
 
-def look() -> None:
+def mark_used_up() -> None:
     """Whose quota is used up, or no longer. Its manual tasks are told to finish; supervisors ask by themselves."""
-    for quota in quotas.look():
-        by_hand = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
-        for task in by_hand.filter(datasource__team=quota.team_id):
+    for quota in quotas.update_used_up():
+        manual = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
+        for task in manual.filter(datasource__team=quota.team_id):
             if set_goal(task, Goal.FINISH):
-                report_quota(task, stopped_by(quota).text)
+                report_quota(task, to_over_quota(quota).text)
 
 
-def shown_of(team: str) -> Pool:
+def pool_of_team(team: str) -> Pool:
     """The places that the team's tasks have, with its own limit, and which of its tasks wait; of all for no name."""
-    whole = shown()
+    full_pool = shown_pool()
     if not team:
-        return whole
+        return full_pool
     size, _ = limits_of_teams().get(team, (None, False))
-    waiting = [asking for asking in whole.waiting if asking.team == team]
+    waiting = [waiter for waiter in full_pool.waiting if waiter.team == team]
     # On a cluster of Spark those that wait for a core are launched, and have none.
-    mine = running().filter(datasource__team__name=team)
-    mine = mine.filter(without_slot_since=None) if whole.of_spark else mine
-    return Pool(size=size, used=sum(map(slots_of, mine)), waiting=waiting, of_spark=whole.of_spark)
+    tasks = running().filter(datasource__team__name=team)
+    tasks = tasks.filter(without_slot_since=None) if full_pool.of_spark else tasks
+    return Pool(size=size, used=sum(map(slots_of, tasks)), waiting=waiting, of_spark=full_pool.of_spark)

@@ -26,7 +26,7 @@ from controlplane.tasks.unlisted import REASON, unlisted
 
 APPLICATION = "compact.py"
 _ROUNDING = 1e-9  # 0.29 of 100 places are 29
-LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
+EXIT_GRACE = timedelta(seconds=3)  # a process that ended has said so by then
 
 
 def running() -> Resident | None:
@@ -34,10 +34,10 @@ def running() -> Resident | None:
     return Resident.objects.filter(ended_at=None).first()
 
 
-def share() -> CompactionShare:
+def compaction_share() -> CompactionShare:
     """What it may take of the pool: as it was set, else as the site's settings say."""
-    found = CompactionShare.objects.first()
-    return found or CompactionShare(ratio=settings.COMPACTION_PERCENT / 100)
+    stored = CompactionShare.objects.first()
+    return stored or CompactionShare(ratio=settings.COMPACTION_PERCENT / 100)
 
 
 def slots() -> int:
@@ -45,10 +45,10 @@ def slots() -> int:
 
     One at least, unless the share is nothing: then none.
     """
-    wanted = share()
+    setting = compaction_share()
     places = settings.WORKER_CAPACITY or os.cpu_count() or 1
-    of_ratio = max(1, floor(places * wanted.ratio + _ROUNDING)) if wanted.ratio > 0 else 0
-    return of_ratio if wanted.most is None else min(of_ratio, wanted.most)
+    by_ratio = max(1, floor(places * setting.ratio + _ROUNDING)) if setting.ratio > 0 else 0
+    return by_ratio if setting.most is None else min(by_ratio, setting.most)
 
 
 def has_old_share(resident: Resident) -> bool:
@@ -58,9 +58,9 @@ def has_old_share(resident: Resident) -> bool:
 
 def launch(name: str) -> Resident | None:
     """Start one, if none runs and there is room for it."""
-    spark_conf.prepare()
+    spark_conf.prepare_shipping()
     token = secrets.token_urlsafe(32)
-    resident = _claimed(name, token)
+    resident = _claim(name, token)
     if resident is None:
         return None
     try:
@@ -72,14 +72,14 @@ def launch(name: str) -> Resident | None:
 
 
 @transaction.atomic
-def _claimed(name: str, token: str) -> Resident | None:
-    wanted = slots()
-    if not wanted or running() is not None or not capacity.has_room_for(wanted):
+def _claim(name: str, token: str) -> Resident | None:
+    slot_count = slots()
+    if not slot_count or running() is not None or not capacity.has_room_for(slot_count):
         return None
     suffix = "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
     now = timezone.now()
     return Resident.objects.create(
-        pk=f"{name}_{now:%Y-%m-%dT%H-%M-%S}_{suffix}", token_hash=token_hash(token), slots=wanted, launched_at=now
+        pk=f"{name}_{now:%Y-%m-%dT%H-%M-%S}_{suffix}", token_hash=token_hash(token), slots=slot_count, launched_at=now
     )
 
 
@@ -109,22 +109,22 @@ def end_lost() -> None:
     resident = running()
     if resident is None:
         return
-    launcher.bound_log(resident.pk)
-    error = _what_is_wrong(resident, timezone.now())
+    launcher.limit_log(resident.pk)
+    error = _loss_reason(resident, timezone.now())
     if error:
         launcher.terminate(resident.pk, signal.SIGKILL)
-        launcher.tidy(resident.pk)
+        launcher.remove_scratch(resident.pk)
         end(resident.pk, error)
 
 
-def _what_is_wrong(resident: Resident, now: datetime) -> str:
-    heard = resident.last_heartbeat_at or resident.launched_at
-    if now - heard > LAST_WORD and launcher.is_dead(resident.pk):
+def _loss_reason(resident: Resident, now: datetime) -> str:
+    last_heard = resident.last_heartbeat_at or resident.launched_at
+    if now - last_heard > EXIT_GRACE and launcher.is_dead(resident.pk):
         return (
             "" if launcher.was_stopped(resident.pk) and end(resident.pk) else "Its process is gone. Its log says why."
         )
     since = heartbeat_gaps.heartbeats_accepted_since()
     patience = settings.TASK_HEARTBEAT_TIMEOUT if resident.last_heartbeat_at else settings.TASK_START_TIMEOUT
-    if since is not None and now - max(heard, since) > patience:
-        return f"It was lost: no word of it for {(now - heard).total_seconds():.0f} s."
+    if since is not None and now - max(last_heard, since) > patience:
+        return f"It was lost: no word of it for {(now - last_heard).total_seconds():.0f} s."
     return REASON if resident.last_heartbeat_at and unlisted([resident.pk], "residents") else ""

@@ -18,7 +18,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.tasks.batches import check_source, slots_of
 from controlplane.tasks.celery_tasks import launch_on_commit
-from controlplane.tasks.checking import try_out
+from controlplane.tasks.checking import check_by_data_plane
 from controlplane.tasks.models import Task
 from controlplane.teams import audit
 from controlplane.teams.models import User
@@ -49,20 +49,20 @@ def create_segment_task(datasource: Datasource, spec: CompactTaskSpec | KillTask
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():
         raise Conflict(f"There is a task {identifier!r} already.")
-    anew = _written_anew(spec)
-    slots = 0 if anew is None else slots_of(datasource, anew)
+    batch_spec = _as_batch_spec(spec)
+    slots = 0 if batch_spec is None else slots_of(datasource, batch_spec)
     task = Task.objects.create(
         id=identifier,
-        kind=spec.type if anew is None else Task.Kind.REINDEX,
+        kind=spec.type if batch_spec is None else Task.Kind.REINDEX,
         datasource=datasource,
         spec=spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True),
-        batch_spec=None if anew is None else anew.canonical(),
+        batch_spec=None if batch_spec is None else batch_spec.canonical(),
         indexers_wanted=slots,
         slots=slots,
         submitted_by=user,
         created_at=now,
     )
-    if anew is not None or isinstance(spec, KillTaskSpec):
+    if batch_spec is not None or isinstance(spec, KillTaskSpec):
         launch_on_commit(task)
     return task
 
@@ -73,30 +73,30 @@ def check_segment_task(user: User, document: Any) -> CompactTaskSpec | KillTaskS
         spec = parse_segment_task(document)
     except SpecError as error:
         raise invalid_spec(error) from None
-    kills = isinstance(spec, KillTaskSpec)
-    require(user, Action.ADMINISTER if kills else Action.OPERATE, find_datasource(user, spec.dataSource).team)
-    anew = _written_anew(spec)
-    if anew is not None:
-        _check_anew(user, document, anew)
+    is_kill = isinstance(spec, KillTaskSpec)
+    require(user, Action.ADMINISTER if is_kill else Action.OPERATE, find_datasource(user, spec.dataSource).team)
+    batch_spec = _as_batch_spec(spec)
+    if batch_spec is not None:
+        _check_batch_spec(user, document, batch_spec)
     return spec
 
 
-def _written_anew(spec: CompactTaskSpec | KillTaskSpec) -> BatchTaskSpec | None:
+def _as_batch_spec(spec: CompactTaskSpec | KillTaskSpec) -> BatchTaskSpec | None:
     """The batch task that does it; as long as nobody has looked at the segments, what is left out is not known."""
     return spec.batch_task(None) if isinstance(spec, CompactTaskSpec) and spec.writes_anew else None
 
 
-def _check_anew(user: User, document: Any, anew: BatchTaskSpec) -> None:
-    check_source(user, anew)
-    if not needs_check(anew.spec):
+def _check_batch_spec(user: User, document: Any, batch_spec: BatchTaskSpec) -> None:
+    check_source(user, batch_spec)
+    if not needs_check(batch_spec.spec):
         return
     try:
-        try_out(user, document, anew)
+        check_by_data_plane(user, document, batch_spec)
     except SpecError as error:
-        raise invalid_spec(SpecError([_in_compact(issue) for issue in error.issues])) from None
+        raise invalid_spec(SpecError([_compact_issue(issue) for issue in error.issues])) from None
 
 
-def _in_compact(issue: SpecIssue) -> SpecIssue:
+def _compact_issue(issue: SpecIssue) -> SpecIssue:
     """Its place in the task's document, which has the parts of a ``dataSchema`` at its top."""
     path, pointer = issue.path.removeprefix("dataSchema."), issue.pointer.removeprefix("/dataSchema")
     return SpecIssue(path, pointer, issue.message)

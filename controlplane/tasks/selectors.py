@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.datasources.concealing import mark
+from controlplane.datasources.concealing import hidden_note
 from controlplane.publishing.models import IndexerFence
-from controlplane.publishing.selectors.totals import Totals, totals_of, totals_of_one
+from controlplane.publishing.selectors.totals import Totals, fence_totals, totals_of
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
-from controlplane.sources.lookup import OF_TOPIC
+from controlplane.sources.lookup import TOPIC_SEPARATOR
 from controlplane.sources.models import SourceEvent
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
@@ -32,12 +32,12 @@ from ingestion.specs.kafka.secrets import masked
 from ingestion.specs.tasks import batch
 
 DEFAULT_SAVED_EXCEPTIONS = 100
-NAMES_LOOKED_THROUGH = 20_000  # a search of names costs as much however many tasks there are
+NAMES_SEARCHED = 20_000  # a search of names costs as much however many tasks there are
 
 
 @dataclass(frozen=True)
 class IndexerRow:
-    """An indexer: what its heartbeat said (``seen``, None before the first) and what it published (``fence``)."""
+    """An indexer: what its heartbeat said (``indexers``, None before the first) and what it published (``fence``)."""
 
     number: int
     seen: Indexer | None
@@ -81,7 +81,7 @@ def list_tasks(
     """The user's tasks, newest first; ``search`` in ids. Adds team_name, published, unparseable, segment_count."""
     if not all(storable(text) for text in (status, datasource, supervisor, kind, search, team)):
         return Task.objects.none()
-    wanted = {
+    filters = {
         "status": status,
         "datasource__name": datasource,
         "supervisor_id": supervisor,
@@ -90,30 +90,30 @@ def list_tasks(
         "datasource__team__name": team,
     }
     tasks = (
-        Task.objects.visible_to(user).shown_to(user).filter(**{name: value for name, value in wanted.items() if value})
+        Task.objects.visible_to(user).shown_to(user).filter(**{name: value for name, value in filters.items() if value})
     )
     return (
         tasks.select_related("datasource__team", "submitted_by")
         .annotate(
             team_name=F("datasource__team__name"),
-            published=_written("published"),
-            unparseable=_written("unparseable"),
-            segment_count=_written("segments"),
+            published=_fence_sum("published"),
+            unparseable=_fence_sum("unparseable"),
+            segment_count=_fence_sum("segments"),
         )
         .order_by("-created_at", "-id")
     )
 
 
 def tasks_named(user: User, text: str, *, team: str = "", most: int = 20) -> list[Task]:
-    """The newest with the text in their ids, of the last ``NAMES_LOOKED_THROUGH``; older ones by their whole id."""
+    """The newest with the text in their ids, of the last ``NAMES_SEARCHED``; older ones by their whole id."""
     if not storable(text):
         return []
-    newest = Task.objects.order_by("-created_at", "-id").values("pk")[:NAMES_LOOKED_THROUGH]
-    named = Q(pk__in=newest, id__icontains=text) | Q(pk=text)
-    mine = Task.objects.visible_to(user)
+    newest = Task.objects.order_by("-created_at", "-id").values("pk")[:NAMES_SEARCHED]
+    matches = Q(pk__in=newest, id__icontains=text) | Q(pk=text)
+    tasks = Task.objects.visible_to(user)
     if team:
-        mine = mine.filter(datasource__team__name=team)
-    return list(mine.filter(named).select_related("datasource__team").order_by("-created_at", "-id")[:most])
+        tasks = tasks.filter(datasource__team__name=team)
+    return list(tasks.filter(matches).select_related("datasource__team").order_by("-created_at", "-id")[:most])
 
 
 def get_task(user: User, task_id: str) -> Task:
@@ -151,7 +151,9 @@ def _without_effect(task: Task) -> list[str]:
     if task.is_batch or task.replays_files:
         return batch.options_without_effect(task.spec)
     supervisor = task.supervisor_id or ""
-    return diagnosis.options_without_effect(task.spec, supervised=bool(supervisor), of_pattern=OF_TOPIC in supervisor)
+    return diagnosis.options_without_effect(
+        task.spec, supervised=bool(supervisor), of_pattern=TOPIC_SEPARATOR in supervisor
+    )
 
 
 def why_nothing(task: Task) -> list[Reason]:
@@ -172,7 +174,7 @@ def task_log_tail(task: Task, max_bytes: int = 65536) -> str:
     Of a task that is shown to somebody who may not see what it may quote, a line that says so.
     """
     if task.concealed_for:
-        return f"{mark(task.concealed_for)}\n"
+        return f"{hidden_note(task.concealed_for)}\n"
     size, tail = _read_log(task, -max_bytes, max_bytes)
     if size > max_bytes and b"\n" in tail:
         tail = tail[tail.index(b"\n") + 1 :]
@@ -185,7 +187,7 @@ def task_log_from(task: Task, offset: int, max_bytes: int = 1 << 20) -> bytes:
     Of a task that is shown to somebody who may not see what it may quote, a line that says so.
     """
     if task.concealed_for:
-        return f"{mark(task.concealed_for)}\n".encode()
+        return f"{hidden_note(task.concealed_for)}\n".encode()
     return _read_log(task, offset, max_bytes)[1]
 
 
@@ -209,19 +211,19 @@ def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:
     return masked(spec)
 
 
-def _written(column: str) -> Coalesce:
-    mine = IndexerFence.objects.filter(task_id=OuterRef("pk")).order_by().values("task_id")
-    return Coalesce(Subquery(mine.annotate(total=Sum(column)).values("total")), 0)
+def _fence_sum(column: str) -> Coalesce:
+    fences = IndexerFence.objects.filter(task_id=OuterRef("pk")).order_by().values("task_id")
+    return Coalesce(Subquery(fences.annotate(total=Sum(column)).values("total")), 0)
 
 
 def _indexer_rows(task: Task) -> list[IndexerRow]:
-    seen = {i.number: i for i in task.indexers.all()}
-    for indexer in seen.values() if task.concealed_for else ():
-        indexer.message = indexer.message and mark(task.concealed_for)
+    indexers = {i.number: i for i in task.indexers.all()}
+    for indexer in indexers.values() if task.concealed_for else ():
+        indexer.message = indexer.message and hidden_note(task.concealed_for)
     fences = {f.number: f for f in IndexerFence.objects.filter(task_id=task.pk, merges=False)}
     return [
-        IndexerRow(number, seen.get(number), fences.get(number), totals_of_one(fences.get(number)))
-        for number in sorted({*seen, *fences})
+        IndexerRow(number, indexers.get(number), fences.get(number), fence_totals(fences.get(number)))
+        for number in sorted({*indexers, *fences})
     ]
 
 
@@ -246,7 +248,7 @@ def _saved_exceptions(task: Task) -> int:
 def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason]:
     if not task.reads:
         return []  # nothing stored can be a good end
-    refusal, pause = (_said_by(task, indexers, state) for state in ("refused", "paused"))
+    refusal, pause = (_indexer_message(task, indexers, state) for state in ("refused", "paused"))
     facts = Facts(
         status=task.status,
         spec=task.spec,
@@ -257,15 +259,15 @@ def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason
         pause=pause,
         slots=task.slots,
         error=task.error,
-        no_room=capacity.waits_for_room(task),
+        no_room=capacity.wait_reason(task),
     )
     return diagnosis.why_nothing(facts)
 
 
-def _said_by(task: Task, indexers: list[Indexer], state: str) -> str:
+def _indexer_message(task: Task, indexers: list[Indexer], state: str) -> str:
     """By the first indexer in this state; it may quote a value."""
-    said = next((i.message for i in indexers if i.state == state), "")
-    return mark(task.concealed_for) if said and task.concealed_for else said
+    message = next((i.message for i in indexers if i.state == state), "")
+    return hidden_note(task.concealed_for) if message and task.concealed_for else message
 
 
 def _log_path(task: Task) -> Path | None:

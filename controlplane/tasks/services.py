@@ -14,7 +14,7 @@ from controlplane.connections import named
 from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import seal
 from controlplane.datasources.groups import claim_group
-from controlplane.datasources.masking import require_topic
+from controlplane.datasources.masking import require_topic_access
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
@@ -27,7 +27,7 @@ from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.segment_tasks import submit_segment_task
-from controlplane.tasks.sources import of_supervisor
+from controlplane.tasks.sources import supervisor_tasks
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
@@ -57,7 +57,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         )
         check_indexers(datasource.team, "taskCount", spec.spec.ioConfig.taskCount)
         claim_group(datasource.team, spec.spec.ioConfig.group, datasource.name)
-        named.hold(datasource.team, spec.spec.ioConfig)
+        named.lock_connections(datasource.team, spec.spec.ioConfig)
         _check_masks(user, datasource, spec)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
@@ -72,15 +72,15 @@ def _check_masks(user: User, datasource: Datasource, spec: TaskSpec) -> None:
     """
     what = "a task that reads its topic otherwise than its supervisor does"
     try:
-        require_topic(user, spec.spec.ioConfig.topic, what, datasource.team)
+        require_topic_access(user, spec.spec.ioConfig.topic, what, datasource.team)
     except NotAllowed:
         supervised = Task.objects.filter(datasource=datasource).exclude(supervisor_id="").reading()
         newest = supervised.order_by("supervisor_id", "-created_at").distinct("supervisor_id")
-        if _reading(spec_secrets.split(spec.canonical())[0]) not in [_reading(task.spec) for task in newest]:
+        if _reading_key(spec_secrets.split(spec.canonical())[0]) not in [_reading_key(task.spec) for task in newest]:
             raise
 
 
-def _reading(canonical: dict[str, Any]) -> tuple[Any, ...]:
+def _reading_key(canonical: dict[str, Any]) -> tuple[Any, ...]:
     """What a spec makes of a topic's records. One of an earlier version, which can't be read, is like no other."""
     io_config = io_config_of(canonical)
     return canonical["spec"]["dataSchema"], getattr(io_config, "topic", None), getattr(io_config, "inputFormat", None)
@@ -91,7 +91,7 @@ def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
     io_config = spec.spec.ioConfig
     if not io_config.traits.keeps_offsets:
         return
-    others = Task.objects.active().reading().filter(of_supervisor(datasource.name))
+    others = Task.objects.active().reading().filter(supervisor_tasks(datasource.name))
     if any(o.io_config.traits.keeps_offsets and o.io_config.topic == io_config.topic for o in others):
         raise Conflict(
             f"Supervisor {datasource.name!r} reads topic {io_config.topic!r} now, from the stored offsets that this "

@@ -38,19 +38,19 @@ class SlotWait:
     @property
     def told(self) -> str:
         """Who has the places, as the end of a sentence."""
-        named = [f"{name} has {places:,}" for name, places in self.users]
-        named += [f"others have {self.others:,}"] if self.others else []
-        return f" ({', '.join(named)})" if named else ""
+        parts = [f"{name} has {places:,}" for name, places in self.users]
+        parts += [f"others have {self.others:,}"] if self.others else []
+        return f" ({', '.join(parts)})" if parts else ""
 
 
 def slot_waits_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, SlotWait]:
     """By task, of those that have to wait. ``names``: the supervisors that may be named."""
-    some = list(tasks)
-    awaited = capacity.slots_awaited(some)
+    listed = list(tasks)
+    awaited = capacity.wait_codes(listed)
     if not awaited:
         return {}
-    pool, own = capacity.shown(), capacity.pool()
-    users, others = _users(capacity.slots_of_supervisors(), names)
+    pool, team_pool = capacity.shown_pool(), capacity.pool()
+    users, others = _top_users(capacity.slots_of_supervisors(), names)
     return {
         t.pk: SlotWait(
             asked=t.indexers_wanted,
@@ -59,20 +59,20 @@ def slot_waits_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, Sl
             free=pool.free,
             users=users,
             others=others,
-            team=capacity.kept_by_team(t, own),
+            team=capacity.blocking_team(t, team_pool),
         )
-        for t in some
+        for t in listed
         if t.pk in awaited
     }
 
 
-def _users(places: Mapping[str, int], names: Collection[str]) -> tuple[tuple[tuple[str, int], ...], int]:
-    known = sorted(((s, n) for s, n in places.items() if s in names and n), key=lambda used: (-used[1], used[0]))
-    shown = tuple(known[:NAMED])
+def _top_users(places: Mapping[str, int], names: Collection[str]) -> tuple[tuple[tuple[str, int], ...], int]:
+    named = sorted(((s, n) for s, n in places.items() if s in names and n), key=lambda used: (-used[1], used[0]))
+    shown = tuple(named[:NAMED])
     return shown, sum(places.values()) - sum(n for _, n in shown)
 
 
-def lacks_overlap(indexers: int) -> str:
+def overlap_warning(indexers: int) -> str:
     """What a supervisor's ``indexers`` (replicas × taskCount) mean for its handovers; empty when there is room."""
     cluster = None if settings.WORKER_CAPACITY else spark_master.cluster()
     size = cluster.cores if cluster else settings.WORKER_CAPACITY

@@ -41,43 +41,51 @@ class Slots:
 
 def slots_for(user: User) -> Slots:
     """The pool of the whole installation; it names only the tasks of the user's teams."""
-    pool = capacity.shown()
-    held = {t.pk: capacity.slots_of(t) for t in capacity.running() if not (pool.of_spark and t.without_slot_since)}
-    seen = _seen(user, {*held, *(asking.id for asking in pool.waiting)})
-    return Slots(pool, _holders(pool, held, seen), _waiting(pool, seen))
+    pool = capacity.shown_pool()
+    slots_by_task = {
+        t.pk: capacity.slots_of(t) for t in capacity.running() if not (pool.of_spark and t.without_slot_since)
+    }
+    visible = _visible_tasks(user, {*slots_by_task, *(waiter.id for waiter in pool.waiting)})
+    return Slots(pool, _holders(pool, slots_by_task, visible), _waiting(pool, visible))
 
 
-def _seen(user: User, ids: set[str]) -> dict[str, Task]:
-    mine = Task.objects.visible_to(user).filter(pk__in=ids).select_related("datasource__team")
-    return {task.pk: task for task in mine}
+def _visible_tasks(user: User, ids: set[str]) -> dict[str, Task]:
+    tasks = Task.objects.visible_to(user).filter(pk__in=ids).select_related("datasource__team")
+    return {task.pk: task for task in tasks}
 
 
-def _holders(pool: capacity.Pool, held: Mapping[str, int], seen: Mapping[str, Task]) -> list[SlotHolder]:
-    mine = [SlotHolder(places, task=seen[pk]) for pk, places in held.items() if pk in seen]
+def _holders(pool: capacity.Pool, slots_by_task: Mapping[str, int], visible: Mapping[str, Task]) -> list[SlotHolder]:
+    named_holders = [SlotHolder(places, task=visible[pk]) for pk, places in slots_by_task.items() if pk in visible]
     slots = sum(Resident.objects.filter(ended_at=None).values_list("slots", flat=True))
-    rest = [
-        SlotHolder(sum(places for pk, places in held.items() if pk not in seen), "Tasks of other teams"),
+    unnamed = [
+        SlotHolder(sum(places for pk, places in slots_by_task.items() if pk not in visible), "Tasks of other teams"),
         SlotHolder(slots, "Compaction, for all datasources"),
         SlotHolder(
-            max(0, pool.used - sum(held.values()) - slots) if pool.of_spark else 0, "Other programs on the cluster"
+            max(0, pool.used - sum(slots_by_task.values()) - slots) if pool.of_spark else 0,
+            "Other programs on the cluster",
         ),
     ]
-    return [*sorted(mine, key=lambda h: -h.indexers), *(holding for holding in rest if holding.indexers)]
+    return [*sorted(named_holders, key=lambda h: -h.indexers), *(holder for holder in unnamed if holder.indexers)]
 
 
-def _waiting(pool: capacity.Pool, seen: Mapping[str, Task]) -> list[SlotWaiter]:
+def _waiting(pool: capacity.Pool, visible: Mapping[str, Task]) -> list[SlotWaiter]:
     limits = capacity.pool() if pool.of_spark else pool
-    mine = [
-        SlotWaiter(a.indexers, seen[a.id].without_slot_since or a.asked_at, seen[a.id], _why(seen[a.id], limits))
+    waiters = [
+        SlotWaiter(
+            a.indexers,
+            visible[a.id].without_slot_since or a.asked_at,
+            visible[a.id],
+            _wait_reason(visible[a.id], limits),
+        )
         for a in pool.waiting
-        if a.id in seen
+        if a.id in visible
     ]
-    others = [asking for asking in pool.waiting if asking.id not in seen]
+    others = [waiter for waiter in pool.waiting if waiter.id not in visible]
     if others:
-        mine.append(SlotWaiter(sum(a.indexers for a in others), min(a.asked_at for a in others)))
-    return mine
+        waiters.append(SlotWaiter(sum(a.indexers for a in others), min(a.asked_at for a in others)))
+    return waiters
 
 
-def _why(task: Task, limits: capacity.Pool) -> str:
-    team = capacity.kept_by_team(task, limits)
+def _wait_reason(task: Task, limits: capacity.Pool) -> str:
+    team = capacity.blocking_team(task, limits)
     return "" if team is None else team.told(task.indexers_wanted)

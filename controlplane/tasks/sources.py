@@ -5,19 +5,19 @@ from __future__ import annotations
 from django.db.models import Q
 
 from controlplane.connections.named import kafka_properties
-from controlplane.sources.lookup import OF_TOPIC, owner_named
+from controlplane.sources.lookup import TOPIC_SEPARATOR, offsets_owner
 from controlplane.tasks.models import Task
 from ingestion.specs.kafka.providers import Value
 
 
 def owner_of(task: Task) -> str:
     """Under whose name a task's stored offsets are kept."""
-    return owner_named(task.supervisor_id) or task.datasource.name
+    return offsets_owner(task.supervisor_id) or task.datasource.name
 
 
-def of_supervisor(supervisor_id: str) -> Q:
+def supervisor_tasks(supervisor_id: str) -> Q:
     """Tasks of a supervisor, and of those that read the topics of its pattern for it."""
-    return Q(supervisor_id=supervisor_id) | Q(supervisor_id__startswith=f"{supervisor_id}{OF_TOPIC}")
+    return Q(supervisor_id=supervisor_id) | Q(supervisor_id__startswith=f"{supervisor_id}{TOPIC_SEPARATOR}")
 
 
 def consumer_group(task: Task) -> str:

@@ -14,7 +14,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.datasources.models import Datasource
 from controlplane.publishing import claims
 from controlplane.publishing.fence import adopt_source
-from controlplane.sources.lookup import key_of, sources_of
+from controlplane.sources.lookup import source_key, sources_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import owner_of, properties_of
 from ingestion.specs.inputs.io_config import IOConfig
@@ -22,32 +22,32 @@ from ingestion.specs.inputs.io_config import IOConfig
 logger = logging.getLogger(__name__)
 
 
-def from_latest(io_config: IOConfig) -> bool:
+def starts_at_latest(io_config: IOConfig) -> bool:
     """Whether its start is to be kept here as soon as it is known: a share group's is the broker's business."""
     return io_config.traits.keeps_offsets and not io_config.useEarliestOffset
 
 
-def start_offsets(
-    datasource: Datasource, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets, missed: bool
+def store_start_offsets(
+    datasource: Datasource, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets, was_missing: bool
 ) -> None:
-    """Store where to begin with a topic that was never read. ``missed``: it was not there when reading was to begin."""
+    """Store where to begin with a topic that was never read. ``was_missing``: it was missing when reading began."""
     try:
         source = adopt_source(
             datasource=datasource,
-            **key_of(io_config, owner),
+            **source_key(io_config, owner),
             topic=io_config.topic,
             cluster_id=topic.cluster_id,
             topic_id=topic.topic_id,
         )
     except Conflict:
         return  # its indexers will say so
-    claims.begin_at(source, topic.starts if missed else topic.ends)
+    claims.store_first_offsets(source, topic.starts if was_missing else topic.ends)
 
 
 def set_manual_start(task: Task) -> None:
     """Ask Kafka for a manual task, before it is launched. Without an answer its indexer will."""
     io_config = task.io_config
-    if task.supervisor_id or not from_latest(io_config) or _has_begun(task):
+    if task.supervisor_id or not starts_at_latest(io_config) or _has_begun(task):
         return
     try:
         topic = kafka.topic_offsets(properties_of(task), io_config.topic)
@@ -57,7 +57,9 @@ def set_manual_start(task: Task) -> None:
     if topic is None:
         Task.objects.filter(pk=task.pk).update(topic_missed=True)
         return
-    start_offsets(task.datasource, io_config, owner_of(task), topic.read_by(io_config.isolation), task.topic_missed)
+    store_start_offsets(
+        task.datasource, io_config, owner_of(task), topic.read_by(io_config.isolation), task.topic_missed
+    )
 
 
 def _has_begun(task: Task) -> bool:

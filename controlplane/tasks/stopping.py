@@ -14,14 +14,14 @@ logger = logging.getLogger(__name__)
 
 
 @worker_shutting_down.connect
-def ask_them(**_: Any) -> None:
+def ask_tasks_to_end(**_: Any) -> None:
     """At the worker's SIGTERM, while its own jobs end: applications take longer."""
     if settings.WORKER_STOPS_TASKS:
-        applications.ask_to_end(settings.TASK_DIR)
+        applications.terminate_applications(settings.TASK_DIR)
 
 
 @worker_shutdown.connect
-def stop_them(**_: Any) -> None:
+def stop_tasks(**_: Any) -> None:
     """Now nobody starts another one: wait for all."""
     if settings.WORKER_STOPS_TASKS:
         for task in applications.stop_applications(settings.TASK_DIR, settings.STOP_TIMEOUT):

@@ -26,11 +26,11 @@ from typing import Any
 from django.db.models import Max
 from django.utils import timezone
 
-from controlplane.common.database import only_one
-from controlplane.common.side_by_side import answered
+from controlplane.common.database import try_advisory_lock
+from controlplane.common.side_by_side import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
-from controlplane.lag.topic_lag import TopicLag, keep_lag
+from controlplane.lag.topic_lag import TopicLag, record_lag
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.offset_gaps import Unsettled
 from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quota_use
@@ -42,65 +42,65 @@ from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF
 from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 
 logger = logging.getLogger(__name__)
-LAST_WORD = timedelta(seconds=3)  # a process that ended has said so by then
+EXIT_GRACE = timedelta(seconds=3)  # a process that ended has said so by then
 _WATCH_LOCK = 0x57415443
 # Of what is observed, what pages show.
-_SHOWN = ("error", "topic_exists", "settled", "lag", "strangers", "members_unknown")
+_SHOWN_FIELDS = ("error", "topic_exists", "settled", "lag", "strangers", "members_unknown")
 
 
 def watch(hand_over: Callable[[Task], None]) -> None:
     """One round over all tasks that have not ended; ``hand_over`` gives one to the launcher."""
-    with only_one(_WATCH_LOCK) as won:
-        if not won:
+    with try_advisory_lock(_WATCH_LOCK) as acquired:
+        if not acquired:
             return
         since = heartbeat_gaps.heartbeats_accepted_since()
         if since is not None:
             for task_id in lifecycle.fail_lost(since):
-                _clear_away(task_id)
+                _kill_process(task_id)
             _fail_dead()
         _fail_unlisted()
         for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
-            launcher.bound_log(task_id)
+            launcher.limit_log(task_id)
         running = Task.objects.active().reading().filter(status=Status.RUNNING).select_related("datasource")
-        for observed in _observed([(task, parse_task_spec(task.spec)) for task in running]):
+        for observed in _observe_topics([(task, parse_task_spec(task.spec)) for task in running]):
             _watch_task(observed)
-        quota_use.look()
+        quota_use.mark_used_up()
         _relaunch_forgotten(hand_over)
 
 
-def _clear_away(task_id: str) -> None:
+def _kill_process(task_id: str) -> None:
     launcher.terminate(task_id, signal.SIGKILL)
-    launcher.tidy(task_id)
+    launcher.remove_scratch(task_id)
 
 
 def _fail_dead() -> None:
     """End what this machine's processes say is over, without waiting for the heartbeat's time."""
-    quiet = timezone.now() - LAST_WORD
+    quiet = timezone.now() - EXIT_GRACE
     for task in Task.objects.active().filter(launched_at__lt=quiet):
         if (task.last_heartbeat_at is None or task.last_heartbeat_at < quiet) and launcher.is_dead(task.pk):
             if launcher.was_stopped(task.pk):
-                lifecycle.interrupt_task(task, message=_STOPPED)
+                lifecycle.interrupt_task(task, message=_STOPPED_TEXT)
             else:
                 lifecycle.end_task(task, error=_dead_message(task))
-            launcher.tidy(task.pk)
+            launcher.remove_scratch(task.pk)
 
 
 def _fail_unlisted() -> None:
     """Their supervisors start others. A batch task is its submitter's to start anew, as after any other loss."""
     running = {t.pk: t for t in Task.objects.active().in_pool().filter(status=Status.RUNNING)}
     for task_id in unlisted(running.keys(), "tasks"):
-        _clear_away(task_id)
+        _kill_process(task_id)
         task = running[task_id]
-        lifecycle.end_task(task, error=f"{REASON} {lifecycle.what_is_left(task)}")
+        lifecycle.end_task(task, error=f"{REASON} {lifecycle.loss_note(task)}")
 
 
-_STOPPED = "Stopped with the stack or its machine, and killed before it ended cleanly."
+_STOPPED_TEXT = "Stopped with the stack or its machine, and killed before it ended cleanly."
 
 
 def _dead_message(task: Task) -> str:
     if task.last_heartbeat_at is None:
         return "The application's process ended before it reported. Its log says why."
-    return f"The application's process ended without a report. {lifecycle.what_is_left(task)}"
+    return f"The application's process ended without a report. {lifecycle.loss_note(task)}"
 
 
 @dataclass(frozen=True)
@@ -114,63 +114,67 @@ class ObservedTopic:
     refused: bool = False  # by Kafka: this login lacks a right
 
 
-def _observed(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopic]:
+def _observe_topics(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopic]:
     """Each as it comes in."""
-    for (task, spec), said in answered(_topic_of, tasks):
-        topic, problem = (None, str(said)) if isinstance(said, Exception) else (said, "")
-        yield ObservedTopic(task, spec, topic, problem, isinstance(said, kafka.KafkaRefuses))
+    for (task, spec), answer in ask_all(_topic_offsets, tasks):
+        topic, problem = (None, str(answer)) if isinstance(answer, Exception) else (answer, "")
+        yield ObservedTopic(task, spec, topic, problem, isinstance(answer, kafka.KafkaRefuses))
 
 
-def _topic_of(asked: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
-    task, spec = asked
+def _topic_offsets(task_and_spec: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
+    task, spec = task_and_spec
     topic = kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic, consumer_group(task))
     return None if topic is None else topic.read_by(spec.spec.ioConfig.isolation)
 
 
 def _watch_task(observed: ObservedTopic) -> None:
     task, spec = observed.task, observed.spec
-    keep_observation(observed)
+    store_observation(observed)
     events.report_quarantined(task)
     if task.goal == Goal.RUN and not task.supervisor_id:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:
-        _make_it_obey(task)
+        _enforce_stop(task)
 
 
-def keep_observation(observed: ObservedTopic) -> None:
+def store_observation(observed: ObservedTopic) -> None:
     """Keep what was seen of the task's topic in the task and its progress keys."""
     task = observed.task
     before, lag = task.observation, None
     now = timezone.now().isoformat()
-    seen: dict[str, Any] = {"observed_at": now, "error": observed.problem, "refused": observed.refused}
+    observation: dict[str, Any] = {"observed_at": now, "error": observed.problem, "refused": observed.refused}
     if observed.problem:
-        task.observation = {**task.observation, **seen}
+        task.observation = {**task.observation, **observation}
     else:
-        told = {k: v for k, v in task.observation.items() if k == "told_at"}
+        kept_fields = {k: v for k, v in task.observation.items() if k == "told_at"}
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
-        seen["share_groups_supported"] = not refused
-        seen["strangers"] = _strangers(observed.topic.members) if observed.topic else []
-        seen["members_unknown"] = observed.topic.members_unknown if observed.topic else ""
-        lag = None if observed.topic is None else _keep_lag(task, observed.topic)
-        task.observation = {**told, **seen, **_seen_topic(observed.topic, lag, before)}
+        observation["share_groups_supported"] = not refused
+        observation["strangers"] = _strangers(observed.topic.members) if observed.topic else []
+        observation["members_unknown"] = observed.topic.members_unknown if observed.topic else ""
+        lag = None if observed.topic is None else _update_lag(task, observed.topic)
+        task.observation = {**kept_fields, **observation, **_topic_observation(observed.topic, lag, before)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
-    if (lag is not None and lag.moves) or any(task.observation.get(name) != before.get(name) for name in _SHOWN):
+    if (lag is not None and lag.has_changed) or any(
+        task.observation.get(name) != before.get(name) for name in _SHOWN_FIELDS
+    ):
         notify_task_changed(task)
 
 
 def _strangers(members: Iterable[tuple[str, str]]) -> list[str]:
     """Members of its consumer group that are no indexers: their partitions are not read here."""
     tasks = {client: client.rpartition("-")[0] for client, _ in members}
-    ours = set(Task.objects.filter(pk__in=set(tasks.values())).values_list("pk", flat=True)) if tasks else set()
-    return sorted({f"{client} at {host}" for client, host in members if tasks[client] not in ours})
+    own_ids = set(Task.objects.filter(pk__in=set(tasks.values())).values_list("pk", flat=True)) if tasks else set()
+    return sorted({f"{client} at {host}" for client, host in members if tasks[client] not in own_ids})
 
 
-def _keep_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:
+def _update_lag(task: Task, topic: kafka.TopicOffsets) -> TopicLag:
     in_flight = sum(i.in_flight for i in task.indexers.all())
-    return keep_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
+    return record_lag(task.datasource_id, task.io_config, owner_of(task), topic, in_flight)
 
 
-def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None, before: Mapping[str, Any]) -> dict[str, Any]:
+def _topic_observation(
+    topic: kafka.TopicOffsets | None, lag: TopicLag | None, before: Mapping[str, Any]
+) -> dict[str, Any]:
     if topic is None or lag is None:
         return {
             "topic_exists": False,
@@ -180,7 +184,7 @@ def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None, before: 
             "settled": 0,
             "lag": 0,
         }
-    taken = before.get("taken", {}) if before.get("topic_id") == topic.topic_id else {}  # one made again is another
+    lost = before.get("taken", {}) if before.get("topic_id") == topic.topic_id else {}  # one made again is another
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,
@@ -190,34 +194,38 @@ def _seen_topic(topic: kafka.TopicOffsets | None, lag: TopicLag | None, before: 
         "settled": lag.settled,
         "lag": lag.total,
         "undecided": lag.undecided,
-        "unsettled": {str(p): [list(r) for r in of.ranges] for p, of in lag.partitions.items() if of.ranges},
+        "unsettled": {
+            str(p): [list(r) for r in unsettled.ranges] for p, unsettled in lag.partitions.items() if unsettled.ranges
+        },
         "taken": {
-            str(p): at for p, of in lag.partitions.items() if (at := _taken(of, topic.starts[p], taken.get(str(p))))
+            str(p): at
+            for p, unsettled in lag.partitions.items()
+            if (at := _lost_to_retention(unsettled, topic.starts[p], lost.get(str(p))))
         },
     }
 
 
-def _taken(of: Unsettled, log_start: int, before: list[Any] | None) -> list[Any] | None:
+def _lost_to_retention(unsettled: Unsettled, log_start: int, before: list[Any] | None) -> list[Any] | None:
     """Where the log began, and when that was seen, if retention took unsettled offsets below: these never come.
 
     ``before``: what an earlier look found. It stays until all below it is settled.
     """
-    if not of.ranges or of.ranges[0][0] >= log_start:
+    if not unsettled.ranges or unsettled.ranges[0][0] >= log_start:
         return None
-    return before if before and of.ranges[0][0] < before[0] else [log_start, timezone.now().isoformat()]
+    return before if before and unsettled.ranges[0][0] < before[0] else [log_start, timezone.now().isoformat()]
 
 
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
-    idle = spec.spec.ioConfig.idleConfig
+    idle_config = spec.spec.ioConfig.idleConfig
     since, has_read = _last_active(task)
-    if idle.enabled is False or timezone.now() - since < idle.patience(has_read):
+    if idle_config.enabled is False or timezone.now() - since < idle_config.patience(has_read):
         return
-    seen = task.observation
-    if seen.get("topic_exists") is False:
+    observation = task.observation
+    if observation.get("topic_exists") is False:
         lifecycle.end_task(task, error=f"Topic {spec.spec.ioConfig.topic!r} does not exist.")
-    elif seen.get("undecided"):
+    elif observation.get("undecided"):
         return  # a transaction is open: its records are yet to come
-    elif not seen.get("error") and _all_reading(task) and not _records_left(task, spec):
+    elif not observation.get("error") and _all_reading(task) and not _records_left(task, spec):
         lifecycle.set_goal(task, Goal.FINISH)
 
 
@@ -227,9 +235,9 @@ def _last_active(task: Task) -> tuple[datetime, bool]:
     What came and was published between two heartbeats is no activity to these, but its indexers' counters have it.
     """
     fences = IndexerFence.objects.filter(task_id=task.pk)
-    seen = fences.aggregate(Max("started_at"), Max("last_publish_at"), Max("polled"))
-    moments = (task.started_at, task.last_activity_at, seen["started_at__max"], seen["last_publish_at__max"])
-    return max(at for at in moments if at is not None), bool(task.last_activity_at or seen["polled__max"])
+    latest = fences.aggregate(Max("started_at"), Max("last_publish_at"), Max("polled"))
+    moments = (task.started_at, task.last_activity_at, latest["started_at__max"], latest["last_publish_at__max"])
+    return max(at for at in moments if at is not None), bool(task.last_activity_at or latest["polled__max"])
 
 
 def _all_reading(task: Task) -> bool:
@@ -251,17 +259,17 @@ def _records_left(task: Task, spec: TaskSpec) -> bool:
         return True
 
 
-def _make_it_obey(task: Task) -> None:
+def _enforce_stop(task: Task) -> None:
     """A task that was told to end long ago is ended: what it holds is delivered again."""
     if task.observation.get("told_at") is None:
         task.observation["told_at"] = timezone.now().isoformat()
         Task.objects.filter(pk=task.pk).update(observation=task.observation)
-    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > patience(task):
-        _clear_away(task.pk)
+    elif timezone.now() - datetime.fromisoformat(task.observation["told_at"]) > stop_timeout(task):
+        _kill_process(task.pk)
         lifecycle.end_task(task, error="The application did not end after the stop, so Headgate killed it.")
 
 
-def patience(task: Task) -> timedelta:
+def stop_timeout(task: Task) -> timedelta:
     """How long it may take to end once it was told to."""
     return parse_task_spec(task.spec).spec.ioConfig.completionTimeout
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.clients import current_address
 from controlplane.common.text import storable
 from controlplane.teams.models import AuditEntry, Team, User
@@ -93,8 +93,8 @@ def record(*, user: User | None, team: Team | None, target: str, target_id: str,
     """
     if action not in ACTIONS[target]:
         raise ValueError(f"there is no action {action!r} on a {target}")
-    named = {_SHOWN_AS[target]: target_id} if target in _SHOWN_AS else {}
-    tell(Change(team=team.pk if team else 0, urgent=True, **named))  # type: ignore[arg-type]  # they are names
+    subject = {_SHOWN_AS[target]: target_id} if target in _SHOWN_AS else {}
+    notify_pages(Change(team=team.pk if team else 0, urgent=True, **subject))  # type: ignore[arg-type]  # they are names
     AuditEntry.objects.create(
         team=team,
         username=user.get_username() if user else "",
@@ -139,41 +139,41 @@ class AuditFilter:
 
 
 EVERYTHING = AuditFilter()
-SITE_ALONE = "-"  # no team's name
+SITE_ONLY = "-"  # no team's name
 
 
-def list_entries(user: User, team: Team, wanted: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
+def list_entries(user: User, team: Team, entry_filter: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
     """A team's entries, newest first. Raises ``NotAllowed``: only its admins may read them."""
     require(user, Action.ADMINISTER, team)
-    return _matching(AuditEntry.objects.filter(team=team), wanted)
+    return _matching(AuditEntry.objects.filter(team=team), entry_filter)
 
 
-def list_site_entries(user: User, wanted: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
+def list_site_entries(user: User, entry_filter: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
     """All teams' entries, deleted ones' too, and those of the site, newest first. Raises ``NotAllowed``."""
     require_site_admin(user)
     entries = AuditEntry.objects.all()
-    if wanted.team == SITE_ALONE:
+    if entry_filter.team == SITE_ONLY:
         entries = entries.filter(team=None)
-    elif wanted.team:
-        entries = entries.filter(team__name=wanted.team) if storable(wanted.team) else entries.none()
-    return _matching(entries, wanted)
+    elif entry_filter.team:
+        entries = entries.filter(team__name=entry_filter.team) if storable(entry_filter.team) else entries.none()
+    return _matching(entries, entry_filter)
 
 
-def _matching(entries: QuerySet[AuditEntry], wanted: AuditFilter) -> QuerySet[AuditEntry]:
-    plain = {name: getattr(wanted, name) for name in ("username", "target", "target_id", "action")}
-    if not all(storable(value) for value in (*plain.values(), wanted.text)):
+def _matching(entries: QuerySet[AuditEntry], entry_filter: AuditFilter) -> QuerySet[AuditEntry]:
+    exact = {name: getattr(entry_filter, name) for name in ("username", "target", "target_id", "action")}
+    if not all(storable(value) for value in (*exact.values(), entry_filter.text)):
         return AuditEntry.objects.none()
-    entries = entries.select_related("team").filter(**{name: value for name, value in plain.items() if value})
-    if wanted.since is not None:
-        entries = entries.filter(at__gte=wanted.since)
-    if wanted.until is not None:
-        entries = entries.filter(at__lt=wanted.until)
-    return (_with_text(entries, wanted.text) if wanted.text else entries).order_by("-id")
+    entries = entries.select_related("team").filter(**{name: value for name, value in exact.items() if value})
+    if entry_filter.since is not None:
+        entries = entries.filter(at__gte=entry_filter.since)
+    if entry_filter.until is not None:
+        entries = entries.filter(at__lt=entry_filter.until)
+    return (_with_text(entries, entry_filter.text) if entry_filter.text else entries).order_by("-id")
 
 
 def _with_text(entries: QuerySet[AuditEntry], text: str) -> QuerySet[AuditEntry]:
     entries = entries.annotate(detail_text=Cast("detail", TextField()))
-    found = Q(detail_text__icontains=text)
+    matches = Q(detail_text__icontains=text)
     for name in ("username", "action", "target", "target_id", "token"):
-        found |= Q(**{f"{name}__icontains": text})
-    return entries.filter(found)
+        matches |= Q(**{f"{name}__icontains": text})
+    return entries.filter(matches)

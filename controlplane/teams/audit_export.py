@@ -20,16 +20,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 def chunks(entries: QuerySet[AuditEntry], form: str) -> Iterator[bytes]:
     """All that match, newest first, in some chunks: each is a query of its own. ``form``: of ``FORMS``."""
-    written = FORMS[form]
+    encode = FORMS[form]
     if form == "csv":
         yield _row(list(COLUMNS))
     before: int | None = None
     while True:
-        some = entries if before is None else entries.filter(pk__lt=before)
-        rows = list(some.order_by("-id")[:AT_ONCE])
+        page = entries if before is None else entries.filter(pk__lt=before)
+        rows = list(page.order_by("-id")[:AT_ONCE])
         if not rows:
             return
-        yield b"".join(written(_values(entry)) for entry in rows)
+        yield b"".join(encode(_values(entry)) for entry in rows)
         before = rows[-1].pk
 
 
@@ -50,10 +50,10 @@ def _values(entry: AuditEntry) -> dict[str, Any]:
 
 def _as_csv(values: dict[str, Any]) -> bytes:
     cells = [json.dumps(v, ensure_ascii=False) if isinstance(v, dict) else v for v in values.values()]
-    return _row(["" if cell is None else harmless(str(cell)) for cell in cells])
+    return _row(["" if cell is None else escape_formula(str(cell)) for cell in cells])
 
 
-def harmless(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """The text, with an apostrophe before what a spreadsheet would calculate."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 

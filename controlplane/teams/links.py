@@ -25,7 +25,7 @@ from controlplane.teams.roles import Role
 from controlplane.teams.services import MOST_INVITATIONS, lock_team, user_name
 
 LINK_LIFE = timedelta(days=7)
-OVER = "This link is not valid. It was used, withdrawn or replaced, or it has expired. Ask for a new one."
+LINK_INVALID = "This link is not valid. It was used, withdrawn or replaced, or it has expired. Ask for a new one."
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ def invite_by_link(*, user: User, team: Team, email: str, role: Role, address: C
     require(user, Action.ADMINISTER, team)
     require_person(user, "invite by a link")  # it would outlive the token
     secret = new_secret()
-    invitation = _stored(user, team, address_of(email), role, digest_of(secret))
+    invitation = _store_invitation(user, team, normalized_email(email), role, digest_of(secret))
     link = address(secret)
-    if not mail.configured():
+    if not mail.is_configured():
         return SentLink(invitation, link, "")
     try:
-        mail.send(to=[invitation.email], subject=f"Team {team.name} invites you", body=_letter(invitation, link))
+        mail.send(to=[invitation.email], subject=f"Team {team.name} invites you", body=_mail_body(invitation, link))
     except mail.MailFailed as error:
         return SentLink(invitation, link, error.detail)
     LinkInvitation.objects.filter(pk=invitation.pk, digest=invitation.digest).update(mailed=True)
@@ -70,7 +70,7 @@ def invite_by_link(*, user: User, team: Team, email: str, role: Role, address: C
 
 
 @transaction.atomic
-def _stored(user: User, team: Team, email: str, role: Role, digest: str) -> LinkInvitation:
+def _store_invitation(user: User, team: Team, email: str, role: Role, digest: str) -> LinkInvitation:
     lock_team(team)
     require(user, Action.ADMINISTER, team)
     now = timezone.now()
@@ -90,7 +90,7 @@ def _stored(user: User, team: Team, email: str, role: Role, digest: str) -> Link
     return invitation
 
 
-def address_of(email: str) -> str:
+def normalized_email(email: str) -> str:
     """In the form that is kept. Raises ``InvalidInput``."""
     email = email.strip().lower()
     try:
@@ -104,7 +104,7 @@ def address_of(email: str) -> str:
     return email
 
 
-def _letter(invitation: LinkInvitation, link: str) -> str:
+def _mail_body(invitation: LinkInvitation, link: str) -> str:
     return (
         f"{invitation.invited_by.username} invites you to team {invitation.team.name} as {invitation.role}.\n\n"
         f"Open this link to accept. It works once, until {invitation.expires_at:%Y-%m-%d %H:%M} UTC:\n\n{link}\n"
@@ -128,17 +128,17 @@ def withdraw_link(*, user: User, team: Team, link_id: int) -> None:
     audit.record(user=user, team=team, target="member", target_id=invitation.email, action="withdraw")
 
 
-def opened(secret: str) -> LinkInvitation:
+def open_invitation(secret: str) -> LinkInvitation:
     """What a secret leads to. Raises ``NotFound``, with one text whatever is wrong.
 
     Who has lost the right to invite since, or is turned off, invites nobody any more.
     """
-    found = LinkInvitation.objects.select_related("team", "invited_by").filter(digest=digest_of(secret)).first()
-    if found is None or found.expires_at <= timezone.now() or found.team.deleted_at is not None:
-        raise NotFound(OVER)
-    if not may(found.invited_by, Action.ADMINISTER, found.team):
-        raise NotFound(OVER)
-    return found
+    invitation = LinkInvitation.objects.select_related("team", "invited_by").filter(digest=digest_of(secret)).first()
+    if invitation is None or invitation.expires_at <= timezone.now() or invitation.team.deleted_at is not None:
+        raise NotFound(LINK_INVALID)
+    if not may(invitation.invited_by, Action.ADMINISTER, invitation.team):
+        raise NotFound(LINK_INVALID)
+    return invitation
 
 
 def is_for(invitation: LinkInvitation, user: User) -> bool:
@@ -152,12 +152,12 @@ def accept_link(*, user: User, secret: str) -> Team:
 
     Raises ``NotFound``, ``NotAllowed`` (another address), ``Conflict`` (a member already).
     """
-    invitation = _locked(secret)
+    invitation = _lock_invitation(secret)
     if not is_for(invitation, user):
         raise NotAllowed("This invitation is for another e-mail address than the one of your login.")
     if Membership.objects.filter(user=user, team=invitation.team).exists():
         raise Conflict(f"You are in team {invitation.team.name} already.")
-    return _joined(invitation, user)
+    return _join(invitation, user)
 
 
 @transaction.atomic
@@ -166,7 +166,7 @@ def join_by_link(*, secret: str, username: str, password: str) -> User:
 
     The address is theirs, unless a login has it already: nobody is told so. Raises ``NotFound``, ``InvalidInput``.
     """
-    invitation = _locked(secret)
+    invitation = _lock_invitation(secret)
     free = not User.objects.filter(email__iexact=invitation.email).exists()
     user = User(username=user_name(username), email=invitation.email if free else "")
     try:
@@ -181,21 +181,21 @@ def join_by_link(*, secret: str, username: str, password: str) -> User:
     except IntegrityError:
         fault = FieldError("/username", "is taken; choose another", "username")
         raise InvalidInput("Choose another user name.", [fault]) from None
-    _joined(invitation, user)
+    _join(invitation, user)
     return user
 
 
-def _locked(secret: str) -> LinkInvitation:
+def _lock_invitation(secret: str) -> LinkInvitation:
     """The invitation, whose team nobody else changes meanwhile: its link works once, and for an admin's guest alone."""
-    team = opened(secret).team
+    team = open_invitation(secret).team
     lock_team(team)
-    return opened(secret)
+    return open_invitation(secret)
 
 
-def _joined(invitation: LinkInvitation, user: User) -> Team:
+def _join(invitation: LinkInvitation, user: User) -> Team:
     deleted, _ = LinkInvitation.objects.filter(pk=invitation.pk, digest=invitation.digest).delete()
     if not deleted:
-        raise NotFound(OVER)
+        raise NotFound(LINK_INVALID)
     Membership.objects.create(user=user, team=invitation.team, role=invitation.role)
     audit.record(
         user=user,

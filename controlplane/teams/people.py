@@ -16,14 +16,14 @@ from controlplane.common import mail
 from controlplane.common.errors import Conflict, FieldError, InvalidInput, NotFound
 from controlplane.common.text import storable
 from controlplane.teams import audit
-from controlplane.teams.links import address_of, digest_of, new_secret
+from controlplane.teams.links import digest_of, new_secret, normalized_email
 from controlplane.teams.models import PasswordLink, User
 from controlplane.teams.permissions import is_site_admin, require_site_admin
 from controlplane.teams.services import user_name
 
 PASSWORD_LINK_LIFE = timedelta(hours=24)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-OVER = "This link is not valid. It was used or replaced, or it has expired. Ask for a new one."
+LINK_INVALID = "This link is not valid. It was used or replaced, or it has expired. Ask for a new one."
 
 
 def list_people(user: User, *, search: str = "", active: bool | None = None, team: str = "") -> QuerySet[User]:
@@ -46,16 +46,16 @@ def list_people(user: User, *, search: str = "", active: bool | None = None, tea
 
 def get_person(user: User, username: str) -> User:
     """One of ``list_people``. Raises ``NotAllowed``, ``NotFound``."""
-    found = list_people(user).filter(username=username).first() if storable(username) else None
-    if found is None:
+    person = list_people(user).filter(username=username).first() if storable(username) else None
+    if person is None:
         raise NotFound(f"There is no user {username!r}.")
-    return found
+    return person
 
 
 def create_person(*, user: User, username: str, email: str = "") -> User:
     """Somebody without a password and without a team. Raises ``NotAllowed``, ``InvalidInput``, ``Conflict``."""
     require_site_admin(user)
-    person = User(username=user_name(username), email=address_of(email) if email else "")
+    person = User(username=user_name(username), email=normalized_email(email) if email else "")
     if person.email and User.objects.filter(email__iexact=person.email).exists():
         raise Conflict("Another login has this e-mail address.")
     person.set_unusable_password()
@@ -105,7 +105,7 @@ def send_password_link(*, user: User, username: str, address: Callable[[str], st
     Raises what ``make_password_link`` raises.
     """
     link, email = make_password_link(user=user, username=username, address=address), get_person(user, username).email
-    if not mail.configured() or not email:
+    if not mail.is_configured() or not email:
         return link, ""
     body = f"Open this link to choose the password of {username}. It works once and expires after 24 hours:\n\n{link}\n"
     try:
@@ -115,27 +115,27 @@ def send_password_link(*, user: User, username: str, address: Callable[[str], st
     return "", ""
 
 
-def opened_password_link(secret: str) -> PasswordLink:
+def open_password_link(secret: str) -> PasswordLink:
     """What a secret leads to. Raises ``NotFound``, with one text whatever is wrong."""
-    found = PasswordLink.objects.select_related("user", "made_by").filter(digest=digest_of(secret)).first()
-    if found is None or found.expires_at <= timezone.now() or not is_site_admin(found.made_by):
-        raise NotFound(OVER)
-    if not found.user.is_active or found.user.service_of_id is not None:
-        raise NotFound(OVER)
-    return found
+    link = PasswordLink.objects.select_related("user", "made_by").filter(digest=digest_of(secret)).first()
+    if link is None or link.expires_at <= timezone.now() or not is_site_admin(link.made_by):
+        raise NotFound(LINK_INVALID)
+    if not link.user.is_active or link.user.service_of_id is not None:
+        raise NotFound(LINK_INVALID)
+    return link
 
 
 @transaction.atomic
 def choose_password(*, secret: str, password: str) -> User:
     """Set the password, which ends all that was logged in. Raises ``NotFound``, ``InvalidInput``."""
-    person = opened_password_link(secret).user
+    person = open_password_link(secret).user
     try:
         validate_password(password, person)
     except ValidationError as error:
         faults = [FieldError("/password", message, "password") for message in error.messages]
         raise InvalidInput("Choose another password.", faults) from None
     if not PasswordLink.objects.filter(digest=digest_of(secret)).delete()[0]:
-        raise NotFound(OVER)
+        raise NotFound(LINK_INVALID)
     person.set_password(password)
     person.save(update_fields=["password"])
     audit.record(user=person, team=None, target="person", target_id=person.username, action="password_set")

@@ -59,10 +59,10 @@ def may(user: User, action: Action, team: Team) -> bool:
 def require(user: User, action: Action, team: Team) -> None:
     """Raise ``NotAllowed`` with the role that is needed. The caller has made sure that the user may see it."""
     if not may(user, action, team):
-        raise NotAllowed(_needs(user, action, f"team {team.name}"))
+        raise NotAllowed(_needs_text(user, action, f"team {team.name}"))
 
 
-def _needs(user: User, action: Action, where: str) -> str:
+def _needs_text(user: User, action: Action, where: str) -> str:
     if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
         return f"This needs the role {action.value.value}. This token has only the scope {user.limits.scope.value}."
     return f"This needs the role {action.value.value} in {where}."
@@ -99,16 +99,16 @@ def teams_of(user: User) -> QuerySet[Team]:
     return teams if user.is_superuser else teams.filter(memberships__user=user)
 
 
-def require_somewhere(user: User, action: Action) -> None:
+def require_in_any_team(user: User, action: Action) -> None:
     """Raise ``NotAllowed`` when the user may not do this in any team: for what belongs to none yet."""
     if user.limits is not None and user.limits.datasources:
         raise NotAllowed("This token is limited to named datasources and gives no other rights.")
     if user.limits is not None and _RANK[user.limits.scope.role] < _RANK[action.value]:
-        raise NotAllowed(_needs(user, action, "a team"))
+        raise NotAllowed(_needs_text(user, action, "a team"))
     roles = [role for role, rank in _RANK.items() if rank >= _RANK[action.value]]
     everywhere = user.is_superuser or (user.service_of_id is not None and user.limits is not None)
     if not everywhere and not Membership.objects.filter(user=user, role__in=roles).exists():
-        raise NotAllowed(_needs(user, action, "a team"))
+        raise NotAllowed(_needs_text(user, action, "a team"))
 
 
 def visible(user: User, path: str, datasource: str = "") -> Q:
@@ -119,7 +119,7 @@ def visible(user: User, path: str, datasource: str = "") -> Q:
     """
     if not user.is_authenticated or not user.is_active:
         return Q(pk__in=[])
-    rows = _of_teams(user, path)
+    rows = _team_filter(user, path)
     if user.limits is None or not user.limits.datasources:
         return rows
     over, _, last = path.rpartition("datasource__")
@@ -127,7 +127,7 @@ def visible(user: User, path: str, datasource: str = "") -> Q:
     return rows & Q(**{f"{name}__in": user.limits.datasources}) if name else Q(pk__in=[])
 
 
-def _of_teams(user: User, path: str) -> Q:
+def _team_filter(user: User, path: str) -> Q:
     if user.service_of_id is not None:
         return Q(**{path: user.service_of_id}) if user.limits is not None else Q(pk__in=[])
     if user.is_superuser:

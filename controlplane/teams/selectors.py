@@ -73,17 +73,17 @@ def list_invitations(user: User, team: Team) -> QuerySet[Invitation]:
 
 def my_invitations(user: User) -> QuerySet[Invitation]:
     """The open invitations of a user by team, each with ``team_name`` and ``by``, who invited."""
-    mine = _open_invitations().filter(username=user.username)
-    return mine.annotate(team_name=F("team__name"), by=F("invited_by__username")).order_by("team_name")
+    invitations = _open_invitations().filter(username=user.username)
+    return invitations.annotate(team_name=F("team__name"), by=F("invited_by__username")).order_by("team_name")
 
 
 def get_invitation(user: User, team_name: str) -> Invitation:
     """One of ``my_invitations``. Raises ``NotFound``."""
-    mine = my_invitations(user).select_related("team")
-    team = mine.filter(team__name=team_name).first() if storable(team_name) else None
-    if team is None:
+    invitations = my_invitations(user).select_related("team")
+    invitation = invitations.filter(team__name=team_name).first() if storable(team_name) else None
+    if invitation is None:
         raise NotFound(f"You have no invitation to team {team_name!r}.")
-    return team
+    return invitation
 
 
 def _open_invitations() -> QuerySet[Invitation]:
@@ -108,8 +108,8 @@ def list_member_tokens(user: User, team: Team) -> QuerySet[ApiToken]:
 def get_member_token(user: User, team: Team, username: str, token_id: str) -> ApiToken:
     """One of ``list_member_tokens``. Raises ``NotAllowed``, ``NotFound``."""
     tokens = list_member_tokens(user, team)
-    known = storable(username) and storable(token_id)
-    token = tokens.filter(user__username=username, token_key=token_id).first() if known else None
+    is_storable = storable(username) and storable(token_id)
+    token = tokens.filter(user__username=username, token_key=token_id).first() if is_storable else None
     if token is None:
         raise NotFound(f"{username!r} has no token {token_id!r}.")
     return token
@@ -131,14 +131,18 @@ def get_token(user: User, token_id: str) -> ApiToken:
 
 def _role_of(user: User) -> Case | Subquery:
     """What ``role_in`` says, for many teams at once."""
-    most = Role.ADMIN if user.limits is None else user.limits.scope.role
+    highest = Role.ADMIN if user.limits is None else user.limits.scope.role
     if user.is_superuser or user.service_of_id is not None:
-        return Case(When(pk__isnull=False, then=Value(most.value)), output_field=CharField())
-    mine = Membership.objects.filter(user_id=user.pk, team_id=OuterRef("pk"))
+        return Case(When(pk__isnull=False, then=Value(highest.value)), output_field=CharField())
+    memberships = Membership.objects.filter(user_id=user.pk, team_id=OuterRef("pk"))
     capped = {
         Role.VIEWER: Case(When(pk__isnull=False, then=Value(Role.VIEWER.value)), output_field=CharField()),
         Role.OPERATOR: Case(
             When(role=Role.ADMIN.value, then=Value(Role.OPERATOR.value)), default=F("role"), output_field=CharField()
         ),
     }
-    return Subquery(mine.annotate(capped=capped[most]).values("capped") if most in capped else mine.values("role"))
+    return Subquery(
+        memberships.annotate(capped=capped[highest]).values("capped")
+        if highest in capped
+        else memberships.values("role")
+    )

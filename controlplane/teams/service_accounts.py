@@ -19,25 +19,25 @@ from controlplane.teams.roles import Scope
 from controlplane.teams.services import lock_team, new_token
 
 MOST_ACCOUNTS = 100
-USED_EVERY = timedelta(minutes=1)
+NOTE_USE_EVERY = timedelta(minutes=1)
 
 
 def list_accounts(user: User, team: Team) -> QuerySet[User]:
     """A team's service accounts by name, with ``token_count`` and ``last_used_at``. Raises ``NotAllowed``."""
     require(user, Action.ADMINISTER, team)
-    used = team.service_accounts.annotate(
+    accounts = team.service_accounts.annotate(
         token_count=Count("auth_token_set"), last_used_at=Max("auth_token_set__last_used_at")
     )
-    return used.order_by("username")
+    return accounts.order_by("username")
 
 
 def get_account(user: User, team: Team, name: str) -> User:
     """One of ``list_accounts`` by its short name. Raises ``NotAllowed``, ``NotFound``."""
     accounts = list_accounts(user, team)
-    found = accounts.filter(username=_username(team, name)).first() if storable(name) else None
-    if found is None:
+    account = accounts.filter(username=_username(team, name)).first() if storable(name) else None
+    if account is None:
         raise NotFound(f"Team {team.name} has no service account {name!r}.")
-    return found
+    return account
 
 
 def short_name(account: User) -> str:
@@ -112,14 +112,14 @@ def create_account_token(
     Raises ``NotAllowed``, ``NotFound``, ``InvalidInput``, ``Conflict``.
     """
     lock_team(team)
-    of = get_account(user, team, account)
+    owner = get_account(user, team, account)
     require_person(user, "create a token")  # one would make the next when it is about to end
-    token, secret = new_token(of, name=name, lifetime=lifetime, scope=scope, datasources=datasources)
+    token, secret = new_token(owner, name=name, lifetime=lifetime, scope=scope, datasources=datasources)
     audit.record(
         user=user,
         team=team,
         target="token",
-        target_id=f"{of.username}/{token.token_key}",
+        target_id=f"{owner.username}/{token.token_key}",
         action="create",
         name=name,
         scope=scope.value,
@@ -142,5 +142,5 @@ def revoke_account_token(*, user: User, team: Team, account: str, token_id: str)
 def note_use(token: ApiToken, now: datetime | None = None) -> None:
     """Keep when a token was last used: no more than one write a minute, however often it is."""
     now = now or timezone.now()
-    if token.last_used_at is None or token.last_used_at <= now - USED_EVERY:
+    if token.last_used_at is None or token.last_used_at <= now - NOTE_USE_EVERY:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

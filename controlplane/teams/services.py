@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
@@ -33,7 +33,7 @@ MOST_INVITATIONS = 200
 
 
 @dataclass(frozen=True)
-class Place:
+class TeamPlace:
     """Where a user name stands in a team."""
 
     username: str
@@ -42,7 +42,7 @@ class Place:
 
 
 @transaction.atomic
-def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
+def set_member(*, user: User, team: Team, username: str, role: Role) -> TeamPlace:
     """Change a member's role, or invite whoever has the name: nobody becomes a member without saying so.
 
     The answer tells nothing of whether there is such a user. Raises ``NotAllowed``, ``InvalidInput`` (no user name),
@@ -55,12 +55,12 @@ def set_member(*, user: User, team: Team, username: str, role: Role) -> Place:
     if membership is None and username != user.username:
         return _invite(user, team, username, role)
     if membership is not None and role is not Role.ADMIN:
-        _keep_an_admin(team, without=membership.user)
-    who = user if membership is None else membership.user  # a site's admin may put in themselves
-    Membership.objects.update_or_create(user=who, team=team, defaults={"role": role.value})
-    known = {} if membership is None else {"before": membership.role}
-    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value, **known)
-    return Place(username, role, "member")
+        _require_an_admin(team, without=membership.user)
+    member = user if membership is None else membership.user  # a site's admin may put in themselves
+    Membership.objects.update_or_create(user=member, team=team, defaults={"role": role.value})
+    previous = {} if membership is None else {"before": membership.role}
+    audit.record(user=user, team=team, target="member", target_id=username, action="set", role=role.value, **previous)
+    return TeamPlace(username, role, "member")
 
 
 def user_name(username: str) -> str:
@@ -74,14 +74,14 @@ def user_name(username: str) -> str:
     return username
 
 
-def _invite(user: User, team: Team, username: str, role: Role) -> Place:
+def _invite(user: User, team: Team, username: str, role: Role) -> TeamPlace:
     team.invitations.filter(created_at__lte=timezone.now() - INVITATION_LIFE).delete()
     if team.invitations.exclude(username=username).count() >= MOST_INVITATIONS:
         raise Conflict(f"{MOST_INVITATIONS} are invited already. Withdraw some invitations.")
-    now = {"role": role.value, "invited_by": user, "created_at": timezone.now()}
-    Invitation.objects.update_or_create(team=team, username=username, defaults=now)
+    values = {"role": role.value, "invited_by": user, "created_at": timezone.now()}
+    Invitation.objects.update_or_create(team=team, username=username, defaults=values)
     audit.record(user=user, team=team, target="member", target_id=username, action="invite", role=role.value)
-    return Place(username, role, "invited")
+    return TeamPlace(username, role, "invited")
 
 
 @transaction.atomic
@@ -90,7 +90,7 @@ def accept_invitation(*, user: User, team_name: str) -> Membership:
     require_person(user, "accept an invitation")
     invitation = get_invitation(user, team_name)
     lock_team(invitation.team)
-    _take(invitation, user, "join")
+    _use_up_invitation(invitation, user, "join")
     membership, _ = Membership.objects.get_or_create(
         user=user, team=invitation.team, defaults={"role": invitation.role}
     )
@@ -101,10 +101,10 @@ def accept_invitation(*, user: User, team_name: str) -> Membership:
 def decline_invitation(*, user: User, team_name: str) -> None:
     """Raises ``NotFound``, ``NotAllowed``."""
     require_person(user, "decline an invitation")
-    _take(get_invitation(user, team_name), user, "decline")
+    _use_up_invitation(get_invitation(user, team_name), user, "decline")
 
 
-def _take(invitation: Invitation, user: User, action: str) -> None:
+def _use_up_invitation(invitation: Invitation, user: User, action: str) -> None:
     """Use an invitation up. Raises ``NotFound`` for who comes second: it may have been withdrawn meanwhile."""
     deleted, _ = Invitation.objects.filter(pk=invitation.pk, role=invitation.role).delete()
     if not deleted:
@@ -146,9 +146,9 @@ def leave(*, user: User, team: Team) -> None:
 
 def _remove(user: User, team: Team, username: str, action: str) -> None:
     membership = get_member(team, username)
-    _keep_an_admin(team, without=membership.user)
+    _require_an_admin(team, without=membership.user)
     membership.delete()
-    tell(Change(user=membership.user_id, urgent=True))
+    notify_pages(Change(user=membership.user_id, urgent=True))
     audit.record(user=user, team=team, target="member", target_id=username, action=action)
 
 
@@ -225,7 +225,7 @@ def lock_team(team: Team) -> Team:
     return locked
 
 
-def _keep_an_admin(team: Team, *, without: User) -> None:
+def _require_an_admin(team: Team, *, without: User) -> None:
     admins = Membership.objects.filter(team=team, role=Role.ADMIN, user__is_active=True)
     if admins.filter(user=without).exists() and not admins.exclude(user=without).exists():
         raise Conflict(f"{without.username} is the last admin of team {team.name}. Make another member admin first.")

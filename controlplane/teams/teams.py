@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import PROTECT
 from django.utils import timezone
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
 from controlplane.common.text import in_one_line, storable
 from controlplane.teams import audit
@@ -81,8 +81,8 @@ def rename_team(*, user: User, team: Team, name: str) -> Team:
 
 def _check_groups(before: str, name: str) -> None:
     """Memberships that a provider's groups give must neither end with the name nor go to whoever has it next."""
-    given = {team for teams in (settings.OIDC.teams.values() if settings.OIDC else ()) for team, _ in teams}
-    if before in given and name not in given:
+    granted = {team for teams in (settings.OIDC.teams.values() if settings.OIDC else ()) for team, _ in teams}
+    if before in granted and name not in granted:
         raise Conflict(
             f"HEADGATE_OIDC_TEAMS gives groups roles in team {before!r}. Give them the same roles in {name!r} first, "
             f"and remove {before!r} there after the team is renamed."
@@ -99,10 +99,10 @@ def describe_team(*, user: User, team: Team, description: str) -> Team:
         fault = FieldError("/description", "has at most 500 characters, in one line", "description")
         raise InvalidInput("The description is not valid.", [fault])
     if description != locked.description:
-        about = {"before": locked.description, "text": description}
+        change = {"before": locked.description, "text": description}
         locked.description = description
         locked.save(update_fields=["description"])
-        audit.record(user=user, team=locked, target="team", target_id=locked.name, action="describe", **about)
+        audit.record(user=user, team=locked, target="team", target_id=locked.name, action="describe", **change)
     return locked
 
 
@@ -115,8 +115,8 @@ def delete_team(*, user: User, team: Team) -> None:
     require_site_admin(user)
     locked = lock_team(team)  # two at once would name it twice
     if owned := owned_by(locked):
-        told = ", ".join(one.counted for one in owned)
-        raise Conflict(f"Team {team.name} still owns {told}. Delete or transfer them first.")
+        summary = ", ".join(group.counted for group in owned)
+        raise Conflict(f"Team {team.name} still owns {summary}. Delete or transfer them first.")
     name, users = locked.name, list(locked.memberships.values_list("user_id", flat=True))
     locked.memberships.all().delete()
     locked.invitations.all().delete()
@@ -127,11 +127,11 @@ def delete_team(*, user: User, team: Team) -> None:
     locked.save(update_fields=["deleted_at", "name"])
     audit.record(user=user, team=locked, target="team", target_id=name, action="delete")
     for user_id in users:
-        tell(Change(user=user_id, urgent=True))
+        notify_pages(Change(user=user_id, urgent=True))
 
 
 @dataclass(frozen=True)
-class Owned:
+class OwnedObjects:
     """Things of one kind that a team owns."""
 
     kind: str  # the model's name: datasource, connection
@@ -140,7 +140,7 @@ class Owned:
     more: int  # how many there are besides
 
 
-def owned_by(team: Team) -> list[Owned]:
+def owned_by(team: Team) -> list[OwnedObjects]:
     """What the team owns that nobody may delete with it: whatever points at it and protects it."""
     owned = []
     for relation in Team._meta.related_objects:
@@ -151,5 +151,5 @@ def owned_by(team: Team) -> list[Owned]:
             meta = relation.related_model._meta
             names = list(rows.order_by("name").values_list("name", flat=True)[:NAMED])
             counted = f"{count} {meta.verbose_name if count == 1 else meta.verbose_name_plural}"
-            owned.append(Owned(str(meta.model_name), counted, names, count - len(names)))
+            owned.append(OwnedObjects(str(meta.model_name), counted, names, count - len(names)))
     return owned

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from controlplane.common.changes import Change, tell
+from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict
 from controlplane.connections.models import Connection
 from controlplane.connections.named import names_in, unnamed_in
@@ -20,7 +20,7 @@ from controlplane.connections.selectors import own_properties_allowed
 from controlplane.connections.services import MOST_CONNECTIONS
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.models import Datasource
-from controlplane.supervisors.connections import Use, uses_of
+from controlplane.supervisors.connections import ConnectionUse, uses_of
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams import audit
@@ -33,13 +33,13 @@ from ingestion.specs.inputs.io_config import IOConfig
 _NAMED = 10
 
 # Whoever keeps something else of a datasource for its team is told, in the transaction.
-Follower = Callable[[Datasource], None]
-_followers: list[Follower] = []
+TransferListener = Callable[[Datasource], None]
+_listeners: list[TransferListener] = []
 
 
-def followed_by(follower: Follower) -> Follower:
+def on_transfer(follower: TransferListener) -> TransferListener:
     """From now on it is called when a datasource has another team; a decorator."""
-    _followers.append(follower)
+    _listeners.append(follower)
     return follower
 
 
@@ -53,7 +53,7 @@ class TransferPreview:
     losing: int  # members of its team
 
 
-def outlook(user: User, datasource: Datasource) -> TransferPreview:
+def preview_transfer(user: User, datasource: Datasource) -> TransferPreview:
     """Raises ``NotAllowed``: it is for the team's admins."""
     require(user, Action.ADMINISTER, datasource.team)
     return TransferPreview(
@@ -79,27 +79,27 @@ def transfer_datasource(*, user: User, datasource: Datasource, team_name: str, a
         Datasource.objects.select_for_update(of=("self",), no_key=True).select_related("team").get(pk=datasource.pk)
     )
     supervisors = list(_supervisors(locked).select_for_update(of=("self",)))
-    before = locked.team
-    require(user, Action.ADMINISTER, before)
-    if before.pk == team.pk:
+    former_team = locked.team
+    require(user, Action.ADMINISTER, former_team)
+    if former_team.pk == team.pk:
         raise Conflict(f"The datasource {locked.name!r} already belongs to team {team.name}.")
-    named = _connections(locked)
-    problems = [*_unnamed(locked, team), *_problems(locked, team, named, along)]
+    connections = _connections(locked)
+    problems = [*_unnamed_problems(locked, team), *_connection_problems(locked, team, connections, along)]
     if problems:
         raise Conflict(" ".join(problems))
-    moving = [c for c in named if not _of(team, c)]
+    moving = [c for c in connections if not _same_named(team, c)]
     Connection.objects.filter(pk__in=[c.pk for c in moving]).update(team=team)
     Datasource.objects.filter(pk=locked.pk).update(team=team)
-    _claim_groups(supervisors, team, before)
-    for follower in _followers:
+    _claim_groups(supervisors, team, former_team)
+    for follower in _listeners:
         follower(locked)
     names = [c.name for c in moving]
-    for owner in (before, team):
-        detail = {"from": before.name, "to": team.name, "connections": names}
+    for owner in (former_team, team):
+        detail = {"from": former_team.name, "to": team.name, "connections": names}
         audit.record(user=user, team=owner, target="datasource", target_id=locked.name, action="transfer", **detail)
-        tell(Change(team=owner.pk, datasource=locked.name, urgent=True))
+        notify_pages(Change(team=owner.pk, datasource=locked.name, urgent=True))
     for supervisor in supervisors:
-        tell(Change(team=team.pk, datasource=locked.name, supervisor=supervisor.pk, urgent=True))
+        notify_pages(Change(team=team.pk, datasource=locked.name, supervisor=supervisor.pk, urgent=True))
     return names
 
 
@@ -115,8 +115,8 @@ def transfer_connection(*, user: User, connection: Connection, team_name: str) -
     lock_team(team)  # two of one name must not come to it at once, and none when it is being deleted
     # Who submits a spec that names it locks the row too: one of both sees the other.
     locked = Connection.objects.select_for_update(of=("self",)).select_related("team").get(pk=connection.pk)
-    before = locked.team
-    if before.pk == team.pk:
+    former_team = locked.team
+    if former_team.pk == team.pk:
         raise Conflict(f"The connection {locked.name!r} already belongs to team {team.name}.")
     uses = uses_of(locked)
     if uses:
@@ -124,14 +124,14 @@ def transfer_connection(*, user: User, connection: Connection, team_name: str) -
             f"The connection {locked.name!r} is used by {_listed(uses)}. Transfer their datasource, with its "
             "connections."
         )
-    if _of(team, locked) is not None:
+    if _same_named(team, locked) is not None:
         raise Conflict(f"Team {team.name} already has a connection {locked.name!r}.")
     if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
         raise Conflict(f"Team {team.name} already has {MOST_CONNECTIONS} connections. Delete some.")
     locked.team = team
     locked.save(update_fields=["team"])
-    for owner in (before, team):
-        detail = {"from": before.name, "to": team.name}
+    for owner in (former_team, team):
+        detail = {"from": former_team.name, "to": team.name}
         audit.record(user=user, team=owner, target="connection", target_id=locked.name, action="transfer", **detail)
     return locked
 
@@ -150,12 +150,14 @@ def _io_configs(datasource: Datasource) -> list[IOConfig]:
 
 
 def _connections(datasource: Datasource) -> list[Connection]:
-    named = {(name, kind) for io_config in _io_configs(datasource) for _, name, kind in names_in(io_config)}
-    own = Connection.objects.filter(team=datasource.team_id, name__in={name for name, _ in named}).order_by("name")
-    return [c for c in own.select_related("team") if (c.name, c.typed_kind) in named]
+    names = {(name, kind) for io_config in _io_configs(datasource) for _, name, kind in names_in(io_config)}
+    team_connections = Connection.objects.filter(
+        team=datasource.team_id, name__in={name for name, _ in names}
+    ).order_by("name")
+    return [c for c in team_connections.select_related("team") if (c.name, c.typed_kind) in names]
 
 
-def _unnamed(datasource: Datasource, team: Team) -> list[str]:
+def _unnamed_problems(datasource: Datasource, team: Team) -> list[str]:
     """What a team that takes connections by their names only would not let anybody submit."""
     if own_properties_allowed(team):
         return []
@@ -167,40 +169,42 @@ def _unnamed(datasource: Datasource, team: Team) -> list[str]:
     ]
 
 
-def _problems(datasource: Datasource, team: Team, named: Iterable[Connection], along: bool) -> list[str]:
-    found = []
-    for connection in named:
-        theirs = _of(team, connection)
-        if theirs is not None and (theirs.kind, theirs.properties) != (connection.kind, connection.properties):
-            found.append(
+def _connection_problems(
+    datasource: Datasource, team: Team, connections: Iterable[Connection], along: bool
+) -> list[str]:
+    problems = []
+    for connection in connections:
+        namesake = _same_named(team, connection)
+        if namesake is not None and (namesake.kind, namesake.properties) != (connection.kind, connection.properties):
+            problems.append(
                 f"Team {team.name} has a connection {connection.name!r} that leads elsewhere, and the "
                 "datasource's specs would use it. Rename one of them first."
             )
-        elif theirs is None and not along:
-            found.append(
+        elif namesake is None and not along:
+            problems.append(
                 f"Its specs name the connection {connection.name!r}, which team {team.name} does not have. Move it "
                 "along, or create one with that name there."
             )
-        elif theirs is None:
+        elif namesake is None:
             others = [use for use in uses_of(connection) if use.datasource != datasource.name]
             if others:
-                found.append(
+                problems.append(
                     f"The connection {connection.name!r} can't move along: it is used by {_listed(others)}. Create one "
                     f"with that name in team {team.name}."
                 )
-    return found
+    return problems
 
 
-def _of(team: Team, connection: Connection) -> Connection | None:
+def _same_named(team: Team, connection: Connection) -> Connection | None:
     return Connection.objects.filter(team=team, name=connection.name).first()
 
 
-def _listed(uses: list[Use]) -> str:
-    named = ", ".join(f"{use.kind} {use.id}" for use in uses[:_NAMED])
-    return named + (f" and {len(uses) - _NAMED} more" if len(uses) > _NAMED else "")
+def _listed(uses: list[ConnectionUse]) -> str:
+    text = ", ".join(f"{use.kind} {use.id}" for use in uses[:_NAMED])
+    return text + (f" and {len(uses) - _NAMED} more" if len(uses) > _NAMED else "")
 
 
-def _claim_groups(supervisors: Iterable[Supervisor], team: Team, before: Team) -> None:
+def _claim_groups(supervisors: Iterable[Supervisor], team: Team, former_team: Team) -> None:
     """A group of Kafka's is one team's: none may be left behind with another datasource."""
     for supervisor in supervisors:
         try:
@@ -209,5 +213,5 @@ def _claim_groups(supervisors: Iterable[Supervisor], team: Team, before: Team) -
             group = supervisor.io_config.group or supervisor.pk
             raise Conflict(
                 f"The group {group!r} of supervisor {supervisor.pk} also belongs to another datasource "
-                f"of team {before.name}. Give one of them another groupId first."
+                f"of team {former_team.name}. Give one of them another groupId first."
             ) from None

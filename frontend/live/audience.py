@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.common.changes import Change
-from frontend.live.topics import Wanted
+from frontend.live.topics import Subscription
 
 if TYPE_CHECKING:
     from frontend.live.stream import Stream
@@ -24,7 +24,7 @@ def pace_of(streams: int) -> float:
     return min(MOST_PACE_S, max(LEAST_PACE_S, streams / PAGES_A_SECOND))
 
 
-def held_of(pace_s: float) -> float:
+def urgent_pace_of(pace_s: float) -> float:
     """Seconds between two events of which the later one is urgent: none while few pages are open."""
     return (pace_s - LEAST_PACE_S) / 3
 
@@ -35,40 +35,40 @@ class Audience:
     All are told with one number, so that a part that many of them show is made once: see ``shared``.
     """
 
-    def __init__(self, wanted: Wanted, last_id: Callable[[], str], pace: Callable[[], float]) -> None:
+    def __init__(self, subscription: Subscription, last_id: Callable[[], str], pace: Callable[[], float]) -> None:
         self.streams: set[Stream] = set()
-        self.hearing = wanted.hearing
-        self._wanted = wanted
+        self.audience_key = subscription.audience_key
+        self._subscription = subscription
         self._last_id = last_id
         self._pace = pace
         self._pending: dict[str, None] = {}
         self._clock = asyncio.get_running_loop()
-        self._bell: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._urgent_from = self._clock.time()
         # Not all begin at once: pages that are opened together do not ask together for ever.
-        self._usual_from = self._clock.time() - random.uniform(0, 1) * pace()  # noqa: S311 - a jitter
+        self._paced_from = self._clock.time() - random.uniform(0, 1) * pace()  # noqa: S311 - a jitter
 
     def hear(self, change: Change, about: Sequence[str]) -> None:
         """Keep what concerns them until the bell rings; ``about``: the change's topics, which the hub knows."""
-        topics = self._wanted.heard(change, about)
+        topics = self._subscription.heard(change, about)
         if not topics:
             return
         self._pending |= dict.fromkeys(topics)
-        at = self._urgent_from if change.urgent else self._usual_from + self._pace()
-        if self._bell is None or at < self._bell.when():
+        at = self._urgent_from if change.urgent else self._paced_from + self._pace()
+        if self._timer is None or at < self._timer.when():
             self.close()
-            self._bell = self._clock.call_at(at, self._ring)
+            self._timer = self._clock.call_at(at, self._send_pending)
 
     def close(self) -> None:
         """The bell rings no more."""
-        if self._bell is not None:
-            self._bell.cancel()
-            self._bell = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _ring(self) -> None:
+    def _send_pending(self) -> None:
         pace, now = self._pace(), self._clock.time()
-        topics, self._pending, self._bell = sorted(self._pending), {}, None
-        self._usual_from, self._urgent_from = now, now + held_of(pace)
-        spread = min(MOST_SPREAD_S, held_of(pace)) if len(self.streams) > 1 else 0.0
+        topics, self._pending, self._timer = sorted(self._pending), {}, None
+        self._paced_from, self._urgent_from = now, now + urgent_pace_of(pace)
+        spread = min(MOST_SPREAD_S, urgent_pace_of(pace)) if len(self.streams) > 1 else 0.0
         for stream in self.streams:
             stream.tell(topics, self._last_id(), within_s=spread)

@@ -24,13 +24,13 @@ from redis.exceptions import RedisError
 from controlplane.common.changes import CHANNEL, Change
 from frontend.live.audience import Audience, pace_of
 from frontend.live.stream import Stream
-from frontend.live.topics import EVERYTHING, Hearing, topics_of
+from frontend.live.topics import EVERYTHING, AudienceKey, topics_of
 
 logger = logging.getLogger(__name__)
-REMEMBERED = 2_000  # changes, for pages that come back
-AGAIN_S = 2.0
+PAST_CHANGES = 2_000  # changes, for pages that come back
+RETRY_S = 2.0
 MOST_DIGITS = 18  # of a number
-ASKS_EVERY_S = 20.0  # a silent connection is tried so often
+HEALTH_CHECK_S = 20.0  # a silent connection is tried so often
 
 
 class Hub:
@@ -38,14 +38,14 @@ class Hub:
 
     def __init__(self) -> None:
         self._streams: dict[Stream, Audience] = {}
-        self._audiences: dict[Hearing, Audience] = {}
+        self._audiences: dict[AudienceKey, Audience] = {}
         self._by_topic: dict[str, set[Audience]] = {}
         self._listener: asyncio.Task[None] | None = None
         self._process = secrets.token_hex(4)  # numbers are this process's: another one knows nothing of them
         self._numbers = itertools.count(1)
         self._last = 0
-        self._past: deque[tuple[int, Change]] = deque(maxlen=REMEMBERED)
-        self._hears = False
+        self._past: deque[tuple[int, Change]] = deque(maxlen=PAST_CHANGES)
+        self._is_subscribed = False
         self.closing = False
 
     @property
@@ -64,13 +64,13 @@ class Hub:
     @property
     def number(self) -> int | None:
         """Of what was heard last; None while nothing is heard."""
-        return self._last if self._hears else None
+        return self._last if self._is_subscribed else None
 
     def number_of(self, event_id: str) -> int | None:
         """Of an event of this process; None for any other."""
         process, _, number = event_id.partition("-")
-        known = process == self._process and number.isdecimal() and len(number) < MOST_DIGITS
-        return int(number) if known and int(number) <= self._last else None
+        is_own = process == self._process and number.isdecimal() and len(number) < MOST_DIGITS
+        return int(number) if is_own and int(number) <= self._last else None
 
     def add(self, stream: Stream, last_event_id: str) -> None:
         """A page has come, or come back: then it is told what it has missed."""
@@ -87,7 +87,7 @@ class Hub:
         self._leave(stream)
         if not self._streams and self._listener is not None:
             self._listener.cancel()
-            self._listener, self._hears = None, False
+            self._listener, self._is_subscribed = None, False
 
     def close(self) -> None:
         """The process ends: so do all streams, at once."""
@@ -101,19 +101,19 @@ class Hub:
         self._past.append((self._last, change))
         if change.user:
             for stream in self._streams:
-                stream.doubt(change.user)
+                stream.require_check(change.user)
         about = topics_of(change)
         for audience in set().union(*(self._by_topic.get(topic, ()) for topic in about)):
             audience.hear(change, about)
 
     def _join(self, stream: Stream) -> None:
-        hearing = stream.wanted.hearing
-        if hearing not in self._audiences:
-            made = Audience(stream.wanted, lambda: self.last_id, lambda: pace_of(self.streams))
-            self._audiences[hearing] = made
-            for topic in hearing.topics:
-                self._by_topic.setdefault(topic, set()).add(made)
-        self._streams[stream] = self._audiences[hearing]
+        key = stream.wanted.audience_key
+        if key not in self._audiences:
+            audience = Audience(stream.wanted, lambda: self.last_id, lambda: pace_of(self.streams))
+            self._audiences[key] = audience
+            for topic in key.topics:
+                self._by_topic.setdefault(topic, set()).add(audience)
+        self._streams[stream] = self._audiences[key]
         self._streams[stream].streams.add(stream)
 
     def _leave(self, stream: Stream) -> None:
@@ -122,8 +122,8 @@ class Hub:
         if audience.streams:
             return
         audience.close()
-        self._audiences.pop(audience.hearing)
-        for topic in audience.hearing.topics:
+        self._audiences.pop(audience.audience_key)
+        for topic in audience.audience_key.topics:
             self._by_topic[topic].discard(audience)
             if not self._by_topic[topic]:
                 del self._by_topic[topic]
@@ -149,13 +149,13 @@ class Hub:
         while True:
             try:
                 async with redis.asyncio.Redis.from_url(
-                    settings.REDIS_URL, socket_connect_timeout=AGAIN_S, health_check_interval=ASKS_EVERY_S
+                    settings.REDIS_URL, socket_connect_timeout=RETRY_S, health_check_interval=HEALTH_CHECK_S
                 ) as client:
                     await self._listen_to(client, missed)
             except (RedisError, OSError, TimeoutError) as error:
                 logger.warning("pages hear of no changes until Valkey is back: %s", error)
-            self._hears, missed = False, True
-            await asyncio.sleep(AGAIN_S)
+            self._is_subscribed, missed = False, True
+            await asyncio.sleep(RETRY_S)
 
     async def _listen_to(self, client: Any, missed: bool) -> None:
         async with client.pubsub() as channel:
@@ -165,9 +165,9 @@ class Hub:
             if missed:
                 for stream in self._streams:
                     stream.tell([EVERYTHING], self.last_id)
-            self._hears = True
+            self._is_subscribed = True
             while True:
-                message = await channel.get_message(ignore_subscribe_messages=True, timeout=ASKS_EVERY_S)
+                message = await channel.get_message(ignore_subscribe_messages=True, timeout=HEALTH_CHECK_S)
                 change = Change.decoded(message["data"]) if message else None
                 if change is not None:
                     self.hear(change)
@@ -182,7 +182,7 @@ def hub() -> Hub:
     if id(loop) not in _hubs:
         _hubs.clear()  # those of loops that are gone
         _hubs[id(loop)] = Hub()
-        _end_with_the_process(_hubs[id(loop)], loop)
+        _close_at_signals(_hubs[id(loop)], loop)
     return _hubs[id(loop)]
 
 
@@ -191,22 +191,22 @@ def hub_of_process() -> Hub | None:
     return next(iter(_hubs.values()), None)
 
 
-def _end_with_the_process(made: Hub, loop: asyncio.AbstractEventLoop) -> None:
+def _close_at_signals(live_hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
     """A server that is told to end waits for open answers, and these would not end by themselves for minutes."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGINT):
-        before = signal.getsignal(number)
-        if callable(before):
-            signal.signal(number, _ending(made, loop, before))
+        previous = signal.getsignal(number)
+        if callable(previous):
+            signal.signal(number, _signal_handler(live_hub, loop, previous))
 
 
-def _ending(
-    made: Hub, loop: asyncio.AbstractEventLoop, before: Callable[[int, types.FrameType | None], Any]
+def _signal_handler(
+    live_hub: Hub, loop: asyncio.AbstractEventLoop, previous: Callable[[int, types.FrameType | None], Any]
 ) -> Callable[[int, types.FrameType | None], None]:
     def handle(number: int, frame: types.FrameType | None) -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(made.close)
-        before(number, frame)
+            loop.call_soon_threadsafe(live_hub.close)
+        previous(number, frame)
 
     return handle

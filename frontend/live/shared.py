@@ -22,7 +22,7 @@ from frontend.reach import reach_of
 
 P = ParamSpec("P")
 MOST_KEPT = 100  # parts, of up to some hundred kB each
-_OF_A_SESSION = b"csrfmiddlewaretoken"
+_CSRF_FIELD = b"csrfmiddlewaretoken"
 Request = TypeVar("Request", bound=HttpRequest)
 SharedView = Callable[Concatenate[Request, P], HttpResponse]
 
@@ -45,11 +45,11 @@ class _Parts:
 
     def of(self, key: Hashable) -> _Part:
         with self._lock:
-            found = self._parts.setdefault(key, _Part())
+            part = self._parts.setdefault(key, _Part())
             self._parts.move_to_end(key)
             while len(self._parts) > MOST_KEPT:
                 self._parts.popitem(last=False)
-            return found
+            return part
 
 
 _parts = _Parts()
@@ -61,22 +61,24 @@ def shared(view: SharedView[Request, P]) -> SharedView[Request, P]:
     The answer must have nothing else of its reader in it, such as a name. What has a form in it is never kept.
     """
 
-    def made_once(request: Request, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def cached_view(request: Request, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         hub, key = hub_of_process(), _key(request)
-        heard = hub.number_of(request.headers.get("Last-Event-ID", "")) if hub is not None else None
-        if hub is None or heard is None or key is None:
+        heard_number = hub.number_of(request.headers.get("Last-Event-ID", "")) if hub is not None else None
+        if hub is None or heard_number is None or key is None:
             return view(request, *args, **kwargs)
         part = _parts.of((hub, key))
         with part.lock:
-            if part.content is not None and part.begun >= heard:
+            if part.content is not None and part.begun >= heard_number:
                 return HttpResponse(part.content)
-            begun = hub.number
+            number_before = hub.number
             answer = view(request, *args, **kwargs)
-            sound = answer.status_code == HTTPStatus.OK and _OF_A_SESSION not in answer.content
-            part.begun, part.content = (begun, answer.content) if sound and begun is not None else (-1, None)
+            cacheable = answer.status_code == HTTPStatus.OK and _CSRF_FIELD not in answer.content
+            part.begun, part.content = (
+                (number_before, answer.content) if cacheable and number_before is not None else (-1, None)
+            )
             return answer
 
-    return update_wrapper(made_once, view)
+    return update_wrapper(cached_view, view)
 
 
 def _key(request: HttpRequest) -> Hashable:

@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from frontend.live.topics import Wanted
+from frontend.live.topics import Subscription
 
 LIFE_S = 300.0  # then the page comes back, perhaps to another process; up to a fifth less, so that not all do at once
 BEAT_S = 15.0  # a silent stream sends a comment, so that nothing in between takes it for dead
@@ -17,14 +17,14 @@ CHECKED_EVERY_S = 60.0  # whether the user may still hear it
 class Stream:
     """One page's. ``allowed`` says anew what its user may hear, or None for nothing any more."""
 
-    def __init__(self, wanted: Wanted, allowed: Callable[[], Awaitable[Wanted | None]]) -> None:
-        self.wanted = wanted  # what its user may hear now
+    def __init__(self, subscription: Subscription, allowed: Callable[[], Awaitable[Subscription | None]]) -> None:
+        self.wanted = subscription  # what its user may hear now
         self.moved: Callable[[], None] = lambda: None  # called when that has changed
         self._allowed = allowed
         self._pending: dict[str, None] = {}
-        self._told_id = ""  # of the newest change among them
+        self._newest_id = ""  # of the newest change among them
         self._due = 0.0  # when they are sent
-        self._doubted = False
+        self._must_check = False
         self._ended = False
         self._wake = asyncio.Event()
 
@@ -33,13 +33,13 @@ class Stream:
         if not self._pending:
             self._due = asyncio.get_running_loop().time() + random.uniform(0, within_s)  # noqa: S311 - a jitter
         self._pending |= dict.fromkeys(topics)
-        self._told_id = last_id
+        self._newest_id = last_id
         self._wake.set()
 
-    def doubt(self, user: int) -> None:
+    def require_check(self, user: int) -> None:
         """This user's teams or rights have changed."""
         if user == self.wanted.user:
-            self._doubted = True
+            self._must_check = True
             self._wake.set()
 
     def end(self) -> None:
@@ -54,8 +54,8 @@ class Stream:
         checked_at = clock()
         yield f"retry: 2000\nid: {last_id}\nevent: open\ndata: \n\n".encode()
         while not self._ended and clock() < ends_at:
-            await self._waited(min(BEAT_S, ends_at - clock()))
-            if self._doubted or clock() - checked_at > CHECKED_EVERY_S:
+            await self._wait_until_due(min(BEAT_S, ends_at - clock()))
+            if self._must_check or clock() - checked_at > CHECKED_EVERY_S:
                 checked_at = clock()
                 if not await self._still_allowed():
                     yield b"event: gone\ndata: \n\n"
@@ -66,13 +66,13 @@ class Stream:
 
     def _message(self) -> bytes:
         topics, self._pending = sorted(self._pending), {}
-        return f"id: {self._told_id}\nevent: changed\ndata: {json.dumps(topics)}\n\n".encode()
+        return f"id: {self._newest_id}\nevent: changed\ndata: {json.dumps(topics)}\n\n".encode()
 
-    async def _waited(self, most_s: float) -> None:
+    async def _wait_until_due(self, most_s: float) -> None:
         """Until there is something to send, to check or to end."""
         clock = asyncio.get_running_loop().time
         until = clock() + most_s
-        while not (self._ended or self._doubted):
+        while not (self._ended or self._must_check):
             left = (min(until, self._due) if self._pending else until) - clock()
             if left <= 0:
                 return
@@ -84,9 +84,9 @@ class Stream:
                 pass
 
     async def _still_allowed(self) -> bool:
-        self._doubted = False
-        wanted = await self._allowed()
-        if wanted is not None and wanted != self.wanted:
-            self.wanted = wanted
+        self._must_check = False
+        subscription = await self._allowed()
+        if subscription is not None and subscription != self.wanted:
+            self.wanted = subscription
             self.moved()
-        return wanted is not None
+        return subscription is not None

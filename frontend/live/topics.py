@@ -27,7 +27,7 @@ _VISIBLE: dict[str, Callable[[User, str], QuerySet[Any, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Hearing:
+class AudienceKey:
     """What sets apart who is told what."""
 
     topics: tuple[str, ...]
@@ -35,7 +35,7 @@ class Hearing:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Subscription:
     """What a stream is for, and what its user may hear."""
 
     user: int
@@ -43,9 +43,9 @@ class Wanted:
     teams: frozenset[int] | None  # None: all, of the site's administrator
 
     @property
-    def hearing(self) -> Hearing:
+    def audience_key(self) -> AudienceKey:
         """Those who have it in common hear the same."""
-        return Hearing(self.topics, self.teams)
+        return AudienceKey(self.topics, self.teams)
 
     def heard(self, change: Change, about: Sequence[str]) -> list[str]:
         """Those of the topics that a change concerns; ``about`` are all of its own."""
@@ -60,15 +60,15 @@ def topics_of(change: Change) -> list[str]:
     return [*(f"{kind}:{name}" for kind, name in named.items() if name), *([TEAM] if change.team else [])]
 
 
-def wanted(user: User, topics: Sequence[str]) -> Wanted:
+def read_subscription(user: User, topics: Sequence[str]) -> Subscription:
     """Raises ``InvalidInput``, and ``NotFound`` for what the user does not see."""
-    chosen = tuple(dict.fromkeys(topics))
-    if not chosen or len(chosen) > MOST_TOPICS:
+    unique = tuple(dict.fromkeys(topics))
+    if not unique or len(unique) > MOST_TOPICS:
         raise InvalidInput(f"Ask for 1 to {MOST_TOPICS} topics.")
-    for topic in chosen:
+    for topic in unique:
         _check(user, topic)
-    mine = Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)
-    return Wanted(user.pk, chosen, None if user.is_superuser else frozenset(mine))
+    team_ids = Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)
+    return Subscription(user.pk, unique, None if user.is_superuser else frozenset(team_ids))
 
 
 def _check(user: User, topic: str) -> None:

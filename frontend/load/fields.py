@@ -56,20 +56,20 @@ def json_text(value: dict[str, Any]) -> str:
 
 def transforms_of(written: str, language: str) -> list[Lines]:
     """A transform of each line ``name = expression``. Raises ``ValidationError``."""
-    made = []
+    transforms = []
     for number_, line in enumerate(written.splitlines(), 1):
         if not line.strip():
             continue
         parts = _TRANSFORM.fullmatch(line)
         if parts is None:
             raise forms.ValidationError(f"Line {number_} must be name = expression, such as total = price * amount.")
-        made.append({"type": "expression", "name": parts[1], "expression": parts[2], "language": language})
-    return made
+        transforms.append({"type": "expression", "name": parts[1], "expression": parts[2], "language": language})
+    return transforms
 
 
 def metrics_of(written: str) -> list[Lines]:
     """A metric of each line ``type name field``; ``count`` has no field. Raises ``ValidationError``."""
-    made = []
+    metrics = []
     for number_, line in enumerate(written.splitlines(), 1):
         if not line.strip():
             continue
@@ -79,8 +79,8 @@ def metrics_of(written: str) -> list[Lines]:
                 f"Line {number_} must be type, name and field, such as longSum bytes size or count rows."
             )
         metric = {"type": parts[1], "name": parts[2]}
-        made.append(metric if parts[3] is None else {**metric, "fieldName": parts[3]})
-    return made
+        metrics.append(metric if parts[3] is None else {**metric, "fieldName": parts[3]})
+    return metrics
 
 
 def metric_lines(metrics: list[Any]) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from controlplane.common.errors import FieldError
-from controlplane.loading.documents import Document, put, value_at
+from controlplane.loading.documents import Document, value_at, with_value
 from frontend.load.fields import area, json_object, json_text, select, text
 
 IO, SCHEMA = ("spec", "ioConfig"), ("spec", "dataSchema")
@@ -55,11 +55,11 @@ def _as_sent(field: forms.Field, value: Any) -> Any:
     return field.to_python(lines.replace("\n", "") if isinstance(field.widget, forms.TextInput) else lines)
 
 
-def offer(field: forms.Field, value: Any) -> None:
+def keep_choice(field: forms.Field, value: Any) -> None:
     """A choice that the document has made, and the form does not know, stays one."""
-    known = [(k, v) for k, v in field.choices]  # type: ignore[attr-defined]  # a ChoiceField's
-    if isinstance(value, str) and value not in dict(known):
-        field.choices = [*known, (value, value)]  # type: ignore[attr-defined]
+    choices = [(k, v) for k, v in field.choices]  # type: ignore[attr-defined]  # a ChoiceField's
+    if isinstance(value, str) and value not in dict(choices):
+        field.choices = [*choices, (value, value)]  # type: ignore[attr-defined]
 
 
 class ConnectionForm(StepForm):
@@ -87,13 +87,13 @@ class ConnectionForm(StepForm):
         self.by_name = by_name
         none = "Choose one" if by_name else "None (enter bootstrap servers below)"
         self.fields["connection"].choices = [("", none), *((name, name) for name in names)]  # type: ignore[attr-defined]
-        offer(self.fields["connection"], self.initial["connection"])
+        keep_choice(self.fields["connection"], self.initial["connection"])
         if by_name:
             self._only_names()
 
     def _only_names(self) -> None:
-        told = f"Team {self.by_name} allows saved connections only. Its specs may not name servers."
-        self.fields["connection"].help_text = told
+        help_text = f"Team {self.by_name} allows saved connections only. Its specs may not name servers."
+        self.fields["connection"].help_text = help_text
         del self.fields["servers"]
         if not self.initial["properties"]:  # what a draft has beside its servers may be changed, or taken out
             del self.fields["properties"]
@@ -105,26 +105,26 @@ class ConnectionForm(StepForm):
         return {"connection": connection, "servers": servers, "properties": json_text(properties)}
 
     def clean_properties(self) -> dict[str, Any]:
-        found = json_object(self.cleaned_data["properties"])
-        if "bootstrap.servers" in found:
-            own = "Leave bootstrap.servers out. The connection has its own."
-            raise forms.ValidationError(own if self.by_name else "Write bootstrap.servers into the field Servers.")
-        return found
+        properties = json_object(self.cleaned_data["properties"])
+        if "bootstrap.servers" in properties:
+            message = "Leave bootstrap.servers out. The connection has its own."
+            raise forms.ValidationError(message if self.by_name else "Write bootstrap.servers into the field Servers.")
+        return properties
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
         if self.by_name and not data.get("connection"):
-            told = f"spec.ioConfig.connection: team {self.by_name} allows saved connections only. Choose one."
-            self.add_error("connection", told)
+            message = f"spec.ioConfig.connection: team {self.by_name} allows saved connections only. Choose one."
+            self.add_error("connection", message)
         elif not data.get("connection") and not data.get("servers"):
             self.add_error("servers", "Choose a connection, or enter servers.")
         return data
 
     def edited(self) -> Document:
         data = self.cleaned_data
-        own = {} if data["connection"] else {"bootstrap.servers": self.kept("servers")}
-        document = put(self.document, (*IO, "connection"), data["connection"] or None)
-        return put(document, (*IO, "consumerProperties"), {**data.get("properties", {}), **own} or None)
+        servers = {} if data["connection"] else {"bootstrap.servers": self.kept("servers")}
+        document = with_value(self.document, (*IO, "connection"), data["connection"] or None)
+        return with_value(document, (*IO, "consumerProperties"), {**data.get("properties", {}), **servers} or None)
 
 
 class TopicForm(StepForm):
@@ -140,10 +140,10 @@ class TopicForm(StepForm):
 def with_topic(document: Document, topic: str) -> Document:
     """It reads that one; its datasource has the topic's name until it is given another one."""
     before, name = value_at(document, (*IO, "topic")), value_at(document, (*SCHEMA, "dataSource"))
-    document = put(document, (*IO, "topic"), topic)
+    document = with_value(document, (*IO, "topic"), topic)
     if name and name != _named_after(before):
         return document
-    return put(document, (*SCHEMA, "dataSource"), _named_after(topic))
+    return with_value(document, (*SCHEMA, "dataSource"), _named_after(topic))
 
 
 def _named_after(topic: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from controlplane.common.strictjson import strict_json
-from controlplane.loading.documents import Document, put, value_at
+from controlplane.loading.documents import Document, value_at, with_value
 from frontend.load.fields import check, select, text
 from frontend.load.forms import AS_WRITTEN, IO, StepForm
 
@@ -49,7 +49,7 @@ class ParseForm(StepForm):
         nested: list[tuple[str, str]] | None = None,
     ) -> None:
         super().__init__(data, document, prefix)
-        offered = _offered(nested or [], self.initial["flatten"])
+        offered = _flatten_choices(nested or [], self.initial["flatten"])
         if nested is None and data is not None:  # what was ticked is judged by the spec's own rules
             sent = data.getlist(self.add_prefix("flatten"))
             offered += [(c, c) for c in sent if c not in dict(offered) and _is_field(c)]
@@ -92,16 +92,16 @@ class ParseForm(StepForm):
         data, form = self.cleaned_data, self.cleaned_data["form"]
         if form in _DECODERS:
             before = _value_format(self.document)[0].get(_DECODERS[form])
-            kept = before if isinstance(before, dict) and before.get("type") == "schema_registry" else {}
-            return {"type": form, _DECODERS[form]: _registry(kept, data["registry"].strip())}
+            registry = before if isinstance(before, dict) and before.get("type") == "schema_registry" else {}
+            return {"type": form, _DECODERS[form]: _registry(registry, data["registry"].strip())}
         if form == "json":
             return {"type": "json"}
-        own: dict[str, Any] = {"type": form}
+        input_format: dict[str, Any] = {"type": form}
         names = [name.strip() for name in data["columns"].split(",") if name.strip()]
-        own |= {"columns": names} if names else {"findColumnsFromHeader": True}
+        input_format |= {"columns": names} if names else {"findColumnsFromHeader": True}
         if form == "tsv":
-            own["delimiter"] = "\t" if data["delimiter"] in ("", "tab") else data["delimiter"]
-        return own
+            input_format["delimiter"] = "\t" if data["delimiter"] in ("", "tab") else data["delimiter"]
+        return input_format
 
     def _flat(self, written: dict[str, Any]) -> dict[str, Any]:
         if written["type"] in ("csv", "tsv"):
@@ -135,11 +135,11 @@ def _flatten_key(field: Any) -> str:
     return json.dumps(field, ensure_ascii=False, sort_keys=True)
 
 
-def _offered(known: list[tuple[str, str]], chosen: list[str]) -> list[tuple[str, str]]:
-    """``known``: the records' nested values. One that the spec already reads, by whatever name, is there once."""
-    labels = {_path_name(key): label for key, label in known}
-    taken = {_path_name(key) for key in chosen}
-    free = [(key, label) for key, label in known if _path_name(key) not in taken]
+def _flatten_choices(nested: list[tuple[str, str]], chosen: list[str]) -> list[tuple[str, str]]:
+    """``nested``: the records' nested values. One that the spec already reads, by whatever name, is there once."""
+    labels = {_path_name(key): label for key, label in nested}
+    chosen_names = {_path_name(key) for key in chosen}
+    free = [(key, label) for key, label in nested if _path_name(key) not in chosen_names]
     return [*((key, labels.get(_path_name(key), _path_name(key))) for key in chosen), *free]
 
 
@@ -191,4 +191,4 @@ def with_format(document: Document, written: dict[str, Any], wrapped: bool) -> D
         if not outer.get("headerFormat"):
             outer = {**outer, "headerFormat": {"type": "string"}}
         written = {**outer, "valueFormat": written}
-    return put(document, (*IO, "inputFormat"), written)
+    return with_value(document, (*IO, "inputFormat"), written)

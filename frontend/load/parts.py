@@ -30,15 +30,15 @@ class Part:
         return self.form is not None and self.form.is_bound and self.form.has_changed()
 
 
-def parts_of(document: Document, made: Callable[[Step], StepForm], has_records: bool) -> list[Part]:
+def parts_of(document: Document, make_form: Callable[[Step], StepForm], has_records: bool) -> list[Part]:
     """Of every step but the last. ``made``: its form, with what it offers."""
     return [
-        Part(step, _GISTS[step.name](document), made(step) if _shown(step, has_records) else None)
+        Part(step, _GISTS[step.name](document), make_form(step) if _is_shown(step, has_records) else None)
         for step in STEPS[:-1]
     ]
 
 
-def _shown(step: Step, has_records: bool) -> bool:
+def _is_shown(step: Step, has_records: bool) -> bool:
     return has_records or step.name not in _NEED_RECORDS
 
 
@@ -66,16 +66,16 @@ def _time(document: Document) -> str:
 
 def _transform(document: Document) -> str:
     spec = value_at(document, (*SCHEMA, "transformSpec")) or {}
-    kept = "filtered records" if spec.get("filter") else "all records"
-    made = [str(transform.get("name")) for transform in spec.get("transforms") or [] if isinstance(transform, dict)]
-    return f"{kept}; transforms: {', '.join(made)}" if made else kept
+    records = "filtered records" if spec.get("filter") else "all records"
+    names = [str(transform.get("name")) for transform in spec.get("transforms") or [] if isinstance(transform, dict)]
+    return f"{records}; transforms: {', '.join(names)}" if names else records
 
 
 def _columns(document: Document) -> str:
     form = SchemaForm(None, document)
     columns = f"{len(form.named)} named" if form.named else ""
-    found = ", ".join(part for part in ("every field" if form.discovers else "", columns) if part)
-    return f"{found or 'none yet'}; {'rollup' if form.initial['rollup'] else 'no rollup'}"
+    parts = ", ".join(part for part in ("every field" if form.discovers else "", columns) if part)
+    return f"{parts or 'none yet'}; {'rollup' if form.initial['rollup'] else 'no rollup'}"
 
 
 def _reading(document: Document) -> str:

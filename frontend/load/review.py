@@ -12,7 +12,7 @@ from frontend.load.forms import StepForm
 from frontend.load.steps import STEPS, Step
 
 # The step's form, filled with what was sent, upon a document.
-Made = Callable[[Step, Document], StepForm]
+MakeForm = Callable[[Step, Document], StepForm]
 
 
 def plain(sent: QueryDict) -> QueryDict:
@@ -34,27 +34,27 @@ def is_beside(step: Step, sent: QueryDict) -> bool:
     return "datasource" in sent if prefix is None else any(name.startswith(f"{prefix}-") for name in sent)
 
 
-def merged(before: Document, written: Document, steps: Sequence[Step], made: Made) -> Document | None:
+def merged(before: Document, written: Document, steps: Sequence[Step], make_form: MakeForm) -> Document | None:
     """``written``, the JSON, with what the forms of these steps change; None if one of them has a mistake.
 
     ``before``: what the page has shown. Raises ``InvalidInput`` where the JSON changed the same thing otherwise.
     """
     document = written
     for step in steps:
-        if not made(step, before).has_changed():
+        if not make_form(step, before).has_changed():
             continue
-        form = made(step, document)
+        form = make_form(step, document)
         if not form.is_valid():
             return None
         changed = form.edited()
-        if _undoes(before, written, changed, step):
-            told = f"The JSON and the form of step {step.label} change the same thing. Keep one of the two changes."
-            raise InvalidInput(told)
+        if _conflicts(before, written, changed, step):
+            message = f"The JSON and the form of step {step.label} change the same thing. Keep one of the two changes."
+            raise InvalidInput(message)
         document = changed
     return document
 
 
-def _undoes(before: Document, written: Document, changed: Document, step: Step) -> bool:
+def _conflicts(before: Document, written: Document, changed: Document, step: Step) -> bool:
     """Whether the step's form changes what the JSON has changed."""
     paths = [place.strip("/").split("/") for place in step.places]
     return any(value_at(before, path) != value_at(written, path) != value_at(changed, path) for path in paths)

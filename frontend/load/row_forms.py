@@ -8,9 +8,9 @@ from typing import Any, cast
 from django import forms
 from django.http import QueryDict
 
-from controlplane.loading.documents import Document, put, value_at
+from controlplane.loading.documents import Document, value_at, with_value
 from frontend.load.fields import area, check, metric_lines, metrics_of, number, select, text, transforms_of
-from frontend.load.forms import AS_WRITTEN, IO, SCHEMA, StepForm, offer
+from frontend.load.forms import AS_WRITTEN, IO, SCHEMA, StepForm, keep_choice
 from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 
 _GRANULARITIES = ("MINUTE", "FIFTEEN_MINUTE", "HOUR", "SIX_HOUR", "DAY", "WEEK", "MONTH", "YEAR")
@@ -34,7 +34,7 @@ class TimeForm(StepForm):
 
     def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
         super().__init__(data, document, prefix)
-        offer(self.fields["segments"], self.initial["segments"])
+        keep_choice(self.fields["segments"], self.initial["segments"])
 
     def shown(self, document: Document) -> dict[str, Any]:
         written = value_at(document, (*SCHEMA, "timestampSpec")) or {}
@@ -50,11 +50,11 @@ class TimeForm(StepForm):
         data = self.cleaned_data
         place = (*SCHEMA, "timestampSpec")
         spec = {"column": self.kept("column"), "format": self.kept("form")}
-        document = put(self.document, place, {**(value_at(self.document, place) or {}), **spec})
-        document = put(document, (*place, "missingValue"), self.kept("missing") if data["missing"] else None)
+        document = with_value(self.document, place, {**(value_at(self.document, place) or {}), **spec})
+        document = with_value(document, (*place, "missingValue"), self.kept("missing") if data["missing"] else None)
         if data["segments"] == AS_WRITTEN:
             return document
-        return put(document, (*SCHEMA, "granularitySpec", "segmentGranularity"), data["segments"])
+        return with_value(document, (*SCHEMA, "granularitySpec", "segmentGranularity"), data["segments"])
 
 
 WORDS = "expression-words"  # the element that holds the names of the fields
@@ -87,10 +87,10 @@ class TransformForm(StepForm):
 
     def shown(self, document: Document) -> dict[str, Any]:
         spec = value_at(document, (*SCHEMA, "transformSpec")) or {}
-        made = spec.get("transforms") or []
+        transforms = spec.get("transforms") or []
         condition = spec.get("filter") or {}
-        written = [t for t in [*made, condition] if isinstance(t, dict) and t.get("type") == "expression"]
-        lines = [f"{t.get('name')} = {t.get('expression')}" for t in made if isinstance(t, dict)]
+        written = [t for t in [*transforms, condition] if isinstance(t, dict) and t.get("type") == "expression"]
+        lines = [f"{t.get('name')} = {t.get('expression')}" for t in transforms if isinstance(t, dict)]
         return {
             "language": written[0].get("language", "druid") if written else "druid",
             "condition": condition.get("expression", "") if condition.get("type") == "expression" else "",
@@ -113,12 +113,12 @@ class TransformForm(StepForm):
 
     def edited(self) -> Document:
         data = self.cleaned_data
-        document = put(self.document, (*SCHEMA, "transformSpec", "transforms"), data["transforms"] or None)
+        document = with_value(self.document, (*SCHEMA, "transformSpec", "transforms"), data["transforms"] or None)
         place = (*SCHEMA, "transformSpec", "filter")
         if data["condition"]:
             condition = {"type": "expression", "expression": self.kept("condition"), "language": data["language"]}
-            return put(document, place, condition)
-        return document if self.other_filter else put(document, place, None)
+            return with_value(document, place, condition)
+        return document if self.other_filter else with_value(document, place, None)
 
 
 class SchemaForm(StepForm):
@@ -132,7 +132,7 @@ class SchemaForm(StepForm):
 
     def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
         super().__init__(data, document, prefix)
-        offer(self.fields["cut"], self.initial["cut"])
+        keep_choice(self.fields["cut"], self.initial["cut"])
         if self.initial["metrics"] is None:
             self.fields["metrics"].disabled = True
             self.fields[
@@ -197,16 +197,16 @@ class SchemaForm(StepForm):
         before = dict(value_at(self.document, place) or {})
         # Fields that were discovered as strings stay so.
         as_strings = self.discovers and not before.get("useSchemaDiscovery")
-        how = "includeAllDimensions" if as_strings else "useSchemaDiscovery"
-        kept = {k: v for k, v in before.items() if k not in ("includeAllDimensions", "useSchemaDiscovery")}
-        dimensions = {**kept, how: data["discover"], "dimensions": columns}
-        document = put(self.document, place, dimensions)
-        document = put(document, (*SCHEMA, "granularitySpec", "rollup"), data["rollup"])
+        mode = "includeAllDimensions" if as_strings else "useSchemaDiscovery"
+        others = {k: v for k, v in before.items() if k not in ("includeAllDimensions", "useSchemaDiscovery")}
+        dimensions = {**others, mode: data["discover"], "dimensions": columns}
+        document = with_value(self.document, place, dimensions)
+        document = with_value(document, (*SCHEMA, "granularitySpec", "rollup"), data["rollup"])
         if data["cut"] != AS_WRITTEN:
-            document = put(document, (*SCHEMA, "granularitySpec", "queryGranularity"), data["cut"])
+            document = with_value(document, (*SCHEMA, "granularitySpec", "queryGranularity"), data["cut"])
         if self.fields["metrics"].disabled:
             return document
-        return put(document, (*SCHEMA, "metricsSpec"), data["metrics"] or None)
+        return with_value(document, (*SCHEMA, "metricsSpec"), data["metrics"] or None)
 
     @property
     def _made(self) -> list[str]:
@@ -278,24 +278,26 @@ class ReadingForm(StepForm):
         was_shared = self.initial["source"] == SHARE_GROUP.kind
         document = self.document
         if shared != was_shared:
-            document = _of_another_source(document)
+            document = _without_source_fields(document)
         traits = SHARE_GROUP if shared else OFFSET_RANGE
-        document = put(document, ("type",), traits.supervisor_type)
+        document = with_value(document, ("type",), traits.supervisor_type)
         if shared:
-            document = put(document, (*IO, "groupId"), self.kept("group"))
-        document = put(document, (*IO, "useEarliestOffset"), data["earliest"] == "1")
-        return put(document, (*IO, "taskCount"), data["indexers"])
+            document = with_value(document, (*IO, "groupId"), self.kept("group"))
+        document = with_value(document, (*IO, "useEarliestOffset"), data["earliest"] == "1")
+        return with_value(document, (*IO, "taskCount"), data["indexers"])
 
 
 # Of the ioConfig: what goes when another source reads.
-OF_ONE_SOURCE = ("type", "groupId", "groupConfig", "consumersPerIndexer", "assignment", "replicas", "pollTimeout")
+SOURCE_FIELDS = ("type", "groupId", "groupConfig", "consumersPerIndexer", "assignment", "replicas", "pollTimeout")
 
 
-def _of_another_source(document: Document) -> Document:
+def _without_source_fields(document: Document) -> Document:
     """Without what only the source has that it was for."""
-    for name in OF_ONE_SOURCE:
-        document = put(document, (*IO, name), None)
-    return put(document, ("spec", "tuningConfig", "type"), None) if "tuningConfig" in document["spec"] else document
+    for name in SOURCE_FIELDS:
+        document = with_value(document, (*IO, name), None)
+    return (
+        with_value(document, ("spec", "tuningConfig", "type"), None) if "tuningConfig" in document["spec"] else document
+    )
 
 
 class ReviewForm(StepForm):
@@ -307,4 +309,4 @@ class ReviewForm(StepForm):
         return {"datasource": value_at(document, (*SCHEMA, "dataSource")) or ""}
 
     def edited(self) -> Document:
-        return put(self.document, (*SCHEMA, "dataSource"), self.cleaned_data["datasource"].strip())
+        return with_value(self.document, (*SCHEMA, "dataSource"), self.cleaned_data["datasource"].strip())

@@ -11,15 +11,15 @@ from django.utils import timezone
 from controlplane.common.errors import HeadgateError, InvalidInput
 from controlplane.connections.browsing import Cluster
 from controlplane.loading import step_previews
-from controlplane.loading.documents import put, value_at
+from controlplane.loading.documents import value_at, with_value
 from controlplane.loading.models import Draft
 from controlplane.loading.odd_times import OddTimes, odd_times
-from controlplane.loading.profile import NestedField, nested_fields, profiles
+from controlplane.loading.profile import NestedField, field_profiles, nested_fields
 from controlplane.teams.models import User
 from frontend import topic_list
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm, with_topic
 from frontend.load.parse_form import ParseForm, flatten_choice, flatten_field, with_format
-from frontend.load.row_forms import OF_ONE_SOURCE, ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
+from frontend.load.row_forms import SOURCE_FIELDS, ReadingForm, ReviewForm, SchemaForm, TimeForm, TransformForm
 from frontend.preview import Preview, preview_of, with_headers
 from frontend.tables import Column
 from ingestion.specs.messages.sampling import STORED, SampleAnswer
@@ -31,7 +31,7 @@ TOPICS = replace(
 )
 MOST_LINES = 30  # of records that are shown, and as many of those that have faults
 Query = Mapping[str, str]  # of the address
-Look = Callable[[User, Draft, Query], dict[str, Any]]
+MakeContext = Callable[[User, Draft, Query], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Step:
     name: str
     label: str
     form: type[StepForm]
-    look: Look  # what its page shows beside the form; it may raise what the sampler raises
+    look: MakeContext  # what its page shows beside the form; it may raise what the sampler raises
     places: tuple[str, ...]  # what its form has of the spec, as JSON pointers
 
 
 def _connection(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Nothing; or what is wrong with servers of its own."""
-    step_previews.check_connects(draft)
+    step_previews.check_connection_allowed(draft)
     return {}
 
 
@@ -59,50 +59,54 @@ def _records(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Kafka's own, without any spec."""
     if not value_at(draft.document, (*IO, "topic")):
         return _topics(step_previews.cluster_of(user, draft), query)
-    raw = put(put(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
+    raw = with_value(with_value(draft.document, (*IO, "inputFormat"), None), SCHEMA, {})
     try:
-        spec, answer = step_previews.rows_of(user, draft, raw)
+        spec, answer = step_previews.sample_rows(user, draft, raw)
     except HeadgateError as error:
         if not any(fault.pointer == "/spec/ioConfig/topic" for fault in error.errors):
             raise
-        meant = str(value_at(draft.document, (*IO, "topic")))
-        return {"look_problem": error, **_topics(step_previews.cluster_of(user, draft), query, meant)}
-    sample = step_previews.records_of(user, draft)
-    preview = with_headers(_shortened(preview_of(spec, answer), answer), sample.records)
-    return {"sample": sample, "size": step_previews.size_of_topic(user, draft), "preview": preview}
+        missing_topic = str(value_at(draft.document, (*IO, "topic")))
+        return {"look_problem": error, **_topics(step_previews.cluster_of(user, draft), query, missing_topic)}
+    sample = step_previews.get_or_read_records(user, draft)
+    preview = with_headers(_cut_lines(preview_of(spec, answer), answer), sample.records)
+    return {"sample": sample, "size": step_previews.estimate_topic_size(user, draft), "preview": preview}
 
 
-def _topics(cluster: Cluster | None, query: Query, meant: str = "") -> dict[str, Any]:
-    """To choose from. ``meant``: a name that there is not, which may be mistyped."""
-    return {} if cluster is None else {"cluster": cluster, "topics": topic_list.found(cluster, query, TOPICS, meant)}
+def _topics(cluster: Cluster | None, query: Query, missing_topic: str = "") -> dict[str, Any]:
+    """To choose from. ``missing_topic``: a name that there is not, which may be mistyped."""
+    return (
+        {}
+        if cluster is None
+        else {"cluster": cluster, "topics": topic_list.topics_page(cluster, query, TOPICS, missing_topic)}
+    )
 
 
 def _formats(user: User, draft: Draft, query: Query) -> dict[str, Any]:
-    found: dict[str, Any] = {"formats": step_previews.formats_of(user, draft)}
-    look = _rows if value_at(draft.document, (*IO, "inputFormat")) else _records
-    return found | look(user, draft, query)
+    context: dict[str, Any] = {"formats": step_previews.format_guesses(user, draft)}
+    make_context = _rows if value_at(draft.document, (*IO, "inputFormat")) else _records
+    return context | make_context(user, draft, query)
 
 
 def _times(user: User, draft: Draft, query: Query) -> dict[str, Any]:
-    return {"times": step_previews.times_of(user, draft)} | _rows(user, draft, query)
+    return {"times": step_previews.time_guesses(user, draft)} | _rows(user, draft, query)
 
 
 def _rows(user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """Left as they came, right as they would be stored."""
-    spec, answer = step_previews.rows_of(user, draft)
+    spec, answer = step_previews.sample_rows(user, draft)
     return {
-        "sample": step_previews.records_of(user, draft),
-        "preview": _shortened(preview_of(spec, answer), answer),
+        "sample": step_previews.get_or_read_records(user, draft),
+        "preview": _cut_lines(preview_of(spec, answer), answer),
         "ratio": _ratio(answer),
         "odd": _odd(draft, answer),
-        **_offered(answer),
+        **_form_choices(answer),
     }
 
 
-def _offered(answer: SampleAnswer) -> dict[str, Any]:
+def _form_choices(answer: SampleAnswer) -> dict[str, Any]:
     """What forms offer of the records: their fields, and what is nested in them."""
     return {
-        "profiles": profiles(answer.fields, answer.read),
+        "profiles": field_profiles(answer.fields, answer.read),
         "nested": [_choice(nested) for nested in nested_fields(answer.read)],
     }
 
@@ -112,10 +116,10 @@ def _choice(nested: NestedField) -> tuple[str, str]:
 
 
 def _review(user: User, draft: Draft, query: Query) -> dict[str, Any]:
-    spec, answer = step_previews.rows_of(user, draft)
-    found = _offered(answer) | {"outlook": step_previews.outlook_from(user, draft, spec, answer)}
-    found["odd"] = _odd(draft, answer)
-    return found | ({"dry_run": step_previews.dry_run_of(user, draft)} if draft.supervisor is not None else {})
+    spec, answer = step_previews.sample_rows(user, draft)
+    context = _form_choices(answer) | {"outlook": step_previews.preview_from_sample(user, draft, spec, answer)}
+    context["odd"] = _odd(draft, answer)
+    return context | ({"dry_run": step_previews.dry_run_change(user, draft)} if draft.supervisor is not None else {})
 
 
 def _ratio(answer: SampleAnswer) -> float | None:
@@ -128,7 +132,7 @@ def _odd(draft: Draft, answer: SampleAnswer) -> OddTimes | None:
     return odd_times(answer, form, timezone.now())
 
 
-def _shortened(preview: Preview, answer: SampleAnswer) -> Preview:
+def _cut_lines(preview: Preview, answer: SampleAnswer) -> Preview:
     """Records with faults first: they are what is looked for."""
     fine = [line for line in preview.lines if not line.record.error and line.record.outcome != "unparseable"]
     bad = [line for line in preview.lines if line.record.error or line.record.outcome == "unparseable"]
@@ -144,7 +148,7 @@ def _schema(*names: str) -> tuple[str, ...]:
     return tuple(f"/spec/dataSchema/{name}" for name in names)
 
 
-_READING = ("/type", *_io(*OF_ONE_SOURCE, "useEarliestOffset", "taskCount"))
+_READING = ("/type", *_io(*SOURCE_FIELDS, "useEarliestOffset", "taskCount"))
 STEPS = (
     Step("connection", "Connection", ConnectionForm, _connection, _io("connection", "consumerProperties")),
     Step("topic", "Topic", TopicForm, _records, _io("topic")),
@@ -169,11 +173,11 @@ def next_of(step: Step) -> Step:
 
 
 def before(step: Step) -> Step | None:
-    place = STEPS.index(step)
-    return STEPS[place - 1] if place else None
+    index = STEPS.index(step)
+    return STEPS[index - 1] if index else None
 
 
-def looked(step: Step, user: User, draft: Draft, query: Query) -> dict[str, Any]:
+def page_context(step: Step, user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """What its page shows of the records, or why it can show nothing."""
     try:
         return step.look(user, draft, query)
@@ -191,15 +195,17 @@ def with_guess(draft: Draft, guess: Any) -> dict[str, Any]:
         return with_topic(document, guess["topic"])
     if isinstance(guess, dict) and isinstance(guess.get("column"), str):
         spec = {**(value_at(document, (*SCHEMA, "timestampSpec")) or {}), "column": guess["column"]}
-        document = put(document, (*SCHEMA, "timestampSpec"), {**spec, "format": str(guess.get("format", "auto"))})
+        document = with_value(
+            document, (*SCHEMA, "timestampSpec"), {**spec, "format": str(guess.get("format", "auto"))}
+        )
         if guess.get("kafka"):
-            return _of_kafka(document)
+            return _with_kafka_format(document)
         nodes = guess.get("nodes")
-        return _flattened(document, nodes) if isinstance(nodes, list) and nodes else document
+        return _with_flatten_field(document, nodes) if isinstance(nodes, list) and nodes else document
     raise InvalidInput("This page made no such suggestion.")
 
 
-def _of_kafka(document: dict[str, Any]) -> dict[str, Any]:
+def _with_kafka_format(document: dict[str, Any]) -> dict[str, Any]:
     """Kafka's own time is a field of the wrapping format."""
     written = value_at(document, (*IO, "inputFormat")) or {"type": "json"}
     if written.get("type") == "kafka":
@@ -207,11 +213,11 @@ def _of_kafka(document: dict[str, Any]) -> dict[str, Any]:
     return with_format(document, written, wrapped=True)
 
 
-def _flattened(document: dict[str, Any], nodes: list[Any]) -> dict[str, Any]:
+def _with_flatten_field(document: dict[str, Any], nodes: list[Any]) -> dict[str, Any]:
     """The nested value as a field of its own."""
     written = value_at(document, (*IO, "inputFormat")) or {"type": "json"}
     place = (*IO, "inputFormat", "valueFormat") if written.get("type") == "kafka" else (*IO, "inputFormat")
     field = flatten_field([str(node) for node in nodes])
     spec = value_at(document, (*place, "flattenSpec")) or {}
     fields = [f for f in spec.get("fields") or [] if not (isinstance(f, dict) and f.get("name") == field["name"])]
-    return put(document, (*place, "flattenSpec"), {**spec, "fields": [*fields, field]})
+    return with_value(document, (*place, "flattenSpec"), {**spec, "fields": [*fields, field]})

@@ -16,8 +16,8 @@ LONGEST_TEXT = 300
 
 def hits_of(user: User, reach: Reach, text: str) -> list[Hit]:
     """At most ``MOST``: what may be done first, then pages, then things; of each what begins with the text first."""
-    wanted = " ".join(text[:LONGEST_TEXT].split()).rpartition("· ")[2]
-    pages = [hit for hit in pages_for(reach) if wanted.lower() in hit.name.lower()]
-    if not wanted or not storable(wanted):
+    query = " ".join(text[:LONGEST_TEXT].split()).rpartition("· ")[2]
+    pages = [hit for hit in pages_for(reach) if query.lower() in hit.name.lower()]
+    if not query or not storable(query):
         return pages[:MOST]
-    return [*actions(user, reach, wanted), *pages, *things(user, reach, wanted)][:MOST]
+    return [*actions(user, reach, query), *pages, *things(user, reach, query)][:MOST]

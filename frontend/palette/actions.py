@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from controlplane.connections.models import Connection
 from controlplane.connections.selectors import list_connections
 from controlplane.datasources.models import Datasource
-from controlplane.datasources.selectors import begins_first, datasources_named
+from controlplane.datasources.selectors import prefix_matches_first, search_datasources
 from controlplane.supervisors.connections import uses_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import supervisors_named
@@ -51,48 +51,57 @@ class _Kind:
 
 def actions(user: User, reach: Reach, text: str) -> list[Hit]:
     """Of a text that begins with a verb, whole or by its first letters."""
-    found = []
+    hits = []
     for kind in _KINDS:
         for verb, name in _verbs(kind.verbs, text):
             for thing in kind.named(user, reach, name):
-                found += [action.hit for action in kind.actions(user, thing) if action.verb.lower() == verb]
-    return found
+                hits += [action.hit for action in kind.actions(user, thing) if action.verb.lower() == verb]
+    return hits
 
 
 def actions_of_supervisor(user: User, supervisor: Supervisor) -> list[Hit]:
     """All that may be done to it."""
-    return [action.hit for action in _to_supervisor(user, supervisor)]
+    return [action.hit for action in _supervisor_actions(user, supervisor)]
 
 
 def _verbs(verbs: Sequence[str], text: str) -> list[tuple[str, str]]:
     """The verbs that the text may begin with, whole or by their first letters, each with the rest of the text."""
     lowered, first = text.lower(), text.lower().split(" ")[0]
-    found = []
+    matches = []
     for verb in verbs:
         if lowered == verb or lowered.startswith(f"{verb} "):
-            found.append((verb, text[len(verb) + 1 :]))
+            matches.append((verb, text[len(verb) + 1 :]))
         elif len(first) >= 2 and verb.startswith(first):
-            found.append((verb, text[len(first) + 1 :]))
-    return found
+            matches.append((verb, text[len(first) + 1 :]))
+    return matches
 
 
-def _to_supervisor(user: User, one: Supervisor) -> list[PaletteAction]:
-    found = [PaletteAction(a.label, one.id, a.confirm_url) for a in SupervisorActions.for_user(user, one).values()]
-    if one.parent_id is None and may(user, Action.ADMINISTER, one.datasource.team):
-        found.append(PaletteAction("Change", one.id, f"{reverse('frontend:load')}?{urlencode({'supervisor': one.id})}"))
-    return found
+def _supervisor_actions(user: User, supervisor: Supervisor) -> list[PaletteAction]:
+    possible = [
+        PaletteAction(a.label, supervisor.id, a.confirm_url)
+        for a in SupervisorActions.for_user(user, supervisor).values()
+    ]
+    if supervisor.parent_id is None and may(user, Action.ADMINISTER, supervisor.datasource.team):
+        possible.append(
+            PaletteAction(
+                "Change", supervisor.id, f"{reverse('frontend:load')}?{urlencode({'supervisor': supervisor.id})}"
+            )
+        )
+    return possible
 
 
-def _to_task(user: User, one: Task) -> list[PaletteAction]:
-    return [PaletteAction(a.label, short_name(one.id), a.confirm_url) for a in TaskActions.for_user(user, one).values()]
+def _task_actions(user: User, task: Task) -> list[PaletteAction]:
+    return [
+        PaletteAction(a.label, short_name(task.id), a.confirm_url) for a in TaskActions.for_user(user, task).values()
+    ]
 
 
-def _to_datasource(user: User, one: Datasource) -> list[PaletteAction]:
-    found = []
-    if may(user, Action.OPERATE, one.team):
-        silence = f"{reverse('frontend:new-alert-silence')}?{urlencode({'datasource': one.name})}"
-        found.append(PaletteAction("Silence", one.name, silence))
-    if may(user, Action.ADMINISTER, one.team):
+def _datasource_actions(user: User, datasource: Datasource) -> list[PaletteAction]:
+    possible = []
+    if may(user, Action.OPERATE, datasource.team):
+        silence = f"{reverse('frontend:new-alert-silence')}?{urlencode({'datasource': datasource.name})}"
+        possible.append(PaletteAction("Silence", datasource.name, silence))
+    if may(user, Action.ADMINISTER, datasource.team):
         for verb, view in (
             ("Delete", "datasource-delete"),
             ("Transfer", "datasource-transfer"),
@@ -100,56 +109,64 @@ def _to_datasource(user: User, one: Datasource) -> list[PaletteAction]:
             ("Set rules of", "datasource-rules"),
             ("Mask columns of", "datasource-columns"),
         ):
-            found.append(PaletteAction(verb, one.name, reverse(f"frontend:{view}", args=[one.name])))
-    return found
+            possible.append(PaletteAction(verb, datasource.name, reverse(f"frontend:{view}", args=[datasource.name])))
+    return possible
 
 
-def _to_connection(user: User, one: Connection) -> list[PaletteAction]:
-    def asked(view: str, *of: str) -> str:
-        return reverse(f"frontend:{view}", args=[one.team.name, one.name, *of])
+def _connection_actions(user: User, connection: Connection) -> list[PaletteAction]:
+    def url_of(view: str, *more: str) -> str:
+        return reverse(f"frontend:{view}", args=[connection.team.name, connection.name, *more])
 
-    found = []
-    if may(user, Action.OPERATE, one.team):
-        found += [PaletteAction("Test", one.name, asked("connection"))]
-        found += [PaletteAction("Restart supervisors that use", one.name, asked("connection-confirm", "restart"))]
-    if may(user, Action.ADMINISTER, one.team):
-        found += [PaletteAction("Change", one.name, asked("connection-change"))]
-        found += [PaletteAction("Transfer", one.name, asked("connection-transfer"))]
-        unused = [] if uses_of(one) else [PaletteAction("Delete", one.name, asked("connection-confirm", "delete"))]
-        found += unused
-    return found
+    possible = []
+    if may(user, Action.OPERATE, connection.team):
+        possible += [PaletteAction("Test", connection.name, url_of("connection"))]
+        possible += [
+            PaletteAction("Restart supervisors that use", connection.name, url_of("connection-confirm", "restart"))
+        ]
+    if may(user, Action.ADMINISTER, connection.team):
+        possible += [PaletteAction("Change", connection.name, url_of("connection-change"))]
+        possible += [PaletteAction("Transfer", connection.name, url_of("connection-transfer"))]
+        unused = (
+            []
+            if uses_of(connection)
+            else [PaletteAction("Delete", connection.name, url_of("connection-confirm", "delete"))]
+        )
+        possible += unused
+    return possible
 
 
-def _to_team(user: User, one: Team) -> list[PaletteAction]:
-    if not may(user, Action.ADMINISTER, one):
+def _team_actions(user: User, team: Team) -> list[PaletteAction]:
+    if not may(user, Action.ADMINISTER, team):
         return []
-    return [PaletteAction("Invite into", one.name, reverse("frontend:team", args=[one.name]))]
+    return [PaletteAction("Invite into", team.name, reverse("frontend:team", args=[team.name]))]
 
 
 _KINDS = (
     _Kind(
         ("suspend", "resume", "hand off", "scale", "reset offsets", "terminate", "change"),
         lambda user, reach, name: supervisors_named(user, name, team=reach.team, most=OF_A_KIND),
-        _to_supervisor,
+        _supervisor_actions,
     ),
     _Kind(
         ("finish", "stop now"),
         lambda user, reach, name: tasks_named(user, name, team=reach.team, most=OF_A_KIND),
-        _to_task,
+        _task_actions,
     ),
     _Kind(
         ("silence", "delete", "transfer", "mark segments of", "set rules of", "mask columns of"),
-        lambda user, reach, name: datasources_named(user, name, team=reach.team, most=OF_A_KIND),
-        _to_datasource,
+        lambda user, reach, name: search_datasources(user, name, team=reach.team, most=OF_A_KIND),
+        _datasource_actions,
     ),
     _Kind(
         ("test", "restart supervisors that use", "change", "transfer", "delete"),
-        lambda user, reach, name: begins_first(list_connections(user, search=name, team=reach.team), "name", name)[
-            :OF_A_KIND
-        ],
-        _to_connection,
+        lambda user, reach, name: prefix_matches_first(
+            list_connections(user, search=name, team=reach.team), "name", name
+        )[:OF_A_KIND],
+        _connection_actions,
     ),
     _Kind(
-        ("invite into",), lambda user, reach, name: list_teams(user).filter(name__icontains=name)[:OF_A_KIND], _to_team
+        ("invite into",),
+        lambda user, reach, name: list_teams(user).filter(name__icontains=name)[:OF_A_KIND],
+        _team_actions,
     ),
 )

@@ -14,23 +14,23 @@ from frontend.reach import Reach
 def pages_for(reach: Reach) -> list[Hit]:
     """What this user may make, and the pages that lead somewhere for them."""
     sections = [Hit(section.label, "page", reverse(section.view), section.icon) for section in sections_for(reach)]
-    return [*_made_by(reach), *sections, *_others(reach)]
+    return [*_create_hits(reach), *sections, *_others(reach)]
 
 
-def _made_by(reach: Reach) -> Iterator[Hit]:
+def _create_hits(reach: Reach) -> Iterator[Hit]:
     if reach.may_submit_supervisors:
-        yield _make("Submit a supervisor", "new-supervisor")
-        yield _make("Import supervisors from Druid", "import-supervisors", icon="box-arrow-in-down")
-        yield _make("New Kafka cluster", "new-connection")
-        yield _make("New schema registry", "new-connection", "?kind=schema_registry")
-        yield _make("New alert rule", "new-alert-rule")
-        yield _make("New receiver of alerts", "new-alert-receiver")
+        yield _create_hit("Submit a supervisor", "new-supervisor")
+        yield _create_hit("Import supervisors from Druid", "import-supervisors", icon="box-arrow-in-down")
+        yield _create_hit("New Kafka cluster", "new-connection")
+        yield _create_hit("New schema registry", "new-connection", "?kind=schema_registry")
+        yield _create_hit("New alert rule", "new-alert-rule")
+        yield _create_hit("New receiver of alerts", "new-alert-receiver")
     if reach.may_submit_tasks:
-        yield _make("Submit a task", "new-task")
-        yield _make("Silence all alerts of a team", "new-alert-silence", icon="bell-slash")
+        yield _create_hit("Submit a task", "new-task")
+        yield _create_hit("Silence all alerts of a team", "new-alert-silence", icon="bell-slash")
     if reach.administers_site:
-        yield _make("New team", "new-team")
-        yield _make("New user", "new-person")
+        yield _create_hit("New team", "new-team")
+        yield _create_hit("New user", "new-person")
 
 
 def _others(reach: Reach) -> Iterator[Hit]:
@@ -42,5 +42,5 @@ def _others(reach: Reach) -> Iterator[Hit]:
         yield Hit("Style guide", "page", reverse("frontend:styleguide"), icon="palette")
 
 
-def _make(name: str, view: str, query: str = "", *, icon: str = "plus-lg") -> Hit:
+def _create_hit(name: str, view: str, query: str = "", *, icon: str = "plus-lg") -> Hit:
     return Hit(name, "do", reverse(f"frontend:{view}") + query, icon=icon)

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from controlplane.alerts.selectors import list_receivers, list_rules
 from controlplane.connections.selectors import list_connections
-from controlplane.datasources.selectors import begins_first, datasources_named
+from controlplane.datasources.selectors import prefix_matches_first, search_datasources
 from controlplane.loading.documents import value_at
 from controlplane.loading.models import Draft
 from controlplane.loading.selectors import drafts_of
@@ -31,68 +31,70 @@ DATASOURCE = (*SCHEMA, "dataSource")  # where a draft names it
 def things(user: User, reach: Reach, text: str) -> list[Hit]:
     """By kind; with the one supervisor that matches, what may be done to it."""
     supervisors = supervisors_named(user, text, team=reach.team, most=OF_A_KIND)
-    found = [_supervisor(one) for one in supervisors]
-    for datasource in datasources_named(user, text, team=reach.team, most=OF_A_KIND):
+    hits = [_supervisor(match) for match in supervisors]
+    for datasource in search_datasources(user, text, team=reach.team, most=OF_A_KIND):
         url = reverse("frontend:datasource", args=[datasource.name])
-        found.append(Hit(datasource.name, f"datasource of {datasource.team.name}", url, icon="database"))
-    found += [*_connections(user, reach, text), *_drafts(user, text), *_alerting(user, reach, text)]
-    found += [*_teams(user, text), *_people(user, reach, text)]
-    found += [_task(one) for one in tasks_named(user, text, team=reach.team, most=OF_A_KIND)]
-    return [*found, *actions_of_supervisor(user, supervisors[0])] if len(supervisors) == 1 else found
+        hits.append(Hit(datasource.name, f"datasource of {datasource.team.name}", url, icon="database"))
+    hits += [*_connections(user, reach, text), *_drafts(user, text), *_alerting(user, reach, text)]
+    hits += [*_teams(user, text), *_people(user, reach, text)]
+    hits += [_task(match) for match in tasks_named(user, text, team=reach.team, most=OF_A_KIND)]
+    return [*hits, *actions_of_supervisor(user, supervisors[0])] if len(supervisors) == 1 else hits
 
 
-def _supervisor(one: Supervisor) -> Hit:
-    hint = f"supervisor, {one.state.lower().replace('_', ' ')}"
-    return Hit(one.id, hint, reverse("frontend:supervisor", args=[one.id]), icon="diagram-3")
+def _supervisor(supervisor: Supervisor) -> Hit:
+    hint = f"supervisor, {supervisor.state.lower().replace('_', ' ')}"
+    return Hit(supervisor.id, hint, reverse("frontend:supervisor", args=[supervisor.id]), icon="diagram-3")
 
 
-def _task(one: Task) -> Hit:
-    hint = f"task of {one.supervisor_id or one.datasource.name}, {one.status.lower()}"
-    return Hit(short_name(one.id), hint, reverse("frontend:task", args=[one.id]), icon="play-circle")
+def _task(task: Task) -> Hit:
+    hint = f"task of {task.supervisor_id or task.datasource.name}, {task.status.lower()}"
+    return Hit(short_name(task.id), hint, reverse("frontend:task", args=[task.id]), icon="play-circle")
 
 
 def _connections(user: User, reach: Reach, text: str) -> list[Hit]:
-    found = begins_first(list_connections(user, search=text, team=reach.team), "name", text)[:OF_A_KIND]
+    connections = prefix_matches_first(list_connections(user, search=text, team=reach.team), "name", text)[:OF_A_KIND]
     return [
         Hit(
-            one.name,
-            f"{one.get_kind_display()} of {one.team.name}",
-            reverse("frontend:connection", args=[one.team.name, one.name]),
+            connection.name,
+            f"{connection.get_kind_display()} of {connection.team.name}",
+            reverse("frontend:connection", args=[connection.team.name, connection.name]),
             icon="plug",
         )
-        for one in found
+        for connection in connections
     ]
 
 
 def _drafts(user: User, text: str) -> list[Hit]:
     named = Q(supervisor__id__icontains=text) | Q(**{f"document__{'__'.join(DATASOURCE)}__icontains": text})
-    return [_draft(one) for one in drafts_of(user).filter(named)[:OF_A_KIND]]
+    return [_draft(draft) for draft in drafts_of(user).filter(named)[:OF_A_KIND]]
 
 
-def _draft(one: Draft) -> Hit:
-    name = f"Change of {one.supervisor_id}" if one.supervisor_id else str(value_at(one.document, DATASOURCE))
-    url = reverse("frontend:load-step", args=[one.pk, step_of(one).name])
-    return Hit(name, f"draft in {one.team.name}", url, icon="box-arrow-in-down")
+def _draft(draft: Draft) -> Hit:
+    name = f"Change of {draft.supervisor_id}" if draft.supervisor_id else str(value_at(draft.document, DATASOURCE))
+    url = reverse("frontend:load-step", args=[draft.pk, step_of(draft).name])
+    return Hit(name, f"draft in {draft.team.name}", url, icon="box-arrow-in-down")
 
 
 def _alerting(user: User, reach: Reach, text: str) -> list[Hit]:
-    found = []
+    hits = []
     for kind, view, listed in (
         ("alert rule", "alert-rule", list_rules(user, reach.team)),
         ("receiver of alerts", "alert-receiver", list_receivers(user, reach.team)),
     ):
-        for one in listed.filter(name__icontains=text)[:OF_A_KIND]:
-            found.append(Hit(one.name, f"{kind}, {one.team.name}", reverse(f"frontend:{view}", args=[one.pk]), "bell"))
-    return found
+        for match in listed.filter(name__icontains=text)[:OF_A_KIND]:
+            hits.append(
+                Hit(match.name, f"{kind}, {match.team.name}", reverse(f"frontend:{view}", args=[match.pk]), "bell")
+            )
+    return hits
 
 
 def _teams(user: User, text: str) -> list[Hit]:
-    found = list_teams(user).filter(name__icontains=text)[:OF_A_KIND]
-    return [Hit(team.name, "team", reverse("frontend:team", args=[team.name]), icon="people") for team in found]
+    teams = list_teams(user).filter(name__icontains=text)[:OF_A_KIND]
+    return [Hit(team.name, "team", reverse("frontend:team", args=[team.name]), icon="people") for team in teams]
 
 
 def _people(user: User, reach: Reach, text: str) -> list[Hit]:
     if not reach.administers_site:
         return []
-    found = list_people(user, search=text)[:OF_A_KIND]
-    return [Hit(p.username, "user", reverse("frontend:person", args=[p.username]), icon="person-badge") for p in found]
+    people = list_people(user, search=text)[:OF_A_KIND]
+    return [Hit(p.username, "user", reverse("frontend:person", args=[p.username]), icon="person-badge") for p in people]

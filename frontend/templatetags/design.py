@@ -99,11 +99,11 @@ def cell(table: Table, name: str, classes: str = "") -> SafeString:
 @register.simple_tag(takes_context=True)
 def sorted_by(context: Context, table: Table, sort: str) -> str:
     """The page's address with this table sorted so, from its first page on."""
-    asked = context["request"].GET.copy()
-    for place in ("page", "cursor"):
-        asked.pop(place, None)
-    asked[table.shape.key] = sort
-    return f"?{asked.urlencode()}"
+    query = context["request"].GET.copy()
+    for key in ("page", "cursor"):
+        query.pop(key, None)
+    query[table.shape.key] = sort
+    return f"?{query.urlencode()}"
 
 
 @register.filter
@@ -115,10 +115,10 @@ def words_of(text: str) -> list[str]:
 @register.filter
 def lag_told(trend: Trend) -> str:
     """What the drawing of a lag shows."""
-    known = [value for value in trend.lag if value is not None]
-    if not known:
+    values = [value for value in trend.lag if value is not None]
+    if not values:
         return "Lag of the last hour: unknown"
-    return f"Lag of the last hour: {int(known[-1]):,} at the end, at most {int(max(known)):,}"
+    return f"Lag of the last hour: {int(values[-1]):,} at the end, at most {int(max(values)):,}"
 
 
 @register.filter
@@ -130,7 +130,7 @@ def lag_tone(trend: Trend) -> str:
 @register.filter
 def rate_told(trend: Trend) -> str:
     """What the drawing of a rate shows."""
-    known = [value for value in trend.rows_per_s if value is not None]
-    if not known:
+    values = [value for value in trend.rows_per_s if value is not None]
+    if not values:
         return "Rows/s of the last hour: unknown"
-    return f"Rows/s of the last hour: {known[-1]:,.0f} at the end, at most {max(known):,.0f}"
+    return f"Rows/s of the last hour: {values[-1]:,.0f} at the end, at most {max(values):,.0f}"

@@ -178,7 +178,7 @@ def cover(value: str) -> str:
 @register.filter
 def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
     """See ``tasks.capacity``."""
-    return capacity.slots_awaited(tasks)
+    return capacity.wait_codes(tasks)
 
 
 @register.filter
@@ -228,9 +228,10 @@ def listed(value: Any, action: str = "") -> str:
     no limit.
     """
     if isinstance(value, dict):
-        told = (name.replace("_", " ") if action == "quota" else name for name in value)
+        names = (name.replace("_", " ") if action == "quota" else name for name in value)
         return (
-            ", ".join(f"{name}: {listed(item, action)}" for name, item in zip(told, value.values(), strict=True)) or "–"
+            ", ".join(f"{name}: {listed(item, action)}" for name, item in zip(names, value.values(), strict=True))
+            or "–"
         )
     if isinstance(value, list):
         return ", ".join(listed(item, action) for item in value) or "–"

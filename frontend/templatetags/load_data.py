@@ -31,7 +31,7 @@ def topic_guess(name: str) -> str:
     return json_module.dumps({"topic": name})
 
 
-class Placed(Protocol):
+class WizardStep(Protocol):
     """A step of the wizard."""
 
     @property
@@ -42,10 +42,10 @@ class Placed(Protocol):
 
 
 @register.filter
-def step_label(steps: Iterable[Placed], pointer: str) -> str:
+def step_label(steps: Iterable[WizardStep], pointer: str) -> str:
     """The step that has what a fault points to, by its narrowest place; empty where the JSON alone has it."""
-    found = [(len(p), s.label) for s in steps for p in s.places if f"{pointer}/".startswith(f"{p}/")]
-    return max(found)[1] if found else ""
+    matches = [(len(p), s.label) for s in steps for p in s.places if f"{pointer}/".startswith(f"{p}/")]
+    return max(matches)[1] if matches else ""
 
 
 @register.filter
@@ -105,8 +105,8 @@ def rounded(rate: float) -> str:
 @register.filter
 def of_change(kind: str, count: int) -> str:
     """What a change of a spec does to a number of records."""
-    said = {"gained": "gained", "dropped": "dropped", "fails": "fails" if count == 1 else "fail"}
-    return said.get(kind, "changes" if count == 1 else "change")
+    verbs = {"gained": "gained", "dropped": "dropped", "fails": "fails" if count == 1 else "fail"}
+    return verbs.get(kind, "changes" if count == 1 else "change")
 
 
 @register.filter

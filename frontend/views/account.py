@@ -31,7 +31,7 @@ from controlplane.common.errors import HeadgateError
 from controlplane.datasources.models import Datasource
 from controlplane.login import addresses, second_factors, sessions
 from controlplane.login.codes import NewPasskeyForm, note_first_code
-from controlplane.login.mfa_policy import must_set_up
+from controlplane.login.mfa_policy import must_add_factor
 from controlplane.login.models import Session
 from controlplane.teams import selectors, services
 from controlplane.teams.models import User
@@ -39,7 +39,7 @@ from frontend import throttle
 from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
 from frontend.team_forms import TokenForm
 from frontend.token_tables import SESSIONS, TOKENS_OF_ONE
-from frontend.views.common import P, PageRequest, PageView, act, is_sure, page, told
+from frontend.views.common import P, PageRequest, PageView, act, error_text, is_sure, page
 from frontend.views.revoking import ask_to_revoke
 
 FRESH_S = 600
@@ -88,14 +88,14 @@ def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse
         "sessions": logins.arranged(sessions.list_sessions(request.user, request.session.session_key)),
         "table": table,
         "tokens": selectors.list_tokens(request.user).order_by(*table.ordering),
-        "mail_works": mail.configured(),
+        "mail_works": mail.is_configured(),
     }
     return render(request, "accounts/account.html", {**shown, **more}, status=status)
 
 
 def _token_form(request: PageRequest, data: Any = None) -> TokenForm:
     names = Datasource.objects.visible_to(request.user).order_by("name").values_list("name", flat=True)
-    return TokenForm(data, datasources=list(names), own=True, initial={"days": 30})
+    return TokenForm(data, datasources=list(names), for_self=True, initial={"days": 30})
 
 
 @require_POST
@@ -117,22 +117,22 @@ def email(request: PageRequest) -> HttpResponse:
     form = EmailForm(request.POST)
     if not form.is_valid():
         return _index(request, 400, email_form=form)
-    wanted = form.cleaned_data["email"]
-    if wanted and mail.configured() and not throttle.may_ask(request, wanted):
+    new_address = form.cleaned_data["email"]
+    if new_address and mail.is_configured() and not throttle.may_send_mail(request, new_address):
         form.add_error("email", "Too many mails were requested. Wait five minutes, then try again.")
         return _index(request, 429, email_form=form)
     try:
         mailed = addresses.change_address(
             user=request.user,
-            email=wanted,
+            email=new_address,
             address=lambda secret: mail.link(reverse("frontend:account-email-confirm", args=[secret]), request),
         )
     except HeadgateError as error:
-        form.add_error("email", told(error))
+        form.add_error("email", error_text(error))
         return _index(request, error.status, email_form=form)
-    done = f"A link was mailed to {wanted}. Open it to confirm the address." if mailed else ""
+    done = f"A link was mailed to {new_address}. Open it to confirm the address." if mailed else ""
     messages.success(
-        request, done or ("Your e-mail address is changed." if wanted else "You now have no e-mail address.")
+        request, done or ("Your e-mail address is changed." if new_address else "You now have no e-mail address.")
     )
     return redirect(ACCOUNT)
 
@@ -140,15 +140,15 @@ def email(request: PageRequest) -> HttpResponse:
 @page
 def confirm_email(request: PageRequest, secret: str) -> HttpResponse:
     """What a mailed link leads to: make the address one's own."""
-    wanted = addresses.asked_address(request.user, secret)
+    new_address = addresses.address_in_secret(request.user, secret)
     if request.method == "POST":
         return act(
             request,
             lambda: addresses.confirm_address(user=request.user, secret=secret),
-            f"Your e-mail address is {wanted}.",
+            f"Your e-mail address is {new_address}.",
             ACCOUNT,
         )
-    return render(request, "accounts/email.html", {"email": wanted})
+    return render(request, "accounts/email.html", {"email": new_address})
 
 
 @require_POST
@@ -178,7 +178,7 @@ def again(request: PageRequest) -> HttpResponseBase:
     wait_s = throttle.seconds_to_wait(request, request.user.username) if request.method == "POST" else 0
     form = AgainForm(request.POST if request.method == "POST" and not wait_s else None, user=request.user)
     if request.method == "POST" and not wait_s and form.is_valid():
-        throttle.forget(request, request.user.username)
+        throttle.clear_failures(request, request.user.username)
         reauthenticate_by_password(request)
         return redirect(to)
     if form.is_bound:
@@ -207,7 +207,7 @@ def app(request: PageRequest) -> HttpResponse:
         "form": form,
         "picture": f"data:image/svg+xml;base64,{picture}",
         "key": form.secret,
-        "demanded": must_set_up(request.user),
+        "demanded": must_add_factor(request.user),
     }
     return render(request, "accounts/app.html", shown, status=400 if form.is_bound else 200)
 
@@ -217,7 +217,7 @@ def _take_app(request: PageRequest, form: Any) -> None:
     factor = TOTP.activate(request.user, form.secret).instance
     note_first_code(factor, form.cleaned_data["code"])
     RecoveryCodes.activate(request.user)
-    second_factors.added(request.user, Authenticator.Type.TOTP)
+    second_factors.record_added(request.user, Authenticator.Type.TOTP)
     clear_totp_secret(request)
     messages.success(request, "Your authenticator app is set up. Keep these codes in a safe place outside it.")
 
@@ -230,13 +230,13 @@ def passkey(request: PageRequest) -> HttpResponse:
         with transaction.atomic():
             WebAuthn.add(request.user, form.cleaned_data["name"], form.cleaned_data["credential"])
             RecoveryCodes.activate(request.user)
-            second_factors.added(request.user, Authenticator.Type.WEBAUTHN)
+            second_factors.record_added(request.user, Authenticator.Type.WEBAUTHN)
         messages.success(request, "Your passkey is added. Keep these codes in a safe place outside it.")
         return redirect("frontend:account-codes")
     shown = {
         "form": form,
         "options": begin_registration(request.user, True),
-        "demanded": must_set_up(request.user),
+        "demanded": must_add_factor(request.user),
     }
     return render(request, "accounts/passkey.html", shown, status=400 if form.is_bound else 200)
 
@@ -244,19 +244,19 @@ def passkey(request: PageRequest) -> HttpResponse:
 @fresh
 def codes(request: PageRequest) -> HttpResponse:
     """The recovery codes that are left; asked by POST, all of them anew."""
-    mine = Authenticator.objects.filter(user=request.user)
-    if not mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
+    factors = Authenticator.objects.filter(user=request.user)
+    if not factors.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
         messages.error(request, "Recovery codes replace a second factor. Set up a second factor first.")
         return redirect(ACCOUNT)
     if request.method == "POST":
         with transaction.atomic():
             User.objects.select_for_update().get(pk=request.user.pk)  # one at a time: a user has one set of codes
-            mine.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
+            factors.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
             RecoveryCodes.activate(request.user)
-            second_factors.added(request.user, Authenticator.Type.RECOVERY_CODES)
+            second_factors.record_added(request.user, Authenticator.Type.RECOVERY_CODES)
         messages.success(request, "These are your new recovery codes. The old codes no longer work.")
         return redirect("frontend:account-codes")
-    row = mine.filter(type=Authenticator.Type.RECOVERY_CODES).first()
+    row = factors.filter(type=Authenticator.Type.RECOVERY_CODES).first()
     answer = render(request, "accounts/codes.html", {"codes": row.wrap().get_unused_codes() if row else []})
     answer["Cache-Control"] = "no-store"
     return answer
@@ -301,7 +301,7 @@ def make_token(request: PageRequest) -> HttpResponse:
     try:
         _, secret = services.create_token(user=request.user, **form.wanted)
     except HeadgateError as error:
-        form.add_error(None, told(error))
+        form.add_error(None, error_text(error))
         return _index(request, error.status, token_form=form)
     answer = _index(request, 201, new_token=secret, new_token_name=form.wanted["name"])
     answer["Cache-Control"] = "no-store"

@@ -26,8 +26,8 @@ from django.views.decorators.cache import never_cache
 from requests import RequestException
 
 from controlplane.common import mail
-from controlplane.login.adapters import failed, said
-from controlplane.login.oidc import PROVIDER_ID, Conversation
+from controlplane.login.adapters import describe_error, failed_page
+from controlplane.login.oidc import PROVIDER_ID, OidcAdapter
 from controlplane.login.resets import RESET_TOKENS, send_links
 from frontend import throttle
 from frontend.account_forms import FirstPasswordForm, ForgottenForm
@@ -58,10 +58,10 @@ class Login(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """The password is right: a session, or the question for the second factor."""
-        throttle.forget(self.request)
+        throttle.clear_failures(self.request)
         user = form.get_user()
-        begun = Begun(user=user, redirect_url=self.get_success_url())
-        answer: HttpResponse = perform_password_login(self.request, {"username": user.get_username()}, begun)
+        pending_login = Begun(user=user, redirect_url=self.get_success_url())
+        answer: HttpResponse = perform_password_login(self.request, {"username": user.get_username()}, pending_login)
         return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
@@ -71,12 +71,12 @@ class Login(LoginView):
 
 def forgotten(request: HttpRequest) -> HttpResponse:
     """Ask for a link by mail. The answer is one and the same, whoever has the address or nobody."""
-    form = ForgottenForm(request.POST if request.method == "POST" and mail.configured() else None)
-    asked = form.is_bound and form.is_valid()
-    if asked and throttle.may_ask(request, form.cleaned_data["email"]):
+    form = ForgottenForm(request.POST if request.method == "POST" and mail.is_configured() else None)
+    is_submitted = form.is_bound and form.is_valid()
+    if is_submitted and throttle.may_send_mail(request, form.cleaned_data["email"]):
         send_links(email=form.cleaned_data["email"], request=request)
-    shown = {"form": form, "asked": asked, "mail_works": mail.configured()}
-    return render(request, "accounts/forgotten.html", shown, status=400 if form.is_bound and not asked else 200)
+    shown = {"form": form, "asked": is_submitted, "mail_works": mail.is_configured()}
+    return render(request, "accounts/forgotten.html", shown, status=400 if form.is_bound and not is_submitted else 200)
 
 
 class SetPassword(PasswordResetConfirmView):
@@ -99,8 +99,8 @@ class SecondFactor(AuthenticateView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        mine = Authenticator.objects.filter(user=self.stage.login.user).values_list("type", flat=True)
-        return {**context, "kinds": set(mine)}
+        kinds = Authenticator.objects.filter(user=self.stage.login.user).values_list("type", flat=True)
+        return {**context, "kinds": set(kinds)}
 
 
 class PasskeyLogin(LoginWebAuthnView):
@@ -119,19 +119,21 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         raise Http404
     if request.user.is_authenticated:
         return redirect("frontend:home")
-    asked = request.GET.get("next", "")
-    after = asked if url_has_allowed_host_and_scheme(asked, allowed_hosts=None) else ""
+    next_url = request.GET.get("next", "")
+    after = next_url if url_has_allowed_host_and_scheme(next_url, allowed_hosts=None) else ""
     nonce = secrets.token_urlsafe(24)
     try:
-        conversation = Conversation(request, provider_id)
+        conversation = OidcAdapter(request, provider_id)
         address = conversation.openid_config["authorization_endpoint"]
         provider = conversation.get_provider()
         answer = provider.redirect(
             request, process=AuthProcess.LOGIN, next_url=after, auth_params={"nonce": nonce}, nonce=nonce
         )
     except (RequestException, OAuth2Error, KeyError, AttributeError, ValueError) as error:
-        return failed(request, said(error))
-    return answer if urlsplit(address).scheme in ("http", "https") else failed(request, "its address is not valid.")
+        return failed_page(request, describe_error(error))
+    return (
+        answer if urlsplit(address).scheme in ("http", "https") else failed_page(request, "its address is not valid.")
+    )
 
 
 @never_cache
@@ -140,7 +142,7 @@ def from_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     if settings.OIDC is None or provider_id != PROVIDER_ID:
         raise Http404
     try:
-        answer: HttpResponseBase = OAuth2CallbackView.adapter_view(Conversation(request, provider_id))(request)
+        answer: HttpResponseBase = OAuth2CallbackView.adapter_view(OidcAdapter(request, provider_id))(request)
     except (KeyError, AttributeError, ValueError) as error:
-        return failed(request, said(error))
+        return failed_page(request, describe_error(error))
     return answer

@@ -16,11 +16,11 @@ from controlplane.alerts import receivers as receiving
 from controlplane.alerts import selectors, services
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Receiver, Rule
-from controlplane.alerts.selectors import LastEvaluation, Wanted
+from controlplane.alerts.selectors import AlertFilter, LastEvaluation
 from controlplane.common.errors import HeadgateError, NotFound
 from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import Team
-from controlplane.teams.permissions import Action, may, require, require_somewhere
+from controlplane.teams.permissions import Action, may, require, require_in_any_team
 from controlplane.teams.selectors import get_team
 from frontend import alert_tables as tables
 from frontend.actions import PageAction
@@ -42,7 +42,7 @@ CRUMB = ("Alerts", LIST)
 def index(request: PageRequest) -> HttpResponse:
     """What fires, and what may come to; rules that are well are on their own page."""
     team = reach_of(request).team
-    shown = selectors.list_alerts(request.user, Wanted(team=team)).exclude(state=Alert.State.OK)
+    shown = selectors.list_alerts(request.user, AlertFilter(team=team)).exclude(state=Alert.State.OK)
     table = tables.FIRING.asked(request.GET)
     rows = numbered_page(shown.order_by(*table.ordering), request.GET.get("page"))
     operated = _teams_operated(request, list(rows))
@@ -61,8 +61,8 @@ def _nothing_fires(evaluation: LastEvaluation) -> str:
 
 
 def _states(request: PageRequest, team: str) -> dict[str, int]:
-    found = selectors.list_alerts(request.user, Wanted(team=team)).order_by().values_list("state", flat=True)
-    return {state: found.filter(state=state).count() for state in Alert.State.values}
+    queryset = selectors.list_alerts(request.user, AlertFilter(team=team)).order_by().values_list("state", flat=True)
+    return {state: queryset.filter(state=state).count() for state in Alert.State.values}
 
 
 @require_POST
@@ -83,25 +83,25 @@ def rules(request: PageRequest) -> HttpResponse:
     """All rules of the user's teams."""
     team = reach_of(request).team
     table = tables.RULES.asked(request.GET)
-    found = selectors.list_rules(request.user, team, request.GET.get("datasource", "")).order_by(*table.ordering)
-    context = {"page": numbered_page(found, request.GET.get("page")), "table": table, "kinds": KINDS}
+    queryset = selectors.list_rules(request.user, team, request.GET.get("datasource", "")).order_by(*table.ordering)
+    context = {"page": numbered_page(queryset, request.GET.get("page")), "table": table, "kinds": KINDS}
     return _tab(request, "rules", "alerts/rules.html", context, rest_address("api:alert-rules", team=team))
 
 
 @page
 def new_rule(request: PageRequest) -> HttpResponse:
     """Make one, of the kind and for the datasource that the address names."""
-    require_somewhere(request.user, Action.ADMINISTER)
+    require_in_any_team(request.user, Action.ADMINISTER)
     kind = KINDS.get(request.GET.get("kind", ""), KINDS["unhealthy"])
     initial = {"team": reach_of(request).asked_team(request), "datasource": request.GET.get("datasource", "")}
     form = RuleForm(request.POST or None, user=request.user, kind=kind, initial=initial)
-    of_kind = {"kinds": list(KINDS.values()), "kind": kind}
-    context = {"form": form, **of_kind, "title": "New rule", "rest": rest_address("api:alert-rules")}
+    kind_context = {"kinds": list(KINDS.values()), "kind": kind}
+    context = {"form": form, **kind_context, "title": "New rule", "rest": rest_address("api:alert-rules")}
 
     def save() -> str:
-        named = form.cleaned_data["team"]
-        made = services.create_rule(user=request.user, team_name=named, kind=kind.code, **form.given)
-        return f"The rule {made.name} was created. Headgate checks it every ten seconds."
+        team_name = form.cleaned_data["team"]
+        created = services.create_rule(user=request.user, team_name=team_name, kind=kind.code, **form.given)
+        return f"The rule {created.name} was created. Headgate checks it every ten seconds."
 
     return _form(request, "alerts/rule_form.html", form, save, RULES, context)
 
@@ -112,7 +112,7 @@ def rule(request: PageRequest, number: int) -> HttpResponse:
     stored = selectors.get_rule(request.user, number)
     kind = KINDS[stored.kind]
     if request.method != "POST" and not may(request.user, Action.ADMINISTER, stored.team):
-        return _shown(request, stored)
+        return _show_rule(request, stored)
     require(request.user, Action.ADMINISTER, stored.team)
     form = RuleForm(request.POST or None, user=request.user, kind=kind, stored=stored)
     actions = [_deletion("rule", stored.name, "alert-rule-delete", number, "Its past events stay in the history.")]
@@ -126,7 +126,7 @@ def rule(request: PageRequest, number: int) -> HttpResponse:
     return _form(request, "alerts/rule_form.html", form, save, RULES, context)
 
 
-def _shown(request: PageRequest, stored: Rule) -> HttpResponse:
+def _show_rule(request: PageRequest, stored: Rule) -> HttpResponse:
     kind = KINDS[stored.kind]
     context = {
         "rule": stored,
@@ -144,15 +144,15 @@ def delete_rule(request: PageRequest, number: int) -> HttpResponse:
     stored = selectors.get_rule(request.user, number)
     require(request.user, Action.ADMINISTER, stored.team)
     action = _deletion("rule", stored.name, "alert-rule-delete", number, "Its past events stay in the history.")
-    return _asked(request, action, RULES, lambda: services.delete_rule(user=request.user, rule=stored))
+    return _confirm_deletion(request, action, RULES, lambda: services.delete_rule(user=request.user, rule=stored))
 
 
 @page
 def receivers(request: PageRequest) -> HttpResponse:
     """Where messages go, and how each receiver does."""
     team, table = reach_of(request).team, tables.RECEIVERS.asked(request.GET)
-    found = selectors.list_receivers(request.user, team).order_by(*table.ordering)
-    rows = numbered_page(found, request.GET.get("page"))
+    queryset = selectors.list_receivers(request.user, team).order_by(*table.ordering)
+    rows = numbered_page(queryset, request.GET.get("page"))
     administered = {r.team_id for r in rows if may(request.user, Action.ADMINISTER, r.team)}
     context = {"page": rows, "table": table, "administered": administered, "public_url": settings.PUBLIC_URL}
     return _tab(request, "receivers", "alerts/receivers.html", context, rest_address("api:alert-receivers", team=team))
@@ -161,18 +161,18 @@ def receivers(request: PageRequest) -> HttpResponse:
 @page
 def new_receiver(request: PageRequest) -> HttpResponse:
     """Make one, of the kind that the address names."""
-    require_somewhere(request.user, Action.ADMINISTER)
+    require_in_any_team(request.user, Action.ADMINISTER)
     kinds = dict(Receiver.Kinds.choices)
     kind = request.GET.get("kind", "") if request.GET.get("kind", "") in kinds else "email"
     initial = {"team": reach_of(request).asked_team(request)}
     form = ReceiverForm(request.POST or None, user=request.user, kind=kind, initial=initial)
-    of_kind = {"kinds": Receiver.Kinds.choices, "kind": kind, "public_url": settings.PUBLIC_URL}
-    context = {"form": form, **of_kind, "title": "New receiver", "rest": rest_address("api:alert-receivers")}
+    kind_context = {"kinds": Receiver.Kinds.choices, "kind": kind, "public_url": settings.PUBLIC_URL}
+    context = {"form": form, **kind_context, "title": "New receiver", "rest": rest_address("api:alert-receivers")}
 
     def save() -> str:
-        named = form.cleaned_data["team"]
-        made = receiving.create_receiver(user=request.user, team_name=named, kind=kind, **form.given)
-        return f"The receiver {made.name} was created. Send it a test message, then add it to rules."
+        team_name = form.cleaned_data["team"]
+        created = receiving.create_receiver(user=request.user, team_name=team_name, kind=kind, **form.given)
+        return f"The receiver {created.name} was created. Send it a test message, then add it to rules."
 
     return _form(request, "alerts/receiver_form.html", form, save, RECEIVERS, context)
 
@@ -204,7 +204,9 @@ def delete_receiver(request: PageRequest, number: int) -> HttpResponse:
     action = _deletion(
         "receiver", stored.name, "alert-receiver-delete", number, "Headgate drops messages that wait for it."
     )
-    return _asked(request, action, RECEIVERS, lambda: receiving.delete_receiver(user=request.user, receiver=stored))
+    return _confirm_deletion(
+        request, action, RECEIVERS, lambda: receiving.delete_receiver(user=request.user, receiver=stored)
+    )
 
 
 @require_POST
@@ -227,19 +229,19 @@ def test(request: PageRequest, number: int) -> HttpResponse:
 def history(request: PageRequest) -> HttpResponse:
     """What rules said, and what became of the messages."""
     team, filters = reach_of(request).team, HistoryFilter(request.GET)
-    wanted = Wanted(team=team, event=filters.chosen("event"), subject=filters.chosen("subject").strip())
-    found = selectors.list_events(request.user, wanted)
+    criteria = AlertFilter(team=team, event=filters.chosen("event"), subject=filters.chosen("subject").strip())
+    queryset = selectors.list_events(request.user, criteria)
     if filters.chosen("kind"):
-        found = found.filter(kind=filters.chosen("kind"))
+        queryset = queryset.filter(kind=filters.chosen("kind"))
     table = tables.HISTORY.asked(request.GET)
     context = {
         "filters": filters,
         "filtered": any(request.GET.get(name) for name in filters.fields),
         "clear": reverse("frontend:alert-history"),
         "table": table,
-        "page": keyset_page(found, table.order, request.GET.get("cursor")),
+        "page": keyset_page(queryset, table.order, request.GET.get("cursor")),
     }
-    rest = rest_address("api:alert-history", team=team, event=wanted.event, subject=wanted.subject)
+    rest = rest_address("api:alert-history", team=team, event=criteria.event, subject=criteria.subject)
     return _tab(request, "history", "alerts/history.html", context, rest)
 
 
@@ -248,8 +250,8 @@ def silences(request: PageRequest) -> HttpResponse:
     """Those that hold, and with ``ended`` those that are over."""
     team, ended = reach_of(request).team, bool(request.GET.get("ended"))
     table = tables.SILENCES.asked(request.GET)
-    found = selectors.list_silences(request.user, team, ended=ended).order_by(*table.ordering)
-    rows = numbered_page(found, request.GET.get("page"))
+    queryset = selectors.list_silences(request.user, team, ended=ended).order_by(*table.ordering)
+    rows = numbered_page(queryset, request.GET.get("page"))
     context = {"page": rows, "table": table, "ended": ended, "operated": _teams_operated(request, list(rows))}
     return _tab(request, "silences", "alerts/silences.html", context, rest_address("api:alert-silences", team=team))
 
@@ -257,23 +259,23 @@ def silences(request: PageRequest) -> HttpResponse:
 @page
 def new_silence(request: PageRequest) -> HttpResponse:
     """Hold back messages of what the address names: a rule, a datasource, both, or the team."""
-    of, team = _silenced(request)
+    scope, team = _silence_scope(request)
     require(request.user, Action.OPERATE, team)
     form = SilenceForm(request.POST or None)
-    about = [f"the rule {of['rule'].name}"] if of["rule"] else []
-    about += [f"the datasource {of['datasource'].name}"] if of["datasource"] else []
-    told = " and ".join(about) or "all rules"
-    context = {"form": form, "title": "New silence", "about": f"For {told} in team {team.name}."}
+    about = [f"the rule {scope['rule'].name}"] if scope["rule"] else []
+    about += [f"the datasource {scope['datasource'].name}"] if scope["datasource"] else []
+    scope_text = " and ".join(about) or "all rules"
+    context = {"form": form, "title": "New silence", "about": f"For {scope_text} in team {team.name}."}
 
     def save() -> str:
         reason, ends_at = form.cleaned_data["reason"], form.ends_at
-        services.silence(user=request.user, team=team, reason=reason, ends_at=ends_at, **of)
+        services.silence(user=request.user, team=team, reason=reason, ends_at=ends_at, **scope)
         return "The silence has begun. Headgate sends these messages only after it ends."
 
     return _form(request, "alerts/silence_form.html", form, save, SILENCES, context)
 
 
-def _silenced(request: PageRequest) -> tuple[dict[str, Any], Team]:
+def _silence_scope(request: PageRequest) -> tuple[dict[str, Any], Team]:
     """What is to be silent, and of which team."""
     number, name = request.GET.get("rule", ""), request.GET.get("datasource", "")
     if number and not (number.isascii() and number.isdigit()):
@@ -333,7 +335,7 @@ def _deletion(what: str, name: str, view: str, number: int, text: str) -> PageAc
     return PageAction("delete", "Delete", f"Delete the {what} {name}?", text, url, url, "danger")
 
 
-def _asked(request: PageRequest, action: PageAction, back: str, do: Callable[[], Any]) -> HttpResponse:
+def _confirm_deletion(request: PageRequest, action: PageAction, back: str, do: Callable[[], Any]) -> HttpResponse:
     if request.method == "POST":
         return act(request, do, "It is deleted.", reverse(back))
     crumbs = [(CRUMB[0], reverse(CRUMB[1]))]

@@ -10,7 +10,7 @@ from django.urls import reverse
 from controlplane.common.errors import NotAllowed
 from controlplane.common.streaming import download
 from controlplane.teams import audit_export
-from controlplane.teams.audit import SITE_ALONE, list_entries, list_site_entries
+from controlplane.teams.audit import SITE_ONLY, list_entries, list_site_entries
 from controlplane.teams.models import AuditEntry, Team
 from controlplane.teams.permissions import is_site_admin
 from controlplane.teams.selectors import teams_administered
@@ -19,16 +19,16 @@ from frontend.paging import keyset_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page, rest_address
 
-EVERYTHING = {"": "Everything", SITE_ALONE: "Only the site"}
-MANY = "Too many entries to sort by this column. Filter instead"
+EVERYTHING = {"": "Everything", SITE_ONLY: "Only the site"}
+NOT_SORTABLE = "Too many entries to sort by this column. Filter instead"
 TABLE = Shape(
     "audit",
     (
         Column("when", "When", sorts="id", falls=True, fixed=True),
-        Column("team", "Team", why=MANY),
-        Column("who", "Who", why=MANY),
-        Column("what", "What", why=MANY),
-        Column("to", "To", why=MANY),
+        Column("team", "Team", why=NOT_SORTABLE),
+        Column("who", "Who", why=NOT_SORTABLE),
+        Column("what", "What", why=NOT_SORTABLE),
+        Column("to", "To", why=NOT_SORTABLE),
         Column("detail", "Detail"),
     ),
     default="-when",
@@ -39,24 +39,24 @@ TABLE = Shape(
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Who did what; of one team at a time, for a site's administrator of all together."""
-    filters, team = _asked(request)
+    filters, team = _read_filters(request)
     table = (TABLE.without("team") if team else TABLE).asked(request.GET)
     rows = keyset_page(_entries(request, filters, team), table.order, request.GET.get("cursor"))
-    asked = request.GET.copy()
+    query = request.GET.copy()
     for name in ("cursor", "sort"):
-        asked.pop(name, None)
-    of_site = {"team": filters.wanted.team} if team is None else {}
+        query.pop(name, None)
+    site_query = {"team": filters.wanted.team} if team is None else {}
     context = {
         "filters": filters,
-        "filtered": bool(asked),
+        "filtered": bool(query),
         "clear": reverse("frontend:audit"),
         "table": table,
         "page": rows,
         "team": team,
         "title": f"Audit trail of {team.name}" if team else "Audit trail of the site",
-        "asked": asked.urlencode(),
+        "asked": query.urlencode(),
         "forms": (("csv", "CSV"), ("ndjson", "JSON lines")),
-        "rest": rest_address("api:audit", team.name) if team else rest_address("api:site-audit", **of_site),
+        "rest": rest_address("api:audit", team.name) if team else rest_address("api:site-audit", **site_query),
     }
     return render(request, "audit/list.html", context)
 
@@ -64,23 +64,23 @@ def index(request: PageRequest) -> HttpResponse:
 @page
 def export(request: PageRequest) -> HttpResponseBase:
     """All that the list's filters let through, as a file."""
-    filters, team = _asked(request)
+    filters, team = _read_filters(request)
     form = request.GET.get("as", "csv")
     form = form if form in audit_export.FORMS else "csv"
     lines = audit_export.chunks(_entries(request, filters, team), form)
     return download(lines, f"audit-{team.name if team else 'site'}.{form}", audit_export.CONTENT_TYPES[form])
 
 
-def _asked(request: PageRequest) -> tuple[AuditForm, Team | None]:
+def _read_filters(request: PageRequest) -> tuple[AuditForm, Team | None]:
     """The filters, and the team; None for the site's trail."""
     teams = list(teams_administered(request.user))
-    of_site = EVERYTHING if is_site_admin(request.user) else {}
-    if not teams and not of_site:
+    site_choices = EVERYTHING if is_site_admin(request.user) else {}
+    if not teams and not site_choices:
         raise NotAllowed("Only admins of a team may read its audit trail.")
-    choices = [*of_site.items(), *((team.name, team.name) for team in teams)]
+    choices = [*site_choices.items(), *((team.name, team.name) for team in teams)]
     filters = AuditForm(request.GET, teams=choices)
     chosen = next((t for t in teams if t.name == filters.chosen("team")), None)
-    return filters, chosen if chosen is not None or of_site else teams[0]
+    return filters, chosen if chosen is not None or site_choices else teams[0]
 
 
 def _entries(request: PageRequest, filters: AuditForm, team: Team | None) -> QuerySet[AuditEntry]:

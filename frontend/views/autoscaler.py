@@ -31,29 +31,29 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Its decisions, and the simulator; what is tried stands in the address."""
     supervisor = get_supervisor(request.user, supervisor_id)
     scaler = auto_scaler(supervisor)
-    begin = _of_spec(supervisor)
-    asked = bool(request.GET)
-    form = SimulatorForm({**begin, **request.GET.dict()} if asked else begin)
+    initial = _initial_values(supervisor)
+    has_query = bool(request.GET)
+    form = SimulatorForm({**initial, **request.GET.dict()} if has_query else initial)
     context = {
         **frame(request, supervisor, "autoscaler"),
         "scaler": scaler,
         "wanted": task_count(supervisor),
         "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
         "form": form,
-        **_simulated(supervisor, form),
+        **_simulate(supervisor, form),
     }
     return render(request, "supervisors/autoscaler.html", context)
 
 
-def _of_spec(supervisor: Supervisor) -> dict[str, Any]:
+def _initial_values(supervisor: Supervisor) -> dict[str, Any]:
     """The parameters that hold, or Druid's own where there are none."""
     config = supervisor.io_config.auto_scaler
-    known = config or AutoScalerConfig(enableTaskAutoScaler=True, taskCountMin=1, taskCountMax=MOST)
-    values = known.model_dump()
+    scaler_config = config or AutoScalerConfig(enableTaskAutoScaler=True, taskCountMin=1, taskCountMax=MOST)
+    values = scaler_config.model_dump()
     return {"window": "1h", **{name: values[name] for name in SimulatorForm.base_fields if name in values}}
 
 
-def _simulated(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
+def _simulate(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
     if not form.is_valid():
         return {}
     try:
@@ -63,15 +63,17 @@ def _simulated(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
         return {}
     now = timezone.now()
     start = now - timedelta(minutes=WINDOWS[form.cleaned_data["window"]])
-    holding = supervisor.io_config.auto_scaler
-    aggregate = (holding and holding.lagAggregate) or "SUM"
+    current = supervisor.io_config.auto_scaler
+    aggregate = (current and current.lagAggregate) or "SUM"
     series = lag_over_time(supervisor, start=start, end=now, aggregate=aggregate)
     samples = [(point.at, point.lag) for point in series.points]
     if not samples:
         return {}
-    keeps = supervisor.io_config.traits.keeps_offsets
+    keeps_offsets = supervisor.io_config.traits.keeps_offsets
     begin_with = config.taskCountStart or config.bounds[0]
-    simulation = simulate(config, samples, begin_with=begin_with, partitions=supervisor.partitions if keeps else None)
-    done = list(supervisor.scale_actions.filter(at__gte=samples[0][0]).order_by("at"))
-    then = [(samples[0][0], done[0].before), *((a.at, a.after) for a in done)] if done else []
+    simulation = simulate(
+        config, samples, begin_with=begin_with, partitions=supervisor.partitions if keeps_offsets else None
+    )
+    actions = list(supervisor.scale_actions.filter(at__gte=samples[0][0]).order_by("at"))
+    then = [(samples[0][0], actions[0].before), *((a.at, a.after) for a in actions)] if actions else []
     return {"simulation": simulation, "drawing": drawing_of(samples, simulation.counts, then)}

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
-from controlplane.tasks.causes import described
+from controlplane.tasks.causes import describe_causes
 from frontend.paging import keyset_page
 from frontend.quarantine_forms import CausesFilterForm
 from frontend.reach import reach_of
@@ -39,21 +39,21 @@ def index(request: PageRequest) -> HttpResponse:
     """Why records are in quarantine."""
     reach, table = reach_of(request), TABLE.asked(request.GET)
     filters = CausesFilterForm(request.GET, teams=reach.teams)
-    wanted = replace(filters.wanted, team=filters.wanted.team or reach.team)
-    rows = keyset_page(list_causes(request.user, wanted), table.order, request.GET.get("cursor"), PER_PAGE)
+    cause_filter = replace(filters.wanted, team=filters.wanted.team or reach.team)
+    rows = keyset_page(list_causes(request.user, cause_filter), table.order, request.GET.get("cursor"), PER_PAGE)
     context = {
         "filters": filters,
         "table": table,
         "page": rows,
-        "causes": described(request.user, rows.rows),
+        "causes": describe_causes(request.user, rows.rows),
         "filtered": any(request.GET.get(name) for name in filters.fields),
         "clear": reverse("frontend:quarantine"),
-        "rest": _rest(wanted),
+        "rest": _rest(cause_filter),
     }
     return render(request, "quarantine/causes.html", context)
 
 
-def _rest(wanted: CauseFilter) -> str:
-    texts = {name: getattr(wanted, name) for name in ("team", "datasource", "reason", "cause")}
-    since = wanted.since.isoformat() if wanted.since else ""
-    return rest_address("api:quarantine-causes", **texts, since=since, waiting="true" if wanted.waiting else "")
+def _rest(cause_filter: CauseFilter) -> str:
+    texts = {name: getattr(cause_filter, name) for name in ("team", "datasource", "reason", "cause")}
+    since = cause_filter.since.isoformat() if cause_filter.since else ""
+    return rest_address("api:quarantine-causes", **texts, since=since, waiting="true" if cause_filter.waiting else "")

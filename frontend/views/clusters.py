@@ -33,12 +33,12 @@ FORMS = ("text", "json", "hexadecimal")
 def topics(request: PageRequest, team: str, name: str) -> HttpResponse:
     """The cluster's topics."""
     connection = get_cluster(request.user, team, name)
-    asked = topic_list.asked_for(request.GET)
-    rest = {"search": asked["search"], "internal": "true" if asked["internal"] else ""}
-    context = {**frame(request, connection, "topics", "connection-topics", **rest), **asked}
+    parameters = topic_list.read_query(request.GET)
+    rest = {"search": parameters["search"], "internal": "true" if parameters["internal"] else ""}
+    context = {**frame(request, connection, "topics", "connection-topics", **rest), **parameters}
     context["clear"] = reverse("frontend:connection-topics", args=[team, name])
     try:
-        context |= topic_list.found(browsing.Cluster.of(connection), request.GET)
+        context |= topic_list.topics_page(browsing.Cluster.of(connection), request.GET)
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/topics.html", context)
@@ -51,9 +51,9 @@ def topic(request: PageRequest, team: str, name: str, topic: str) -> HttpRespons
     context: dict[str, Any] = {**frame(request, connection, "topics", "connection-topic", topic), "topic": topic}
     table = PARTITIONS.asked(request.GET)
     try:
-        found = browsing.get_topic(connection, topic)
-        rows = numbered_page(table.arranged(found.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE)
-        context |= {"found": found, "table": table, "page": rows}
+        topic_detail = browsing.get_topic(connection, topic)
+        rows = numbered_page(table.arranged(topic_detail.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE)
+        context |= {"found": topic_detail, "table": table, "page": rows}
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/topic.html", context)
@@ -73,13 +73,13 @@ def records(request: PageRequest, team: str, name: str, topic: str) -> HttpRespo
         "earliest": earliest,
     }
     try:
-        context |= _shown(request.user, connection, topic, form, earliest)
+        context |= _records_context(request.user, connection, topic, form, earliest)
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/_records.html" if request.htmx else "connections/records.html", context)
 
 
-def _shown(user: User, connection: Any, topic: str, form: str, earliest: bool) -> dict[str, Any]:
+def _records_context(user: User, connection: Any, topic: str, form: str, earliest: bool) -> dict[str, Any]:
     answer = newest_records(user=user, connection=connection, topic=topic, rows=ROWS, earliest=earliest)
     return {
         "lines": [_line(record, form) for record in answer.records],
@@ -117,8 +117,8 @@ def groups(request: PageRequest, team: str, name: str) -> HttpResponse:
     context = {**shown, "filters": filters, "filtered": bool(search), "table": table}
     context["clear"] = reverse("frontend:connection-groups", args=[team, name])
     try:
-        found = table.arranged(browsing.all_groups(connection, search=search))
-        context["page"] = numbered_page(found, request.GET.get("page"))
+        rows = table.arranged(browsing.all_groups(connection, search=search))
+        context["page"] = numbered_page(rows, request.GET.get("page"))
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/groups.html", context)
@@ -133,15 +133,19 @@ def group(request: PageRequest, team: str, name: str, group: str) -> HttpRespons
     context |= {"filters": filters, "filtered": bool(filters.chosen("search")), "table": table, "members": members}
     context["clear"] = reverse("frontend:connection-group", args=[team, name, group])
     try:
-        found = browsing.get_group(connection, group)
-        context |= {"found": found, "joined": members.arranged(found.members), "page": _offsets(request, found, table)}
+        group_detail = browsing.get_group(connection, group)
+        context |= {
+            "found": group_detail,
+            "joined": members.arranged(group_detail.members),
+            "page": _offsets(request, group_detail, table),
+        }
     except Unavailable as error:
         context["problem"] = error
     return render(request, "connections/group.html", context)
 
 
-def _offsets(request: PageRequest, found: browsing.GroupDetail, table: Table) -> Any:
+def _offsets(request: PageRequest, group_detail: browsing.GroupDetail, table: Table) -> Any:
     """A page of those of topics whose name contains what is searched for."""
     search = OffsetFilter(request.GET).chosen("search")
-    rows = table.arranged(row for row in found.offsets if search in row.topic)
+    rows = table.arranged(row for row in group_detail.offsets if search in row.topic)
     return numbered_page(rows, request.GET.get("page"), PARTITIONS_PER_PAGE)

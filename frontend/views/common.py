@@ -48,7 +48,7 @@ def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespons
             response = view(cast(PageRequest, request), *args, **kwargs)
             # What a team sees is nobody else's, and the back button after a logout asks again.
             patch_cache_control(response, private=True, no_cache=True)
-            return _unless_known(cast(PageRequest, request), response)
+            return _not_modified(cast(PageRequest, request), response)
         except NotFound as error:
             raise Http404(error.detail) from error
         except NotAllowed as error:
@@ -63,13 +63,13 @@ def page(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespons
 _TOKEN = re.compile(rb'(name="csrfmiddlewaretoken" value=")[^"]*')
 
 
-def _unless_known(request: PageRequest, response: HttpResponseBase) -> HttpResponseBase:
+def _not_modified(request: PageRequest, response: HttpResponseBase) -> HttpResponseBase:
     """304 for a part of a page that the browser has as it is, with the forms of the same session."""
     if not request.htmx or response.status_code != HTTPStatus.OK or not isinstance(response, HttpResponse):
         return response
-    told = hashlib.sha256(_TOKEN.sub(rb"\1", response.content))
-    told.update(request.META.get("CSRF_COOKIE", "").encode())
-    etag = quote_etag(told.hexdigest()[:32])
+    digest = hashlib.sha256(_TOKEN.sub(rb"\1", response.content))
+    digest.update(request.META.get("CSRF_COOKIE", "").encode())
+    etag = quote_etag(digest.hexdigest()[:32])
     response["ETag"] = etag
     return cast(HttpResponseBase, get_conditional_response(request, etag=etag, response=response))
 
@@ -88,7 +88,7 @@ def act(request: HttpRequest, do: Callable[[], Any], done: str, back: str) -> Ht
     except (NotFound, NotAllowed):
         raise
     except HeadgateError as error:
-        messages.error(request, told(error))
+        messages.error(request, error_text(error))
     else:
         messages.success(request, done)
     return redirect(back)
@@ -99,24 +99,24 @@ def is_sure(request: HttpRequest) -> bool:
     return bool(request.POST.get("sure"))
 
 
-def told(error: HeadgateError) -> str:
+def error_text(error: HeadgateError) -> str:
     """An error as one text, with every fault."""
     faults = [f"{f.path or f.pointer}: {f.message}" if f.path or f.pointer else f.message for f in error.errors]
     return " ".join([error.detail, *faults])
 
 
-def refused(request: HttpRequest, template: str, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
+def render_problem(request: HttpRequest, template: str, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
     """The form's page again, with what the service said."""
     return render(request, template, {**context, "problem": error}, status=error.status)
 
 
 def rest_address(name: str, *args: str, **query: str) -> str:
     """The REST address of what a page shows. ``query``: what is asked for; what is empty is left out."""
-    asked = urlencode({key: value for key, value in query.items() if value})
-    return reverse(name, args=args) + (f"?{asked}" if asked else "")
+    parameters = urlencode({key: value for key, value in query.items() if value})
+    return reverse(name, args=args) + (f"?{parameters}" if parameters else "")
 
 
-def asked_time(request: HttpRequest, name: str) -> datetime | None:
+def read_time(request: HttpRequest, name: str) -> datetime | None:
     """A time of the address in UTC, None for none. Raises ``ValueError`` with a text for the user."""
     text = request.GET.get(name, "").strip()
     if not text:

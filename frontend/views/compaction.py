@@ -25,17 +25,17 @@ from frontend.views.common import PageRequest, act, page
 from frontend.views.datasources import frame
 
 MOST_ROWS = 2**31 - 1
-MANY = "Too many merges to sort by this. Filter them first"
+NOT_SORTABLE = "Too many merges to sort by this. Filter them first"
 MERGES = Shape(
     "merges",
     (
         Column("planned", "Planned", sorts="created_at", falls=True, fixed=True),
-        Column("interval", "Interval (UTC)", why=MANY),
-        Column("state", "State", why=MANY),
-        Column("segments", "Segments", number=True, why=MANY),
-        Column("rows", "Rows", number=True, why=MANY),
-        Column("size", "Size", number=True, why=MANY),
-        Column("took", "Took", why=MANY),
+        Column("interval", "Interval (UTC)", why=NOT_SORTABLE),
+        Column("state", "State", why=NOT_SORTABLE),
+        Column("segments", "Segments", number=True, why=NOT_SORTABLE),
+        Column("rows", "Rows", number=True, why=NOT_SORTABLE),
+        Column("size", "Size", number=True, why=NOT_SORTABLE),
+        Column("took", "Took", why=NOT_SORTABLE),
     ),
     default="-planned",
     last=("-id",),
@@ -58,17 +58,17 @@ class PolicyForm(forms.Form):
     )
 
     @classmethod
-    def of(cls, datasource: Datasource, given: Mapping[str, Any] | None = None, begin: Any = None) -> PolicyForm:
+    def of(cls, datasource: Datasource, entered: Mapping[str, Any] | None = None, initial: Any = None) -> PolicyForm:
         """Without a number of rows where the config's ``partitionsSpec`` says it."""
-        form = cls(given, initial=begin)
+        form = cls(entered, initial=initial)
         if configs.changed_config(datasource, max_rows=None, skip_offset=None).dividing:
             del form.fields["rows"]
         return form
 
     def config(self, datasource: Datasource) -> configs.CompactionConfig:
         """What is set of the datasource with these; once the form is valid. Raises ``InvalidInput``."""
-        given = self.cleaned_data
-        return configs.changed_config(datasource, max_rows=given.get("rows"), skip_offset=given["skip"].strip())
+        cleaned = self.cleaned_data
+        return configs.changed_config(datasource, max_rows=cleaned.get("rows"), skip_offset=cleaned["skip"].strip())
 
 
 @page
@@ -76,11 +76,11 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
     """What waits, the most fragmented intervals, and the jobs, newest first; what is tried stands in the address."""
     datasource = get_datasource(request.user, name)
     filters, table = MergeFilter(request.GET), MERGES.asked(request.GET)
-    found = selectors.list_jobs(datasource, state=filters.chosen("state")).shown_to(request.user)
-    jobs = keyset_page(found, table.order, request.GET.get("cursor"))
-    begin = _in_force(datasource)
-    tried = any(name in request.GET for name in PolicyForm.base_fields)
-    form = PolicyForm.of(datasource, {**begin, **request.GET.dict()} if tried else None, begin)
+    queryset = selectors.list_jobs(datasource, state=filters.chosen("state")).shown_to(request.user)
+    jobs = keyset_page(queryset, table.order, request.GET.get("cursor"))
+    initial = _current_settings(datasource)
+    is_tried = any(name in request.GET for name in PolicyForm.base_fields)
+    form = PolicyForm.of(datasource, {**initial, **request.GET.dict()} if is_tried else None, initial)
     policy = configs.policy_of(datasource) or configs.Policy()
     context = {
         **frame(request, datasource, "compaction"),
@@ -88,7 +88,7 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
         "target_rows": policy.limits.target_rows,
         "partitions": policy.partitioning and policy.partitioning.document,
         "application": running(),
-        "intervals": selectors.fragmented(datasource),
+        "intervals": selectors.list_fragmented(datasource),
         "filters": filters,
         "filtered": bool(filters.chosen("state")),
         "clear": reverse("frontend:datasource-compaction", args=[name]),
@@ -96,17 +96,17 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
         "page": jobs,
         "made": made_by_task([job.pk for job in jobs.rows]),
         "form": form,
-        **_simulated(datasource, form),
+        **_simulate(datasource, form),
     }
     return render(request, "datasources/compaction.html", context)
 
 
-def _in_force(datasource: Datasource) -> dict[str, Any]:
+def _current_settings(datasource: Datasource) -> dict[str, Any]:
     config = configs.changed_config(datasource, max_rows=None, skip_offset=None)
     return {"rows": config.target_rows, "skip": config.skipOffsetFromLatest}
 
 
-def _simulated(datasource: Datasource, form: PolicyForm) -> dict[str, Any]:
+def _simulate(datasource: Datasource, form: PolicyForm) -> dict[str, Any]:
     if not form.is_valid():
         return {}
     try:
@@ -116,7 +116,7 @@ def _simulated(datasource: Datasource, form: PolicyForm) -> dict[str, Any]:
         return {}
     return {
         "simulated": selectors.status_of(datasource, policy),
-        "would": selectors.fragmented(datasource, simulated=policy),
+        "would": selectors.list_fragmented(datasource, simulated=policy),
     }
 
 

@@ -13,11 +13,11 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import Conflict, HeadgateError, InvalidInput
 from controlplane.connections import services, trying
 from controlplane.connections.models import Connection
-from controlplane.connections.probe import Wanted
+from controlplane.connections.probe import NeededRights
 from controlplane.connections.selectors import get_connection, list_connections
 from controlplane.connections.verdict import ConnectionReport
-from controlplane.supervisors.connections import delete_connection, restart_users, use_counts, uses_of
-from controlplane.teams.permissions import Action, may, require, require_somewhere
+from controlplane.supervisors.connections import delete_connection, hand_off_supervisors, use_counts, uses_of
+from controlplane.teams.permissions import Action, may, require, require_in_any_team
 from controlplane.teams.selectors import get_team
 from frontend.actions import ConnectionActions
 from frontend.connection_forms import FORMS, ConnectionForm
@@ -48,16 +48,18 @@ TABLE = Shape(
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters, table = ConnectionFilter(request.GET), TABLE.asked(request.GET)
-    wanted = {name: filters.chosen(name) for name in ("search", "kind")} | {"team": reach_of(request).team}
-    rows = numbered_page(list_connections(request.user, **wanted).order_by(*table.order), request.GET.get("page"))
+    filter_values = {name: filters.chosen(name) for name in ("search", "kind")} | {"team": reach_of(request).team}
+    rows = numbered_page(
+        list_connections(request.user, **filter_values).order_by(*table.order), request.GET.get("page")
+    )
     context = {
         "filters": filters,
-        "filtered": bool(wanted["search"] or wanted["kind"]),
+        "filtered": bool(filter_values["search"] or filter_values["kind"]),
         "clear": reverse(LIST),
         "table": table,
         "page": rows,
         "uses": use_counts(rows),
-        "rest": rest_address("api:connections", **wanted),
+        "rest": rest_address("api:connections", **filter_values),
     }
     return render(request, "connections/list.html", context)
 
@@ -74,8 +76,8 @@ def detail(request: PageRequest, team: str, name: str) -> HttpResponse:
 def test(request: PageRequest, team: str, name: str) -> HttpResponse:
     """Try it; the verdict stands on its page, or alone for htmx."""
     connection = get_connection(request.user, team, name)
-    wanted = Wanted(*(request.POST.get(field, "").strip() for field in ("topic", "group")))
-    verdict = trying.try_connection(user=request.user, connection=connection, wanted=wanted)
+    targets = NeededRights(*(request.POST.get(field, "").strip() for field in ("topic", "group")))
+    verdict = trying.try_connection(user=request.user, connection=connection, wanted=targets)
     if request.htmx:
         return render(request, "connections/_verdict.html", {"verdict": verdict})
     return render(request, "connections/detail.html", {**_detail(request, connection), "verdict": verdict})
@@ -84,7 +86,7 @@ def test(request: PageRequest, team: str, name: str) -> HttpResponse:
 @page
 def new(request: PageRequest) -> HttpResponse:
     """Make one, of the kind that the address names."""
-    require_somewhere(request.user, Action.ADMINISTER)
+    require_in_any_team(request.user, Action.ADMINISTER)
     form_type = FORMS.get(_kind(request), FORMS[Kind.KAFKA])
     form = form_type(request.POST or None, user=request.user, initial={"team": reach_of(request).asked_team(request)})
     return _form(request, form)
@@ -123,7 +125,7 @@ def restart(request: PageRequest, team: str, name: str) -> HttpResponse:
     connection = get_connection(request.user, team, name)
     done = "The supervisors that use it hand off to new tasks with its current properties."
     back = reverse("frontend:connection", args=[team, name])
-    return act(request, lambda: restart_users(user=request.user, connection=connection), done, back)
+    return act(request, lambda: hand_off_supervisors(user=request.user, connection=connection), done, back)
 
 
 @page
@@ -139,14 +141,14 @@ def confirm(request: PageRequest, team: str, name: str, action: str) -> HttpResp
 
 
 def frame(
-    request: PageRequest, connection: Connection, tab: str, part: str = "connection", *of: str, **asked: str
+    request: PageRequest, connection: Connection, tab: str, part: str = "connection", *args: str, **query: str
 ) -> dict[str, Any]:
-    """What every page of a connection is given. ``part``: the REST address of what it shows, ``of`` what, asked so."""
+    """What every page of a connection gets. ``part``: the REST address of what it shows, its ``args``, ``query``."""
     actions = ConnectionActions.for_user(request.user, connection)
     return {
         "connection": connection,
         "about": f"{connection.get_kind_display()} at {', '.join(connection.addresses)}, team {connection.team.name}",
-        "rest": rest_address(f"api:{part}", connection.team.name, connection.name, *of, **asked),
+        "rest": rest_address(f"api:{part}", connection.team.name, connection.name, *args, **query),
         "crumbs": [("Connections", reverse(LIST))],
         "tab": tab,
         "actions": list(actions.values()),
@@ -161,8 +163,8 @@ def _detail(request: PageRequest, connection: Connection) -> dict[str, Any]:
 
 
 def _kind(request: PageRequest) -> Kind:
-    given = request.GET.get("kind", "")
-    return Kind(given) if given in set(Kind) else Kind.KAFKA
+    name = request.GET.get("kind", "")
+    return Kind(name) if name in set(Kind) else Kind.KAFKA
 
 
 def _form(request: PageRequest, form: ConnectionForm) -> HttpResponse:
@@ -179,37 +181,37 @@ def _form(request: PageRequest, form: ConnectionForm) -> HttpResponse:
         "kinds": kinds,
         "crumbs": crumbs,
         "title": title,
-        "rest": _rest_of(form.stored),
+        "rest": _rest_url(form.stored),
     }
     if request.method != "POST":
         return render(request, "connections/form.html", context)
     if not form.is_valid():
-        return _again(request, context)
+        return _render_again(request, context)
     try:
         if "test" in request.POST:
-            return _tested(request, form, context)
-        saved = _saved(request, form)
+            return _test_draft(request, form, context)
+        saved = _save(request, form)
     except InvalidInput as error:
         form.place(error)
-        return _again(request, context)
+        return _render_again(request, context)
     except HeadgateError as error:
         form.add_error(None, error.detail)
-        return _again(request, context, error.status)
+        return _render_again(request, context, error.status)
     return redirect("frontend:connection", saved.team.name, saved.name)
 
 
-def _rest_of(stored: Connection | None) -> str:
+def _rest_url(stored: Connection | None) -> str:
     """The one that is changed, or the list that a new one comes into."""
     return rest_address("api:connection", stored.team.name, stored.name) if stored else rest_address("api:connections")
 
 
-def _again(request: PageRequest, context: dict[str, Any], status: int = 400) -> HttpResponse:
+def _render_again(request: PageRequest, context: dict[str, Any], status: int = 400) -> HttpResponse:
     if request.htmx:
         return render(request, "connections/_verdict.html", context)  # a part is swapped in only with 200
     return render(request, "connections/form.html", context, status=status)
 
 
-def _tested(request: PageRequest, form: ConnectionForm, context: dict[str, Any]) -> HttpResponse:
+def _test_draft(request: PageRequest, form: ConnectionForm, context: dict[str, Any]) -> HttpResponse:
     team = form.stored.team if form.stored else get_team(request.user, form.cleaned_data["team"])
     verdict: ConnectionReport = trying.try_draft(
         user=request.user, team=team, kind=form.KIND, properties=form.properties, like=form.stored
@@ -218,10 +220,10 @@ def _tested(request: PageRequest, form: ConnectionForm, context: dict[str, Any])
     return render(request, "connections/_verdict.html" if request.htmx else "connections/form.html", part)
 
 
-def _saved(request: PageRequest, form: ConnectionForm) -> Connection:
+def _save(request: PageRequest, form: ConnectionForm) -> Connection:
     description = form.cleaned_data["description"]
     if form.stored is None:
-        made = services.create_connection(
+        created = services.create_connection(
             user=request.user,
             team_name=form.cleaned_data["team"],
             name=form.cleaned_data["name"],
@@ -230,18 +232,18 @@ def _saved(request: PageRequest, form: ConnectionForm) -> Connection:
             description=description,
         )
         messages.success(
-            request, f"The connection {made.name} was created. Specs of team {made.team.name} can now use it."
+            request, f"The connection {created.name} was created. Specs of team {created.team.name} can now use it."
         )
-        return made
+        return created
     changed = services.change_connection(
         user=request.user, connection=form.stored, properties=form.properties, description=description
     )
     count = len([use for use in uses_of(changed) if use.kind == "supervisor" and not use.suspended])
-    messages.success(request, _told_of_change(changed, count))
+    messages.success(request, _change_message(changed, count))
     return changed
 
 
-def _told_of_change(connection: Connection, count: int) -> str:
+def _change_message(connection: Connection, count: int) -> str:
     if not count:
         return f"The connection {connection.name} is changed."
     whom = "1 supervisor uses the change from its" if count == 1 else f"{count} supervisors use the change from their"

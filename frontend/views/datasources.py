@@ -55,15 +55,15 @@ LIST = Shape(
     default="name",
     last=("name",),
 )
-MANY = "Too many events to sort by this. Filter them first"
+NOT_SORTABLE = "Too many events to sort by this. Filter them first"
 EVENTS = Shape(
     "events",
     (
         Column("when", "When", sorts="id", falls=True, fixed=True),
-        Column("what", "What", why=MANY),
+        Column("what", "What", why=NOT_SORTABLE),
         Column("detail", "Detail"),
-        Column("topic", "Topic", why=MANY),
-        Column("task", "Task", why=MANY),
+        Column("topic", "Topic", why=NOT_SORTABLE),
+        Column("task", "Task", why=NOT_SORTABLE),
     ),
     default="-when",
     last=("-id",),
@@ -96,22 +96,22 @@ def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = DatasourceFilter(request.GET)
     table = LIST.asked(request.GET)
-    wanted = {"search": filters.chosen("search"), "team": reach_of(request).team}
-    found = list_datasources(request.user, **wanted)
-    by = table.order[0]
-    if by.removeprefix("-") == BY_FRESHNESS:
-        ordered: list[Datasource] | QuerySet[Datasource] = _by_freshness(list(found.order_by("name")), by)
+    filter_values = {"search": filters.chosen("search"), "team": reach_of(request).team}
+    queryset = list_datasources(request.user, **filter_values)
+    order = table.order[0]
+    if order.removeprefix("-") == BY_FRESHNESS:
+        ordered: list[Datasource] | QuerySet[Datasource] = _by_freshness(list(queryset.order_by("name")), order)
     else:
-        ordered = found.order_by(*table.ordering)
+        ordered = queryset.order_by(*table.ordering)
     rows = numbered_page(ordered, request.GET.get("page"))
     context = {
         "filters": filters,
-        "filtered": bool(wanted["search"]),
+        "filtered": bool(filter_values["search"]),
         "clear": reverse("frontend:datasources"),
         "table": table,
         "page": rows,
         "lines": _lines(list(rows)),
-        "rest": rest_address("api:datasources", **wanted),
+        "rest": rest_address("api:datasources", **filter_values),
     }
     return render(request, "datasources/list.html", context)
 
@@ -134,10 +134,10 @@ def _lines(datasources: list[Datasource]) -> list[Line]:
 
 def _by_freshness(datasources: list[Datasource], field: str) -> list[Datasource]:
     """The one that is furthest behind first, with ``-`` last; those of which nothing is known at the end."""
-    until = {key: found.complete_until for key, found in completeness_of(datasources).items()}
-    known = [(at, d) for d in datasources if (at := until[d.pk]) is not None]
-    known.sort(key=lambda pair: pair[0], reverse=field.startswith("-"))
-    return [d for _, d in known] + [d for d in datasources if until[d.pk] is None]
+    complete_until = {key: state.complete_until for key, state in completeness_of(datasources).items()}
+    dated = [(at, d) for d in datasources if (at := complete_until[d.pk]) is not None]
+    dated.sort(key=lambda pair: pair[0], reverse=field.startswith("-"))
+    return [d for _, d in dated] + [d for d in datasources if complete_until[d.pk] is None]
 
 
 @page
@@ -177,9 +177,9 @@ def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
 
 
 def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervisor, Health]]:
-    found = list(list_supervisors(request.user).filter(datasource=datasource))
-    stand = health_by_supervisor(request.user, found)
-    return [(one, stand[one.pk]) for one in found]
+    supervisors = list(list_supervisors(request.user).filter(datasource=datasource))
+    health = health_by_supervisor(request.user, supervisors)
+    return [(supervisor, health[supervisor.pk]) for supervisor in supervisors]
 
 
 @page
@@ -187,15 +187,15 @@ def events(request: PageRequest, name: str) -> HttpResponse:
     """What an operator must know: topics made again, gaps, repairs."""
     datasource = get_datasource(request.user, name)
     filters, table = EventFilter(request.GET), EVENTS.asked(request.GET)
-    found = list_events(request.user, datasource, kind=filters.chosen("kind"), alarm=filters.alarms)
-    asked = {name: filters.chosen(name) for name in filters.fields}
+    queryset = list_events(request.user, datasource, kind=filters.chosen("kind"), alarm=filters.alarms)
+    parameters = {name: filters.chosen(name) for name in filters.fields}
     context = {
-        **frame(request, datasource, "events", **asked),
+        **frame(request, datasource, "events", **parameters),
         "filters": filters,
-        "filtered": any(asked.values()),
+        "filtered": any(parameters.values()),
         "clear": reverse("frontend:datasource-events", args=[name]),
         "table": table,
-        "page": keyset_page(found, table.order, request.GET.get("cursor")),
+        "page": keyset_page(queryset, table.order, request.GET.get("cursor")),
     }
     return render(request, "datasources/events.html", context)
 
@@ -205,19 +205,19 @@ def progress_by_partition(request: PageRequest, name: str) -> HttpResponse:
     """How far each partition has come."""
     datasource = get_datasource(request.user, name)
     table = PROGRESS.asked(request.GET)
-    found = numbered_page(table.arranged(progress(datasource)), request.GET.get("page"), PARTITIONS_PER_PAGE)
-    context = {**frame(request, datasource, "progress"), "table": table, "page": found}
+    rows = numbered_page(table.arranged(progress(datasource)), request.GET.get("page"), PARTITIONS_PER_PAGE)
+    context = {**frame(request, datasource, "progress"), "table": table, "page": rows}
     return render(request, "datasources/progress.html", context)
 
 
-def frame(request: PageRequest, datasource: Datasource, tab: str, **asked: str) -> dict[str, Any]:
+def frame(request: PageRequest, datasource: Datasource, tab: str, **query: str) -> dict[str, Any]:
     """What every page of a datasource shows around its own part. ``asked``: what its REST address asks for, too."""
     complete = completeness(datasource)
     return {
         "datasource": datasource,
         "tab": tab,
         "crumbs": [("Datasources", reverse("frontend:datasources"))],
-        "rest": rest_address(REST[tab], datasource.name, **asked),
+        "rest": rest_address(REST[tab], datasource.name, **query),
         "complete": complete,
         "fresh": freshness_of(complete, timezone.now()),
         "may_operate": may(request.user, Action.OPERATE, datasource.team),
@@ -246,10 +246,10 @@ def _totals(datasource: Datasource) -> dict[str, Any]:
 
 
 def _sum(datasource: Datasource, totals: Any) -> Sum:
-    def of(view: str) -> str:
+    def url_of(view: str) -> str:
         return reverse(f"frontend:datasource-{view}", args=[datasource.name])
 
     tasks = f"{reverse('frontend:tasks')}?datasource={datasource.name}"
-    urls = {"published": of("segments"), "rolled_up": of("segments")}
-    urls |= {"unparseable": of("quarantine"), "quarantined": of("quarantine"), "duplicates": of("progress")}
+    urls = {"published": url_of("segments"), "rolled_up": url_of("segments")}
+    urls |= {"unparseable": url_of("quarantine"), "quarantined": url_of("quarantine"), "duplicates": url_of("progress")}
     return sum_of(totals, urls, others=tasks)

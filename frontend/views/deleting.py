@@ -9,9 +9,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.retention.deleting import delete_datasource, outlook
+from controlplane.retention.deleting import delete_datasource, preview_deletion
 from controlplane.tasks.datasources import get_datasource
-from frontend.views.common import PageRequest, page, refused, rest_address
+from frontend.views.common import PageRequest, page, render_problem, rest_address
 
 TEMPLATE = "datasources/delete.html"
 
@@ -32,7 +32,7 @@ def delete(request: PageRequest, name: str) -> HttpResponse:
     form = NameForm(request.POST or None)
     context = {
         "datasource": datasource,
-        "seen": outlook(request.user, datasource),
+        "seen": preview_deletion(request.user, datasource),
         "form": form,
         "rest": rest_address("api:datasource", name),
         "crumbs": [
@@ -47,6 +47,6 @@ def delete(request: PageRequest, name: str) -> HttpResponse:
     try:
         amount = delete_datasource(user=request.user, datasource=datasource, name=form.cleaned_data["name"])
     except (Conflict, InvalidInput) as error:
-        return refused(request, TEMPLATE, context, error)
+        return render_problem(request, TEMPLATE, context, error)
     messages.success(request, f"The datasource {name} is deleted, with {amount.segments:,} segments.")
     return redirect("frontend:datasources")

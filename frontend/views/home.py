@@ -41,7 +41,7 @@ def index(request: PageRequest) -> HttpResponse:
     if shown.is_empty:
         return render(request, "home/first_steps.html", _first_steps(request))
     rows = overview_rows(shown, SUPERVISORS_SHOWN)
-    operated = _operated(request, shown)
+    operated = _operated_datasources(request, shown)
     context = {
         "firing": count_firing(request.user, team),
         "overview": shown,
@@ -97,22 +97,22 @@ def _charts(day: Sequence[DayPoint]) -> list[DayChart]:
     if len(day) < 2:
         return []
     first, last = day[0].at, day[-1].at
-    stretch = min(b.at - a.at for a, b in pairwise(day))
-    begin = min(first, last - timedelta(days=1) + stretch)
-    slots = round((last - begin) / stretch) + 1
+    spacing = min(b.at - a.at for a, b in pairwise(day))
+    begin = min(first, last - timedelta(days=1) + spacing)
+    slots = round((last - begin) / spacing) + 1
     rates: list[float | None] = [None] * slots
     lags: list[float | None] = [None] * slots
     for point in day:
-        place = round((point.at - begin) / stretch)
-        rates[place], lags[place] = point.records_per_s, float(point.lag)
+        slot = round((point.at - begin) / spacing)
+        rates[slot], lags[slot] = point.records_per_s, float(point.lag)
     edges = [begin + n * (last - begin) / 4 for n in range(5)]
-    minutes = round(stretch / timedelta(minutes=1))
-    drawn = (
+    minutes = round(spacing / timedelta(minutes=1))
+    series = (
         ("Records stored/s", rates, f"{minutes}-minute averages"),
         ("Lag", lags, f"{minutes}-minute maximums"),
     )
     return [
-        DayChart(name, values, max(v for v in values if v is not None), edges, each) for name, values, each in drawn
+        DayChart(name, values, max(v for v in values if v is not None), edges, each) for name, values, each in series
     ]
 
 
@@ -132,7 +132,7 @@ def _teams(shown: Overview) -> list[TeamLine]:
     return [TeamLine(share, _charts(share.day), _kinds(share.kinds)) for share in shown.teams]
 
 
-def _operated(request: PageRequest, shown: Overview) -> set[str]:
+def _operated_datasources(request: PageRequest, shown: Overview) -> set[str]:
     """The datasources of teams that the user may operate."""
     reach = reach_of(request)
     return {fresh.datasource for fresh in shown.freshness if reach.may_operate(fresh.team)}
@@ -141,7 +141,7 @@ def _operated(request: PageRequest, shown: Overview) -> set[str]:
 def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
     """A problem with its next step. ``operated``: the datasources whose alarms the reader may acknowledge."""
     may_acknowledge = problem.event is not None and problem.name in operated
-    url, (step, step_url) = _about(problem), _step(problem, problem.name in operated)
+    url, (step, step_url) = _subject_url(problem), _step(problem, problem.name in operated)
     return ProblemRow(
         code=problem.code,
         level="bad" if problem.kind == Kind.FAILED else "need",
@@ -157,7 +157,7 @@ def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
     )
 
 
-def _about(problem: Problem) -> str:
+def _subject_url(problem: Problem) -> str:
     if problem.subject == "pool":
         return reverse("frontend:capacity")
     return reverse(f"frontend:{problem.subject}", args=[problem.name])
@@ -174,17 +174,17 @@ _STEPS_OF_SUPERVISORS = {
 def _step(problem: Problem, may_operate: bool) -> tuple[str, str]:
     """What to do next: a link's label and address. ``may_operate``: the datasource that it is about."""
     if problem.subject == "supervisor":
-        known = {code.value: step for code, step in _STEPS_OF_SUPERVISORS.items()}
-        known[GROUP_DRIFT] = ("View share group", "share-group")
-        label, view = known.get(problem.code, ("View supervisor", "supervisor"))
+        steps = {code.value: step for code, step in _STEPS_OF_SUPERVISORS.items()}
+        steps[GROUP_DRIFT] = ("View share group", "share-group")
+        label, view = steps.get(problem.code, ("View supervisor", "supervisor"))
         return label, reverse(f"frontend:{view}", args=[problem.name])
     if problem.subject == "pool":
-        return "View capacity", _about(problem)
+        return "View capacity", _subject_url(problem)
     if problem.code == "quarantined":
-        chosen = f"?{urlencode({'cause': problem.cause})}" if problem.cause else ""
-        if chosen and may_operate:
-            return "Fix spec", reverse("frontend:quarantine-fix", args=[problem.name]) + chosen
-        return "View records", reverse("frontend:datasource-quarantine", args=[problem.name]) + chosen
+        query = f"?{urlencode({'cause': problem.cause})}" if problem.cause else ""
+        if query and may_operate:
+            return "Fix spec", reverse("frontend:quarantine-fix", args=[problem.name]) + query
+        return "View records", reverse("frontend:datasource-quarantine", args=[problem.name]) + query
     if problem.task and problem.code in _OF_TASKS:
         return "View task", reverse("frontend:task", args=[problem.task])
     return "View event", reverse("frontend:datasource-events", args=[problem.name])

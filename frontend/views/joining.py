@@ -23,7 +23,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def join(request: HttpRequest, secret: str) -> HttpResponse:
     """Accept with the login that one has, or make one: the secret is all that a stranger shows."""
     try:
-        invitation = links.opened(secret)
+        invitation = links.open_invitation(secret)
         if isinstance(request.user, User):
             return _with_login(request, request.user, invitation, secret)
         return _without_login(request, invitation, secret)
@@ -40,9 +40,9 @@ def _with_login(request: HttpRequest, user: User, invitation: LinkInvitation, se
             return redirect("frontend:teams")
         messages.success(request, f"You are in team {team.name} now.")
         return redirect("frontend:home")
-    mine = links.is_for(invitation, user)
-    context = {"invitation": invitation, "mine": mine}
-    return render(request, "teams/join_known.html", context, status=200 if mine else 403)
+    is_invited = links.is_for(invitation, user)
+    context = {"invitation": invitation, "mine": is_invited}
+    return render(request, "teams/join_known.html", context, status=200 if is_invited else 403)
 
 
 def _without_login(request: HttpRequest, invitation: LinkInvitation, secret: str) -> HttpResponse:
@@ -57,7 +57,7 @@ def _without_login(request: HttpRequest, invitation: LinkInvitation, secret: str
             )
         except InvalidInput as error:
             throttle.count_failure(request)  # it may tell of a name that is taken, so nobody tries many
-            _explain(form, error)
+            _add_errors(form, error)
         else:
             login(request, user, backend=BACKEND)  # with a session of another key than the stranger's
             messages.success(request, f"Welcome. You are in team {invitation.team.name} now.")
@@ -69,7 +69,7 @@ def _without_login(request: HttpRequest, invitation: LinkInvitation, secret: str
     return answer
 
 
-def _explain(form: JoinForm, error: InvalidInput) -> None:
+def _add_errors(form: JoinForm, error: InvalidInput) -> None:
     for fault in error.errors:
         form.add_error(fault.path if fault.path in form.fields else None, fault.message)
     if not error.errors:

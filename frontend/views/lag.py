@@ -54,18 +54,18 @@ POINTS_SHOWN = 200
 @page
 def data(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The points of a window for the chart; times in ms since 1970."""
-    supervisor, chosen = get_supervisor(request.user, supervisor_id), window_named(request.GET.get("window"))
-    series = _series(supervisor, chosen, _partition(request.GET.get("partition", "")))
+    supervisor, window = get_supervisor(request.user, supervisor_id), window_named(request.GET.get("window"))
+    series = _series(supervisor, window, _partition(request.GET.get("partition", "")))
     seconds = next(r.seconds for r in RESOLUTIONS if r.name == series.resolution)
     points = [[_ms(p.at), p.lag, p.in_flight, p.processed_per_s, p.redelivered_per_s] for p in series.points]
-    happened = [[_ms(mark.at), mark.kind] for mark in list_annotations(supervisor, series.start, series.end)]
+    marks = [[_ms(mark.at), mark.kind] for mark in list_annotations(supervisor, series.start, series.end)]
     return JsonResponse(
         {
             "start": _ms(series.start),
             "end": _ms(series.end),
             "resolution": seconds * 1000,
             "points": points,
-            "marks": happened,
+            "marks": marks,
         }
     )
 
@@ -74,9 +74,9 @@ def data(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The lag by partition now, and all of it over time."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    now, chosen = lag_now(supervisor), window_named(request.GET.get("window"))
-    table, samples = _of_partitions(supervisor).asked(request.GET), SAMPLES.asked(request.GET)
-    points = samples.arranged(_series(supervisor, chosen).points)
+    now, window = lag_now(supervisor), window_named(request.GET.get("window"))
+    table, samples = _partitions_shape(supervisor).asked(request.GET), SAMPLES.asked(request.GET)
+    points = samples.arranged(_series(supervisor, window).points)
     context = {
         **frame(request, supervisor, "lag"),
         "lag": now,
@@ -84,8 +84,8 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
         "samples": samples,
         "page": numbered_page(table.arranged(now.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE),
         "windows": WINDOWS,
-        "chosen": chosen,
-        "marks": list_annotations(supervisor, timezone.now() - chosen.length, timezone.now())[::-1],
+        "chosen": window,
+        "marks": list_annotations(supervisor, timezone.now() - window.length, timezone.now())[::-1],
         "points": points[:POINTS_SHOWN],
         "total": len(points),
         "more": len(points) > POINTS_SHOWN,
@@ -93,9 +93,9 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     return render(request, "supervisors/lag.html", context)
 
 
-def _series(supervisor: Supervisor, chosen: Window, partition: int | None = None) -> LagSeries:
+def _series(supervisor: Supervisor, window: Window, partition: int | None = None) -> LagSeries:
     now = timezone.now()
-    return lag_over_time(supervisor, start=now - chosen.length, end=now, partition=partition)
+    return lag_over_time(supervisor, start=now - window.length, end=now, partition=partition)
 
 
 def _partition(text: str) -> int | None:
@@ -103,7 +103,7 @@ def _partition(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
 
 
-def _of_partitions(supervisor: Supervisor) -> Shape:
+def _partitions_shape(supervisor: Supervisor) -> Shape:
     """A share group has no stored offsets."""
     return PARTITIONS if supervisor.io_config.traits.keeps_offsets else PARTITIONS.without("stored")
 

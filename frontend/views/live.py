@@ -18,7 +18,7 @@ from controlplane.common.errors import HeadgateError
 from controlplane.teams.models import User
 from frontend.live.hub import hub
 from frontend.live.stream import Stream
-from frontend.live.topics import Wanted, wanted
+from frontend.live.topics import Subscription, read_subscription
 
 MOST_STREAMS = 1_000  # of a process
 MOST_OF_USER = 50  # of these; pages without one ask every few seconds
@@ -29,55 +29,55 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
     """Which of the address's topics (``t``) change, as server-sent events. Whatever is no stream ends the asking."""
     topics = request.GET.getlist("t")
     try:
-        may = await _asked(request, topics)
+        subscription = await _subscription(request, topics)
     except HeadgateError as error:
         return HttpResponse(error.detail, status=error.status, content_type="text/plain; charset=utf-8")
-    if may is None:
+    if subscription is None:
         return HttpResponse("Log in first.", status=HTTPStatus.UNAUTHORIZED, content_type="text/plain; charset=utf-8")
     if not isinstance(request, ASGIRequest):
         return HttpResponse(status=HTTPStatus.NO_CONTENT)  # the server can't stream: the page asks by itself
     if hub().closing or hub().streams >= MOST_STREAMS:
         return HttpResponse("Ask again later.", status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "30"})
-    if hub().streams_of(may.user) >= MOST_OF_USER:
+    if hub().streams_of(subscription.user) >= MOST_OF_USER:
         text = f"You have {MOST_OF_USER} pages open: this one asks by itself."
         return HttpResponse(text, status=HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": "30"})
-    made = Stream(may, lambda: _allowed(request, topics))
-    answer = StreamingHttpResponse(_events(made, request.headers.get("Last-Event-ID", "")), "text/event-stream")
+    page_stream = Stream(subscription, lambda: _allowed(request, topics))
+    answer = StreamingHttpResponse(_events(page_stream, request.headers.get("Last-Event-ID", "")), "text/event-stream")
     # Nothing in between may keep it back, or pack it.
     answer["Cache-Control"], answer["X-Accel-Buffering"] = "no-store, no-transform", "no"
     return answer
 
 
-async def _events(made: Stream, last_event_id: str) -> AsyncIterator[bytes]:
-    mine = hub()
-    mine.add(made, last_event_id)
+async def _events(page_stream: Stream, last_event_id: str) -> AsyncIterator[bytes]:
+    process_hub = hub()
+    process_hub.add(page_stream, last_event_id)
     try:
-        async for event in made.events(mine.last_id):
+        async for event in page_stream.events(process_hub.last_id):
             yield event
     finally:
-        mine.remove(made)
+        process_hub.remove(page_stream)
 
 
-async def _allowed(request: HttpRequest, topics: list[str]) -> Wanted | None:
+async def _allowed(request: HttpRequest, topics: list[str]) -> Subscription | None:
     try:
-        return await _asked(request, topics)
+        return await _subscription(request, topics)
     except HeadgateError:
         return None
 
 
 @sync_to_async
-def _asked(request: HttpRequest, topics: list[str]) -> Wanted | None:
+def _subscription(request: HttpRequest, topics: list[str]) -> Subscription | None:
     """What the session's user may hear now; None for nobody. No stream keeps a connection of the database."""
     try:
-        user = _user_of(request)
-        return None if user is None else wanted(user, topics)
+        user = _current_user(request)
+        return None if user is None else read_subscription(user, topics)
     finally:
         for connection in connections.all(initialized_only=True):
             if not connection.in_atomic_block:
                 connection.close()
 
 
-def _user_of(request: HttpRequest) -> User | None:
+def _current_user(request: HttpRequest) -> User | None:
     """Read anew: the session may have ended, and the user may have been turned off."""
     key = request.session.session_key
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)

@@ -18,9 +18,9 @@ from controlplane.common.strictjson import strict_json
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.connections.selectors import list_connections, own_properties_allowed
 from controlplane.loading import samples, services
-from controlplane.loading.documents import Document, nested, put, value_at
+from controlplane.loading.documents import Document, to_nested, value_at, with_value
 from controlplane.loading.models import Draft
-from controlplane.loading.selectors import drafts_of, get_draft, may_submit, names_anothers
+from controlplane.loading.selectors import drafts_of, get_draft, may_submit, names_other_team
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.teams.models import Team
@@ -30,11 +30,11 @@ from frontend.load.parse_form import ParseForm
 from frontend.load.parts import Part, parts_of
 from frontend.load.review import is_beside, merged, plain, prefix_of
 from frontend.load.row_forms import TransformForm
-from frontend.load.steps import BY_NAME, STEPS, Step, before, looked, next_of, step_of, with_guess
+from frontend.load.steps import BY_NAME, STEPS, Step, before, next_of, page_context, step_of, with_guess
 from frontend.paging import numbered_page
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
-from frontend.views.common import PageRequest, page, told
+from frontend.views.common import PageRequest, error_text, page
 from ingestion.specs.inputs.connection import Kind
 
 LIST = "frontend:load"
@@ -56,18 +56,18 @@ DRAFTS = Shape(
 @page
 def index(request: PageRequest) -> HttpResponse:
     """One's drafts, and where a new one begins; ``supervisor`` begins the change of that one's spec."""
-    asked = {name: request.GET.get(name, "") for name in ("supervisor", "team", "connection", "topic", "servers")}
+    parameters = {name: request.GET.get(name, "") for name in ("supervisor", "team", "connection", "topic", "servers")}
     if request.method == "POST":
-        return _begun(request)
+        return _begin(request)
     table = DRAFTS.asked(request.GET)
     drafts = numbered_page(
-        table.arranged(map(_Listed, drafts_of(request.user, reach_of(request).team))), request.GET.get("page")
+        table.arranged(map(_DraftRow, drafts_of(request.user, reach_of(request).team))), request.GET.get("page")
     )
-    context = {"page": drafts, "table": table, "asked": asked, "rest": reverse("api:drafts")}
+    context = {"page": drafts, "table": table, "asked": parameters, "rest": reverse("api:drafts")}
     return render(request, "load/index.html", context)
 
 
-class _Listed:
+class _DraftRow:
     """A draft in the list."""
 
     def __init__(self, draft: Draft) -> None:
@@ -77,21 +77,21 @@ class _Listed:
         self.step, self.place = step_of(draft), STEPS.index(step_of(draft))
 
 
-def _begun(request: PageRequest) -> HttpResponse:
+def _begin(request: PageRequest) -> HttpResponse:
     supervisor = request.POST.get("supervisor", "")
     try:
         if supervisor:
             draft = services.begin_change(user=request.user, supervisor=get_supervisor(request.user, supervisor))
             return redirect("frontend:load-step", draft.pk, "review")
         team = services.team_of_draft(request.user, _chosen_team(request))
-        draft = services.begin_draft(user=request.user, team_name=team.name, document=_beginning(request, team))
-        document = _of_its_own(request, draft, draft.document)
+        draft = services.begin_draft(user=request.user, team_name=team.name, document=_initial_document(request, team))
+        document = _without_taken_name(request, draft, draft.document)
         draft = services.change_draft(user=request.user, draft=draft, document=document)
     except InvalidInput as error:
-        messages.error(request, told(error))
+        messages.error(request, error_text(error))
         return redirect(LIST)
-    known = draft.document["spec"]["ioConfig"].get("topic")
-    return redirect("frontend:load-step", draft.pk, "topic" if known else "connection")
+    topic = draft.document["spec"]["ioConfig"].get("topic")
+    return redirect("frontend:load-step", draft.pk, "topic" if topic else "connection")
 
 
 def _chosen_team(request: PageRequest) -> str:
@@ -109,15 +109,17 @@ def _chosen_team(request: PageRequest) -> str:
     return reach.team
 
 
-def _beginning(request: PageRequest, team: Team) -> dict[str, Any]:
-    document = services.beginning(team)
+def _initial_document(request: PageRequest, team: Team) -> dict[str, Any]:
+    document = services.initial_document(team)
     topic, servers, connection = (request.POST.get(name, "").strip() for name in ("topic", "servers", "connection"))
     if topic:
-        document = put(put(document, (*IO, "topic"), topic), (*SCHEMA, "dataSource"), topic.lstrip("._-") or None)
+        document = with_value(
+            with_value(document, (*IO, "topic"), topic), (*SCHEMA, "dataSource"), topic.lstrip("._-") or None
+        )
     if connection:
-        return put(put(document, (*IO, "connection"), connection), (*IO, "consumerProperties"), None)
+        return with_value(with_value(document, (*IO, "connection"), connection), (*IO, "consumerProperties"), None)
     if servers:
-        document = put(document, (*IO, "consumerProperties", "bootstrap.servers"), servers)
+        document = with_value(document, (*IO, "consumerProperties", "bootstrap.servers"), servers)
     return document
 
 
@@ -128,14 +130,14 @@ def step(request: PageRequest, draft_id: uuid.UUID, step_name: str) -> HttpRespo
         raise Http404
     draft, chosen = get_draft(request.user, draft_id), BY_NAME[step_name]
     if request.method == "POST":
-        return _edited(request, draft, chosen)
-    return _shown(request, draft, chosen)
+        return _save_step(request, draft, chosen)
+    return _render_step(request, draft, chosen)
 
 
-def _edited(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
+def _save_step(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
     go = request.POST.get("go", "next")
     if chosen.name == "review":
-        return _reviewed(request, draft, go)
+        return _save_review(request, draft, go)
     try:
         if "guess" in request.POST:
             document = with_guess(draft, _guess(request.POST["guess"]))
@@ -143,28 +145,28 @@ def _edited(request: PageRequest, draft: Draft, chosen: Step) -> HttpResponse:
         else:
             form = _form(request, draft, chosen, request.POST)
             if not form.is_valid() and go != "back":
-                return _shown(request, draft, chosen, form, status=400)
+                return _render_step(request, draft, chosen, form, status=400)
             document = form.edited() if form.is_valid() else draft.document
-        document = _of_its_own(request, draft, document) if chosen.form is TopicForm else document
+        document = _without_taken_name(request, draft, document) if chosen.form is TopicForm else document
         draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
         if go == "again":
-            samples.forget(draft)  # the page that follows reads them anew, or says why it can't
+            samples.delete_sample(draft)  # the page that follows reads them anew, or says why it can't
     except InvalidInput as error:
-        return _shown(request, draft, chosen, problem=error, status=400)
+        return _render_step(request, draft, chosen, problem=error, status=400)
     except HeadgateError as error:
-        return _shown(request, draft, chosen, problem=error, status=error.status)
+        return _render_step(request, draft, chosen, problem=error, status=error.status)
     if request.htmx:
-        return _shown(request, draft, chosen)
-    where = {"next": next_of(chosen), "back": before(chosen) or chosen}.get(go, BY_NAME.get(go, chosen))
-    return redirect("frontend:load-step", draft.pk, where.name)
+        return _render_step(request, draft, chosen)
+    target = {"next": next_of(chosen), "back": before(chosen) or chosen}.get(go, BY_NAME.get(go, chosen))
+    return redirect("frontend:load-step", draft.pk, target.name)
 
 
-def _of_its_own(request: PageRequest, draft: Draft, document: Document) -> Document:
+def _without_taken_name(request: PageRequest, draft: Draft, document: Document) -> Document:
     """Without the name that its topic gave, if a datasource of another team has it: each step would be refused."""
-    if not names_anothers(request.user, draft.team, document):
+    if not names_other_team(request.user, draft.team, document):
         return document
     messages.warning(request, "A datasource of another team has the topic's name. Enter another name in the review.")
-    return put(document, (*SCHEMA, "dataSource"), None)
+    return with_value(document, (*SCHEMA, "dataSource"), None)
 
 
 def _form(
@@ -197,7 +199,7 @@ def _guess(written: str) -> Any:
         return None
 
 
-def _reviewed(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
+def _save_review(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
     """The last step: all of the document as JSON, and as the forms beside it; and its submission."""
     chosen, spec, document = BY_NAME["review"], None, draft.document
     try:
@@ -205,42 +207,42 @@ def _reviewed(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
             spec = SpecForm(request.POST, user=request.user, nonce=str(request.csp_nonce))
             if spec.is_valid():
                 document = spec.cleaned_data["document"]
-        changed = _merged(request, draft, document) if spec is None or spec.is_valid() else None
+        changed = _merge_review(request, draft, document) if spec is None or spec.is_valid() else None
         if changed is None and go != "back":
-            return _shown(request, draft, chosen, spec=spec, status=400)
+            return _render_step(request, draft, chosen, spec=spec, status=400)
         document = draft.document if changed is None else changed
         draft = services.change_draft(user=request.user, draft=draft, document=document, step=chosen.name)
         if go in ("supervisor", "task"):
-            return _submitted(request, draft, go)
+            return _submit(request, draft, go)
     except HeadgateError as error:
-        return _shown(request, draft, chosen, spec=spec, problem=error, status=error.status)
+        return _render_step(request, draft, chosen, spec=spec, problem=error, status=error.status)
     if go == "back":
         return redirect("frontend:load-step", draft.pk, "reading")
     messages.success(request, "The draft is saved.")
     return redirect("frontend:load-step", draft.pk, chosen.name)
 
 
-def _merged(request: PageRequest, draft: Draft, written: Document) -> Document | None:
+def _merge_review(request: PageRequest, draft: Draft, written: Document) -> Document | None:
     sent = plain(request.POST)
     steps = [step for step in STEPS if is_beside(step, sent)]
 
-    def made(step: Step, document: Document) -> StepForm:
+    def make_form(step: Step, document: Document) -> StepForm:
         return _form(request, draft, step, sent, document=document, prefix=prefix_of(step))
 
-    document = merged(draft.document, nested(written), steps, made)
+    document = merged(draft.document, to_nested(written), steps, make_form)
     if document is None or value_at(document, (*IO, "topic")) == value_at(draft.document, (*IO, "topic")):
         return document
-    return _of_its_own(request, draft, document)
+    return _without_taken_name(request, draft, document)
 
 
-def _submitted(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
-    made = services.submit_draft(user=request.user, draft=draft, as_task=go == "task")
-    kind = "supervisor" if isinstance(made, Supervisor) else "task"
+def _submit(request: PageRequest, draft: Draft, go: str) -> HttpResponse:
+    submitted = services.submit_draft(user=request.user, draft=draft, as_task=go == "task")
+    kind = "supervisor" if isinstance(submitted, Supervisor) else "task"
     messages.success(request, f"{kind.capitalize()} submitted.")
-    return redirect(f"frontend:{kind}", made.pk)
+    return redirect(f"frontend:{kind}", submitted.pk)
 
 
-def _shown(
+def _render_step(
     request: PageRequest,
     draft: Draft,
     chosen: Step,
@@ -249,11 +251,11 @@ def _shown(
     problem: HeadgateError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    found = looked(chosen, request.user, draft, request.GET)
-    form = form or _beside(request, draft, chosen, found)
+    step_context = page_context(chosen, request.user, draft, request.GET)
+    form = form or _filled_form(request, draft, chosen, step_context)
     review = reverse("frontend:load-step", args=[draft.pk, "review"])
     if not request.htmx:  # which puts in the result alone, and that says it
-        form.tell(fault for told in (problem, found.get("look_problem")) if told for fault in told.errors)
+        form.tell(fault for error in (problem, step_context.get("look_problem")) if error for fault in error.errors)
     context: dict[str, Any] = {
         "draft": draft,
         "title": _title(draft),
@@ -270,12 +272,12 @@ def _shown(
         "editor": "#id_document" if chosen.name == "review" else f"{review}#json-title",
         "kept_secrets": _secret_names(draft),
         "asked": [],
-        **found,
+        **step_context,
     }
     if request.htmx:
         return render(request, "load/_result.html", context)  # a part is swapped in only with 200
     if chosen.name == "review":
-        context |= _review_context(request, draft, spec, problem) | {"parts": _parts(request, draft, found)}
+        context |= _review_context(request, draft, spec, problem) | {"parts": _parts(request, draft, step_context)}
     return render(request, "load/step.html", context, status=status)
 
 
@@ -301,18 +303,20 @@ def _review_context(
     }
 
 
-def _parts(request: PageRequest, draft: Draft, found: dict[str, Any]) -> list[Part]:
-    has_records = found.get("profiles") is not None
-    return parts_of(draft.document, lambda step: _beside(request, draft, step, found, prefix_of(step)), has_records)
+def _parts(request: PageRequest, draft: Draft, step_context: dict[str, Any]) -> list[Part]:
+    has_records = step_context.get("profiles") is not None
+    return parts_of(
+        draft.document, lambda step: _filled_form(request, draft, step, step_context, prefix_of(step)), has_records
+    )
 
 
-def _beside(
-    request: PageRequest, draft: Draft, step: Step, found: dict[str, Any], prefix: str | None = None
+def _filled_form(
+    request: PageRequest, draft: Draft, step: Step, step_context: dict[str, Any], prefix: str | None = None
 ) -> StepForm:
     """A step's form as the draft has it, or with what was typed into the review and not taken."""
     sent = plain(request.POST)
     typed = (prefix is not None or step is STEPS[-1]) and is_beside(step, sent)
-    return _form(request, draft, step, sent if typed else None, found.get("nested"), prefix=prefix)
+    return _form(request, draft, step, sent if typed else None, step_context.get("nested"), prefix=prefix)
 
 
 def _diff(draft: Draft) -> list[Any]:

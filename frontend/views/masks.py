@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.datasources.masking import TIME, masked_columns, set_masks
 from controlplane.datasources.models import Datasource
-from controlplane.segments.columns import alike
+from controlplane.segments.columns import case_conflicts
 from controlplane.segments.selectors.columns import datasource_schema, mask_warnings
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require
@@ -23,7 +23,7 @@ from controlplane.teams.roles import Role
 from frontend.filters import ColumnFilter
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
-from frontend.views.common import PageRequest, page, told
+from frontend.views.common import PageRequest, error_text, page
 from frontend.views.datasources import frame
 from ingestion.specs.messages.newest_rows import one_in_the_other
 
@@ -45,7 +45,7 @@ ROLES = (Role.OPERATOR.value, Role.ADMIN.value)
 
 
 @dataclass(frozen=True)
-class Listed:
+class ColumnRow:
     """A column of ``datasource_schema`` in the list, and the role from which on it is shown."""
 
     name: str
@@ -73,11 +73,11 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
     """The columns of its segments, and those that are masked."""
     datasource = get_datasource(request.user, name)
     masks = {mask.column: mask.role for mask in masked_columns(datasource)}
-    known = [_listed(column, masks) for column in datasource_schema(datasource)]
-    there = {column.name for column in known}
+    listed_columns = [_column_row(column, masks) for column in datasource_schema(datasource)]
+    names = {column.name for column in listed_columns}
     filters, table = ColumnFilter(request.GET), COLUMNS.asked(request.GET)
     search = filters.chosen("search")
-    rows = table.arranged(column for column in known if search.lower() in column.name.lower())
+    rows = table.arranged(column for column in listed_columns if search.lower() in column.name.lower())
     context = {
         **frame(request, datasource, "columns"),
         "filters": filters,
@@ -85,9 +85,9 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
         "clear": reverse("frontend:datasource-columns", args=[name]),
         "table": table,
         "page": numbered_page(rows, request.GET.get("page"), PER_PAGE),
-        "columns": known,
-        "alike": alike(datasource),
-        "absent": [(mask, masks[mask], _means(mask, there)) for mask in masks if mask not in there],
+        "columns": listed_columns,
+        "alike": case_conflicts(datasource),
+        "absent": [(mask, masks[mask], _mask_effect(mask, names)) for mask in masks if mask not in names],
         "masks": masks,
         "time": TIME,
         "roles": ROLES,
@@ -95,18 +95,18 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
     return render(request, "datasources/columns.html", context)
 
 
-def _listed(column: dict[str, Any], masks: dict[str, str]) -> Listed:
+def _column_row(column: dict[str, Any], masks: dict[str, str]) -> ColumnRow:
     """The mask that hides it, its own before those of other names, and the higher role first."""
-    over = [name for name in masks if one_in_the_other(name, column["name"])]
-    over.sort(key=lambda name: (masks[name] != Role.ADMIN, name != column["name"]))
-    if not over:
-        return Listed(**column, masked="")
-    return Listed(**column, masked=masks[over[0]], by="" if over[0] == column["name"] else over[0])
+    hiding = [name for name in masks if one_in_the_other(name, column["name"])]
+    hiding.sort(key=lambda name: (masks[name] != Role.ADMIN, name != column["name"]))
+    if not hiding:
+        return ColumnRow(**column, masked="")
+    return ColumnRow(**column, masked=masks[hiding[0]], by="" if hiding[0] == column["name"] else hiding[0])
 
 
-def _means(mask: str, there: set[str]) -> str:
+def _mask_effect(mask: str, names: set[str]) -> str:
     """What a mask does that names no column."""
-    return " ".join(mask_warnings([mask], there)) or "Hides the columns whose names begin with it and a dot."
+    return " ".join(mask_warnings([mask], names)) or "Hides the columns whose names begin with it and a dot."
 
 
 @require_POST
@@ -118,15 +118,15 @@ def mask(request: PageRequest, name: str) -> HttpResponse:
     chosen = dict(zip(request.POST.getlist("column"), request.POST.getlist("role"), strict=False))
     masks = {column: role for column, role in chosen.items() if column and role}
     try:
-        _set(request, datasource, masks)
+        _save_masks(request, datasource, masks)
     except (NotFound, NotAllowed):
         raise
     except HeadgateError as error:
-        messages.error(request, told(error))
+        messages.error(request, error_text(error))
     return redirect(reverse("frontend:datasource-columns", args=[name]))
 
 
-def _set(request: PageRequest, datasource: Datasource, masks: dict[str, Any]) -> None:
+def _save_masks(request: PageRequest, datasource: Datasource, masks: dict[str, Any]) -> None:
     set_masks(user=request.user, datasource=datasource, masks=masks)
     count = "No column is" if not masks else "1 column is" if len(masks) == 1 else f"{len(masks)} columns are"
     messages.success(request, f"{count} masked now.")

@@ -46,8 +46,8 @@ def index(request: PageRequest, name: str) -> HttpResponse:
 def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> HttpResponse:
     administers = may(request.user, Action.ADMINISTER, team)
     table = (TABLE if administers else TABLE.without("remove")).asked(request.GET)
-    found = numbered_page(selectors.list_members(team).order_by(*table.ordering), request.GET.get("page"))
-    context = {"page": found, "table": table, "roles": list(Role), "me": request.user}
+    members = numbered_page(selectors.list_members(team).order_by(*table.ordering), request.GET.get("page"))
+    context = {"page": members, "table": table, "roles": list(Role), "me": request.user}
     context["rest"] = rest_address("api:members", team.name)
     if administers:
         context |= {
@@ -55,7 +55,7 @@ def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> H
             "links": links.list_links(request.user, team).select_related("invited_by"),
             "invite_form": InviteForm(auto_id="invite-%s"),
             "link_form": InviteByLinkForm(auto_id="link-%s"),
-            "mails": mail.configured(),
+            "mails": mail.is_configured(),
         }
     return team_page(request, team, "members", "teams/members.html", {**context, **more}, status=status)
 
@@ -70,7 +70,7 @@ def invite(request: PageRequest, name: str) -> HttpResponse:
         return _page(request, team, status=400, invite_form=form)
     username = form.cleaned_data["username"]
     if team.memberships.filter(user__username=username).exists():
-        return _refused(request, team, Conflict(f"{username} is already in the team. Change the role below."))
+        return _page_with_problem(request, team, Conflict(f"{username} is already in the team. Change the role below."))
     return act(
         request,
         lambda: services.set_member(user=request.user, team=team, username=username, role=form.chosen),
@@ -96,11 +96,11 @@ def invite_by_link(request: PageRequest, name: str) -> HttpResponse:
             address=lambda secret: mail.link(reverse("frontend:join", args=[secret]), request),
         )
     except (InvalidInput, Conflict) as error:
-        return _refused(request, team, error)
+        return _page_with_problem(request, team, error)
     return _page(request, team, sent=sent)
 
 
-def _refused(request: PageRequest, team: Team, error: InvalidInput | Conflict) -> HttpResponse:
+def _page_with_problem(request: PageRequest, team: Team, error: InvalidInput | Conflict) -> HttpResponse:
     return _page(request, team, status=error.status, problem=error)
 
 
@@ -138,9 +138,9 @@ def change_role(request: PageRequest, name: str, username: str) -> HttpResponse:
     require(request.user, Action.ADMINISTER, team)
     selectors.get_member(team, username)  # who is none is not invited by this
     if not form.is_valid():
-        return _refused(request, team, InvalidInput("Choose one of the roles."))
+        return _page_with_problem(request, team, InvalidInput("Choose one of the roles."))
     if username == request.user.username and not is_sure(request):
-        return _asked(request, team, form.chosen)
+        return _confirm_own_role(request, team, form.chosen)
     return act(
         request,
         lambda: services.set_member(user=request.user, team=team, username=username, role=form.chosen),
@@ -149,7 +149,7 @@ def change_role(request: PageRequest, name: str, username: str) -> HttpResponse:
     )
 
 
-def _asked(request: PageRequest, team: Team, role: Role) -> HttpResponse:
+def _confirm_own_role(request: PageRequest, team: Team, role: Role) -> HttpResponse:
     """Whether somebody means to change their own role."""
     text = (
         f"The role {role.value} {role.may}. If you give up the role admin, only another admin can give it back to you."

@@ -21,9 +21,9 @@ from frontend.actions import PageAction
 from frontend.paging import keyset_page
 from frontend.tables import Column, Shape
 from frontend.team_forms import PasswordForm, PeopleFilter, PersonForm
-from frontend.views.common import PageRequest, act, page, rest_address, told
+from frontend.views.common import PageRequest, act, error_text, page, rest_address
 
-ONE = "frontend:person"
+PERSON = "frontend:person"
 TABLE = Shape(
     "people",
     (
@@ -44,17 +44,17 @@ ACTIVE = {"yes": True, "no": False}
 def index(request: PageRequest) -> HttpResponse:
     """Everybody by name."""
     filters, table = PeopleFilter(request.GET), TABLE.asked(request.GET)
-    chosen = filters.cleaned_data if filters.is_valid() else {}
-    wanted = {"search": chosen.get("search", ""), "team": chosen.get("team", "")}
-    found = people.list_people(request.user, **wanted, active=ACTIVE.get(chosen.get("active", "")))
-    found = found.prefetch_related("memberships__team")
+    cleaned = filters.cleaned_data if filters.is_valid() else {}
+    filter_values = {"search": cleaned.get("search", ""), "team": cleaned.get("team", "")}
+    queryset = people.list_people(request.user, **filter_values, active=ACTIVE.get(cleaned.get("active", "")))
+    queryset = queryset.prefetch_related("memberships__team")
     context = {
         "filters": filters,
-        "filtered": any(chosen.values()),
+        "filtered": any(cleaned.values()),
         "clear": reverse("frontend:people"),
         "table": table,
-        "page": keyset_page(found, table.order, request.GET.get("cursor")),
-        "rest": rest_address("api:people", **wanted),
+        "page": keyset_page(queryset, table.order, request.GET.get("cursor")),
+        "rest": rest_address("api:people", **filter_values),
     }
     return render(request, "people/list.html", context)
 
@@ -66,12 +66,12 @@ def new(request: PageRequest) -> HttpResponse:
     form = PersonForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = people.create_person(user=request.user, **form.cleaned_data)
+            created = people.create_person(user=request.user, **form.cleaned_data)
         except (InvalidInput, Conflict) as error:
-            form.add_error(None, told(error))
+            form.add_error(None, error_text(error))
         else:
-            messages.success(request, f"The user {made.username} was created. Next, create a password link.")
-            return redirect(ONE, made.username)
+            messages.success(request, f"The user {created.username} was created. Next, create a password link.")
+            return redirect(PERSON, created.username)
     return render(request, "people/new.html", {"form": form}, status=400 if form.errors else 200)
 
 
@@ -89,23 +89,23 @@ def _detail(request: PageRequest, person: User, **more: Any) -> HttpResponse:
         "factors": factors.list_factors(person),
         "rest": rest_address("api:person", person.username),
         "crumbs": [("People", reverse("frontend:people"))],
-        "mails": mail.configured() and bool(person.email),
+        "mails": mail.is_configured() and bool(person.email),
     }
     return render(request, "people/detail.html", {**context, **more})
 
 
 def _actions(person: User) -> list[PageAction]:
-    return [*([_forget_factors(person)] if factors.list_factors(person) else []), _switch(person)]
+    return [*([_remove_factors_action(person)] if factors.list_factors(person) else []), _switch_action(person)]
 
 
-def _forget_factors(person: User) -> PageAction:
+def _remove_factors_action(person: User) -> PageAction:
     url = reverse("frontend:person-second-factors", args=[person.username])
     text = "This also ends their sessions and tokens. First make sure that the request comes from them."
     question = f"Remove the second factors of {person.username}?"
     return PageAction("factors", "Remove second factors", question, text, url, url, "danger")
 
 
-def _switch(person: User) -> PageAction:
+def _switch_action(person: User) -> PageAction:
     url = reverse("frontend:person-switch", args=[person.username])
     if person.is_active:
         text = "Their sessions and tokens end now, permanently. What they created keeps running."
@@ -118,7 +118,7 @@ def _switch(person: User) -> PageAction:
 def switch(request: PageRequest, username: str) -> HttpResponse:
     """Ask, and turn somebody off or on."""
     person = people.get_person(request.user, username)
-    back, action = reverse(ONE, args=[username]), _switch(person)
+    back, action = reverse(PERSON, args=[username]), _switch_action(person)
     if request.method != "POST":
         return render(request, "confirm.html", {"action": action, "back": back})
     active = not person.is_active
@@ -130,9 +130,9 @@ def switch(request: PageRequest, username: str) -> HttpResponse:
 def second_factors(request: PageRequest, username: str) -> HttpResponse:
     """Ask, and help somebody who has lost theirs."""
     person = people.get_person(request.user, username)
-    back = reverse(ONE, args=[username])
+    back = reverse(PERSON, args=[username])
     if request.method != "POST":
-        return render(request, "confirm.html", {"action": _forget_factors(person), "back": back})
+        return render(request, "confirm.html", {"action": _remove_factors_action(person), "back": back})
     done = f"The second factors of {username} were removed, and all sessions have ended."
     return act(request, lambda: factors.remove_all_factors(user=request.user, username=username), done, back)
 
@@ -155,14 +155,14 @@ def choose_password(request: HttpRequest, secret: str) -> HttpResponse:
     """For whoever has a link: choose the password, and log in with it."""
     form = PasswordForm(request.POST if request.method == "POST" else None)
     try:
-        found = people.opened_password_link(secret)
+        link = people.open_password_link(secret)
         if form.is_valid():
             people.choose_password(secret=secret, password=form.cleaned_data["password"])
             messages.success(request, "The password is set. Log in with it.")
             return redirect("frontend:login")
     except InvalidInput as error:
-        form.add_error("password", told(error))
+        form.add_error("password", error_text(error))
     except HeadgateError as error:
         return render(request, "teams/join_over.html", {"problem": error}, status=error.status)
-    context = {"form": form, "username": found.user.username}
+    context = {"form": form, "username": link.user.username}
     return render(request, "people/password.html", context, status=400 if form.errors else 200)

@@ -16,25 +16,25 @@ from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.common.streaming import download
-from controlplane.datasources.masking import require_records
+from controlplane.datasources.masking import require_record_access
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine import services as quarantine
 from controlplane.quarantine.models import QuarantinedRecord
-from controlplane.quarantine.replays import unpacked
+from controlplane.quarantine.replays import decode_headers
 from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
 from controlplane.quarantine.selectors.filters import (
     Choice,
-    Matching,
+    MatchCounts,
     QuarantineFilter,
-    chosen,
-    filtered,
+    chosen_records,
+    count_matching,
+    filter_records,
     ingestable,
-    matching,
 )
 from controlplane.quarantine.selectors.lists import get_quarantined, list_quarantined
 from controlplane.supervisors import replays, reprocess
-from controlplane.supervisors.replays import check_read, fit
-from controlplane.tasks.causes import described
+from controlplane.supervisors.replays import check_readable, replayable
+from controlplane.tasks.causes import describe_causes
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
 from controlplane.teams.permissions import Action, may, require
@@ -44,7 +44,7 @@ from frontend.quarantine_forms import ChosenForm, QuarantineFilterForm
 from frontend.record_tables import QUARANTINED
 from frontend.tree import tree_html
 from frontend.views.causes import TABLE as CAUSES
-from frontend.views.common import PageRequest, page, rest_address, told
+from frontend.views.common import PageRequest, error_text, page, rest_address
 from frontend.views.datasources import frame
 
 PER_PAGE = 20
@@ -54,7 +54,7 @@ FORMS = {"text": "text", "json": "JSON", "tree": "tree", "hexadecimal": "hexadec
 
 
 @dataclass(frozen=True)
-class Deed:
+class BulkAction:
     """What can be done with chosen records."""
 
     label: str
@@ -65,8 +65,8 @@ class Deed:
     style: str = "primary"
 
 
-DEEDS = {
-    "ingest": Deed(
+BULK_ACTIONS = {
+    "ingest": BulkAction(
         "Ingest",
         "quarantine-replay",
         Action.OPERATE,
@@ -75,7 +75,7 @@ DEEDS = {
         "that read them last. "
         "Each record that can be read becomes rows once. The others stay in quarantine with their new error.",
     ),
-    "produce": Deed(
+    "produce": BulkAction(
         "Produce again",
         "quarantine-replay",
         Action.OPERATE,
@@ -83,7 +83,7 @@ DEEDS = {
         "A task writes them to the end of their topic with the same key, value and headers. One more header names "
         "their old place. All readers of the topic get them, not only this datasource.",
     ),
-    "purge": Deed(
+    "purge": BulkAction(
         "Purge",
         "quarantine-purge",
         Action.ADMINISTER,
@@ -100,21 +100,21 @@ def index(request: PageRequest, name: str) -> HttpResponse:
     """Poison records, the last first, filtered."""
     datasource = get_datasource(request.user, name)
     filters = QuarantineFilterForm(request.GET)
-    offered = _offered(request, datasource, matching(filtered(datasource, filters.wanted)))
-    table = (QUARANTINED if offered["deeds"] else QUARANTINED.without("choose")).asked(request.GET)
+    actions = _actions_context(request, datasource, count_matching(filter_records(datasource, filters.wanted)))
+    table = (QUARANTINED if actions["deeds"] else QUARANTINED.without("choose")).asked(request.GET)
     records = list_quarantined(request.user, datasource, filters.wanted)
     rows = keyset_page(records, table.order, request.GET.get("cursor"), PER_PAGE)
     context = {
-        **frame(request, datasource, "quarantine", **filters.of_address),
-        **offered,
+        **frame(request, datasource, "quarantine", **filters.rest_parameters),
+        **actions,
         **_causes(request, datasource, filters.wanted.cause),
         "fixes": _fixes(datasource, filters.wanted.cause) if filters.wanted.cause else [],
         "filters": filters,
-        "asked": (asked := _filter_text(request.GET)),
-        "filtered": bool(asked),
+        "asked": (query := _filter_text(request.GET)),
+        "filtered": bool(query),
         "clear": reverse("frontend:datasource-quarantine", args=[name]),
         "page": rows,
-        "choosable": [record.pk for record in rows.rows if _takes(offered["deeds"], record)],
+        "choosable": [record.pk for record in rows.rows if _is_choosable(actions["deeds"], record)],
         "table": table,
     }
     return render(request, "datasources/quarantine.html", context)
@@ -122,9 +122,11 @@ def index(request: PageRequest, name: str) -> HttpResponse:
 
 def _causes(request: PageRequest, datasource: Datasource, cause: str) -> dict[str, Any]:
     """The latest of them, or the one that is asked for."""
-    wanted, table = CauseFilter(datasource=datasource.name, cause=cause), CAUSES.without("datasource").still
+    cause_filter, table = CauseFilter(datasource=datasource.name, cause=cause), CAUSES.without("datasource").still
     return {
-        "causes": described(request.user, list(list_causes(request.user, wanted).order_by(*table.order)[:MOST_CAUSES])),
+        "causes": describe_causes(
+            request.user, list(list_causes(request.user, cause_filter).order_by(*table.order)[:MOST_CAUSES])
+        ),
         "causes_table": table,
         "all_causes": f"{reverse('frontend:quarantine')}?{urlencode({'datasource': datasource.name, 'show': 'all'})}",
     }
@@ -132,42 +134,53 @@ def _causes(request: PageRequest, datasource: Datasource, cause: str) -> dict[st
 
 def _fixes(datasource: Datasource, cause: str) -> list[tuple[str, str]]:
     """Where the spec can be changed beside records of a cause that wait: how that is called, and what is asked for."""
-    waiting = ingestable(filtered(datasource, QuarantineFilter(cause=cause)))
-    of_files = waiting.filter(source=None).order_by("-id").values_list("task_id", flat=True).first()
-    found = [("Fix the spec for these records", {"cause": cause})] * waiting.exclude(source=None).exists()
-    if of_files:
-        found.append(
+    waiting = ingestable(filter_records(datasource, QuarantineFilter(cause=cause)))
+    file_task = waiting.filter(source=None).order_by("-id").values_list("task_id", flat=True).first()
+    fixes = [("Fix the spec for these records", {"cause": cause})] * waiting.exclude(source=None).exists()
+    if file_task:
+        fixes.append(
             (
-                f"Fix the spec for {'file records' if found else 'these records'}",
-                {"cause": cause, "task": of_files},
+                f"Fix the spec for {'file records' if fixes else 'these records'}",
+                {"cause": cause, "task": file_task},
             )
         )
-    return [(label, urlencode(asked)) for label, asked in found]
+    return [(label, urlencode(query)) for label, query in fixes]
 
 
-def _offered(request: PageRequest, datasource: Datasource, found: Matching) -> dict[str, Any]:
+def _actions_context(request: PageRequest, datasource: Datasource, matched: MatchCounts) -> dict[str, Any]:
     """What is found, and by name what the user may do to any of it now."""
-    there = not datasource.deleted_at
-    records = {"ingest": there * found.ingestable, "produce": there * found.producible, "purge": found.purgeable}
-    may_do = [name for name, deed in DEEDS.items() if records[name] and may(request.user, deed.needs, datasource.team)]
-    return {"found": found, "deeds": {name: DEEDS[name] for name in may_do}}
+    exists = not datasource.deleted_at
+    records = {
+        "ingest": exists * matched.ingestable,
+        "produce": exists * matched.producible,
+        "purge": matched.purgeable,
+    }
+    may_do = [
+        name
+        for name, action in BULK_ACTIONS.items()
+        if records[name] and may(request.user, action.needs, datasource.team)
+    ]
+    return {"found": matched, "deeds": {name: BULK_ACTIONS[name] for name in may_do}}
 
 
-def _takes(deeds: Mapping[str, Deed], record: QuarantinedRecord) -> bool:
+def _is_choosable(actions: Mapping[str, BulkAction], record: QuarantinedRecord) -> bool:
     """Whether any of these can be done to it."""
     states = QuarantinedRecord.State
-    kept = record.state == states.KEPT
-    ingests, produces = kept and not record.cut and "ingest" in deeds, kept and record.source and "produce" in deeds
-    return bool(ingests or produces or (record.state != states.REPLAYING and "purge" in deeds))
+    is_kept = record.state == states.KEPT
+    ingests, produces = (
+        is_kept and not record.cut and "ingest" in actions,
+        is_kept and record.source and "produce" in actions,
+    )
+    return bool(ingests or produces or (record.state != states.REPLAYING and "purge" in actions))
 
 
 def _filter_text(values: QueryDict) -> str:
     """The filter as an address has it, without the page."""
-    asked = QueryDict(mutable=True)
+    query = QueryDict(mutable=True)
     for field in QuarantineFilterForm.parameters():
         if values.get(field):
-            asked[field] = str(values[field])
-    return asked.urlencode()
+            query[field] = str(values[field])
+    return query.urlencode()
 
 
 @page
@@ -187,40 +200,40 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return _back(request, datasource, "Choose an action and its records.")
     action = form.cleaned_data["action"]
-    deed = DEEDS[action]
-    require(request.user, deed.needs, datasource.team)
+    bulk_action = BULK_ACTIONS[action]
+    require(request.user, bulk_action.needs, datasource.team)
     try:
-        records = chosen(datasource, form.choice(_wanted(request)))
-        meant = _meant(records, action)
-        readers = [] if action == "purge" else check_read(meant)
+        records = chosen_records(datasource, form.choice(_list_filter(request)))
+        affected = _affected(records, action)
+        readers = [] if action == "purge" else check_readable(affected)
     except HeadgateError as error:
-        return _back(request, datasource, told(error))
-    found, ticked = matching(meant), form.cleaned_data["scope"] == "ticked"
-    if not found.records:
+        return _back(request, datasource, error_text(error))
+    matched, ticked = count_matching(affected), form.cleaned_data["scope"] == "ticked"
+    if not matched.records:
         return _back(request, datasource, "This action does not apply to any of these records now.")
     context = {
         **frame(request, datasource, "quarantine"),
-        "deed": deed,
+        "deed": bulk_action,
         "action": action,
-        "found": found,
-        "question": deed.question.format(_records(found.records)),
+        "found": matched,
+        "question": bulk_action.question.format(_records(matched.records)),
         "scope": form.cleaned_data["scope"],
-        "ticked": meant.values_list("pk", flat=True) if ticked else [],
-        "left": 0 if action == "purge" else matching(records).kept - found.records,
+        "ticked": affected.values_list("pk", flat=True) if ticked else [],
+        "left": 0 if action == "purge" else count_matching(records).kept - matched.records,
         "readers": readers,
-        "upto": found.upto,
+        "upto": matched.upto,
         "asked": _filter_text(QueryDict(request.POST.get("filter", ""))),
-        "url": reverse(f"frontend:{deed.url_name}", args=[name]),
+        "url": reverse(f"frontend:{bulk_action.url_name}", args=[name]),
         "back": _url(datasource, request),
     }
     return render(request, "datasources/quarantine_confirm.html", context)
 
 
-def _meant(records: QuerySet[QuarantinedRecord], action: str) -> QuerySet[QuarantinedRecord]:
+def _affected(records: QuerySet[QuarantinedRecord], action: str) -> QuerySet[QuarantinedRecord]:
     """What an action would take of the chosen."""
     if action == "purge":
         return records.exclude(state=QuarantinedRecord.State.REPLAYING)
-    return fit(records, Task.Replay(action))
+    return replayable(records, Task.Replay(action))
 
 
 @require_POST
@@ -236,7 +249,7 @@ def replay(request: PageRequest, name: str) -> HttpResponse:
             return f"{reverse('frontend:tasks')}?kind=replay&datasource={name}"
         return reverse("frontend:task", args=[started.tasks[0].pk])
 
-    return _done(request, datasource, {"ingest", "produce"}, start)
+    return _run_action(request, datasource, {"ingest", "produce"}, start)
 
 
 @require_POST
@@ -250,24 +263,24 @@ def purge(request: PageRequest, name: str) -> HttpResponse:
         messages.success(request, f"{_records(records)} deleted.")
         return _url(datasource, request)
 
-    return _done(request, datasource, {"purge"}, delete)
+    return _run_action(request, datasource, {"purge"}, delete)
 
 
-def _done(
+def _run_action(
     request: PageRequest, datasource: Datasource, actions: set[str], do: Callable[[Choice, str], str]
 ) -> HttpResponse:
     form = ChosenForm(request.POST)
     if not form.is_valid() or form.cleaned_data["action"] not in actions:
         return _back(request, datasource, "Choose an action and its records.")
     try:
-        return redirect(do(form.choice(_wanted(request)), form.cleaned_data["action"]))
+        return redirect(do(form.choice(_list_filter(request)), form.cleaned_data["action"]))
     except (NotFound, NotAllowed):
         raise
     except HeadgateError as error:
-        return _back(request, datasource, told(error))
+        return _back(request, datasource, error_text(error))
 
 
-def _wanted(request: PageRequest) -> Any:
+def _list_filter(request: PageRequest) -> Any:
     """The filter of the list that the choice was made on."""
     return QuarantineFilterForm(QueryDict(request.POST.get("filter", ""))).wanted
 
@@ -278,8 +291,8 @@ def _back(request: PageRequest, datasource: Datasource, problem: str) -> HttpRes
 
 
 def _url(datasource: Datasource, request: PageRequest) -> str:
-    asked = _filter_text(QueryDict(request.POST.get("filter", "")))
-    return reverse("frontend:datasource-quarantine", args=[datasource.name]) + (f"?{asked}" if asked else "")
+    query = _filter_text(QueryDict(request.POST.get("filter", "")))
+    return reverse("frontend:datasource-quarantine", args=[datasource.name]) + (f"?{query}" if query else "")
 
 
 def _records(count: int) -> str:
@@ -301,15 +314,15 @@ def quarantined(request: PageRequest, name: str, number: int) -> HttpResponse:
         "payload": payload_as(form, record.payload, WHOLE_BYTES),
         "form": form,
         "forms": FORMS.items() if may_read else list(FORMS.items())[:-1],
-        **_read(request, record, form),
+        **_payload_context(request, record, form),
         "file_header": payload_of(record.file_header),
-        "headers": [(header, payload_of(value)) for header, value in unpacked(record.headers)],
-        **_offered(request, datasource, matching(chosen(datasource, Choice(ids=(record.pk,))))),
+        "headers": [(header, payload_of(value)) for header, value in decode_headers(record.headers)],
+        **_actions_context(request, datasource, count_matching(chosen_records(datasource, Choice(ids=(record.pk,))))),
     }
     return render(request, "datasources/quarantined.html", context)
 
 
-def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[str, Any]:
+def _payload_context(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[str, Any]:
     """The payload as a tree: of its own JSON, or of what the spec's input format reads; and its row, if it has one."""
     if form == "tree":
         is_json, value = json_of(record.payload, WHOLE_BYTES)
@@ -321,8 +334,8 @@ def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[st
     try:
         read = reprocess.read_by_spec(user=request.user, record=record)
     except HeadgateError as error:
-        return {"no_tree": told(error)}
-    rows, fields = read.stored_rows, [one.fields for one in read.by_row if one.fields is not None]
+        return {"no_tree": error_text(error)}
+    rows, fields = read.stored_rows, [row.fields for row in read.by_row if row.fields is not None]
     shown = {"read": read, "row": tree_html(rows[0] if len(rows) == 1 else rows) if rows else None}
     tree = tree_html(fields[0] if read.held == 1 else fields) if fields else None
     return {**shown, "no_tree": read.error} if tree is None else {**shown, "tree": tree}
@@ -332,7 +345,7 @@ def _read(request: PageRequest, record: QuarantinedRecord, form: str) -> dict[st
 def payload(request: PageRequest, name: str, number: int) -> HttpResponse:
     """Its bytes as a file. Never shown by the browser: whoever wrote the record chose them."""
     datasource = get_datasource(request.user, name)
-    require_records(request.user, datasource, "the payload of a record")
+    require_record_access(request.user, datasource, "the payload of a record")
     record = get_quarantined(request.user, datasource, number)
     answer = HttpResponse(bytes(record.payload or b""), content_type="application/octet-stream")
     answer["Content-Disposition"] = f'attachment; filename="record-{record.partition}-{record.offset}.bin"'

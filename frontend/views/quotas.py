@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from controlplane.quotas.services import LIMITS, MOST, set_quota, stopped_team
+from controlplane.quotas.services import LIMITS, MAX_VALUES, set_quota, team_over_quota
 from controlplane.tasks.quota_use import shares
 from controlplane.teams import selectors
 from controlplane.teams.permissions import is_site_admin, require_site_admin
@@ -25,7 +25,7 @@ class QuotaForm(forms.Form):
         for name in LIMITS:
             widget = forms.NumberInput(attrs={"class": "form-control", "placeholder": "no limit"})
             self.fields[name] = forms.IntegerField(
-                label=LABELS[name], required=False, min_value=0, max_value=MOST[name], widget=widget
+                label=LABELS[name], required=False, min_value=0, max_value=MAX_VALUES[name], widget=widget
             )
 
 
@@ -43,7 +43,7 @@ def limits(request: PageRequest, name: str) -> HttpResponse:
         return redirect("frontend:team-limits", team.name)
     context = {
         "shares": [(LABELS[share.name], share) for share in used],
-        "stop": stopped_team(team.pk),
+        "stop": team_over_quota(team.pk),
         "form": form if is_site_admin(request.user) else None,
         "rest": rest_address("api:quotas", team.name),
     }

@@ -10,11 +10,11 @@ from django.shortcuts import render
 
 from controlplane.common.errors import HeadgateError
 from controlplane.publishing.selectors.fate import record_fate
-from controlplane.records.lookup import Search, Wanted, may_look, search, sources_of_topic
+from controlplane.records.lookup import RecordQuery, Search, may_look_up, search, sources_of_topic
 from controlplane.records.stored_rows import StoredRow, stored_rows
 from frontend.forms import RecordForm
 from frontend.payload import payload_of
-from frontend.views.common import PageRequest, page, refused, rest_address
+from frontend.views.common import PageRequest, page, render_problem, rest_address
 from frontend.views.rows import table_of
 from ingestion.specs.messages.lookup import FoundRecord, LookupAnswer
 from ingestion.specs.messages.sampling import Bytes
@@ -31,81 +31,81 @@ WHY = {
 @page
 def find(request: PageRequest) -> HttpResponse:
     """The question, and the answer once it has been asked."""
-    asked = any(request.GET.get(name) for name in RecordForm.parameters())
-    form = RecordForm(request.GET if asked else None)
-    if not asked:
+    is_submitted = any(request.GET.get(name) for name in RecordForm.parameters())
+    form = RecordForm(request.GET if is_submitted else None)
+    if not is_submitted:
         return render(request, TEMPLATE, {"form": form})
     if not form.is_valid():
         return render(request, TEMPLATE, {"form": form}, status=400)
     try:
-        shown = _of_key(request, form) if form.wanted.key is not None else _of_place(request, form)
+        shown = _find_by_key(request, form) if form.wanted.key is not None else _find_by_offset(request, form)
     except HeadgateError as error:
-        return refused(request, TEMPLATE, {"form": form}, error)
+        return render_problem(request, TEMPLATE, {"form": form}, error)
     return render(
         request, TEMPLATE, {"form": form, "asked": form.cleaned_data, "rest": _rest(request, form.wanted), **shown}
     )
 
 
-def _of_place(request: PageRequest, form: RecordForm) -> dict[str, Any]:
+def _find_by_offset(request: PageRequest, form: RecordForm) -> dict[str, Any]:
     """What became of the record; and as Kafka has it, if that is asked for."""
-    wanted, group = form.wanted, form.cleaned_data["group"]
+    criteria, group = form.wanted, form.cleaned_data["group"]
     fates = record_fate(
         request.user,
-        topic=wanted.topic,
-        partition=wanted.partition or 0,
-        offset=wanted.offset or 0,
+        topic=criteria.topic,
+        partition=criteria.partition or 0,
+        offset=criteria.offset or 0,
         group=group or None,
     )
-    sources = sources_of_topic(request.user, wanted.topic, group)
-    shown = {"fates": fates, "may_look": may_look(request.user, sources), "look": _address(request, look="1")}
+    sources = sources_of_topic(request.user, criteria.topic, group)
+    shown = {"fates": fates, "may_look": may_look_up(request.user, sources), "look": _page_address(request, look="1")}
     if request.GET.get("look") == "1":
-        found = search(user=request.user, wanted=wanted, group=group)
-        shown |= _searched(found) | _stored(request, wanted, group, found)
+        outcome = search(user=request.user, query=criteria, group=group)
+        shown |= _search_context(outcome) | _stored_context(request, criteria, group, outcome)
     return shown
 
 
-def _stored(request: PageRequest, wanted: Wanted, group: str, found: Search) -> dict[str, Any]:
+def _stored_context(request: PageRequest, criteria: RecordQuery, group: str, outcome: Search) -> dict[str, Any]:
     """The rows that it became, where Kafka still has it: by datasource."""
-    if found.kafka is None or not found.kafka.answer.found:
+    if outcome.kafka is None or not outcome.kafka.answer.found:
         return {}
     try:
-        stored = stored_rows(user=request.user, wanted=wanted, group=group, kafka=found.kafka)
+        stored = stored_rows(user=request.user, query=criteria, group=group, kafka=outcome.kafka)
     except HeadgateError as error:
         return {"rows_problem": error}
-    return {"stored": [_row(one) for one in stored]}
+    return {"stored": [_row(stored_row) for stored_row in stored]}
 
 
-def _row(one: StoredRow) -> dict[str, Any]:
-    table = {} if one.rows is None else table_of(one.rows)
-    return {"stored": one, "certain": one.rows is not None and len(one.rows.rows) == 1, **table}
+def _row(stored_row: StoredRow) -> dict[str, Any]:
+    table = {} if stored_row.rows is None else table_of(stored_row.rows)
+    return {"stored": stored_row, "certain": stored_row.rows is not None and len(stored_row.rows.rows) == 1, **table}
 
 
-def _of_key(request: PageRequest, form: RecordForm) -> dict[str, Any]:
+def _find_by_key(request: PageRequest, form: RecordForm) -> dict[str, Any]:
     """Records with the key, each with a link to what became of it."""
-    found = search(user=request.user, wanted=form.wanted, group=form.cleaned_data["group"])
-    return {**_searched(found), "by_key": True, "quarantined": found.quarantined}
+    outcome = search(user=request.user, query=form.wanted, group=form.cleaned_data["group"])
+    return {**_search_context(outcome), "by_key": True, "quarantined": outcome.quarantined}
 
 
-def _searched(found: Search) -> dict[str, Any]:
-    if found.kafka is None:
-        return {"looked": True, "not_looked": found.problem}
-    answer = found.kafka.answer
+def _search_context(outcome: Search) -> dict[str, Any]:
+    if outcome.kafka is None:
+        return {"looked": True, "not_looked": outcome.problem}
+    answer = outcome.kafka.answer
     return {
         "looked": True,
-        "kafka": found.kafka,
-        "records": [_shown(record) for record in answer.found],
+        "kafka": outcome.kafka,
+        "records": [_record_context(record) for record in answer.found],
         "unseen": sum(part.unseen for part in answer.looked),
-        "removed": _removed(answer),
+        "removed": _may_be_removed(answer),
         "why_not_all": WHY.get(answer.stopped_by, ""),
     }
 
 
-def _removed(answer: LookupAnswer) -> bool:
+def _may_be_removed(answer: LookupAnswer) -> bool:
     """Whether retention may have removed some of what was meant: the search began where the log begins."""
     return any(part.start <= part.log_start and part.log_start > 0 for part in answer.looked)
 
 
-def _shown(record: FoundRecord) -> dict[str, Any]:
+def _record_context(record: FoundRecord) -> dict[str, Any]:
     return {
         "partition": record.partition,
         "offset": record.offset,
@@ -122,19 +122,21 @@ def _payload(data: Bytes | None) -> Any:
     return payload_of(None) if data is None else payload_of(data.start, size_bytes=data.size)
 
 
-def _rest(request: PageRequest, wanted: Wanted) -> str:
+def _rest(request: PageRequest, criteria: RecordQuery) -> str:
     """REST's address for what the form asks; a key goes as bytes, which need not be text."""
-    asked = {name: request.GET.get(name, "") for name in RecordForm.parameters() if name != "key"}
-    if wanted.key is None:
-        return rest_address("api:records", **{n: asked.get(n, "") for n in ("topic", "partition", "offset", "group")})
-    return rest_address("api:search-records", **asked, key_base64=b64encode(wanted.key).decode())
+    parameters = {name: request.GET.get(name, "") for name in RecordForm.parameters() if name != "key"}
+    if criteria.key is None:
+        return rest_address(
+            "api:records", **{n: parameters.get(n, "") for n in ("topic", "partition", "offset", "group")}
+        )
+    return rest_address("api:search-records", **parameters, key_base64=b64encode(criteria.key).decode())
 
 
-def _address(request: PageRequest, **more: str) -> str:
-    asked = QueryDict(mutable=True)
+def _page_address(request: PageRequest, **more: str) -> str:
+    query = QueryDict(mutable=True)
     for name in RecordForm.parameters():
         if request.GET.get(name):
-            asked[name] = request.GET[name]
+            query[name] = request.GET[name]
     for name, value in more.items():
-        asked[name] = value
-    return f"?{asked.urlencode()}"
+        query[name] = value
+    return f"?{query.urlencode()}"

@@ -13,12 +13,12 @@ from django.urls import reverse
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.datasources.models import Datasource
 from controlplane.retention import services
-from controlplane.retention.outlook import Step, outlook
-from controlplane.retention.segment_selection import chosen
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.retention.outlook import Step, preview_step
+from controlplane.retention.segment_selection import select_segments
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require
-from frontend.views.common import PageRequest, page, refused, rest_address
+from frontend.views.common import PageRequest, page, render_problem, rest_address
 
 TEMPLATE = "datasources/mark.html"
 STEPS = (
@@ -75,15 +75,15 @@ class MarkForm(forms.Form):
         """What to do; once the form is valid."""
         return Step(self.cleaned_data["step"])
 
-    def chosen(self, datasource: Datasource) -> Chosen:
+    def chosen(self, datasource: Datasource) -> SegmentSelection:
         """Which segments; once the form is valid. Raises ``InvalidInput``."""
-        given = self.cleaned_data
-        if given["scope"] == "everything":
-            return chosen(datasource, everything=True)
-        if given["scope"] == "ids":
-            return chosen(datasource, segment_ids=given["ids"].split())
-        versions = [v.strip() for v in given["versions"].split(",") if v.strip()]
-        return chosen(datasource, interval=given["interval"].strip(), versions=versions or None)
+        cleaned = self.cleaned_data
+        if cleaned["scope"] == "everything":
+            return select_segments(datasource, everything=True)
+        if cleaned["scope"] == "ids":
+            return select_segments(datasource, segment_ids=cleaned["ids"].split())
+        versions = [v.strip() for v in cleaned["versions"].split(",") if v.strip()]
+        return select_segments(datasource, interval=cleaned["interval"].strip(), versions=versions or None)
 
 
 @page
@@ -91,7 +91,7 @@ def mark(request: PageRequest, name: str) -> HttpResponse:
     """The question, what would change, and once that was seen the change."""
     datasource = get_datasource(request.user, name)
     require(request.user, Action.ADMINISTER, datasource.team)
-    form = MarkForm(request.POST) if request.method == "POST" else MarkForm(initial=_asked(request))
+    form = MarkForm(request.POST) if request.method == "POST" else MarkForm(initial=_initial_values(request))
     back = reverse("frontend:datasource-retention", args=[name])
     crumbs = [("Datasources", reverse("frontend:datasources")), (name, reverse("frontend:datasource", args=[name]))]
     context: dict[str, Any] = {
@@ -109,38 +109,38 @@ def mark(request: PageRequest, name: str) -> HttpResponse:
     try:
         segments = form.chosen(datasource)
         if "sure" not in request.POST:
-            seen = outlook(user=request.user, datasource=datasource, chosen=segments, step=step)
-            shown = {"seen": seen, "step": step.value, "button": BUTTONS[step]}
+            effects = preview_step(user=request.user, datasource=datasource, chosen=segments, step=step)
+            shown = {"seen": effects, "step": step.value, "button": BUTTONS[step]}
             return render(request, TEMPLATE, {**context, **shown})
-        messages.success(request, _done(request, datasource, segments, step))
+        messages.success(request, _apply_step(request, datasource, segments, step))
     except (NotFound, NotAllowed):
         raise
     except HeadgateError as error:
-        return refused(request, TEMPLATE, context, error)
+        return render_problem(request, TEMPLATE, context, error)
     return redirect(back)
 
 
-def _asked(request: PageRequest) -> dict[str, str]:
+def _initial_values(request: PageRequest) -> dict[str, str]:
     """What a link has filled in."""
     return {name: request.GET[name] for name in MarkForm.base_fields if name in request.GET}
 
 
-def _done(request: PageRequest, datasource: Datasource, segments: Chosen, step: Step) -> str:
+def _apply_step(request: PageRequest, datasource: Datasource, segments: SegmentSelection, step: Step) -> str:
     if step == Step.MARK_UNUSED:
         amount = services.mark_unused(user=request.user, datasource=datasource, chosen=segments)
-        return f"{_in_words(amount)} unused now."
+        return f"{_amount_text(amount)} unused now."
     if step == Step.MARK_USED:
         restored = services.mark_used(user=request.user, datasource=datasource, chosen=segments)
         passed = sum(restored.passed_over.values())
         more = f" {passed:,} could not be marked used." if passed else ""
-        return f"{_in_words(restored.amount)} in use again.{more}"
+        return f"{_amount_text(restored.amount)} in use again.{more}"
     amount = services.kill(user=request.user, datasource=datasource, chosen=segments, dry_run=False)
-    return f"{_in_words(amount)} deleted for good. The files are deleted when no reader can still use them."
+    return f"{_amount_text(amount)} deleted for good. The files are deleted when no reader can still use them."
 
 
-def _in_words(amount: Amount) -> str:
-    return f"1 segment ({amount.rows:,} rows) is" if amount.segments == 1 else _many(amount)
+def _amount_text(amount: Amount) -> str:
+    return f"1 segment ({amount.rows:,} rows) is" if amount.segments == 1 else _plural_text(amount)
 
 
-def _many(amount: Amount) -> str:
+def _plural_text(amount: Amount) -> str:
     return f"{amount.segments:,} segments ({amount.rows:,} rows) are"

@@ -19,7 +19,7 @@ from controlplane.quarantine.selectors.filters import Choice, QuarantineFilter
 from controlplane.supervisors.reprocess import (
     SHOWN,
     ReprocessTarget,
-    Tried,
+    Trial,
     replay_changed,
     reprocess_target,
     submit_and_replay,
@@ -30,7 +30,7 @@ from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, may, require
 from frontend.payload import payload_of
 from frontend.quarantine_forms import ReprocessForm
-from frontend.views.common import PageRequest, page, refused
+from frontend.views.common import PageRequest, page, render_problem
 from frontend.views.datasources import frame
 
 MOST_ROWS = 9  # of one record, that are shown
@@ -42,59 +42,62 @@ TEMPLATE, ASK = "quarantine/fix.html", "quarantine/fix_confirm.html"
 def fix(request: PageRequest, name: str) -> HttpResponse:
     """The spec beside records; tried, or with the question whether to submit it."""
     datasource = get_datasource(request.user, name)
-    found = _asked_for(request, datasource)
+    target = _read_target(request, datasource)
     form = ReprocessForm(
-        request.POST or None, initial={"document": spec_text(found.spec)}, nonce=str(request.csp_nonce)
+        request.POST or None, initial={"document": spec_text(target.spec)}, nonce=str(request.csp_nonce)
     )
-    context = _shown(request, datasource, found, form)
+    context = _context(request, datasource, target, form)
     if request.method != "POST":
         return render(request, TEMPLATE, context)
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
-    asks = "confirm" in request.POST
-    require(request.user, _needs(found) if asks else Action.OPERATE, datasource.team)
+    is_confirm = "confirm" in request.POST
+    require(request.user, _required_action(target) if is_confirm else Action.OPERATE, datasource.team)
     try:
-        tried = try_spec(user=request.user, datasource=datasource, found=found, document=form.cleaned_data["document"])
+        tried = try_spec(user=request.user, datasource=datasource, found=target, document=form.cleaned_data["document"])
     except HeadgateError as error:
-        return _refused(request, context, error)
-    if asks and context["may_submit"]:
+        return _render_refused(request, context, error)
+    if is_confirm and context["may_submit"]:
         return render(request, ASK, {**context, "tried": tried, "document": form.data["document"]})
     return render(request, TEMPLATE, {**context, "tried": tried, "lines": _lines(tried)})
 
 
-def _asked_for(request: PageRequest, datasource: Datasource) -> ReprocessTarget:
+def _read_target(request: PageRequest, datasource: Datasource) -> ReprocessTarget:
     return reprocess_target(request.user, datasource, request.GET.get("cause", ""), request.GET.get("task", ""))
 
 
-def _needs(found: ReprocessTarget) -> Action:
+def _required_action(target: ReprocessTarget) -> Action:
     """To submit the spec: a supervisor is changed by it, unless the records are of files."""
-    return Action.OPERATE if found.reader else Action.ADMINISTER
+    return Action.OPERATE if target.reader else Action.ADMINISTER
 
 
-def _refused(request: PageRequest, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
+def _render_refused(request: PageRequest, context: dict[str, Any], error: HeadgateError) -> HttpResponse:
     """The page as it was, with what is wrong with the spec where it is wrong."""
     if isinstance(error, NotFound | NotAllowed):
         raise error
     faults = [{"pointer": f.pointer, "message": f.message} for f in error.errors]
-    return refused(request, TEMPLATE, {**context, "faults": faults}, error)
+    return render_problem(request, TEMPLATE, {**context, "faults": faults}, error)
 
 
-def _shown(request: PageRequest, datasource: Datasource, found: ReprocessTarget, form: ReprocessForm) -> dict[str, Any]:
+def _context(
+    request: PageRequest, datasource: Datasource, target: ReprocessTarget, form: ReprocessForm
+) -> dict[str, Any]:
     return {
         **frame(request, datasource, "quarantine"),
-        "found": found,
+        "found": target,
         "form": form,
         "faults": [],
-        "described": get_cause(request.user, datasource, found.cause),
-        "lines": [{"record": r, "payload": payload_of(r.payload), "error": r.error} for r in found.records[:SHOWN]],
+        "described": get_cause(request.user, datasource, target.cause),
+        "lines": [{"record": r, "payload": payload_of(r.payload), "error": r.error} for r in target.records[:SHOWN]],
         "may_try": may(request.user, Action.OPERATE, datasource.team),
-        "may_submit": may(request.user, _needs(found), datasource.team) and (found.supervisor or found.reader),
-        "asked": urlencode({"cause": found.cause, **({"task": found.reader.task.pk} if found.reader else {})}),
-        "back": f"{reverse('frontend:datasource-quarantine', args=[datasource.name])}?cause={found.cause}",
+        "may_submit": may(request.user, _required_action(target), datasource.team)
+        and (target.supervisor or target.reader),
+        "asked": urlencode({"cause": target.cause, **({"task": target.reader.task.pk} if target.reader else {})}),
+        "back": f"{reverse('frontend:datasource-quarantine', args=[datasource.name])}?cause={target.cause}",
     }
 
 
-def _lines(tried: Tried) -> list[dict[str, Any]]:
+def _lines(tried: Trial) -> list[dict[str, Any]]:
     return [
         {
             "record": record,
@@ -112,23 +115,23 @@ def _lines(tried: Tried) -> list[dict[str, Any]]:
 def submit(request: PageRequest, name: str) -> HttpResponse:
     """The new version, and the replay: both, or neither."""
     datasource = get_datasource(request.user, name)
-    found = _asked_for(request, datasource)
-    require(request.user, _needs(found), datasource.team)
+    target = _read_target(request, datasource)
+    require(request.user, _required_action(target), datasource.team)
     form = ReprocessForm(request.POST, nonce=str(request.csp_nonce))
-    context = _shown(request, datasource, found, form)
+    context = _context(request, datasource, target, form)
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
     upto = form.cleaned_data["upto"]
-    upto = found.upto if upto is None else upto
-    given = {"user": request.user, "datasource": datasource, "document": form.cleaned_data["document"]}
+    upto = target.upto if upto is None else upto
+    arguments = {"user": request.user, "datasource": datasource, "document": form.cleaned_data["document"]}
     try:
-        if found.reader:
-            choice = Choice(filter=QuarantineFilter(cause=found.cause), upto=upto)
-            said, started = "", replay_changed(choice=choice, reader=found.reader, **given)
+        if target.reader:
+            choice = Choice(filter=QuarantineFilter(cause=target.cause), upto=upto)
+            submitted_text, started = "", replay_changed(choice=choice, reader=target.reader, **arguments)
         else:
-            supervisor, started = submit_and_replay(cause=found.cause, upto=upto, **given)
-            said = f"Version {supervisor.version} of {supervisor.pk} was submitted; "
+            supervisor, started = submit_and_replay(cause=target.cause, upto=upto, **arguments)
+            submitted_text = f"Version {supervisor.version} of {supervisor.pk} was submitted; "
     except HeadgateError as error:
-        return _refused(request, context, error)
-    messages.success(request, f"{said}{started.records:,} records are being replayed with it.")
+        return _render_refused(request, context, error)
+    messages.success(request, f"{submitted_text}{started.records:,} records are being replayed with it.")
     return redirect("frontend:task", started.tasks[0].pk)

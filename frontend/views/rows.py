@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
-from controlplane.feed.manifest import how_to_open
-from controlplane.segments.columns import alike
+from controlplane.feed.manifest import open_snippets
+from controlplane.segments.columns import case_conflicts
 from controlplane.segments.newest import NewestRows, TooManyRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
 from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import iso
-from frontend.views.common import PageRequest, asked_time, page
+from frontend.views.common import PageRequest, page, read_time
 from frontend.views.datasources import frame
 from frontend.windows import WINDOWS
 
@@ -47,7 +47,7 @@ def table(request: PageRequest, name: str) -> HttpResponse:
 
 def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
     datasource = get_datasource(request.user, name)
-    start, end = _asked_window(request)
+    start, end = _read_window(request)
     window = {n: t.isoformat().replace("+00:00", "Z") for n, t in (("from", start), ("to", end)) if t is not None}
     query = f"?{urlencode(window)}" if window else ""
     context: dict[str, Any] = {
@@ -56,8 +56,8 @@ def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
         "end": end,
         "table_url": reverse("frontend:datasource-rows-table", args=[name]) + query,
         "read": read,
-        "alike": alike(datasource),
-        "lines": how_to_open(name, request.build_absolute_uri("/").rstrip("/")),
+        "alike": case_conflicts(datasource),
+        "lines": open_snippets(name, request.build_absolute_uri("/").rstrip("/")),
     }
     if read:
         context |= _read(request, datasource, start, end)
@@ -66,30 +66,30 @@ def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
 
 def _read(request: PageRequest, datasource: Any, start: datetime | None, end: datetime | None) -> dict[str, Any]:
     try:
-        found = newest_rows(user=request.user, datasource=datasource, start=start, end=end)
+        newest = newest_rows(user=request.user, datasource=datasource, start=start, end=end)
     except (NotFound, NotAllowed):
         raise
     except TooManyRows as error:
-        return {"problem": error, "shorter": _shorter(datasource, start, end)}
+        return {"problem": error, "shorter": _shorter_windows(datasource, start, end)}
     except HeadgateError as error:
         return {"problem": error}
-    return table_of(found)
+    return table_of(newest)
 
 
-def _shorter(datasource: Any, start: datetime | None, end: datetime | None) -> list[tuple[str, str]]:
+def _shorter_windows(datasource: Any, start: datetime | None, end: datetime | None) -> list[tuple[str, str]]:
     """What to ask for instead, with its address: less time before the same end, the longest first."""
     if end is None and datasource.max_time is None:
         return []
     until = end or datasource.max_time + timedelta(milliseconds=1)  # the newest row is to be in it
-    place = reverse("frontend:datasource-rows", args=[datasource.name])
+    url = reverse("frontend:datasource-rows", args=[datasource.name])
     fitting = [window for window in reversed(WINDOWS) if start is None or window.length < until - start]
-    return [(w.label, f"{place}?{urlencode({'from': iso(until - w.length), 'to': iso(until)})}") for w in fitting]
+    return [(w.label, f"{url}?{urlencode({'from': iso(until - w.length), 'to': iso(until)})}") for w in fitting]
 
 
-def table_of(found: NewestRows) -> dict[str, Any]:
+def table_of(newest: NewestRows) -> dict[str, Any]:
     """What ``datasources/_rows_table.html`` shows of rows."""
-    numbers = {c.name for c in found.columns if c.type in ("long", "double")}
-    return {"found": found, "shown": [[cell_of(v) for v in row] for row in found.rows], "numbers": numbers}
+    numbers = {c.name for c in newest.columns if c.type in ("long", "double")}
+    return {"found": newest, "shown": [[cell_of(v) for v in row] for row in newest.rows], "numbers": numbers}
 
 
 def cell_of(value: Any) -> Cell:
@@ -111,9 +111,9 @@ def cell_of(value: Any) -> Cell:
     return Cell("text", value)
 
 
-def _asked_window(request: PageRequest) -> tuple[datetime | None, datetime | None]:
+def _read_window(request: PageRequest) -> tuple[datetime | None, datetime | None]:
     try:
-        start, end = asked_time(request, "from"), asked_time(request, "to")
+        start, end = read_time(request, "from"), read_time(request, "to")
         if start is not None and end is not None and start >= end:
             raise ValueError("from must be before to")
     except ValueError as error:

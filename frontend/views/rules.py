@@ -16,10 +16,10 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.retention import rule_runner
 from controlplane.retention.rule_runner import RulePreview
-from controlplane.retention.rules import Rule, in_words, read_rules
+from controlplane.retention.rules import Rule, describe_rule, read_rules
 from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.permissions import Action, require, require_site_admin
-from frontend.rule_rows import KINDS, TAKES, changed, digest, rows_of, rules_in, sent_rows
+from frontend.rule_rows import KINDS, TAKES, apply_button, digest, rows_of, rules_in, sent_rows
 from frontend.views.common import PageRequest, page, rest_address
 
 CHANGES_SHOWN = 10
@@ -38,7 +38,7 @@ class CommentForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class _Edited:
+class _RuleEditor:
     """Whose rules they are."""
 
     datasource: Datasource | None  # None: the site's
@@ -62,86 +62,90 @@ def rules(request: PageRequest, name: str) -> HttpResponse:
     context = {
         "datasource": datasource,
         "crumbs": [*crumbs, ("Retention", back)],
-        "site": [(in_words(rule), rule.loads) for rule in rule_runner.rules_of(None)],
+        "site": [(describe_rule(rule), rule.loads) for rule in rule_runner.rules_of(None)],
         "rest": rest_address("api:rules", name),
     }
     done = f"The rules of {name} are saved. The next round, within a minute, applies them."
-    return _edit(request, _Edited(datasource, "datasources/rules.html", back, done, context, _looked(datasource)))
+    return _edit(
+        request, _RuleEditor(datasource, "datasources/rules.html", back, done, context, _preview_of(datasource))
+    )
 
 
-def _looked(datasource: Datasource) -> Callable[[list[Rule]], dict[str, Any]]:
-    return lambda found: {"going": rule_runner.preview(datasource, found)}
+def _preview_of(datasource: Datasource) -> Callable[[list[Rule]], dict[str, Any]]:
+    return lambda changed_rules: {"going": rule_runner.preview(datasource, changed_rules)}
 
 
 @page
 def site_rules(request: PageRequest) -> HttpResponse:
     """The site's, which are asked after every datasource's own."""
     require_site_admin(request.user)
-    here = reverse("frontend:site-rules")
+    back = reverse("frontend:site-rules")
     done = "The site's rules are saved. The next round, within a minute, applies them."
 
-    def look(found: list[Rule]) -> dict[str, Any]:
-        by_datasource = rule_runner.preview_site(request.user, found)
+    def preview(changed_rules: list[Rule]) -> dict[str, Any]:
+        by_datasource = rule_runner.preview_site(request.user, changed_rules)
         return {
             "going": _sum([going for _, going in by_datasource]),
             "by_datasource": by_datasource[:DATASOURCES_SHOWN],
             "others": max(0, len(by_datasource) - DATASOURCES_SHOWN),
         }
 
-    return _edit(request, _Edited(None, "site/rules.html", here, done, {"rest": RULES_OF_SITE}, look))
+    return _edit(request, _RuleEditor(None, "site/rules.html", back, done, {"rest": RULES_OF_SITE}, preview))
 
 
-def _sum(found: list[RulePreview]) -> RulePreview:
-    if not found:
+def _sum(previews: list[RulePreview]) -> RulePreview:
+    if not previews:
         return RulePreview()
-    amount, intervals = found[0].amount, found[0].intervals
-    for going in found[1:]:
+    amount, intervals = previews[0].amount, previews[0].intervals
+    for going in previews[1:]:
         amount, intervals = amount + going.amount, intervals + going.intervals
     return RulePreview(
         amount,
         intervals,
-        min(g.oldest for g in found if g.oldest is not None),
-        max(g.newest for g in found if g.newest is not None),
+        min(g.oldest for g in previews if g.oldest is not None),
+        max(g.newest for g in previews if g.newest is not None),
     )
 
 
-def _edit(request: PageRequest, edited: _Edited) -> HttpResponse:
+def _edit(request: PageRequest, editor: _RuleEditor) -> HttpResponse:
     comment = CommentForm(request.POST or None)
-    asked = request.POST.get("do", "") if request.method == "POST" else ""
-    rows = sent_rows(request.POST) if request.method == "POST" else rows_of(rule_runner.rules_of(edited.datasource))
+    button = request.POST.get("do", "") if request.method == "POST" else ""
+    rows = sent_rows(request.POST) if request.method == "POST" else rows_of(rule_runner.rules_of(editor.datasource))
     context = {
-        **edited.context,
+        **editor.context,
         "comment": comment,
         "kinds": KINDS,
         **TAKES,
-        "back": edited.back,
-        "changes": _changes(edited.datasource),
+        "back": editor.back,
+        "changes": _changes(editor.datasource),
     }
-    if asked not in ("preview", "save"):
-        return render(request, edited.template, {**context, "rows": changed(rows, asked)})
+    if button not in ("preview", "save"):
+        return render(request, editor.template, {**context, "rows": apply_button(rows, button)})
     try:
-        found = rules_in(rows)
+        edited_rules = rules_in(rows)
     except InvalidInput as error:
-        return render(request, edited.template, {**context, "rows": rows, "problem": error}, status=400)
+        return render(request, editor.template, {**context, "rows": rows, "problem": error}, status=400)
     if not comment.is_valid():
-        return render(request, edited.template, {**context, "rows": rows}, status=400)
-    seen = digest(found)
-    if asked == "save" and request.POST.get("seen") == seen:
+        return render(request, editor.template, {**context, "rows": rows}, status=400)
+    rules_digest = digest(edited_rules)
+    if button == "save" and request.POST.get("seen") == rules_digest:
         rule_runner.set_rules(
-            user=request.user, datasource=edited.datasource, rules=found, comment=comment.cleaned_data["comment"]
+            user=request.user, datasource=editor.datasource, rules=edited_rules, comment=comment.cleaned_data["comment"]
         )
-        messages.success(request, edited.done)
-        return redirect(edited.back)
+        messages.success(request, editor.done)
+        return redirect(editor.back)
     # Nobody saves what was not looked at: a rule that was changed after the preview is shown once more.
-    again = asked == "save"
+    is_stale = button == "save"
     return render(
-        request, edited.template, {**context, "rows": rows, "seen": seen, "again": again, **edited.look(found)}
+        request,
+        editor.template,
+        {**context, "rows": rows, "seen": rules_digest, "again": is_stale, **editor.look(edited_rules)},
     )
 
 
 def _changes(datasource: Datasource | None) -> list[dict[str, Any]]:
     """The newest: who set what, and why."""
     return [
-        {"change": change, "rules": [in_words(rule) for rule in read_rules(change.rules)]}
+        {"change": change, "rules": [describe_rule(rule) for rule in read_rules(change.rules)]}
         for change in rule_runner.list_changes(datasource)[:CHANGES_SHOWN]
     ]

@@ -13,7 +13,7 @@ from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.datasources.concealing import conceal
 from controlplane.publishing.selectors.segment_detail import segment_detail
 from controlplane.retention.storage_summary import segment_or_killed
-from controlplane.segments.killing import goes_at
+from controlplane.segments.killing import deletion_time
 from controlplane.segments.models import Segment
 from controlplane.segments.newest import segment_file
 from controlplane.tasks.datasources import get_datasource
@@ -47,8 +47,8 @@ def file(request: PageRequest, name: str, segment_id: str) -> HttpResponse:
 
 def _page(request: PageRequest, name: str, segment_id: str, *, read: bool) -> HttpResponse:
     datasource = get_datasource(request.user, name)
-    known = segment_or_killed(datasource, segment_id)
-    segment = known if isinstance(known, Segment) else None
+    subject = segment_or_killed(datasource, segment_id)
+    segment = subject if isinstance(subject, Segment) else None
     context: dict[str, Any] = {
         **frame(request, datasource, "segments"),
         "crumbs": [
@@ -56,15 +56,15 @@ def _page(request: PageRequest, name: str, segment_id: str, *, read: bool) -> Ht
             (name, reverse("frontend:datasource", args=[name])),
             ("Segments", reverse("frontend:datasource-segments", args=[name])),
         ],
-        "subtitle": str(known.pk) if segment is None else segment.identifier,
-        "rest": rest_address("api:segment", name, str(known.pk)),
+        "subtitle": str(subject.pk) if segment is None else segment.identifier,
+        "rest": rest_address("api:segment", name, str(subject.pk)),
         "segment": segment,
-        "killed": known if segment is None else None,
-        "known": known,
-        "goes": None if segment is None else goes_at(segment),
-        "story": segment_detail(known),
+        "killed": subject if segment is None else None,
+        "known": subject,
+        "goes": None if segment is None else deletion_time(segment),
+        "story": segment_detail(subject),
         "read": read,
-        "file_url": reverse("frontend:datasource-segment-file", args=[name, str(known.pk)]),
+        "file_url": reverse("frontend:datasource-segment-file", args=[name, str(subject.pk)]),
     }
     if read and segment is not None:
         context |= _read(request, segment)
@@ -75,16 +75,16 @@ def _page(request: PageRequest, name: str, segment_id: str, *, read: bool) -> Ht
 
 def _read(request: PageRequest, segment: Segment) -> dict[str, Any]:
     try:
-        held = segment_file(user=request.user, segment=segment, limit=ROWS_SHOWN)
+        contents = segment_file(user=request.user, segment=segment, limit=ROWS_SHOWN)
     except (NotFound, NotAllowed):
         raise
     except HeadgateError as error:
         return {"problem": error}
-    return {"footer": held.footer, "lines": _lines(held.footer), **table_of(held.rows)}
+    return {"footer": contents.footer, "lines": _lines(contents.footer), **table_of(contents.rows)}
 
 
 def _lines(footer: Footer | None) -> list[ColumnLine]:
     if footer is None:
         return []
-    whole = sum(column.compressed_bytes for column in footer.columns) or 1
-    return [ColumnLine(column, 100 * column.compressed_bytes / whole) for column in footer.columns]
+    total = sum(column.compressed_bytes for column in footer.columns) or 1
+    return [ColumnLine(column, 100 * column.compressed_bytes / total) for column in footer.columns]

@@ -24,7 +24,7 @@ from controlplane.tasks.datasources import get_datasource
 from frontend.filters import SegmentFilter
 from frontend.paging import keyset_page, numbered_page
 from frontend.tables import Column, Shape, Table
-from frontend.views.common import PageRequest, asked_time, page
+from frontend.views.common import PageRequest, page, read_time
 from frontend.views.datasources import frame
 
 Window = tuple[datetime | None, datetime | None]  # None where it has no bound
@@ -76,18 +76,18 @@ def timeline(request: PageRequest, name: str) -> HttpResponse:
     """The bars between ``from`` and ``to`` for a drawing ``width`` pixels wide; times in ms since 1970."""
     datasource = get_datasource(request.user, name)
     try:
-        start, end = _asked_window(request)
+        start, end = _read_window(request)
         width = min(max(int(request.GET.get("width", "1000")), NARROWEST), WIDEST)
         timeline = segment_timeline(datasource, start=start, end=end, width=width, ongoing=ongoing(datasource))
-        found = layers(datasource, _asked_layers(request), start=start, end=end)
+        shown_layers = layers(datasource, _read_layers(request), start=start, end=end)
     except ValueError as error:
         return JsonResponse({"detail": str(error)}, status=400)
     except InvalidInput as error:
         return JsonResponse({"detail": error.detail}, status=400)
-    return JsonResponse(_as_json(timeline) | {"layers": {layer.name: _marks(layer) for layer in found}})
+    return JsonResponse(_as_json(timeline) | {"layers": {layer.name: _marks(layer) for layer in shown_layers}})
 
 
-def _asked_layers(request: PageRequest) -> list[str]:
+def _read_layers(request: PageRequest) -> list[str]:
     return [name for part in request.GET.getlist("layers") for name in part.split(",") if name]
 
 
@@ -124,46 +124,52 @@ class IntervalLine:
 def intervals(request: PageRequest, name: str) -> HttpResponse:
     """The timeline between ``from`` and ``to`` as a table, with the layers that stand in the address."""
     datasource = get_datasource(request.user, name)
-    start, end = _asked_window(request)
+    start, end = _read_window(request)
     timeline = segment_timeline(datasource, start=start, end=end, ongoing=ongoing(datasource))
-    asked = [layer for layer in LAYERS if layer in _asked_layers(request)]
-    table = _intervals_table(timeline, asked).asked(request.GET)
+    layer_names = [layer for layer in LAYERS if layer in _read_layers(request)]
+    table = _intervals_table(timeline, layer_names).asked(request.GET)
     rows = numbered_page(table.arranged(timeline.bars), request.GET.get("page"), INTERVALS_PER_PAGE)
     context = {
         **frame(request, datasource, "intervals", **_window(start, end)),
         "page": rows,
-        "lines": _interval_lines(datasource, list(rows), asked, timeline.gaps, (start, end)),
+        "lines": _interval_lines(datasource, list(rows), layer_names, timeline.gaps, (start, end)),
         "timeline": timeline,
         "start": start,
         "end": end,
-        "layers": [(layer, LAYER_LABELS[layer], layer in asked) for layer in LAYERS],
+        "layers": [(layer, LAYER_LABELS[layer], layer in layer_names) for layer in LAYERS],
         "table": table,
     }
     return render(request, "datasources/intervals.html", context)
 
 
-def _intervals_table(timeline: Timeline, asked: list[str]) -> Shape:
+def _intervals_table(timeline: Timeline, layer_names: list[str]) -> Shape:
     """With a column for each layer that is asked for."""
     before, after = INTERVALS.columns[:LAYERS_AFTER], INTERVALS.columns[LAYERS_AFTER:]
-    layers = [Column(layer, LAYER_LABELS[layer], number=True, why="Counted for this page alone") for layer in asked]
+    layers = [
+        Column(layer, LAYER_LABELS[layer], number=True, why="Counted for this page alone") for layer in layer_names
+    ]
     shape = replace(INTERVALS, columns=(*before, *layers, *after))
     return shape if timeline.merged else shape.without("intervals")
 
 
 def _interval_lines(
-    datasource: Datasource, bars: list[Bar], asked: list[str], gaps: list[Gap], window: Window
+    datasource: Datasource, bars: list[Bar], layer_names: list[str], gaps: list[Gap], window: Window
 ) -> list[IntervalLine]:
     before = {gap.end: gap for gap in gaps}
-    if not bars or not asked:
+    if not bars or not layer_names:
         return [IntervalLine(bar, [], before.get(bar.start)) for bar in bars]
-    found = layers(datasource, asked, start=min(bar.start for bar in bars), end=max(bar.end for bar in bars))
+    shown_layers = layers(
+        datasource, layer_names, start=min(bar.start for bar in bars), end=max(bar.end for bar in bars)
+    )
     return [
-        IntervalLine(bar, [(layer.name, _within(layer, bar, window)) for layer in found], before.get(bar.start))
+        IntervalLine(
+            bar, [(layer.name, _count_within(layer, bar, window)) for layer in shown_layers], before.get(bar.start)
+        )
         for bar in bars
     ]
 
 
-def _within(layer: Layer, bar: Bar, window: Window) -> int | None:
+def _count_within(layer: Layer, bar: Bar, window: Window) -> int | None:
     """How many segments a layer has of a bar, which may be of several intervals; both are cut to the window."""
     if layer.too_many:
         return None
@@ -176,7 +182,7 @@ def _within(layer: Layer, bar: Bar, window: Window) -> int | None:
 def segments(request: PageRequest, name: str) -> HttpResponse:
     """The files, newest interval first; of one interval with ``from`` and ``to``."""
     datasource = get_datasource(request.user, name)
-    start, end = _asked_interval(request)
+    start, end = _read_interval(request)
     table = _table(request, count_segments(datasource, interval_start=start, interval_end=end))
     segments = list_segments(datasource, interval_start=start, interval_end=end)
     rows = keyset_page(segments.shown_to(request.user), table.order, request.GET.get("cursor"))
@@ -207,17 +213,17 @@ def _table(request: PageRequest, segments: int) -> Table:
     return LIST.asked({})
 
 
-def _asked_interval(request: PageRequest) -> Window:
+def _read_interval(request: PageRequest) -> Window:
     try:
-        return _asked_window(request)
+        return _read_window(request)
     except InvalidInput as error:
         messages.warning(request, f"All segments are shown: {error.detail}")
         return None, None
 
 
-def _asked_window(request: PageRequest) -> Window:
+def _read_window(request: PageRequest) -> Window:
     """``from`` and ``to`` of the address. Raises ``InvalidInput`` for one that is no time."""
     try:
-        return asked_time(request, "from"), asked_time(request, "to")
+        return read_time(request, "from"), read_time(request, "to")
     except ValueError as error:
         raise InvalidInput(f"{error}.") from None

@@ -19,11 +19,11 @@ from frontend.actions import PageAction
 from frontend.paging import numbered_page
 from frontend.team_forms import AccountForm, TokenForm
 from frontend.token_tables import ACCOUNTS, MEMBERS_TOKENS, TOKENS_OF_ONE
-from frontend.views.common import PageRequest, act, is_sure, page, rest_address, told
+from frontend.views.common import PageRequest, act, error_text, is_sure, page, rest_address
 from frontend.views.revoking import ask_to_revoke
 from frontend.views.team_tabs import team_page
 
-LIST, ONE, TOKENS = "frontend:team-accounts", "frontend:team-account", "frontend:team-tokens"
+LIST, ACCOUNT, TOKENS = "frontend:team-accounts", "frontend:team-account", "frontend:team-tokens"
 
 
 def _team(request: PageRequest, name: str) -> Team:
@@ -41,14 +41,14 @@ def index(request: PageRequest, name: str) -> HttpResponse:
         try:
             accounts.create_account(user=request.user, team=team, name=form.cleaned_data["name"])
         except (InvalidInput, Conflict) as error:
-            form.add_error("name", told(error))
+            form.add_error("name", error_text(error))
         else:
-            return redirect(ONE, name, form.cleaned_data["name"])
+            return redirect(ACCOUNT, name, form.cleaned_data["name"])
     table = ACCOUNTS.asked(request.GET)
     rows = numbered_page(accounts.list_accounts(request.user, team).order_by(*table.ordering), request.GET.get("page"))
     context = {
         "page": rows,
-        "accounts": [(accounts.short_name(one), one) for one in rows],
+        "accounts": [(accounts.short_name(account), account) for account in rows],
         "table": table,
         "form": form,
         "rest": rest_address("api:service-accounts", name),
@@ -72,7 +72,7 @@ def detail(request: PageRequest, name: str, account: str) -> HttpResponse:
             )
             form = TokenForm(datasources=names)
         except (InvalidInput, Conflict) as error:
-            form.add_error(None, told(error))
+            form.add_error(None, error_text(error))
     table = TOKENS_OF_ONE.asked(request.GET)
     tokens = accounts.list_account_tokens(request.user, team, account).order_by(*table.ordering)
     context = {
@@ -102,14 +102,14 @@ def delete(request: PageRequest, name: str, account: str) -> HttpResponse:
     text = "Its tokens stop working now. What it submitted keeps running: it belongs to the team."
     question = f"Delete the service account {account}?"
     action = PageAction("delete", "Delete", question, text, request.path, request.path, "danger")
-    return render(request, "confirm.html", {"action": action, "back": reverse(ONE, args=[name, account])})
+    return render(request, "confirm.html", {"action": action, "back": reverse(ACCOUNT, args=[name, account])})
 
 
 @require_POST
 @page
 def revoke(request: PageRequest, name: str, account: str, token_id: str) -> HttpResponse:
     """Ask, and revoke a token of an account."""
-    team, back = _team(request, name), reverse(ONE, args=[name, account])
+    team, back = _team(request, name), reverse(ACCOUNT, args=[name, account])
     if not is_sure(request):
         return ask_to_revoke(request, accounts.get_account_token(request.user, team, account, token_id), back)
     return act(

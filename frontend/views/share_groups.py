@@ -37,20 +37,20 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """All but the configuration, which is asked of Kafka once the page is there."""
     supervisor = get_supervisor(request.user, supervisor_id)
     try:
-        found = share_group.share_group(supervisor)
+        group = share_group.share_group(supervisor)
     except InvalidInput as error:
         raise NotFound(error.detail) from error
     table = MEMBERS.asked(request.GET)
-    drawings = [drawing_of(partition) for partition in found.coverage]
+    drawings = [drawing_of(partition) for partition in group.coverage]
     states = {state for drawing in drawings for state, *_ in drawing.counts}
     context = {
         **frame(request, supervisor, "share-group"),
-        "found": found,
+        "found": group,
         "table": table,
-        "members": table.arranged(found.members),
+        "members": table.arranged(group.members),
         "drawings": drawings,
         "legend": [(state, words) for state, words in WORDS.items() if state in states],
-        "deliveries": _bars(found.leases.deliveries),
+        "deliveries": _bars(group.leases.deliveries),
     }
     return render(request, "supervisors/share_group.html", context)
 

@@ -17,13 +17,13 @@ from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 @cache
-def _told() -> bytes:
-    return json.dumps({"schema": SupervisorSpec.model_json_schema(), "described": _described()}).encode()
+def _schema_json() -> bytes:
+    return json.dumps({"schema": SupervisorSpec.model_json_schema(), "described": _field_texts()}).encode()
 
 
-def _described() -> dict[str, Any]:
-    found = finders.find("headgate/spec-fields.json")
-    return json.loads(Path(found).read_text()) if isinstance(found, str) else {}
+def _field_texts() -> dict[str, Any]:
+    path = finders.find("headgate/spec-fields.json")
+    return json.loads(Path(path).read_text()) if isinstance(path, str) else {}
 
 
 @page
@@ -32,6 +32,6 @@ def schema(request: PageRequest) -> HttpResponseBase:
     return _answer(request)
 
 
-@etag(lambda request: f'"{hashlib.sha256(_told()).hexdigest()}"')
+@etag(lambda request: f'"{hashlib.sha256(_schema_json()).hexdigest()}"')
 def _answer(request: HttpRequest) -> HttpResponse:
-    return HttpResponse(_told(), content_type="application/json")
+    return HttpResponse(_schema_json(), content_type="application/json")

@@ -77,7 +77,7 @@ def styleguide(request: PageRequest) -> HttpResponse:
         "crumbs": [("A list", "#tables")],
         "phases": bars_of(_phases(now), now),
         "change": {"diff": spec_diff({"taskCount": 1, "topic": "orders"}, {"taskCount": 4, "topic": "orders"})},
-        **_drawn(),
+        **_chart_context(),
     }
     return render(request, "site/styleguide.html", context)
 
@@ -91,7 +91,7 @@ def _phases(now: datetime) -> list[Phase]:
     ]
 
 
-def _drawn() -> dict[str, Any]:
+def _chart_context() -> dict[str, Any]:
     """What the timeline and the chart of lag are given by the pages that they are made for."""
     return {
         "named": "orders",
@@ -133,9 +133,9 @@ def lag(request: PageRequest) -> HttpResponse:
     start, step = now - timedelta(hours=1), timedelta(seconds=30)
     points = [[_ms(start + n * step), *_sample(n)] for n in range(121)]
     kinds = ("spec", "scale", "restart", "failure")
-    happened = [[_ms(start + timedelta(minutes=12 * n + 6)), kind] for n, kind in enumerate(kinds)]
+    marks = [[_ms(start + timedelta(minutes=12 * n + 6)), kind] for n, kind in enumerate(kinds)]
     edges = {"start": _ms(start), "end": _ms(now)}
-    return JsonResponse({**edges, "resolution": 30_000, "points": points, "marks": happened})
+    return JsonResponse({**edges, "resolution": 30_000, "points": points, "marks": marks})
 
 
 def _sample(number: int) -> list[float]:

@@ -22,13 +22,13 @@ from controlplane.supervisors.selectors import (
     get_supervisor,
     list_supervisors,
     supervisor_totals,
-    topics_of,
+    visible_children,
     why_nothing,
 )
 from controlplane.supervisors.timeline_annotations import runs
 from controlplane.supervisors.trends import trends
 from controlplane.tasks.selectors import list_tasks
-from controlplane.tasks.slot_waits import lacks_overlap
+from controlplane.tasks.slot_waits import overlap_warning
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
 from frontend.counters import sum_of
@@ -83,20 +83,22 @@ ACTIONS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
-    chosen, team = {name: filters.chosen(name) for name in ("search", "state", "health")}, reach_of(request).team
-    supervisors = list_supervisors(request.user, chosen["search"], chosen["state"], team=team).order_by(*table.order)
-    if chosen["health"]:
-        supervisors = with_health(request.user, supervisors, chosen["health"])
+    filter_values, team = {name: filters.chosen(name) for name in ("search", "state", "health")}, reach_of(request).team
+    supervisors = list_supervisors(request.user, filter_values["search"], filter_values["state"], team=team).order_by(
+        *table.order
+    )
+    if filter_values["health"]:
+        supervisors = with_health(request.user, supervisors, filter_values["health"])
     rows = numbered_page(supervisors, request.GET.get("page"))
     context = {
         "filters": filters,
         "page": rows,
-        "filtered": any(chosen.values()),
+        "filtered": any(filter_values.values()),
         "table": table,
         "trends": trends(list(rows)),
         "health_by_id": health_by_supervisor(request.user, rows.object_list),
         "clear": reverse("frontend:supervisors"),
-        "rest": rest_address("api:supervisors", **chosen, team=team),
+        "rest": rest_address("api:supervisors", **filter_values, team=team),
     }
     return render(request, "supervisors/list.html", context)
 
@@ -169,7 +171,7 @@ def scale(request: PageRequest, supervisor_id: str) -> HttpResponse:
     supervisor = get_supervisor(request.user, supervisor_id)
     form = ScaleForm(request.POST)
     if not form.is_valid():
-        return _asked_again(request, supervisor, "scale", form)
+        return _ask_again(request, supervisor, "scale", form)
     count = form.cleaned_data["task_count"]
     done = f"{supervisor.id} now keeps {count} indexer{'s' if count != 1 else ''}."
     return act(
@@ -196,7 +198,7 @@ def reset(request: PageRequest, supervisor_id: str) -> HttpResponse:
     supervisor = get_supervisor(request.user, supervisor_id)
     form = ResetForm(request.POST)
     if not form.is_valid():
-        return _asked_again(request, supervisor, "reset", form)
+        return _ask_again(request, supervisor, "reset", form)
     offsets, position = form.cleaned_data["offsets"], form.cleaned_data["position"]
 
     def move() -> None:
@@ -211,7 +213,7 @@ def reset(request: PageRequest, supervisor_id: str) -> HttpResponse:
     return act(request, move, f"The stored offsets {which} are reset.", _url(supervisor))
 
 
-def _asked_again(request: PageRequest, supervisor: Supervisor, action: str, form: Form) -> HttpResponse:
+def _ask_again(request: PageRequest, supervisor: Supervisor, action: str, form: Form) -> HttpResponse:
     chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
     if chosen is None:
         return redirect(_url(supervisor))
@@ -236,29 +238,29 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
         "health": health_of_supervisor(request.user, supervisor),
         "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
-        "hears": _hears(supervisor),
+        "hears": _live_topics(supervisor),
     }
 
 
-def _hears(supervisor: Supervisor) -> str:
+def _live_topics(supervisor: Supervisor) -> str:
     """What its parts follow; nothing once it is terminated. Of a pattern's topics the datasource tells."""
     if supervisor.terminated_at is not None:
         return ""
-    own = f"supervisor:{supervisor.id}"
-    return own if supervisor.io_config.topicPattern is None else f"{own} datasource:{supervisor.datasource.name}"
+    topic = f"supervisor:{supervisor.id}"
+    return topic if supervisor.io_config.topicPattern is None else f"{topic} datasource:{supervisor.datasource.name}"
 
 
 def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
-    tasks_now, topics = current_tasks(supervisor), topics_of(request.user, supervisor)
+    tasks_now, topics = current_tasks(supervisor), visible_children(request.user, supervisor)
     task = tasks_now[0] if tasks_now else None
     scaler = auto_scaler(supervisor)
-    wanted = task_count(supervisor)
+    indexers_wanted = task_count(supervisor)
     totals = supervisor_totals(supervisor)
     tasks = f"{reverse('frontend:tasks')}?supervisor={supervisor.id}"
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
     segments = reverse("frontend:datasource-segments", args=[supervisor.datasource.name])
     urls = {"published": segments, "rolled_up": segments, "unparseable": quarantine, "quarantined": quarantine}
-    reasons, seen = why_nothing(supervisor), progress_of(task.observation) if task else None
+    reasons, progress = why_nothing(supervisor), progress_of(task.observation) if task else None
     return {
         "task": task,
         "topics": topics,
@@ -267,14 +269,14 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "table": TASKS.still,
         "runs": _runs(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
-        "progress": seen,
+        "progress": progress,
         "members_unknown": str(task.observation.get("members_unknown") or "") if task else "",
         "scaler": scaler,
         "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],
-        "wanted": wanted,
-        "lacks_overlap": "" if supervisor.terminated_at else lacks_overlap(wanted * replicas(supervisor)),
+        "wanted": indexers_wanted,
+        "lacks_overlap": "" if supervisor.terminated_at else overlap_warning(indexers_wanted * replicas(supervisor)),
         "reasons": reasons,
-        "all_published": bool(reasons) and _all_published(supervisor, seen, totals.published),
+        "all_published": bool(reasons) and _all_published(supervisor, progress, totals.published),
         "totals": totals,
         "sum": sum_of(totals, urls, others=tasks),
     }
@@ -285,9 +287,9 @@ def _runs(supervisor: Supervisor) -> Drawing:
     return drawing_of(runs(supervisor, now - RUNS_SHOWN, now), now - RUNS_SHOWN, now)
 
 
-def _all_published(supervisor: Supervisor, seen: Progress | None, published: int) -> bool:
+def _all_published(supervisor: Supervisor, progress: Progress | None, published: int) -> bool:
     """Whether something is published and nothing waits, as last seen, by its task or while none runs."""
-    if seen is None:
+    if progress is None:
         lag = lag_now(supervisor).lag
         return bool(published) and lag == 0
-    return bool(published) and seen.complete
+    return bool(published) and progress.complete

@@ -19,7 +19,7 @@ from controlplane.tasks import services
 from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
-from controlplane.tasks.quota_use import shown_of
+from controlplane.tasks.quota_use import pool_of_team
 from controlplane.tasks.selectors import Report, get_task, list_tasks, task_log_tail, task_report
 from controlplane.tasks.slots import slots_for
 from controlplane.teams.permissions import Action, may
@@ -62,16 +62,16 @@ FILTERS = ("status", "datasource", "supervisor", "kind", "search")
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see, the newest first."""
     filters = TaskFilter(request.GET)
-    chosen, team = {name: filters.chosen(name) for name in FILTERS}, reach_of(request).team
-    tasks, table = list_tasks(request.user, **chosen, team=team), TASKS.asked(request.GET)
+    filter_values, team = {name: filters.chosen(name) for name in FILTERS}, reach_of(request).team
+    tasks, table = list_tasks(request.user, **filter_values, team=team), TASKS.asked(request.GET)
     context = {
         "filters": filters,
         "page": keyset_page(tasks, table.order, request.GET.get("cursor")),
-        "filtered": any(chosen.values()),
-        "pool": shown_of(team),
+        "filtered": any(filter_values.values()),
+        "pool": pool_of_team(team),
         "table": table,
         "clear": reverse("frontend:tasks"),
-        "rest": rest_address("api:tasks", **chosen, team=team),
+        "rest": rest_address("api:tasks", **filter_values, team=team),
     }
     return render(request, "tasks/list.html", context)
 
@@ -169,9 +169,9 @@ def _log(request: PageRequest, task: Task) -> dict[str, Any]:
     text, level = filters.chosen("log_text"), filters.chosen("log_level")
     if not text and not level:
         return {"log_filters": filters, "log": task_log_tail(task), "found": None, "log_query": ""}
-    found = search_log(task, text, level)
+    log_search = search_log(task, text, level)
     query = urlencode({"log_text": text, "log_level": level})
-    return {"log_filters": filters, "log": found.text, "found": found, "log_query": query}
+    return {"log_filters": filters, "log": log_search.text, "found": log_search, "log_query": query}
 
 
 def _url(task: Task) -> str:
@@ -188,7 +188,7 @@ def _head(request: PageRequest, task: Task) -> dict[str, Any]:
 
 
 def _live(request: PageRequest, task: Task) -> dict[str, Any]:
-    report, seen = task_report(request.user, task), progress_of(task.observation)
+    report, progress = task_report(request.user, task), progress_of(task.observation)
     quarantine = f"{_url(task)}#parse-errors"
     segments = reverse("frontend:datasource-segments", args=[task.datasource.name])
     urls = {
@@ -204,11 +204,11 @@ def _live(request: PageRequest, task: Task) -> dict[str, Any]:
         "groups": error_groups(request.user, task.id) if report.parse_exceptions else [],
         "totals": report.totals,
         "sum": sum_of(report.totals, urls),
-        "progress": seen,
-        "all_published": seen is not None and seen.complete and _published(report),
+        "progress": progress,
+        "all_published": progress is not None and progress.complete and _has_published(report),
     }
 
 
-def _published(report: Report) -> bool:
+def _has_published(report: Report) -> bool:
     """By it, or by those before it: then there is nothing for it."""
     return report.totals.published > 0 or [reason.code for reason in report.reasons] == ["caught_up"]

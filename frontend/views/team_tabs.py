@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, is_site_admin, may
-from controlplane.teams.teams import Owned, owned_by
+from controlplane.teams.teams import OwnedObjects, owned_by
 from frontend.actions import PageAction
 from frontend.views.common import PageRequest, rest_address
 
@@ -46,7 +46,7 @@ def team_page(
         "team": team,
         "tab": tab,
         "subtitle": team.description or "Members, limits and access of this team.",
-        "tabs": [(one, reverse(one.view, args=[team.name])) for one in TABS if administers or not one.admins],
+        "tabs": [(entry, reverse(entry.view, args=[team.name])) for entry in TABS if administers or not entry.admins],
         "may_administer": administers,
         "audit": f"{reverse('frontend:audit')}?{urlencode({'team': team.name})}" if administers else "",
         "actions": list(team_actions(request.user, team).values()),
@@ -56,9 +56,11 @@ def team_page(
     return render(request, template, {**shown, **context}, status=status)
 
 
-def holdings_of(team: Team) -> list[tuple[Owned, list[tuple[str, str]]]]:
+def holdings_of(team: Team) -> list[tuple[OwnedObjects, list[tuple[str, str]]]]:
     """What the team owns, and names and addresses of it."""
-    return [(one, [(name, _page_of(team, one.kind, name)) for name in one.names]) for one in owned_by(team)]
+    return [
+        (holding, [(name, _page_of(team, holding.kind, name)) for name in holding.names]) for holding in owned_by(team)
+    ]
 
 
 def _page_of(team: Team, kind: str, name: str) -> str:
@@ -67,10 +69,10 @@ def _page_of(team: Team, kind: str, name: str) -> str:
 
 def team_actions(user: User, team: Team) -> dict[str, PageAction]:
     """By name, only what the user may do: leave as a member, delete a team that owns nothing as the site's admin."""
-    return _leaving(user, team) | _deleting(user, team)
+    return _leave_action(user, team) | _delete_action(user, team)
 
 
-def _leaving(user: User, team: Team) -> dict[str, PageAction]:
+def _leave_action(user: User, team: Team) -> dict[str, PageAction]:
     if not team.memberships.filter(user=user).exists():
         return {}
     text = "You can no longer see the team, and your tokens no longer work there. What you submitted keeps running."
@@ -79,7 +81,7 @@ def _leaving(user: User, team: Team) -> dict[str, PageAction]:
     return {"leave": PageAction("leave", "Leave team", f"Leave team {team.name}?", text, url, ask, "secondary")}
 
 
-def _deleting(user: User, team: Team) -> dict[str, PageAction]:
+def _delete_action(user: User, team: Team) -> dict[str, PageAction]:
     if not is_site_admin(user) or owned_by(team):
         return {}
     text = "All members lose access, and open invitations end."

@@ -20,7 +20,7 @@ from frontend.paging import numbered_page
 from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.team_forms import AboutForm, TeamForm
-from frontend.views.common import PageRequest, act, page, told
+from frontend.views.common import PageRequest, act, error_text, page
 from frontend.views.team_tabs import holdings_of, team_actions, team_page
 
 TABLE = Shape(
@@ -41,9 +41,9 @@ TABLE = Shape(
 def index(request: PageRequest) -> HttpResponse:
     """Which teams the user is in (all for the site's administrators), and which have invited them."""
     table = TABLE.asked(request.GET)
-    found = selectors.list_teams(request.user).order_by(*table.ordering)
+    queryset = selectors.list_teams(request.user).order_by(*table.ordering)
     context = {
-        "page": numbered_page(found, request.GET.get("page")),
+        "page": numbered_page(queryset, request.GET.get("page")),
         "table": table,
         "mine": {membership.team.name for membership in reach_of(request).memberships},
         "invitations": selectors.my_invitations(request.user),
@@ -62,7 +62,7 @@ def new(request: PageRequest) -> HttpResponse:
         try:
             team = create_team(user=request.user, name=form.cleaned_data["name"])
         except (InvalidInput, Conflict) as error:
-            form.add_error("name", told(error))
+            form.add_error("name", error_text(error))
         else:
             messages.success(request, f"Team {team.name} was created, and you are its admin. Now invite its members.")
             return redirect("frontend:team", team.name)
@@ -74,16 +74,16 @@ def about(request: PageRequest, name: str) -> HttpResponse:
     """What the team is about; the site's administrators may give it another name."""
     team = selectors.get_team(request.user, name)
     require(request.user, Action.ADMINISTER, team)
-    first = {"name": team.name, "description": team.description}
-    form = AboutForm(request.POST or None, initial=first, renames=is_site_admin(request.user))
+    initial = {"name": team.name, "description": team.description}
+    form = AboutForm(request.POST or None, initial=initial, renames=is_site_admin(request.user))
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        cleaned = form.cleaned_data
         try:
             with transaction.atomic():
-                team = describe_team(user=request.user, team=team, description=given["description"])
-                team = rename_team(user=request.user, team=team, name=given["name"]) if "name" in given else team
+                team = describe_team(user=request.user, team=team, description=cleaned["description"])
+                team = rename_team(user=request.user, team=team, name=cleaned["name"]) if "name" in cleaned else team
         except (InvalidInput, Conflict) as error:
-            form.add_error(None, told(error))
+            form.add_error(None, error_text(error))
         else:
             messages.success(request, "The changes are saved.")
             return redirect("frontend:team-about", team.name)
@@ -97,11 +97,11 @@ def about(request: PageRequest, name: str) -> HttpResponse:
 def confirm(request: PageRequest, name: str, action: str) -> HttpResponse:
     """Ask, without scripts."""
     team = selectors.get_team(request.user, name)
-    asked = team_actions(request.user, team).get(action)
-    if asked is None:
+    page_action = team_actions(request.user, team).get(action)
+    if page_action is None:
         raise NotFound("There is nothing to confirm.")
     back = reverse("frontend:team", args=[team.name])
-    return render(request, "confirm.html", {"action": asked, "back": back})
+    return render(request, "confirm.html", {"action": page_action, "back": back})
 
 
 @require_POST
@@ -112,7 +112,7 @@ def delete(request: PageRequest, name: str) -> HttpResponse:
     try:
         delete_team(user=request.user, team=team)
     except Conflict as error:
-        messages.error(request, told(error))
+        messages.error(request, error_text(error))
         return redirect("frontend:team", name)
     messages.success(request, f"Team {name} is deleted.")
     return redirect("frontend:teams")

@@ -17,7 +17,7 @@ from controlplane.tasks.datasources import get_datasource
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, require
 from controlplane.teams.selectors import teams_administered
-from controlplane.transfers.services import outlook, transfer_connection, transfer_datasource
+from controlplane.transfers.services import preview_transfer, transfer_connection, transfer_datasource
 from frontend.views.common import PageRequest, page, rest_address
 
 DATASOURCE, CONNECTION = "datasources/transfer.html", "connections/transfer.html"
@@ -46,12 +46,12 @@ class DatasourceTransferForm(TransferForm):
 @page
 def datasource(request: PageRequest, name: str) -> HttpResponse:
     """Of a datasource: what would change, and the transfer."""
-    found = get_datasource(request.user, name)
-    seen = outlook(request.user, found)
-    form = DatasourceTransferForm(request.POST or None, teams=_others(request, found.team))
+    subject = get_datasource(request.user, name)
+    effects = preview_transfer(request.user, subject)
+    form = DatasourceTransferForm(request.POST or None, teams=_others(request, subject.team))
     context = {
-        "datasource": found,
-        "seen": seen,
+        "datasource": subject,
+        "seen": effects,
         "form": form,
         "crumbs": [
             ("Datasources", reverse("frontend:datasources")),
@@ -66,7 +66,7 @@ def datasource(request: PageRequest, name: str) -> HttpResponse:
     team = form.cleaned_data["team"]
     try:
         moved = transfer_datasource(
-            user=request.user, datasource=found, team_name=team, along=form.cleaned_data["connections"]
+            user=request.user, datasource=subject, team_name=team, along=form.cleaned_data["connections"]
         )
     except Conflict as error:
         return render(request, DATASOURCE, {**context, "problem": error}, status=error.status)
@@ -78,19 +78,26 @@ def datasource(request: PageRequest, name: str) -> HttpResponse:
 @page
 def connection(request: PageRequest, team: str, name: str) -> HttpResponse:
     """Of a connection."""
-    found = get_connection(request.user, team, name)
-    require(request.user, Action.ADMINISTER, found.team)
-    form = TransferForm(request.POST or None, teams=_others(request, found.team))
+    subject = get_connection(request.user, team, name)
+    require(request.user, Action.ADMINISTER, subject.team)
+    form = TransferForm(request.POST or None, teams=_others(request, subject.team))
     back = reverse("frontend:connection", args=[team, name])
     crumbs = [("Connections", reverse("frontend:connections")), (name, back)]
     rest = rest_address("api:connection", team, name)
-    context = {"connection": found, "uses": uses_of(found), "form": form, "crumbs": crumbs, "back": back, "rest": rest}
+    context = {
+        "connection": subject,
+        "uses": uses_of(subject),
+        "form": form,
+        "crumbs": crumbs,
+        "back": back,
+        "rest": rest,
+    }
     if request.method != "POST":
         return render(request, CONNECTION, context)
     if not form.is_valid():
         return render(request, CONNECTION, context, status=400)
     try:
-        moved = transfer_connection(user=request.user, connection=found, team_name=form.cleaned_data["team"])
+        moved = transfer_connection(user=request.user, connection=subject, team_name=form.cleaned_data["team"])
     except Conflict as error:
         return render(request, CONNECTION, {**context, "problem": error}, status=error.status)
     messages.success(request, f"Team {moved.team.name} now owns the connection {name}.")

@@ -23,9 +23,9 @@ def spec(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """One version as JSON, and what it changed: of the one before, or of the one that ``against`` names."""
     supervisor = get_supervisor(request.user, supervisor_id)
     versions: list[Any] = list(history(supervisor))
-    shown = _asked(request.GET.get("version"), versions, versions[0])
+    shown = _find_version(request.GET.get("version"), versions, versions[0])
     before = next((v for v in versions if v.version == shown.version - 1), None)
-    against = _asked(request.GET.get("against") or None, versions, before)
+    against = _find_version(request.GET.get("against") or None, versions, before)
     context = {
         **frame(request, supervisor, "spec"),
         "versions": [(v, tombstone_of(v)) for v in versions],
@@ -64,9 +64,9 @@ def roll_back(request: PageRequest, supervisor_id: str, number: int) -> HttpResp
     )
 
 
-def _asked(text: str | None, versions: list[SpecVersion], usual: Any) -> Any:
+def _find_version(text: str | None, versions: list[SpecVersion], default: Any) -> Any:
     if text is None:
-        return usual
+        return default
     for version in versions:
         if str(version.version) == text:
             return version

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_LISTED_BY_A_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _TIME = "__time"
 _NO_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 
@@ -62,11 +62,11 @@ def _with_zone(time: str) -> str:
     return text if text.endswith("Z") or "+" in text else f"{text}Z"
 
 
-def _groups(files: list[dict[str, Any]], wanted: Mapping[str, str]) -> dict[tuple[tuple[str, str], ...], list[str]]:
+def _groups(files: list[dict[str, Any]], types: Mapping[str, str]) -> dict[tuple[tuple[str, str], ...], list[str]]:
     """Addresses by the columns whose type in the file is another one than the datasource's."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for file in files:
-        other = ((c["name"], c["type"]) for c in file["columns"] if wanted.get(c["name"], c["type"]) != c["type"])
+        other = ((c["name"], c["type"]) for c in file["columns"] if types.get(c["name"], c["type"]) != c["type"])
         groups.setdefault(tuple(sorted(other)), []).append(file["address"])
     return groups
 
@@ -74,24 +74,24 @@ def _groups(files: list[dict[str, Any]], wanted: Mapping[str, str]) -> dict[tupl
 def _union(
     spark: SparkSession, groups: Mapping[tuple[tuple[str, str], ...], list[str]], columns: list[dict[str, Any]]
 ) -> DataFrame:
-    wanted = struct_of(columns)
+    target = struct_of(columns)
     parts = []
     for other, addresses in groups.items():
         types = dict(other)
         schema = struct_of({**c, "type": types.get(c["name"], c["type"])} for c in columns)
-        part = opened(spark, schema, addresses)
-        parts.append(part.select(*(part[c.name].cast(c.dataType).alias(c.name) for c in wanted)) if other else part)
-    whole = parts[0]
+        part = open_files(spark, schema, addresses)
+        parts.append(part.select(*(part[c.name].cast(c.dataType).alias(c.name) for c in target)) if other else part)
+    union = parts[0]
     for part in parts[1:]:
-        whole = whole.unionByName(part)
-    return whole
+        union = union.unionByName(part)
+    return union
 
 
-def opened(spark: SparkSession, schema: StructType, addresses: Sequence[str]) -> DataFrame:
+def open_files(spark: SparkSession, schema: StructType, addresses: Sequence[str]) -> DataFrame:
     """Files, of which no footer is read for their columns. Raises ``HeadgateError`` where Spark has no ``s3a``."""
     try:
         with _without_a_listing_job(spark, len(addresses)):
-            return spark.read.schema(schema).parquet(*map(_as_spark_opens, addresses))
+            return spark.read.schema(schema).parquet(*map(_spark_address, addresses))
     except Exception as error:
         if _NO_S3A not in str(error):
             raise
@@ -101,16 +101,16 @@ def opened(spark: SparkSession, schema: StructType, addresses: Sequence[str]) ->
     )
 
 
-def _as_spark_opens(address: str) -> str:
+def _spark_address(address: str) -> str:
     return f"s3a://{address.removeprefix('s3://')}" if address.startswith("s3://") else address
 
 
 @contextmanager
 def _without_a_listing_job(spark: SparkSession, files: int) -> Iterator[None]:
     """Past 32 paths Spark looks at them in a job of its own, which takes longer than to look at each."""
-    before = spark.conf.get(_LISTED_BY_A_JOB)
-    spark.conf.set(_LISTED_BY_A_JOB, str(max(files, int(before or 32))))
+    before = spark.conf.get(_LISTING_THRESHOLD)
+    spark.conf.set(_LISTING_THRESHOLD, str(max(files, int(before or 32))))
     try:
         yield
     finally:
-        spark.conf.set(_LISTED_BY_A_JOB, before or "32")
+        spark.conf.set(_LISTING_THRESHOLD, before or "32")

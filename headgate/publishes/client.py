@@ -12,14 +12,14 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from headgate.errors import HeadgateError, OptionError
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 class Refused(HeadgateError):
     """The control plane's answer, in its own words."""
 
 
-class _StaysHere(HTTPRedirectHandler):
+class _NoRedirect(HTTPRedirectHandler):
     """Follows nothing: Python would send the token along, to whatever host an answer names."""
 
     def redirect_request(self, *_: Any) -> None:
@@ -37,7 +37,7 @@ class ControlPlane:
         if not self._token:
             raise OptionError("option token is missing: an API token, or HEADGATE_TOKEN in the driver's environment")
         proxies = [ProxyHandler({})] if _is_local(self._url) else []
-        self._open = build_opener(_StaysHere(), *proxies).open
+        self._open = build_opener(_NoRedirect(), *proxies).open
 
     def datasource(self, name: str) -> dict[str, Any]:
         """Its columns, and what it holds."""
@@ -50,13 +50,13 @@ class ControlPlane:
     def publishes_between(self, name: str, start: int, end: int) -> Iterator[dict[str, Any]]:
         """Those with numbers from ``start + 1`` to ``end``."""
         while start < end:
-            found = self.publishes(name, start, min(500, end - start))["results"]
-            if not found:
+            page = self.publishes(name, start, min(500, end - start))["results"]
+            if not page:
                 raise HeadgateError(
                     f"publishes {start + 1} to {end} of {name} are not there: is it another datasource?"
                 )
-            yield from found
-            start = found[-1]["number"]
+            yield from page
+            start = page[-1]["number"]
 
     def files(self, name: str, window: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """The files of a time window, as of one moment."""
@@ -71,13 +71,13 @@ class ControlPlane:
         address = self._url + path + (f"?{urlencode(query)}" if query else "")
         request = Request(address, headers={"Authorization": f"Bearer {self._token}"})  # noqa: S310 - checked above
         try:
-            with self._open(request, timeout=PATIENCE_S) as response:
-                found: dict[str, Any] = json.load(response)
+            with self._open(request, timeout=TIMEOUT_S) as response:
+                answer: dict[str, Any] = json.load(response)
         except HTTPError as error:
             raise Refused(f"{self._url} answers {error.code}: {_detail(error)}") from None
         except URLError as error:
             raise HeadgateError(f"{self._url} can't be reached: {error.reason}") from None
-        return found
+        return answer
 
 
 def _path(address: str) -> str:

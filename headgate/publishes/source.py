@@ -14,14 +14,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from headgate.errors import DataLoss, OptionError
-from headgate.places import open_place
+from headgate.places import open_folder
 from headgate.publishes.client import ControlPlane
 from headgate.publishes.columns import struct_of
 
 NAME = "headgate"
 BYTES_A_TASK = 64 * 1024**2
-_KNOWN = ("url", "token", "datasource", "startingPublish", "maxPublishesPerTrigger", "columns")
-_NAMES = {name.lower() for name in _KNOWN} | {"path"}
+_OPTIONS = ("url", "token", "datasource", "startingPublish", "maxPublishesPerTrigger", "columns")
+_NAMES = {name.lower() for name in _OPTIONS} | {"path"}
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Options:
     columns: tuple[str, ...]
 
 
-def read_options(given: Mapping[str, str]) -> Options:
+def read_options(raw_options: Mapping[str, str]) -> Options:
     """Raises ``OptionError``."""
-    options = {key.lower(): value for key, value in given.items()}
+    options = {key.lower(): value for key, value in raw_options.items()}
     if unknown := sorted(options.keys() - _NAMES):
-        raise OptionError(f"unknown option {', '.join(unknown)}; there are {', '.join(_KNOWN)}")
+        raise OptionError(f"unknown option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}")
     datasource = options.get("datasource") or options.get("path")
     if not datasource:
         raise OptionError("option datasource is missing")
@@ -66,12 +66,12 @@ class PublishesDataSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        there = struct_of(self._read.site.datasource(self._read.datasource)["columns"])
+        struct = struct_of(self._read.site.datasource(self._read.datasource)["columns"])
         if not self._read.columns:
-            return there
-        if missing := sorted(set(self._read.columns) - set(there.names)):
+            return struct
+        if missing := sorted(set(self._read.columns) - set(struct.names)):
             raise OptionError(f"{self._read.datasource} has no column {', '.join(missing)}")
-        return StructType([there[name] for name in self._read.columns])
+        return StructType([struct[name] for name in self._read.columns])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return PublishesStreamReader(self._read, schema)
@@ -112,27 +112,27 @@ class _FileReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark asks for one where there is none
             return
-        wanted = to_arrow_schema(self.schema, timezone="UTC")
+        arrow_schema = to_arrow_schema(self.schema, timezone="UTC")
         for address in partition.value:
             folder, _, name = address.rpartition("/")
-            with open_place(folder).open(name) as opened, pq.ParquetFile(opened) as file:
-                here = [n for n in wanted.names if n in file.schema_arrow.names]
-                for batch in file.iter_batches(columns=here):
-                    yield _shaped(batch, wanted)
+            with open_folder(folder).open(name) as opened, pq.ParquetFile(opened) as file:
+                present = [n for n in arrow_schema.names if n in file.schema_arrow.names]
+                for batch in file.iter_batches(columns=present):
+                    yield _with_schema(batch, arrow_schema)
 
 
-def _shaped(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+def _with_schema(batch: pa.RecordBatch, arrow_schema: pa.Schema) -> pa.RecordBatch:
     """With all columns: those that the file lacks are null, and an extension's values are their storage."""
     columns = []
-    for one in wanted:
-        if one.name not in batch.schema.names:
-            columns.append(pa.nulls(batch.num_rows, one.type))
+    for arrow_field in arrow_schema:
+        if arrow_field.name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, arrow_field.type))
             continue
-        column = batch[one.name]
+        column = batch[arrow_field.name]
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        columns.append(column.cast(one.type))
-    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+        columns.append(column.cast(arrow_field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
 
 class PublishesStreamReader(_FileReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -60,8 +60,8 @@ def _topics(names: list[str]) -> pa.Array:
 
 
 def _headers(message: Any) -> list[dict[str, Any]] | None:
-    found = message.headers()
-    return [{"key": key, "value": value} for key, value in found] if found else None
+    headers = message.headers()
+    return [{"key": key, "value": value} for key, value in headers] if headers else None
 
 
 def as_file(batch: pa.RecordBatch, metadata: dict[str, str]) -> pa.Buffer:

@@ -60,8 +60,8 @@ class Ledger:
     def settled(self, key: str, offset: int) -> bool:
         """Whether an offset is."""
         with self._changed:
-            known = self._settled.get(key)
-            return known is not None and bool(known.overlap(offset, offset + 1))
+            settled_set = self._settled.get(key)
+            return settled_set is not None and bool(settled_set.overlap(offset, offset + 1))
 
     def propose(self, owner: int, parts: Sequence[Part]) -> Verdict:
         """Give a poll a number, for those of its offsets that are not settled.
@@ -90,9 +90,9 @@ class Ledger:
         """The file is there to stay."""
         with self._changed:
             for part in self._pending.pop(file.number).parts:
-                known = self._settled.setdefault(part.key, RangeSet())
+                settled_set = self._settled.setdefault(part.key, RangeSet())
                 for start, end in part.ranges:
-                    known.add(start, end)
+                    settled_set.add(start, end)
             self._files[file.number] = file
             self._changed.notify_all()
 
@@ -145,14 +145,14 @@ class Ledger:
     def state(self) -> State:
         """For the store."""
         with self._changed:
-            settled = {key: known.ranges() for key, known in self._settled.items()}
+            settled = {key: settled_set.ranges() for key, settled_set in self._settled.items()}
             files = [self._files[n] for n in sorted(self._files)]
             return State(self.store_id, dict(self.topics), settled, files, sorted(self._voids), self.done, self._next)
 
     def tidy(self, now: float) -> None:
         """Forget ranges of long ago where there are too many: markers of transactions leave a hole each."""
         with self._changed:
-            self._marks.append((now, {key: known.last for key, known in self._settled.items()}))
+            self._marks.append((now, {key: settled_set.last for key, settled_set in self._settled.items()}))
             old = [mark for at, mark in self._marks if at < now - OLD_S]
             if old:
                 del self._marks[: len(old) - 1]
@@ -174,12 +174,12 @@ class Ledger:
             raise InterruptedError
 
     def _overlaps(self, part: Part) -> list[Range]:
-        known = self._settled.get(part.key)
-        return [o for start, end in part.ranges for o in known.overlap(start, end)] if known else []
+        settled_set = self._settled.get(part.key)
+        return [o for start, end in part.ranges for o in settled_set.overlap(start, end)] if settled_set else []
 
     def _is_pending(self, parts: Iterable[Part]) -> bool:
         return any(
-            _meet(part.ranges, other.ranges)
+            _have_overlap(part.ranges, other.ranges)
             for part in parts
             for pending in self._pending.values()
             for other in pending.parts
@@ -188,17 +188,17 @@ class Ledger:
 
 
 def _by_key(parts: Iterable[Part]) -> Settled:
-    found: Settled = {}
+    by_key: Settled = {}
     for part in parts:
         if part.ranges:
-            found.setdefault(part.key, []).extend(part.ranges)
-    return found
+            by_key.setdefault(part.key, []).extend(part.ranges)
+    return by_key
 
 
-def _meet(some: Sequence[Range], others: Sequence[Range]) -> bool:
-    if not some or not others or some[-1][1] <= others[0][0] or others[-1][1] <= some[0][0]:
+def _have_overlap(ranges: Sequence[Range], others: Sequence[Range]) -> bool:
+    if not ranges or not others or ranges[-1][1] <= others[0][0] or others[-1][1] <= ranges[0][0]:
         return False
-    return any(a < d and c < b for a, b in some for c, d in others)
+    return any(a < d and c < b for a, b in ranges for c, d in others)
 
 
 def _without(ranges: Iterable[Range], dropped: Iterable[Range]) -> list[Range]:

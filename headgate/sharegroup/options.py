@@ -32,14 +32,14 @@ REFUSED = {
     "kafka.auto.offset.reset": _POSITION,
     "kafka.enable.auto.commit": "a record is acknowledged once it is durable",
 }
-_OWN = (
+_OPTIONS = (
     *("subscribe", "shareGroupId", "groupAutoOffsetReset", "checkpointLocation", "bufferLocation", "numReaders"),
     *("readerProcesses", "numTasks", "maxRecordsPerTrigger", "minRecordsPerTrigger", "maxTriggerDelay"),
     *("maxUncommittedBytes", "includeHeaders", "onPoison", "failOnDataLoss", "idleTimeoutMs"),
 )
-NAMES = {name.lower(): name for name in _OWN}
-_SPARKS_OWN = frozenset({"path", "serialization.format"})  # what Spark adds by itself
-_OF_TABLE = "option."  # before an option that a table in SQL was made with
+NAMES = {name.lower(): name for name in _OPTIONS}
+_SPARK_OPTIONS = frozenset({"path", "serialization.format"})  # what Spark adds by itself
+_TABLE_PREFIX = "option."  # before an option that a table in SQL was made with
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -69,14 +69,14 @@ class Options:
     idle_s: float  # without a record, after which a batch read has all there is
 
 
-def read_options(given: Mapping[str, str]) -> Options:
+def read_options(raw_options: Mapping[str, str]) -> Options:
     """Raises ``OptionError``."""
-    options = _of_reader(given)
+    options = _lower_case_names(raw_options)
     for name, reason in REFUSED.items():
         if name in options:
             raise OptionError(f"option {name} does not go with a share group: {reason}")
-    own = {name for name in options if not name.startswith("kafka.")} - _SPARKS_OWN
-    if unknown := sorted(own - NAMES.keys()):
+    names = {name for name in options if not name.startswith("kafka.")} - _SPARK_OPTIONS
+    if unknown := sorted(names - NAMES.keys()):
         raise OptionError(f"unknown option {', '.join(unknown)}; there are {', '.join(NAMES.values())} and kafka.*")
     readers = _number(options, "numReaders", 4, at_least=1)
     most = _number(options, "maxRecordsPerTrigger", 0, at_least=1) or None
@@ -86,7 +86,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     return Options(
         kafka={n.removeprefix("kafka."): v for n, v in options.items() if n.startswith("kafka.")},
         topics=_topics(options),
-        group=_needed(options, "shareGroupId"),
+        group=_required(options, "shareGroupId"),
         location=_location(options),
         readers=readers,
         tasks=_number(options, "numTasks", readers, at_least=1),
@@ -103,9 +103,9 @@ def read_options(given: Mapping[str, str]) -> Options:
     )
 
 
-def _of_reader(given: Mapping[str, str]) -> dict[str, str]:
-    options = {key.lower(): value for key, value in given.items()}
-    if any(key.startswith(_OF_TABLE) for key in options):
+def _lower_case_names(raw_options: Mapping[str, str]) -> dict[str, str]:
+    options = {key.lower(): value for key, value in raw_options.items()}
+    if any(key.startswith(_TABLE_PREFIX) for key in options):
         raise OptionError(
             "Spark hands the options of a table to no source in Python: write CREATE TEMPORARY VIEW instead, or name "
             "the table's columns, and give the options in each query, FROM name WITH (...)"
@@ -113,7 +113,7 @@ def _of_reader(given: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-def _needed(options: Mapping[str, str], name: str) -> str:
+def _required(options: Mapping[str, str], name: str) -> str:
     value = options.get(name.lower(), "").strip()
     if not value:
         raise OptionError(f"option {name} is missing")
@@ -121,7 +121,7 @@ def _needed(options: Mapping[str, str], name: str) -> str:
 
 
 def _topics(options: Mapping[str, str]) -> tuple[str, ...]:
-    names = [name.strip() for name in _needed(options, "subscribe").split(",")]
+    names = [name.strip() for name in _required(options, "subscribe").split(",")]
     if not all(names):
         raise OptionError("option subscribe has an empty name: write topics with commas between them")
     return tuple(dict.fromkeys(names))
@@ -129,9 +129,9 @@ def _topics(options: Mapping[str, str]) -> tuple[str, ...]:
 
 def _location(options: Mapping[str, str]) -> str:
     if options.get("bufferlocation"):
-        return _needed(options, "bufferLocation").rstrip("/")
+        return _required(options, "bufferLocation").rstrip("/")
     if options.get("checkpointlocation"):
-        return f"{_needed(options, 'checkpointLocation').rstrip('/')}/{_FOLDER}"
+        return f"{_required(options, 'checkpointLocation').rstrip('/')}/{_FOLDER}"
     raise OptionError(
         "option checkpointLocation is missing: give the reader the query's checkpoint, too, which Spark does not hand "
         "on to Python sources; or bufferLocation, a folder of this query alone that all executors reach"
@@ -149,18 +149,18 @@ def _number(options: Mapping[str, str], name: str, default: int, at_least: int) 
 
 def _size(options: Mapping[str, str], name: str, default: str) -> int:
     text = options.get(name.lower(), default)
-    found = _SIZE.fullmatch(text.strip())
-    if not found or not int(found[1]):
+    parts = _SIZE.fullmatch(text.strip())
+    if not parts or not int(parts[1]):
         raise OptionError(f"option {name} is {text!r}: write bytes, or as 512m or 2g")
-    return int(found[1]) * _UNITS[found[2].lower()]
+    return int(parts[1]) * _UNITS[parts[2].lower()]
 
 
 def _duration(options: Mapping[str, str], name: str, default: str) -> float:
     text = options.get(name.lower(), default)
-    found = _DURATION.fullmatch(text.strip())
-    if not found:
+    parts = _DURATION.fullmatch(text.strip())
+    if not parts:
         raise OptionError(f"option {name} is {text!r}: write a time as 500ms, 10s, 15m or 1h")
-    return int(found[1]) * _SECONDS[found[2].lower()]
+    return int(parts[1]) * _SECONDS[parts[2].lower()]
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:

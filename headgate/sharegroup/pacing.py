@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 SETTLE_S = 1.0  # after the last records, for those that are released or come again
 COMPLETE_S = 0.2  # the same where each partition was polled to its end: others may still write what they polled
-PART = 4  # of the bytes that may wait
+BYTES_DIVISOR = 4  # of the bytes that may wait
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Backlog:
     """What no micro-batch has taken."""
 
     rows: int
@@ -19,11 +19,11 @@ class Waiting:
     complete: bool  # each partition was polled to its end
 
 
-def gathered(waiting: Waiting, most_rows: int | None, most_bytes: int) -> bool:
+def is_batch_due(backlog: Backlog, most_rows: int | None, most_bytes: int) -> bool:
     """``most_rows``: of a micro-batch; ``most_bytes``: past which nobody polls."""
-    if not waiting.rows:
+    if not backlog.rows:
         return False
-    if most_rows is not None and waiting.rows >= most_rows:
+    if most_rows is not None and backlog.rows >= most_rows:
         return True
-    quiet = waiting.quiet_s >= (COMPLETE_S if waiting.complete else SETTLE_S)
-    return quiet or waiting.size_bytes >= most_bytes / PART
+    quiet = backlog.quiet_s >= (COMPLETE_S if backlog.complete else SETTLE_S)
+    return quiet or backlog.size_bytes >= most_bytes / BYTES_DIVISOR

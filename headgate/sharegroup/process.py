@@ -20,13 +20,13 @@ def main(source: str, descriptors: list[str]) -> None:
     """Ends when all readers have, or at once when the source process says no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the query's
     gc.set_threshold(COLLECT_EVERY, 20, 20)
-    threading.Thread(target=_end_after, args=(int(source),), daemon=True).start()
+    threading.Thread(target=_exit_after, args=(int(source),), daemon=True).start()
     run_all([Connection(int(fd)) for fd in descriptors])
     sys.stdout.flush()
     os._exit(0)  # clients that hang keep nobody waiting
 
 
-def _end_after(source: int) -> None:
+def _exit_after(source: int) -> None:
     """A client that can't leave its group holds the process no longer than this: what it has goes back by itself."""
     while os.getppid() == source:
         time.sleep(1.0)

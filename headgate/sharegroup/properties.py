@@ -10,7 +10,7 @@ from headgate.sharegroup.options import Options
 from ingestion.specs.kafka.key_stores import MOST_BYTES, with_stores
 from ingestion.specs.kafka.properties import ALLOWED, keen, librdkafka_properties, missing
 
-RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
+MAX_POLL_RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 
 
 def client_config(options: Options) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def client_config(options: Options) -> dict[str, Any]:
         raise OptionError(
             f"option kafka.{unknown[0]} is not one of those that may be set: {', '.join(sorted(ALLOWED))}"
         )
-    if lacking := missing(properties):
-        name, why = next(iter(lacking.items()))
+    if absent := missing(properties):
+        name, why = next(iter(absent.items()))
         raise OptionError(f"option kafka.{name} is missing: {why}")
     try:
         config = {**keen(properties), **librdkafka_properties(with_stores(properties, _read))}
@@ -36,17 +36,17 @@ def client_config(options: Options) -> dict[str, Any]:
 def consumer_config(options: Options) -> dict[str, Any]:
     """For a share consumer of the group."""
     return {
-        "max.poll.records": int(options.kafka.get("max.poll.records", RECORDS)),
+        "max.poll.records": int(options.kafka.get("max.poll.records", MAX_POLL_RECORDS)),
         **client_config(options),
         "group.id": options.group,
         "share.acknowledgement.mode": "explicit",
     }
 
 
-def _read(name: str, place: str) -> bytes:
+def _read(name: str, path: str) -> bytes:
     """A file with keys or certificates, which must be on the driver's machine."""
     try:
-        with Path(place).open("rb") as file:
+        with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError):
         raise OptionError(f"option kafka.{name} names no file that can be read on the driver's machine") from None

@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
-from headgate.places import Place, open_place
+from headgate.places import Folder, open_folder
 from headgate.sharegroup.columns import as_batch, as_file
-from headgate.sharegroup.store import Settled, owned
+from headgate.sharegroup.store import Settled, is_owner
 from ingestion.failpoints import reach
 from ingestion.specs.offsets import Range, ranges_of
 
@@ -38,7 +38,7 @@ POLL, PAUSE, STOP = "poll", "pause", "stop"
 POLL_S = 0.5
 PAUSE_S = 0.1
 COMMIT_S = 10.0
-WRITE_AGAIN_S = (0.1, 0.5, 2.0, 5.0)
+WRITE_RETRY_S = (0.1, 0.5, 2.0, 5.0)
 DENIED = ("GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 
@@ -90,14 +90,14 @@ def run(link: Connection) -> None:
         return
     except Exception as error:
         try:
-            link.send(("failed", _explained(error), type(error).__name__))
+            link.send(("failed", _error_text(error), type(error).__name__))
         except OSError:
             return
     finally:
         link.close()
 
 
-def _explained(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if not isinstance(error, KafkaException):
         return str(error) or type(error).__name__
     reason: Any = error.args[0]
@@ -129,7 +129,7 @@ class Reader:
     def __init__(self, orders: Orders, link: Connection) -> None:
         self._orders = orders
         self._link = link
-        self._place: Place = open_place(orders.location)
+        self._place: Folder = open_folder(orders.location)
         pa.array([])  # pyarrow looks for pandas at the first, which takes a while: not with a poll in hand
         self._counts = Counts()
         self._asked = False
@@ -138,8 +138,8 @@ class Reader:
         """Until it is told to stop."""
         consumer: ShareConsumer | None = None
         try:
-            while (word := self._word()) != STOP:
-                if word == PAUSE:
+            while (order := self._word()) != STOP:
+                if order == PAUSE:
                     self._send(consumer)
                     time.sleep(PAUSE_S)
                     continue
@@ -147,7 +147,7 @@ class Reader:
                     consumer = consumer or self._joined()
                     self._round(consumer)
                 except KafkaException as error:
-                    self._counts.complaint = _explained(error)
+                    self._counts.complaint = _error_text(error)
                     if _is_final(error.args[0]):
                         raise
                     time.sleep(1.0)
@@ -181,11 +181,11 @@ class Reader:
 
     def _answered(self, offsets: Any, error: KafkaException | None) -> None:
         """The client's callback: what the broker said to acknowledgements; one that it refused delivers again."""
-        many = sum(len(some) for some in offsets.values())
+        count = sum(len(acknowledged) for acknowledged in offsets.values())
         if error is None:
-            self._counts.acknowledged += many
+            self._counts.acknowledged += count
         else:
-            self._counts.ack_failures += many
+            self._counts.ack_failures += count
 
     def _round(self, consumer: ShareConsumer) -> None:
         messages = consumer.poll(POLL_S)
@@ -208,7 +208,7 @@ class Reader:
 
     def _settle(self, messages: Sequence[Any]) -> set[int]:
         """Make sure that all of them are settled; which of them, by their place, are poison."""
-        offsets, partitions = _numbers(m.offset() for m in messages), _numbers(m.partition() for m in messages)
+        offsets, partitions = _int_array(m.offset() for m in messages), _int_array(m.partition() for m in messages)
         topics = [m.topic() for m in messages] if len(self._orders.topics) > 1 else None
         groups = _groups(messages[0].topic(), topics, partitions)
         self._link.send(("propose", [(*key, ranges_of(offsets[where].tolist())) for key, where in groups]))
@@ -229,26 +229,26 @@ class Reader:
             return set()
         poison = new & (deliveries >= self._orders.delivery_limit)
         if poison.any():
-            self._put_aside(batch.filter(pa.array(poison)), task.name)
+            self._reject(batch.filter(pa.array(poison)), task.name)
         self._write(batch if (new & ~poison).all() else batch.filter(pa.array(new & ~poison)), task.name, task)
         return set(np.flatnonzero(poison).tolist())
 
     def _write(self, batch: pa.RecordBatch, name: str, task: Task) -> None:
         file = as_file(batch, {"settles": json.dumps(task.settles), "rows": str(batch.num_rows)})
-        _insist(self._place, f"files/{name}", file)
+        _write_with_retry(self._place, f"files/{name}", file)
         reach("written")
         self._check_claim()
         self._link.send(("stored", task.number, batch.num_rows, file.size))
 
     def _check_claim(self) -> None:
-        if not owned(self._place, self._orders.claim):
+        if not is_owner(self._place, self._orders.claim):
             raise ClaimLost("another query has taken this buffer location over")
 
-    def _put_aside(self, batch: pa.RecordBatch, name: str) -> None:
+    def _reject(self, batch: pa.RecordBatch, name: str) -> None:
         """Poison records, as Parquet, before anything is said to the broker."""
         sink = io.BytesIO()
         pq.write_table(pa.Table.from_batches([batch]), sink)
-        _insist(self._place, f"rejected/{name.removesuffix('.arrow')}.parquet", sink.getvalue())
+        _write_with_retry(self._place, f"rejected/{name.removesuffix('.arrow')}.parquet", sink.getvalue())
         self._counts.rejected += batch.num_rows
         if self._orders.fail_on_poison:
             topic, partition, offset = (batch[c][0].as_py() for c in ("topic", "partition", "offset"))
@@ -263,10 +263,10 @@ class Reader:
             try:
                 consumer.commit_sync(COMMIT_S)
             except KafkaException as error:
-                self._counts.complaint = _explained(error)
+                self._counts.complaint = _error_text(error)
 
 
-def _numbers(values: Iterable[int]) -> Any:
+def _int_array(values: Iterable[int]) -> Any:
     return np.fromiter(values, np.int64)
 
 
@@ -287,18 +287,18 @@ def _acknowledge(consumer: ShareConsumer, messages: Sequence[Any], poison: set[i
         for message in messages:
             acknowledge(message)  # ACCEPT; this loop runs for every record
         return
-    for place, message in enumerate(messages):
-        acknowledge(message, AcknowledgeType.REJECT if place in poison else AcknowledgeType.ACCEPT)
+    for index, message in enumerate(messages):
+        acknowledge(message, AcknowledgeType.REJECT if index in poison else AcknowledgeType.ACCEPT)
 
 
-def _insist(place: Place, name: str, content: Any) -> None:
-    for pause in WRITE_AGAIN_S:
+def _write_with_retry(folder: Folder, name: str, content: Any) -> None:
+    for pause in WRITE_RETRY_S:
         try:
-            place.write(name, content)
+            folder.write(name, content)
             return
         except OSError:
             time.sleep(pause)
-    place.write(name, content)
+    folder.write(name, content)
 
 
 def _close(consumer: ShareConsumer) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from headgate.errors import DataLoss, Fenced, HeadgateError, ReaderFailed
-from headgate.places import open_place
+from headgate.places import open_folder
 from headgate.sharegroup.ledger import Ledger
 from headgate.sharegroup.options import Options
-from headgate.sharegroup.pacing import SETTLE_S, Waiting, gathered
+from headgate.sharegroup.pacing import SETTLE_S, Backlog, is_batch_due
 from headgate.sharegroup.properties import client_config, consumer_config
 from headgate.sharegroup.reader import Orders
-from headgate.sharegroup.store import BEAT_S, BufferFile, take
+from headgate.sharegroup.store import BEAT_S, BufferFile, claim_location
 from headgate.sharegroup.team import Team
-from headgate.sharegroup.topics import LOOK_EVERY_S, TopicIds
+from headgate.sharegroup.topics import CHECK_EVERY_S, TopicIds
 from ingestion.failpoints import reach
 
 SWEEP_S = 1.0
@@ -28,7 +28,7 @@ SHUTDOWN_S = 20.0
 log = logging.getLogger("headgate")
 
 
-_KEPT_POSITION = (
+_POSITION_WARNING = (
     "No record comes of share group %r, although its topics hold some. The group has a position of its own: "
     "groupAutoOffsetReset and a new checkpoint do not move it. To read these records again, use another shareGroupId, "
     "or set the position back with kafka-share-groups.sh. If another reader of the group is at work, it has them."
@@ -40,14 +40,14 @@ class Session:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        place = open_place(options.location)
+        folder = open_folder(options.location)
         client, consumer = client_config(options), consumer_config(options)
         try:
-            self._store, state = take(place)
+            self._store, state = claim_location(folder)
         except OSError as error:
             raise ReaderFailed(f"the folder that records are to wait in can't be used: {error}") from None
         reach("claimed")
-        self._place = place
+        self._place = folder
         self.ledger = Ledger(state, self._store.claim)
         self._ids = TopicIds(client, options.topics, self.ledger, options.fail_on_data_loss)
         if options.reset:
@@ -66,11 +66,11 @@ class Session:
         self._swept = self.ledger.done
         self._waits_since: float | None = None  # records, for a micro-batch that is worth its while
         self._ends: dict[tuple[str, int], int] | None = None  # set: what came later may wait
-        self._telling = threading.Lock()
+        self._warning_lock = threading.Lock()
         self._over = threading.Event()
         self._team.keep_state()  # with the topics' ids
         self._team.start()
-        self._janitor = threading.Thread(target=self._look_after, daemon=True)
+        self._janitor = threading.Thread(target=self._maintain, daemon=True)
         self._janitor.start()
         threading.Thread(target=self._watch_topics, daemon=True).start()
 
@@ -118,7 +118,7 @@ class Session:
         self._taken = max(self._taken, end)
         self.ledger.commit(end)
 
-    def end_with_what_is_there(self) -> None:
+    def end_at_current_offsets(self) -> None:
         """From now on: what is in the topics at this moment, and then no more."""
         self._ends = self._ids.ends()
 
@@ -162,8 +162,8 @@ class Session:
         if self._options.min_records:
             return self.ledger.ready > start and self._worth_a_batch(start)
         quiet_s = time.monotonic() - self._team.totals.last_poll
-        waiting = Waiting(self._rows(start), self.ledger.bytes_from(start), quiet_s, self._has_all())
-        return gathered(waiting, limit, self._options.max_bytes)
+        backlog = Backlog(self._rows(start), self.ledger.bytes_from(start), quiet_s, self._has_all())
+        return is_batch_due(backlog, limit, self._options.max_bytes)
 
     def _worth_a_batch(self, start: int) -> bool:
         """Whether there are as many records as the query wants of a micro-batch, or it has waited long enough."""
@@ -187,10 +187,10 @@ class Session:
         if self._has_all():
             return now - totals.last_poll > SETTLE_S
         if not totals.last_poll:
-            nothing = self._nothing_comes()
-            if nothing:
-                self._tell_of_position()
-            return nothing
+            is_stalled = self._nothing_comes()
+            if is_stalled:
+                self._warn_of_position()
+            return is_stalled
         return now - totals.last_poll > self._options.idle_s
 
     def _nothing_comes(self) -> bool:
@@ -199,14 +199,14 @@ class Session:
         waits_s = time.monotonic() - totals.ready if totals.ready and not totals.last_poll else 0.0
         return waits_s > 2 * self._options.idle_s
 
-    def _tell_of_position(self) -> None:
+    def _warn_of_position(self) -> None:
         """Once, where all was expected and nothing comes, although there is something: the group has read it before."""
-        with self._telling:  # the readers and the look at the topics may come to it at once
+        with self._warning_lock:  # the readers and the look at the topics may come to it at once
             if not self._expects_all or not self._nothing_comes():
                 return
             self._expects_all = False
         if self._ends or self._ids.ends():
-            log.warning(_KEPT_POSITION, self._options.group)
+            log.warning(_POSITION_WARNING, self._options.group)
 
     def _has_all(self) -> bool:
         return all(self._has(*key, end - 1) for key, end in (self._ends or {}).items())
@@ -220,26 +220,26 @@ class Session:
 
     def _watch_topics(self) -> None:
         """Notice one that was made again; apart from the readers, who would wait for Kafka's answer."""
-        while not self._over.wait(LOOK_EVERY_S):
+        while not self._over.wait(CHECK_EVERY_S):
             try:
                 self._ids.look()
-                self._tell_of_position()
+                self._warn_of_position()
             except DataLoss as error:
                 self._team.failure = self._team.failure or error
                 return
             except (ReaderFailed, KafkaException, TimeoutError) as error:  # away: nothing is polled, either
                 self._team.totals.counts.complaint = str(error)
 
-    def _look_after(self) -> None:
+    def _maintain(self) -> None:
         """Show that this process lives, keep the state, and delete what was committed."""
-        beaten = 0.0
+        last_beat = 0.0
         while not self._over.wait(SWEEP_S):
             try:
-                if time.monotonic() - beaten >= BEAT_S:
+                if time.monotonic() - last_beat >= BEAT_S:
                     if not self._store.owned():
                         raise Fenced("another query has taken this buffer location over")
                     self._store.beat()
-                    beaten = time.monotonic()
+                    last_beat = time.monotonic()
                 if self.ledger.done > self._swept:
                     self._sweep(self.ledger.done)
             except HeadgateError as error:

@@ -24,16 +24,16 @@ def slices(files: Sequence[BufferFile], tasks: int) -> list[list[Slice]]:
     rows = sum(f.rows for f in files)
     if not rows:
         return []
-    many = max(1, min(tasks, rows // FEWEST))
-    bounds = [rows * n // many for n in range(many + 1)]
-    found: list[list[Slice]] = [[] for _ in range(many)]
-    at, task = 0, 0
+    count = max(1, min(tasks, rows // FEWEST))
+    bounds = [rows * n // count for n in range(count + 1)]
+    task_slices: list[list[Slice]] = [[] for _ in range(count)]
+    row, task = 0, 0
     for file in files:
         first = 0
         while first < file.rows:
-            if at == bounds[task + 1]:
+            if row == bounds[task + 1]:
                 task += 1
-            take = min(file.rows - first, bounds[task + 1] - at)
-            found[task].append(Slice(file.name, first, first + take))
-            first, at = first + take, at + take
-    return found
+            take = min(file.rows - first, bounds[task + 1] - row)
+            task_slices[task].append(Slice(file.name, first, first + take))
+            first, row = first + take, row + take
+    return task_slices

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headgate.places import open_place
+from headgate.places import open_folder
 from headgate.sharegroup.columns import DDL, HEADERS_DDL
 from headgate.sharegroup.options import Options, read_options
 from headgate.sharegroup.slices import Slice, slices
@@ -43,8 +43,8 @@ class ShareGroupDataSource(DataSource):
 class _Slices(InputPartition):
     """Rows of some files."""
 
-    def __init__(self, some: Sequence[Slice]) -> None:
-        super().__init__(tuple(some))
+    def __init__(self, task_slices: Sequence[Slice]) -> None:
+        super().__init__(tuple(task_slices))
 
 
 class _FileReader:
@@ -57,16 +57,16 @@ class _FileReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark asks for one where there is none
             return
-        place = open_place(self.location)
+        folder = open_folder(self.location)
         columns = to_arrow_schema(self.schema, timezone="UTC")
         for part in partition.value:
-            with place.open(f"files/{part.name}") as file:
+            with folder.open(f"files/{part.name}") as file:
                 batch = pa.ipc.open_file(file).get_batch(0)
             rows = batch.slice(part.first, part.end - part.first)
             yield pa.RecordBatch.from_arrays(rows.columns, schema=columns)
 
 
-def _there(options: Options | None) -> Options:
+def _require_options(options: Options | None) -> Options:
     if options is None:
         raise RuntimeError("executors are not told the options")
     return options
@@ -93,7 +93,7 @@ class ShareGroupStreamReader(_FileReader, DataSourceStreamReader, SupportsTrigge
         return self._offset(session.latest(start["files"], limit.max_rows if isinstance(limit, ReadMaxRows) else None))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = _there(self._options).max_records
+        most = _require_options(self._options).max_records
         return ReadMaxRows(most) if most else ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any]:
@@ -104,13 +104,13 @@ class ShareGroupStreamReader(_FileReader, DataSourceStreamReader, SupportsTrigge
         session = self._opened()
         session.check_store(end["store"])
         files = session.files(start["files"], end["files"])
-        return [_Slices(some) for some in slices(files, _there(self._options).tasks)]
+        return [_Slices(task_slices) for task_slices in slices(files, _require_options(self._options).tasks)]
 
     def commit(self, end: dict[str, Any]) -> None:
         self._opened().commit(end["files"])
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._opened().end_with_what_is_there()
+        self._opened().end_at_current_offsets()
 
     def stop(self) -> None:
         if self._session is not None:
@@ -124,7 +124,7 @@ class ShareGroupStreamReader(_FileReader, DataSourceStreamReader, SupportsTrigge
         if self._session is None:
             from headgate.sharegroup.session import Session  # not at the top: executors need no client of Kafka
 
-            self._session = Session(_there(self._options))
+            self._session = Session(_require_options(self._options))
         return self._session
 
 
@@ -141,12 +141,12 @@ class ShareGroupBatchReader(_FileReader, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         from headgate.sharegroup.session import Session  # not at the top: executors need no client of Kafka
 
-        options = _there(self._options)
+        options = _require_options(self._options)
         session = Session(options)
         try:
-            session.end_with_what_is_there()
+            session.end_at_current_offsets()
             session.await_end(lambda: session.ledger.bytes_from(0) >= options.max_bytes)
         finally:
             session.close()
-        found = slices(session.ledger.between(0, session.ledger.ready), options.tasks)
-        return [_Slices(some) for some in found]
+        all_slices = slices(session.ledger.between(0, session.ledger.ready), options.tasks)
+        return [_Slices(task_slices) for task_slices in all_slices]

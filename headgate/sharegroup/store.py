@@ -29,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.errors import InUse
-from headgate.places import Place
+from headgate.places import Folder
 
 BEAT_S = 2.0
 SILENCE_S = 8.0  # of an owner on another host, before it is taken to be dead
@@ -83,13 +83,13 @@ def file_name(number: int, claim: str) -> str:
 class Store:
     """A location that this process owns, until somebody claims it after it."""
 
-    place: Place
+    place: Folder
     claim: str
     _serial: int = field(default=0)
 
     def owned(self) -> bool:
         """Whether nobody has claimed it since."""
-        return owned(self.place, self.claim)
+        return is_owner(self.place, self.claim)
 
     def beat(self) -> None:
         """Say that this process lives."""
@@ -114,101 +114,103 @@ class Store:
 
     def look_at(self, number: int) -> tuple[BufferFile, Settled] | None:
         """A file that a reader may or may not have written whole."""
-        return look_at(self.place, file_name(number, self.claim))
+        return inspect_file(self.place, file_name(number, self.claim))
 
 
-def owned(place: Place, claim: str) -> bool:
-    return max(place.sizes("claims"), default="") == claim
+def is_owner(folder: Folder, claim: str) -> bool:
+    return max(folder.sizes("claims"), default="") == claim
 
 
-def take(place: Place, patience_s: float = SILENCE_S) -> tuple[Store, State]:
+def claim_location(folder: Folder, patience_s: float = SILENCE_S) -> tuple[Store, State]:
     """Claim a location and find out what is in it. Raises ``InUse`` when its owner lives."""
-    _await_silence(place, patience_s)
-    epoch = max((int(name.partition("-")[0]) for name in place.sizes("claims")), default=0) + 1
-    store = Store(place, f"{epoch:08d}-{uuid.uuid4().hex[:12]}")
-    place.write(f"claims/{store.claim}", json.dumps(_process()).encode())
+    _await_silence(folder, patience_s)
+    epoch = max((int(name.partition("-")[0]) for name in folder.sizes("claims")), default=0) + 1
+    store = Store(folder, f"{epoch:08d}-{uuid.uuid4().hex[:12]}")
+    folder.write(f"claims/{store.claim}", json.dumps(_process()).encode())
     if not store.owned():
         raise InUse("another query has just claimed this buffer location")
     store.beat()
-    state = _found(place)
+    state = _read_state(folder)
     store.keep(state)
-    for name in place.sizes("claims"):
+    for name in folder.sizes("claims"):
         if name < store.claim:
-            place.delete(f"claims/{name}")
-    _sweep(place, {f.name for f in state.files})
+            folder.delete(f"claims/{name}")
+    _sweep(folder, {f.name for f in state.files})
     store.forget_older_states()
     return store, state
 
 
-def _found(place: Place) -> State:
-    for name in sorted(place.sizes("state"), reverse=True):
+def _read_state(folder: Folder) -> State:
+    for name in sorted(folder.sizes("state"), reverse=True):
         try:
-            state = State.decoded(place.read(f"state/{name}").to_pybytes())
+            state = State.decoded(folder.read(f"state/{name}").to_pybytes())
         except ValueError:
             continue  # a storage that shows what is half written: it was not used before it was whole
-        return _with_newer_files(place, state, claim=name.rpartition("-")[0])
+        return _with_newer_files(folder, state, claim=name.rpartition("-")[0])
     return empty_state()
 
 
-def _with_newer_files(place: Place, state: State, claim: str) -> State:
+def _with_newer_files(folder: Folder, state: State, claim: str) -> State:
     """The state, and what was written after it by the owner who wrote it."""
-    known = {f.name for f in state.files}
-    names = [n for n in place.sizes("files") if n.removesuffix(".arrow").partition("-")[2] == claim and n not in known]
+    known_names = {f.name for f in state.files}
+    names = [
+        n for n in folder.sizes("files") if n.removesuffix(".arrow").partition("-")[2] == claim and n not in known_names
+    ]
     newer = [n for n in names if _number(n) >= state.done and _number(n) not in state.voids]
     with ThreadPoolExecutor(16) as pool:
-        looked = [found for found in pool.map(lambda n: look_at(place, n), sorted(newer)) if found]
+        inspected = [file for file in pool.map(lambda n: inspect_file(folder, n), sorted(newer)) if file]
     settled = {key: list(ranges) for key, ranges in state.settled.items()}
-    for _, more in looked:
+    for _, more in inspected:
         for key, ranges in more.items():
             settled.setdefault(key, []).extend(ranges)
-    files = sorted([*state.files, *(f for f, _ in looked)], key=lambda f: f.number)
+    files = sorted([*state.files, *(f for f, _ in inspected)], key=lambda f: f.number)
     following = max([state.next, *(f.number + 1 for f in files)])
     return State(state.store, state.topics, settled, files, [], state.done, following)
 
 
-def look_at(place: Place, name: str) -> tuple[BufferFile, Settled] | None:
+def inspect_file(folder: Folder, name: str) -> tuple[BufferFile, Settled] | None:
     """None for one that is not there, or not whole."""
     try:
-        with place.open(f"files/{name}") as file:
+        with folder.open(f"files/{name}") as file:
             reader = pa.ipc.open_file(file)
             metadata = reader.schema.metadata
             size = file.size()
             settled = json.loads(metadata[b"settles"])
-            found = BufferFile(_number(name), name, int(metadata[b"rows"]), size)
+            buffer_file = BufferFile(_number(name), name, int(metadata[b"rows"]), size)
     except (FileNotFoundError, pa.ArrowInvalid):
         return None
-    return found, {key: [(a, b) for a, b in ranges] for key, ranges in settled.items()}
+    return buffer_file, {key: [(a, b) for a, b in ranges] for key, ranges in settled.items()}
 
 
 def _number(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def _sweep(place: Place, wanted: Iterable[str]) -> None:
+def _sweep(folder: Folder, named: Iterable[str]) -> None:
     """Files that no state names: those of owners whose time was over, and those that were committed."""
-    for name in place.sizes("files").keys() - set(wanted):
-        place.delete(f"files/{name}")
+    for name in folder.sizes("files").keys() - set(named):
+        folder.delete(f"files/{name}")
 
 
-def _await_silence(place: Place, patience_s: float) -> None:
+def _await_silence(folder: Folder, patience_s: float) -> None:
     """Return when no owner lives: it left, or its process is gone, or nothing was heard of it for a while."""
-    first = _owner(place)
+    first_owner = _owner(folder)
     end = time.monotonic() + patience_s
-    while (owner := _owner(place)) is not None and not _is_dead(owner):
+    while (owner := _owner(folder)) is not None and not _is_dead(owner):
         if time.monotonic() > end:
-            if first is not None and owner["at"] == first["at"]:
+            if first_owner is not None and owner["at"] == first_owner["at"]:
                 return
             where = f"process {owner['pid']} on {owner['host']}"
             raise InUse(f"this buffer location is in use by another query ({where}): each query needs one of its own")
         time.sleep(0.2)
 
 
-def _owner(place: Place) -> dict[str, Any] | None:
+def _owner(folder: Folder) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(place.read(_OWNER).to_pybytes())
+        owner: dict[str, Any] = json.loads(folder.read(_OWNER).to_pybytes())
     except (FileNotFoundError, ValueError):
         return None
-    return found
+    return owner
 
 
 def _process() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from headgate.sharegroup.topics import TopicIds
 
 STOP_S = 15.0
 RESTART_S = 1.0
-DEATHS = 20  # of processes in a row that stored nothing, before the query fails
+MAX_DEATHS = 20  # of processes in a row that stored nothing, before the query fails
 
 
 @dataclass
@@ -50,20 +50,22 @@ class Team:
         self.failure: HeadgateError | None = None
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        self._keeping = threading.Lock()
-        self._crews = [threading.Thread(target=self._crew, args=(n,), daemon=True) for n in range(len(self._sizes))]
+        self._state_lock = threading.Lock()
+        self._process_threads = [
+            threading.Thread(target=self._keep_running, args=(n,), daemon=True) for n in range(len(self._sizes))
+        ]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        for crew in self._crews:
-            crew.start()
+        for thread in self._process_threads:
+            thread.start()
 
     def stop(self) -> None:
         """They acknowledge what is stored, and leave the group."""
         self._stopping.set()
         end = time.monotonic() + STOP_S
-        for crew in self._crews:
-            crew.join(max(0.1, end - time.monotonic()))
+        for thread in self._process_threads:
+            thread.join(max(0.1, end - time.monotonic()))
         self._ledger.close()
         for process in list(self._processes.values()):
             process.kill()
@@ -71,33 +73,33 @@ class Team:
     @property
     def alive(self) -> bool:
         """Whether a reader still works."""
-        return any(crew.is_alive() for crew in self._crews)
+        return any(thread.is_alive() for thread in self._process_threads)
 
     def keep_state(self) -> None:
         """Have the store know what the ledger knows."""
-        with self._keeping:
+        with self._state_lock:
             self._store.keep(self._ledger.state())
 
-    def _crew(self, number: int) -> None:
+    def _keep_running(self, number: int) -> None:
         """One process of readers after the other, until the query stops."""
         deaths = 0
         while not self._stopping.is_set() and self.failure is None:
             before = self.totals.counts.polls
             try:
-                self._one_life(number, self._sizes[number])
+                self._run_once(number, self._sizes[number])
             except Exception as error:
                 self._fail(ReaderFailed(f"a reader can't be run: {error}"))
             if self._stopping.is_set():
                 return
             deaths = deaths + 1 if self.totals.counts.polls == before else 1
             self.totals.restarts += 1
-            if deaths > DEATHS:
+            if deaths > MAX_DEATHS:
                 self._fail(
                     ReaderFailed(f"the readers' process died {deaths} times in a row; its output has the reason")
                 )
             self._stopping.wait(RESTART_S)
 
-    def _one_life(self, number: int, readers: int) -> None:
+    def _run_once(self, number: int, readers: int) -> None:
         pipes = [Pipe() for _ in range(readers)]
         ours, theirs = [p[0] for p in pipes], [p[1] for p in pipes]
         if self._in_threads:
@@ -144,7 +146,7 @@ class Team:
             self._fail(ReaderFailed(f"{type(error).__name__}: {error}"))
         finally:
             link.close()
-            self._settle_left(owner)
+            self._resolve_pending(owner)
 
     def _on_may(self, owner: int, counts: Counts) -> str:
         with self._lock:
@@ -161,7 +163,7 @@ class Team:
     def _on_propose(self, owner: int, polled: list[tuple[str, int, list[tuple[int, int]]]]) -> Task:
         parts = self._parts(polled)
         if self._ledger.known(parts):
-            self._await_look()  # a topic that was made again begins at the same offsets
+            self._await_topic_check()  # a topic that was made again begins at the same offsets
             parts = self._parts(polled)
         verdict = self._ledger.propose(owner, parts)
         if verdict.number is None:
@@ -169,7 +171,7 @@ class Team:
         number = verdict.number
         return Task(number, self._ledger.name_of(number), self._ledger.settles(number), verdict.dropped)
 
-    def _await_look(self) -> None:
+    def _await_topic_check(self) -> None:
         """While Kafka is away nothing is dropped: what is held comes again when its lock has ended."""
         while not self._ids.look():
             if self._stopping.is_set() or self.failure is not None:
@@ -181,7 +183,7 @@ class Team:
     def _on_stored(self, number: int, rows: int, size: int) -> None:
         self._ledger.stored(BufferFile(number, self._ledger.name_of(number), rows, size))
 
-    def _settle_left(self, owner: int) -> None:
+    def _resolve_pending(self, owner: int) -> None:
         """A reader died, or gave up, between a number and its file: look whether it is there; if not, it never will be.
 
         That it won't is written down before anything is planned on it: a late write is then nobody's.
@@ -189,9 +191,9 @@ class Team:
         try:
             voids = []
             for number in self._ledger.pending_of(owner):
-                found = self._store.look_at(number)
-                if found is not None:
-                    self._ledger.stored(found[0])
+                stored = self._store.look_at(number)
+                if stored is not None:
+                    self._ledger.stored(stored[0])
                 else:
                     self._ledger.void(number)
                     voids.append(number)
@@ -212,15 +214,15 @@ def _failure(text: str, kind: str) -> HeadgateError:
 
 
 def _add(total: Counts, more: Counts) -> None:
-    for one in fields(Counts):
-        value = getattr(more, one.name)
-        if one.name == "last":
+    for count_field in fields(Counts):
+        value = getattr(more, count_field.name)
+        if count_field.name == "last":
             for key, offset in value.items():
                 total.last[key] = max(offset, total.last.get(key, -1))
-        elif one.name == "complaint":
+        elif count_field.name == "complaint":
             total.complaint = value or total.complaint
         else:
-            setattr(total, one.name, getattr(total, one.name) + value)
+            setattr(total, count_field.name, getattr(total, count_field.name) + value)
 
 
 def _process(links: Sequence[Connection]) -> subprocess.Popen[bytes]:

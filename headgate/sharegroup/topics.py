@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from headgate.errors import DataLoss, ReaderFailed
 from headgate.sharegroup.ledger import Ledger
 
-ASK_S = 15.0
-LOOK_EVERY_S = 2.0
+REQUEST_TIMEOUT_S = 15.0
+CHECK_EVERY_S = 2.0
 
 
 class TopicIds:
@@ -39,27 +39,29 @@ class TopicIds:
             return self._look()
 
     def _look(self) -> bool:
-        futures = self._admin.describe_topics(TopicCollection(self._topics), request_timeout=ASK_S)
+        futures = self._admin.describe_topics(TopicCollection(self._topics), request_timeout=REQUEST_TIMEOUT_S)
         for topic, future in futures.items():
             try:
-                found = str(future.result(2 * ASK_S).topic_id)  # Kafka's own error comes after ``ASK_S``
+                topic_id = str(
+                    future.result(2 * REQUEST_TIMEOUT_S).topic_id
+                )  # Kafka's own error comes after ``REQUEST_TIMEOUT_S``
             except KafkaException as error:
-                away = error.args[0].retriable() or error.args[0].code() < 0
-                if away and topic in self._ledger.topics:
+                is_away = error.args[0].retriable() or error.args[0].code() < 0
+                if is_away and topic in self._ledger.topics:
                     return False
-                raise ReaderFailed(self._why(topic, error.args[0], away)) from None
-            known = self._ledger.topics.get(topic, found)
-            if known != found and self._fail:
+                raise ReaderFailed(self._why(topic, error.args[0], is_away)) from None
+            known_id = self._ledger.topics.get(topic, topic_id)
+            if known_id != topic_id and self._fail:
                 raise DataLoss(
                     f"topic {topic} was deleted and made again: what was not read of the old one is lost. "
                     "Set failOnDataLoss to false to read the new one"
                 )
-            self._ledger.topics[topic] = found
+            self._ledger.topics[topic] = topic_id
         return True
 
-    def _why(self, topic: str, error: Any, away: bool) -> str:
+    def _why(self, topic: str, error: Any, is_away: bool) -> str:
         self._admin.poll(0)
-        if not away:
+        if not is_away:
             return f"topic {topic} can't be read: {error.str()}"
         servers = self._config["bootstrap.servers"]
         return (
@@ -74,13 +76,13 @@ class TopicIds:
         """The end offset of each partition that holds records."""
         consumer = Consumer({**self._config, "group.id": "unused", "enable.auto.commit": False})
         try:
-            found = {}
+            ends = {}
             for topic in self._topics:
-                for partition in consumer.list_topics(topic, ASK_S).topics[topic].partitions:
-                    low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), ASK_S)
+                for partition in consumer.list_topics(topic, REQUEST_TIMEOUT_S).topics[topic].partitions:
+                    low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), REQUEST_TIMEOUT_S)
                     if high > low:
-                        found[topic, partition] = high
-            return found
+                        ends[topic, partition] = high
+            return ends
         finally:
             consumer.close()
 
@@ -88,8 +90,8 @@ class TopicIds:
         """How often the group lets a record be delivered; 5, the broker's default, when it can't be asked."""
         try:
             resource = ConfigResource(ResourceType.GROUP, group)
-            (future,) = self._admin.describe_configs([resource], request_timeout=ASK_S).values()
-            return int(future.result(ASK_S)["share.delivery.count.limit"].value)
+            (future,) = self._admin.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S).values()
+            return int(future.result(REQUEST_TIMEOUT_S)["share.delivery.count.limit"].value)
         except (KafkaException, KeyError, TypeError, ValueError):
             return 5
 
@@ -98,8 +100,8 @@ class TopicIds:
         entry = ConfigEntry("share.auto.offset.reset", reset, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
         try:
-            for future in self._admin.incremental_alter_configs([resource], request_timeout=ASK_S).values():
-                future.result(ASK_S)
+            for future in self._admin.incremental_alter_configs([resource], request_timeout=REQUEST_TIMEOUT_S).values():
+                future.result(REQUEST_TIMEOUT_S)
         except KafkaException as error:
             raise ReaderFailed(
                 f"groupAutoOffsetReset could not be set for {group}: {error.args[0].str()}. It needs the right to alter"

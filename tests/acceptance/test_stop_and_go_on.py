@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.common.applications import name_process, was_stopped
+from controlplane.common.applications import record_process, was_stopped
 from controlplane.embedded import apps
 from controlplane.embedded.processes import Child
 from tests.support.house import House
@@ -84,7 +84,7 @@ def test_a_worker_that_nothing_outlives_takes_them_with_it(house: House, tmp_pat
     child = Child([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log")
     folder = tmp_path / "tasks" / "task"
     folder.mkdir(parents=True)
-    name_process(folder, child.pid)
+    record_process(folder, child.pid)
     settings = {"HEADGATE_WORKER_STOPS_TASKS": "1", "HEADGATE_TASK_DIR": str(folder.parent)}
     try:
         with apps.Worker(house.home, {**house.environment, **settings}, concurrency=1, name="alone"):

@@ -21,13 +21,13 @@ from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.lag.models import LagSample
 from controlplane.loading import samples
-from controlplane.loading.documents import nested
+from controlplane.loading.documents import to_nested
 from controlplane.loading.models import Draft
 from controlplane.login.addresses import secret_for
 from controlplane.publishing.models import ProgressKey
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.retention.models import RuleSet
-from controlplane.segments.marking import Chosen, mark_unused
+from controlplane.segments.marking import SegmentSelection, mark_unused
 from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
@@ -77,14 +77,14 @@ class Site:
         """The owner's, of a new spec or a change, with records that need no Kafka."""
         changed = None if supervisor is None else self.supervisor(supervisor)
         wanted: dict[str, Any] = {"owner": self.cast.users["owner"], "team": self.cast.alpha, "supervisor": changed}
-        document = nested(kafka_spec("drafted") if changed is None else changed.current.spec)
+        document = to_nested(kafka_spec("drafted") if changed is None else changed.current.spec)
         version = None if changed is None else changed.version
         draft, _ = Draft.objects.update_or_create(**wanted, defaults={"document": document, "base_version": version})
         records = [
             KeptRecord.model_construct(partition=0, offset=n, timestamp_ms=DRAFTED_MS + n * 1000, payload=payload)
             for n, payload in enumerate(DRAFTED)
         ]
-        samples.keep(draft, SampleAnswer.model_construct(kept=records, arrived=Arrived(records=3, window_s=60)))
+        samples.store_sample(draft, SampleAnswer.model_construct(kept=records, arrived=Arrived(records=3, window_s=60)))
         return draft
 
     def quarantined(self, **wanted: Any) -> list[QuarantinedRecord]:
@@ -218,7 +218,7 @@ def removed_segment(cast: Cast) -> Segment:
     file = Path(settings.DEEP_STORAGE) / made.path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"x" * made.size_bytes)
-    mark_unused(datasource, Chosen(), by="owner", what="2013-01-01 to 2013-01-02")
+    mark_unused(datasource, SegmentSelection(), by="owner", what="2013-01-01 to 2013-01-02")
     return made
 
 

@@ -14,7 +14,7 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.repairs import start_repairs
 from controlplane.supervisors.run import run
-from controlplane.supervisors.streams import question
+from controlplane.supervisors.streams import question_for
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
 from ingestion.sources.memory import MemoryLeasedSource
@@ -212,5 +212,5 @@ def test_what_can_not_be_read_any_more_is_shown_and_named(cast: Cast, clients: d
     assert (row["topic"], row["task_count"]) == ("flights-topic", 0)
     for page in ("", "lag/", "spec/"):
         assert browsing_as(cast, "owner").get(f"/supervisors/flights/{page}").status_code == 200
-    asked = question(Supervisor.objects.get(pk="flights"))
+    asked = question_for(Supervisor.objects.get(pk="flights"))
     assert "type must be one of 'index_kafka_share_group'" in str(asked.problem)

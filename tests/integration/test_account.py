@@ -108,7 +108,7 @@ def test_a_session_that_counts_for_nothing_is_not_listed(cast: Cast) -> None:
 
 
 def test_sessions_whose_time_is_over_are_deleted(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "AT_ONCE", 2)
+    monkeypatch.setattr(sessions, "BATCH_SIZE", 2)
     mine = log_in("viewer")
     for _ in range(5):
         log_in("owner")

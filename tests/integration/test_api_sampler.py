@@ -227,7 +227,7 @@ def test_only_so_many_at_once(owner: Client, monkeypatch: pytest.MonkeyPatch) ->
     """Row 5 of the security checklist: a few samples at once, no more."""
     monkeypatch.setattr(sampling, "WAIT_S", 0.05)
     with ExitStack() as taken:
-        for number in range(sampling.AT_ONCE):
+        for number in range(sampling.MAX_CONCURRENT):
             taken.enter_context(sampling._slots.place(f"somebody {number}", 1))
         assert ask(owner, pasted("{}")).status_code == 503
     assert ask(owner, pasted("{}")).status_code == 200

@@ -62,11 +62,11 @@ def test_a_process_that_dies_is_an_error_and_harms_nobody(cast: Cast, silent_kaf
     """
     caught: list[Exception] = []
     document = from_kafka(silent_kafka)
-    order = sampling._admitted(document, cast.alpha, sampling.parse_sampler_spec(document).order)
+    order = sampling._admit_order(document, cast.alpha, sampling.parse_sampler_spec(document).order)
 
     def take() -> None:
         try:
-            sampling._asked(order)
+            sampling._run_sampler(order)
         except sampling.Unavailable as error:
             caught.append(error)
 
@@ -111,7 +111,7 @@ def test_without_one_that_waits_each_sample_has_a_process_of_its_own(
 ) -> None:
     monkeypatch.setattr(sampling, "ready_sampler", ReadyProcess(sampling.READY_MODULE, {}))  # not yet started
     settings.SAMPLER_READY = False
-    sampling.be_ready()
+    sampling.start_ready_sampler()
     assert sample(owner, pasted('{"a": 1}'))["outcomes"] == {"stored": 1}
     assert sampling.ready_sampler.pid is None
 

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.teams import audit, audit_export
-from controlplane.teams.audit_export import harmless
+from controlplane.teams.audit_export import escape_formula
 from controlplane.teams.models import ApiToken, AuditEntry
 from tests.support.django_cast import Cast, browsing_as
 
@@ -87,7 +87,14 @@ def test_a_file_holds_all_however_many(
 def test_a_spreadsheet_calculates_nothing_of_it(trail: Cast, clients: dict[str, Client]) -> None:
     rows = list(csv.DictReader(io.StringIO(text_of(clients["owner"].get(f"{ADDRESS}export/")))))
     assert [row["target_id"] for row in rows if row["action"] == "invite"] == [f"'{EVIL}"]
-    assert [harmless(cell) for cell in ("+1", "-1", "@a", "\ta", "a=1", "")] == ["'+1", "'-1", "'@a", "'\ta", "a=1", ""]
+    assert [escape_formula(cell) for cell in ("+1", "-1", "@a", "\ta", "a=1", "")] == [
+        "'+1",
+        "'-1",
+        "'@a",
+        "'\ta",
+        "a=1",
+        "",
+    ]
 
 
 def test_it_is_for_the_teams_admins(trail: Cast, clients: dict[str, Client]) -> None:

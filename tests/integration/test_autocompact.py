@@ -132,17 +132,17 @@ def test_task_slots_are_a_share_of_the_pool(cast: Cast, ask: Ask, settings: Lazy
     settings.WORKER_CAPACITY, settings.COMPACTION_PERCENT = 10, 25
     assert (residents.slots(), ask("GET", CONFIG)["compactionTaskSlotRatio"]) == (2, 0.25)
     application = Resident.objects.create(pk="compaction_1", token_hash="x", slots=2, launched_at=timezone.now())
-    assert jobs.work(application.pk, WorkRequest(free=2)).directive == "continue"
+    assert jobs.assign_jobs(application.pk, WorkRequest(free=2)).directive == "continue"
     for path in (f"{CONFIG}/taskslots?ratio=2", f"{CONFIG}/taskslots?max=many", f"{CONFIG}/taskslots?max=-1"):
         ask("POST", path, role="superuser", expect=400)
     ask("POST", CLUSTER, {"compactionTaskSlotRatio": "x"}, role="superuser", expect=400)
     ask("POST", CLUSTER, {"engine": "msq"}, role="superuser", expect=400)
     ask("POST", f"{CONFIG}/taskslots?ratio=0.25", role="superuser")  # as it is: nothing to do
-    assert jobs.work(application.pk, WorkRequest(free=2)).directive == "continue"
+    assert jobs.assign_jobs(application.pk, WorkRequest(free=2)).directive == "continue"
 
     ask("POST", f"{CONFIG}/taskslots?ratio=0.59", role="superuser")
     assert residents.slots() == 5
-    assert jobs.work(application.pk, WorkRequest(free=2)).directive == "finish"  # the next one has five
+    assert jobs.assign_jobs(application.pk, WorkRequest(free=2)).directive == "finish"  # the next one has five
     Resident.objects.update(ended_at=timezone.now())
     assert ask("POST", CLUSTER, {"maxCompactionTaskSlots": 3}, role="superuser") == {"success": True}
     assert residents.slots() == 3

@@ -68,7 +68,7 @@ def test_segments_that_were_read_are_replaced_by_name_and_what_came_meanwhile_st
     assert in_use(source) == [(0, task.pk, 20), (1, "task-1", 10)]
     sums = {(i.start, i.end): (i.segments, i.rows) for i in Interval.objects.all()}
     assert sorted(sums.values()) == [(0, 0), (1, 10), (1, 20)]
-    assert marking.mark_used(source.datasource, marking.Chosen()).segments == 0
+    assert marking.mark_used(source.datasource, marking.SegmentSelection()).segments == 0
     again = a_reindex(root)
     assert sent(again) == 2  # its filter has left nothing
     assert in_use(source) == []

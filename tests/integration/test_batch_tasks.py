@@ -13,9 +13,9 @@ from django.db import connections
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
-from controlplane.compaction.schemas import written_by
+from controlplane.compaction.schemas import write_specs_of
 from controlplane.publishing.fence import PublishRefused
-from controlplane.publishing.publication import keep_schemas
+from controlplane.publishing.publication import store_schemas
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.publishing.selectors.totals import datasource_totals
@@ -84,7 +84,9 @@ def test_a_streams_records_that_were_overwritten_have_ended_and_say_by_whom(sour
     streamed(source, 0)
     task = a_task(root)
     published(task, file(0, 1))
-    assert marking.mark_used(source.datasource, marking.Chosen()).segments == 0  # they would stand beside the new ones
+    assert (
+        marking.mark_used(source.datasource, marking.SegmentSelection()).segments == 0
+    )  # they would stand beside the new ones
     [fate] = record_fate(ROOT, topic="topic", partition=0, offset=5)
     assert fate.outcome == "stored"
     assert f"removed by task {task.pk}" in fate.explanation and "overwritten" in fate.explanation
@@ -212,7 +214,7 @@ def test_whoever_has_the_same_new_schema_does_not_wait_for_its_publish(root: Use
     what = outcome(batches.start(task).epoch, file())
 
     with held_up(lambda: batches.publish(task, what), Interval):
-        keep_schemas(task.pk, 0, what.segments)
+        store_schemas(task.pk, 0, what.segments)
     assert in_use(source) == [(0, task.pk, 10)]
 
 
@@ -226,7 +228,7 @@ def test_it_takes_places_of_the_pool_and_no_more_than_there_are(
     Task.objects.filter(pk=first.pk).update(launched_at=first.created_at)
     assert capacity.pool().used == 3
     assert not capacity.may_launch(second)
-    assert "It needs 4 slots; 1 of 4 is free" in capacity.waits_for_room(second)
+    assert "It needs 4 slots; 1 of 4 is free" in capacity.wait_reason(second)
     assert set_goal(second, Goal.STOP)
     second.refresh_from_db()
     assert second.status == Status.FAILED
@@ -305,7 +307,7 @@ def test_its_driver_reads_what_it_is_told(root: User, source: Source) -> None:
 def test_what_it_has_written_is_merged_under_its_schema(root: User, source: Source) -> None:
     metrics = [{"type": "count", "name": "n"}]
     task = a_task(root, dataSchema__metricsSpec=metrics)
-    known = written_by([task.pk])
+    known = write_specs_of([task.pk])
     assert known[task.pk].rolls_up(False)
     assert known[task.pk].data_schema["metricsSpec"][0]["name"] == "n"
 

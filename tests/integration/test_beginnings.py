@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.publishing import claims, fence
-from controlplane.sources.lookup import key_of
+from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
 from controlplane.supervisors.run import iterate
 from controlplane.tasks import launcher
@@ -37,7 +37,7 @@ def claimed_by_an_indexer(task: Task, broker: Broker, topic: str) -> None:
     identity = found
     source = fence.adopt_source(
         datasource=task.datasource,
-        **key_of(task.io_config, task.supervisor_id),
+        **source_key(task.io_config, task.supervisor_id),
         topic=topic,
         cluster_id=found.cluster_id,
         topic_id=found.topic_id,

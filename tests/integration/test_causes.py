@@ -16,10 +16,10 @@ from controlplane.publishing.publish import publish
 from controlplane.quarantine import cause_sums, replays
 from controlplane.quarantine import services as quarantine
 from controlplane.quarantine.models import CauseSum, FaultyRecord, QuarantinedRecord
-from controlplane.quarantine.selectors.causes import CauseFilter, list_causes, new_causes, trends
+from controlplane.quarantine.selectors.causes import CauseFilter, count_new_causes, list_causes, trends
 from controlplane.quarantine.selectors.filters import Choice, QuarantineFilter
 from controlplane.sources.models import Source
-from controlplane.tasks.causes import described
+from controlplane.tasks.causes import describe_causes
 from ingestion.specs.causes import cause_of
 from ingestion.specs.messages.protocol import FaultyRecord as WireFaulty
 from ingestion.specs.messages.protocol import Outcomes
@@ -59,7 +59,7 @@ def kept(cast: Cast) -> Cast:
 
 def found(cast: Cast, role: str = "viewer", **wanted: Any) -> dict[str, tuple[int, int]]:
     """Title → records, and how many wait."""
-    rows = described(cast.users[role], list(list_causes(cast.users[role], CauseFilter(**wanted))))
+    rows = describe_causes(cast.users[role], list(list_causes(cast.users[role], CauseFilter(**wanted))))
     return {row.title: (row.cause.records, row.cause.kept) for row in rows}
 
 
@@ -77,7 +77,7 @@ def check_sums(cast: Cast) -> None:
     for _ in range(2):
         rows = list_causes(cast.users["viewer"], CauseFilter())
         assert {(r.cause, r.reason): (r.records, r.kept) for r in rows} == counted()
-        cause_sums.fold()
+        cause_sums.fold_sums()
 
 
 def of_title(title: str, **more: Any) -> QuarantineFilter:
@@ -93,11 +93,11 @@ def test_records_are_counted_by_cause(kept: Cast) -> None:
 
 def test_sums_follow_replays_and_purges(kept: Cast) -> None:
     mine = QuarantinedRecord.objects.filter(cause=of_title(TIME).cause)
-    assert replays.hold(mine, "a-replay") == 3
+    assert replays.take_records(mine, "a-replay") == 3
     assert found(kept)[TIME] == (3, 0)
     assert TIME not in found(kept, waiting=True)
     check_sums(kept)
-    replays.give_back("a-replay")
+    replays.release_records("a-replay")
     check_sums(kept)
     assert found(kept, waiting=True)[TIME] == (3, 3)
     purged = quarantine.purge(
@@ -120,7 +120,7 @@ def test_old_hours_become_one(kept: Cast) -> None:
     now = timezone.now()
     QuarantinedRecord.objects.filter(offset=700).update(created_at=now - timedelta(days=3))
     QuarantinedRecord.objects.filter(offset=701).update(created_at=now - timedelta(days=4))
-    cause_sums.fold()
+    cause_sums.fold_sums()
     mine = CauseSum.objects.filter(cause=of_title(TIME).cause)
     assert [row.records for row in mine.filter(hour=CauseSum.LONG_AGO)] == [2]
     [row] = [r for r in list_causes(kept.users["viewer"], CauseFilter()) if r.cause == of_title(TIME).cause]
@@ -128,7 +128,7 @@ def test_old_hours_become_one(kept: Cast) -> None:
     assert sum(trends([row], now)[(row.datasource_id, row.cause, row.reason)]) == 1
     check_sums(kept)
     # The hours go on: what was folded into them is folded further.
-    assert cause_sums.fold(now + timedelta(days=5)) == len(counted())
+    assert cause_sums.fold_sums(now + timedelta(days=5)) == len(counted())
     check_sums(kept)
 
 
@@ -147,11 +147,11 @@ def test_the_trend_is_by_hour(kept: Cast) -> None:
 
 
 def test_what_is_new(kept: Cast) -> None:
-    assert new_causes(kept.users["viewer"]) == 2  # the cast's own is of last year
-    assert new_causes(kept.users["outsider"]) == 0
-    replays.hold(QuarantinedRecord.objects.filter(cause=of_title(TIME).cause), "a-replay")
-    assert new_causes(kept.users["viewer"]) == 1
-    assert new_causes(kept.users["viewer"], timezone.now() + timedelta(days=2)) == 0
+    assert count_new_causes(kept.users["viewer"]) == 2  # the cast's own is of last year
+    assert count_new_causes(kept.users["outsider"]) == 0
+    replays.take_records(QuarantinedRecord.objects.filter(cause=of_title(TIME).cause), "a-replay")
+    assert count_new_causes(kept.users["viewer"]) == 1
+    assert count_new_causes(kept.users["viewer"], timezone.now() + timedelta(days=2)) == 0
 
 
 def test_rest_tells_them(kept: Cast, clients: dict[str, Client]) -> None:
@@ -213,6 +213,6 @@ def test_a_datasource_can_go(kept: Cast) -> None:
     CauseSum.objects.create(
         datasource_id=10**9, cause="x", reason="refused", hour=timezone.now(), records=1, kept=1
     )  # fmt: skip
-    cause_sums.fold()
-    cause_sums.fold(timezone.now() + timedelta(days=9))
+    cause_sums.fold_sums()
+    cause_sums.fold_sums(timezone.now() + timedelta(days=9))
     assert CauseSum.objects.count() == 0

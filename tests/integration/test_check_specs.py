@@ -99,7 +99,7 @@ def test_a_process_that_can_not_check_is_no_fault_of_the_spec(
 
 def test_only_so_many_are_checked_at_a_time(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "CHECK_S", 0.1)
-    with checking._places.place("somebody", 10), checking._places.place("somebody else", 10):
+    with checking._limiter.place("somebody", 10), checking._limiter.place("somebody else", 10):
         assert post(owner, TASKS, with_transform("upper(a)")).status_code == 503
 
 
@@ -108,7 +108,7 @@ def test_one_users_checks_leave_a_place_to_others(
     clients: dict[str, Client], cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row 20 of the security checklist: a user whose spec takes long to check keeps only that user waiting."""
-    with checking._places.place(cast.users["operator"].pk, 10):
+    with checking._limiter.place(cast.users["operator"].pk, 10):
         monkeypatch.setattr(checking, "CHECK_S", 0.1)
         mine = post(clients["operator"], "/api/v1/validate/", {"kind": "task", "spec": with_transform("upper(a)")})
         monkeypatch.setattr(checking, "CHECK_S", 30.0)

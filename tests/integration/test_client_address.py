@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client, RequestFactory
 
-from controlplane.common.clients import client_address, counted_as
+from controlplane.common.clients import client_address, rate_limit_key
 from controlplane.teams.models import AuditEntry
 from frontend.throttle import FAILURES_PER_ADDRESS, FAILURES_PER_NAME
 from tests.support.django_cast import PASSWORD, Cast
@@ -45,8 +45,8 @@ def test_the_address_is_what_the_outermost_proxy_saw(
 
 
 def test_a_network_of_version_6_counts_as_one() -> None:
-    assert counted_as("2001:db8:1:2:3::4") == counted_as("2001:db8:1:2::99") == "2001:db8:1:2::/64"
-    assert counted_as("203.0.113.5") == "203.0.113.5"
+    assert rate_limit_key("2001:db8:1:2:3::4") == rate_limit_key("2001:db8:1:2::99") == "2001:db8:1:2::/64"
+    assert rate_limit_key("203.0.113.5") == "203.0.113.5"
 
 
 def page_login(client: Client, address: str, password: str = PASSWORD) -> int:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.retention.deleting import delete_datasource
-from controlplane.segments.columns import alike, ids_of
+from controlplane.segments.columns import assign_column_ids, case_conflicts
 from controlplane.segments.models import Column
 from controlplane.supervisors import services
 from controlplane.tasks.models import Status, Task
@@ -59,21 +59,21 @@ def test_who_may_see_the_datasource_is_told_them(cast: Cast, clients: dict[str, 
 
 def test_datasources_have_each_their_own(cast: Cast) -> None:
     other = Datasource.objects.create(name="other", team=cast.alpha)
-    assert ids_of(cast.datasource.pk, ASKED).ids == IDS
+    assert assign_column_ids(cast.datasource.pk, ASKED).ids == IDS
     late = ColumnsRequest(columns=ASKED.columns[:1:-1])
-    assert ids_of(other.pk, late).ids == [ColumnId(id=2), ColumnId(id=3, element=4)]
+    assert assign_column_ids(other.pk, late).ids == [ColumnId(id=2), ColumnId(id=3, element=4)]
 
 
 @pytest.mark.parametrize("part", ["rows", "columns"])
 def test_pages_warn_of_columns_that_differ_only_by_case(cast: Cast, part: str) -> None:
     viewer, page = browsing_as(cast, "viewer"), reverse(f"frontend:datasource-{part}", args=["flights"])
     names = ["ID", "tags", "Ä", "ä", "Carrier"]  # of letters like Ä DuckDB knows the cases apart
-    ids_of(cast.datasource.pk, ASKED)
+    assign_column_ids(cast.datasource.pk, ASKED)
     more = [protocol.Column(name=name, type="long") for name in names]
     before = viewer.get(page)
     assert (before.status_code, b"data-alike" in before.content) == (200, False)
-    ids_of(cast.datasource.pk, ColumnsRequest(columns=more))
-    assert alike(cast.datasource) == [["Carrier", "carrier"]]
+    assign_column_ids(cast.datasource.pk, ColumnsRequest(columns=more))
+    assert case_conflicts(cast.datasource) == [["Carrier", "carrier"]]
     found = viewer.get(page).content.decode()
     assert "<code>Carrier</code> and <code>carrier</code>. Spark refuses them" in found
 
@@ -87,7 +87,7 @@ def test_a_name_that_can_not_be_kept_changes_nothing(cast: Cast) -> None:
 
 def test_more_columns_at_once_than_a_publish_may_have_are_refused(cast: Cast) -> None:
     with pytest.raises(InvalidInput, match="500,001 columns, and one message may have 500,000"):
-        ids_of(cast.datasource.pk, too_many_columns())
+        assign_column_ids(cast.datasource.pk, too_many_columns())
     assert not Column.objects.exists()
 
 
@@ -100,7 +100,7 @@ def test_a_publish_needs_nothing_of_it(db: None) -> None:
 
 def test_a_datasource_that_is_made_anew_goes_on_with_them(cast: Cast, clients: dict[str, Client]) -> None:
     """Readers that remember what they have read meet no id that means something else now."""
-    ids_of(cast.datasource.pk, ASKED)
+    assign_column_ids(cast.datasource.pk, ASKED)
     services.terminate(user=cast.users["owner"], supervisor=cast.supervisor)
     Task.objects.update(status=Status.SUCCESS)
     delete_datasource(user=cast.users["owner"], datasource=cast.datasource, name="flights")
@@ -108,13 +108,13 @@ def test_a_datasource_that_is_made_anew_goes_on_with_them(cast: Cast, clients: d
     submit(cast, spec_for("flights"))
     anew = Datasource.objects.get(name="flights")
     new = protocol.Column(name="new", type="long")
-    assert ids_of(anew.pk, ColumnsRequest(columns=[new, *ASKED.columns])).ids == [ColumnId(id=6), *IDS]
+    assert assign_column_ids(anew.pk, ColumnsRequest(columns=[new, *ASKED.columns])).ids == [ColumnId(id=6), *IDS]
     assert listed(clients["viewer"])[:-1] == before
 
 
 def test_a_datasource_takes_them_along_to_another_team(cast: Cast, clients: dict[str, Client]) -> None:
     Membership.objects.create(user=cast.users["owner"], team=cast.beta, role=Role.ADMIN)
-    ids_of(cast.datasource.pk, ASKED)
+    assign_column_ids(cast.datasource.pk, ASKED)
     before = listed(clients["viewer"])
     transfer_datasource(user=cast.users["owner"], datasource=cast.datasource, team_name="beta")
     assert clients["viewer"].get(ADDRESS).status_code == 404

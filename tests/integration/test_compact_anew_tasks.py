@@ -10,7 +10,7 @@ from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.compaction import by_hand, reindexing
-from controlplane.compaction.schemas import written_by
+from controlplane.compaction.schemas import write_specs_of
 from controlplane.datasources.models import MaskedColumn
 from controlplane.sources.models import Source
 from controlplane.tasks import batches, services
@@ -131,7 +131,7 @@ def test_what_it_has_read_is_replaced_and_its_schema_is_known(source: Source, ro
     task.refresh_from_db()
     assert (task.status, task.message) == ("SUCCESS", "Published 1 segments; 2 were overwritten.")
     assert in_use(source) == [(0, task.pk, 20), (2, TASK, 10)]
-    written = written_by([task.pk])[task.pk]
+    written = write_specs_of([task.pk])[task.pk]
     assert written.rolls_up(False) and written.data_schema["metricsSpec"] == METRICS[:1]
 
 

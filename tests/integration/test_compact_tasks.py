@@ -71,7 +71,7 @@ def submitted(root: User, **changes: Any) -> Task:
 
 
 def taken(application: str) -> list[CompactionJob]:
-    return jobs.work(application, WorkRequest(free=100)).jobs
+    return jobs.assign_jobs(application, WorkRequest(free=100)).jobs
 
 
 def merged(job: CompactionJob, application: str, lost: int = 0) -> list[uuid.UUID]:
@@ -215,7 +215,7 @@ def test_a_stopped_task_replaces_nothing_any_more(source: Source, root: User, ap
     with pytest.raises(PublishRefused) as refused:
         merged(job, application)
     assert refused.value.refusal.code == "fenced"
-    assert jobs.work(application, WorkRequest(running={job.job_id: 1}, free=0)).dropped == [job.job_id]
+    assert jobs.assign_jobs(application, WorkRequest(running={job.job_id: 1}, free=0)).dropped == [job.job_id]
     waits = services.submit_task(user=root, document=compact())
     services.stop_task(user=root, task=waits)
     assert after_a_round(waits).error == "Stopped before it was launched."

@@ -13,9 +13,9 @@ from django.utils import timezone
 from controlplane.common.errors import InvalidInput, NotAllowed
 from controlplane.compaction import configs, jobs, planning, selectors
 from controlplane.compaction.models import Configured, Job, State
-from controlplane.compaction.schemas import written_by
+from controlplane.compaction.schemas import write_specs_of
 from controlplane.publishing.fence import PublishRefused
-from controlplane.publishing.publication import keep_schemas
+from controlplane.publishing.publication import store_schemas
 from controlplane.segments.models import Interval, Replacement, Segment
 from controlplane.segments.selectors.lists import list_segments
 from controlplane.sources.models import Source
@@ -76,7 +76,7 @@ def outcome(job: CompactionJob) -> ReplaceRequest:
 
 
 def asked(application: str, free: int = 2, **running: int) -> list[CompactionJob]:
-    return jobs.work(application, WorkRequest(running=running, free=free)).jobs
+    return jobs.assign_jobs(application, WorkRequest(running=running, free=free)).jobs
 
 
 def test_what_is_due_becomes_one_job_which_is_done_once(source: Source) -> None:
@@ -127,7 +127,7 @@ def test_of_two_attempts_the_newer_one_counts(source: Source) -> None:
     first = an_application()
     [old] = asked(first)
     Resident.objects.update(ended_at=timezone.now())
-    jobs.give_back(first)
+    jobs.requeue_jobs(first)
     second = an_application()
     [new] = asked(second)
     assert (new.job_id, new.attempt) == (old.job_id, 2)
@@ -135,7 +135,7 @@ def test_of_two_attempts_the_newer_one_counts(source: Source) -> None:
         with pytest.raises(PublishRefused) as refused:
             jobs.replace(application, old.job_id, outcome(old))
         assert refused.value.refusal.code == "fenced"
-    assert jobs.work(first, WorkRequest(running={old.job_id: 1}, free=0)).dropped == [old.job_id]
+    assert jobs.assign_jobs(first, WorkRequest(running={old.job_id: 1}, free=0)).dropped == [old.job_id]
     jobs.replace(second, new.job_id, outcome(new))
     assert Interval.objects.get().segments == 1
 
@@ -150,7 +150,7 @@ def test_whoever_has_the_same_new_schema_does_not_wait_for_the_replace(source: S
     new = [f.model_copy(update={"columns": [Column(name="new", type="long")]}) for f in what.segments]
     what = what.model_copy(update={"segments": new})
     with held_up(lambda: jobs.replace(application, job.job_id, what), Replacement):
-        keep_schemas(TASK, 0, new)
+        store_schemas(TASK, 0, new)
     assert [s.schema.columns for s in list_segments(source.datasource)] == [[{"name": "new", "type": "long"}]]
 
 
@@ -160,7 +160,7 @@ def test_only_who_has_the_job_is_told_ids_of_columns(source: Source) -> None:
     application = an_application()
     [job] = asked(application)
     assert jobs.datasource_of(application, job.job_id) == source.datasource.pk
-    jobs.give_back(application)
+    jobs.requeue_jobs(application)
     with pytest.raises(PublishRefused) as refused:
         jobs.datasource_of(application, job.job_id)
     assert refused.value.refusal.code == "fenced"
@@ -187,7 +187,7 @@ def test_what_fails_is_tried_again_later_and_the_reason_is_shown(source: Source)
     [job] = asked(application)
     jobs.fail(application, job.job_id, FailedRequest(attempt=1, error="the disk is full"))
     assert planning.plan() == 0
-    [looked] = selectors.fragmented(source.datasource)
+    [looked] = selectors.list_fragmented(source.datasource)
     assert "the disk is full" in looked.choice.reason
     Job.objects.update(ended_at=timezone.now() - planning.FIRST_PAUSE)
     assert planning.plan() == 1
@@ -199,7 +199,7 @@ def test_segments_of_different_metrics_are_not_merged_with_each_other(source: So
     published(source, 20)
     published(source, 20, at=1000, task="task-2")
     published(source, 5, at=2000, task="nobody knows")
-    known = written_by(["task-2", "task-3", TASK, "nobody knows"])
+    known = write_specs_of(["task-2", "task-3", TASK, "nobody knows"])
     assert {name: w.rolls_up(False) for name, w in known.items()} == {TASK: False, "task-2": True, "task-3": False}
     assert len({w.kind(False) for w in known.values()}) == 3
     planning.plan()
@@ -253,7 +253,7 @@ def test_a_config_is_read_strictly_and_says_what_is_merged(source: Source) -> No
     configs.set_config(user=root, datasource=datasource, config=configs.read_config(late), comment="why")
     assert planning.plan() == 0
     assert selectors.status_of(datasource).skipped.segments == 20
-    [looked] = selectors.fragmented(datasource)
+    [looked] = selectors.list_fragmented(datasource)
     assert "skipOffsetFromLatest" in looked.choice.reason
     few = {"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "dynamic", "maxRowsPerSegment": 40}}}
     configs.set_config(user=root, datasource=datasource, config=configs.read_config(few))
@@ -289,9 +289,9 @@ def test_who_may_only_look_sets_nothing(source: Source) -> None:
 
 def test_the_application_ends_when_idle_and_gives_way_to_ingestion(source: Source, settings: LazySettings) -> None:
     application = an_application()
-    assert jobs.work(application, WorkRequest(free=2)).directive == "continue"
+    assert jobs.assign_jobs(application, WorkRequest(free=2)).directive == "continue"
     Resident.objects.update(idle_since=timezone.now() - settings.COMPACTION_IDLE)
-    assert jobs.work(application, WorkRequest(free=2)).directive == "finish"
+    assert jobs.assign_jobs(application, WorkRequest(free=2)).directive == "finish"
     Resident.objects.update(ended_at=timezone.now())
     settings.WORKER_CAPACITY = 2
     busy = an_application()
@@ -299,7 +299,7 @@ def test_the_application_ends_when_idle_and_gives_way_to_ingestion(source: Sourc
     Task.objects.create(
         pk="waits", kind="share_group", datasource=source.datasource, spec=spec, created_at=timezone.now()
     )
-    assert jobs.work(busy, WorkRequest(free=2)).directive == "finish"
+    assert jobs.assign_jobs(busy, WorkRequest(free=2)).directive == "finish"
     published(source, 20)
     planning.plan()
     assert asked(busy) == []

@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 
 from controlplane.connections.kafka import KafkaProblem, topic_names
-from controlplane.connections.probe import Wanted, try_kafka
+from controlplane.connections.probe import NeededRights, try_kafka
 from controlplane.connections.registry_probe import try_registry
 from controlplane.connections.verdict import ConnectionReport
 from ingestion.specs.kafka.addresses import AddressPolicy
@@ -28,7 +28,7 @@ CANARY = "canary-4711"
 
 
 def tried(properties: dict[str, Any], topic: str = "") -> ConnectionReport:
-    verdict = try_kafka(read(properties), Wanted(topic))
+    verdict = try_kafka(read(properties), NeededRights(topic))
     assert PASSWORD not in repr(verdict) and CANARY not in repr(verdict)
     assert verdict.ok or (verdict.message and verdict.advice and not verdict.steps[-1].ok)
     return verdict

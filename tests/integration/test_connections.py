@@ -194,7 +194,7 @@ def test_a_new_password_reaches_who_asks_next(owner: Client) -> None:
     supervisor = send(owner, "POST", SUPERVISORS, naming()).json()["id"]
     send(owner, "PUT", address, {"properties": {**LOGIN, "sasl.password": "new one"}})
     assert assigned(task).consumer_properties["sasl.password"] == "new one"
-    asked = streams.question(Supervisor.objects.get(pk=supervisor))
+    asked = streams.question_for(Supervisor.objects.get(pk=supervisor))
     assert (asked.problem, asked.properties["sasl.password"]) == (None, "new one")
     assert SpecVersion.objects.filter(supervisor_id=supervisor).latest("version").secrets == ""
 
@@ -285,7 +285,7 @@ def test_a_supervisor_without_its_connection_says_so(owner: Client) -> None:
     made(owner)
     supervisor = send(owner, "POST", SUPERVISORS, naming()).json()["id"]
     Connection.objects.all().delete()
-    [answer] = streams.answers([streams.question(Supervisor.objects.get(pk=supervisor))])
+    [answer] = streams.answers([streams.question_for(Supervisor.objects.get(pk=supervisor))])
     assert "There is no connection 'secured'" in str(answer.problem)
 
 

@@ -14,7 +14,7 @@ from controlplane.publishing.models import SettledRange
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.quarantine.selectors.filters import Choice
 from controlplane.retention import deleting
-from controlplane.retention.deleting import delete_datasource, go_on
+from controlplane.retention.deleting import continue_deleting, delete_datasource
 from controlplane.segments import marking
 from controlplane.segments.models import DaySum, Interval, Removal, Segment
 from controlplane.supervisors import services
@@ -106,7 +106,7 @@ def test_what_was_left_goes_on_with_whoever_comes_next(
     idle: Cast, clients: dict[str, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took longer than anybody waits, or its process died: until all have gone no spec can name it."""
-    monkeypatch.setattr(deleting, "AT_ONCE_S", -1.0)
+    monkeypatch.setattr(deleting, "FIRST_RUN_S", -1.0)
     answer = clients["owner"].post(PATH, {"name": "flights"}, content_type="application/json")
     assert (answer.status_code, answer.json()["segments"]) == (200, 4)
     assert Segment.objects.filter(used=True).count() == 4
@@ -114,29 +114,29 @@ def test_what_was_left_goes_on_with_whoever_comes_next(
     with pytest.raises(Conflict, match="still being deleted; try again in a minute"):
         submit(idle, spec_for("flights"))
     monkeypatch.setattr(marking, "MOST_SEGMENTS", 1)
-    monkeypatch.setattr(marking, "AT_ONCE", 1)
-    assert go_on(60.0) == 1
+    monkeypatch.setattr(marking, "INTERVALS_PER_TRANSACTION", 1)
+    assert continue_deleting(60.0) == 1
     assert not Segment.objects.filter(kill_began_at=None).exists()
     assert sum(Interval.objects.values_list("segments", flat=True)) == 0
     [removal] = Removal.objects.all()
     assert (removal.by, removal.segments, removal.rows) == ("owner", 4, 1500)
     submit(idle, spec_for("flights"))
-    assert go_on(60.0) == 0
+    assert continue_deleting(60.0) == 0
 
 
 def test_who_comes_late_to_a_deleted_datasource_loses_nothing_of_one_made_anew(
     idle: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes clear datasources: one has found this one, and comes to it when the other has long been done."""
-    monkeypatch.setattr(deleting, "AT_ONCE_S", -1.0)
+    monkeypatch.setattr(deleting, "FIRST_RUN_S", -1.0)
     delete(idle)
     found = Datasource.objects.get(clearing=True)
-    assert go_on(60.0) == 1
+    assert continue_deleting(60.0) == 1
     submit(idle, spec_for("flights"))
     Segment.objects.update(used=True, kill_began_at=None)  # as if they had been published since
-    assert not marking.lose(found, by="owner", what="the whole datasource, deleted", seconds=60.0)
+    assert not marking.give_up_all(found, by="owner", what="the whole datasource, deleted", seconds=60.0)
     Segment.objects.filter(interval_start=Segment.objects.earliest("interval_start").interval_start).update(used=False)
-    assert not marking.lose(found, by="owner", what="the whole datasource, deleted", seconds=60.0)
+    assert not marking.give_up_all(found, by="owner", what="the whole datasource, deleted", seconds=60.0)
     assert not Segment.objects.exclude(kill_began_at=None).exists()
 
 

@@ -148,7 +148,7 @@ def test_a_connection_takes_the_place_of_the_clusters_properties(owner: Client, 
 
 
 def test_what_there_is_no_time_for_is_left(owner: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "WITHIN_S", -1.0)
+    monkeypatch.setattr(importing, "TIME_LIMIT_S", -1.0)
     verdicts = imported(owner, OF_DRUID, "dry_run=false")
     assert {(v["verdict"], v["applied"]) for v in verdicts} == {("left", False)}
     assert not Supervisor.objects.filter(pk__in=IDS).exists()
@@ -164,7 +164,7 @@ def test_what_there_is_no_time_for_is_left(owner: Client, monkeypatch: pytest.Mo
         ([{"id": 7, "spec": {}}], "/0/id"),
         ([{"spec": {}}], "/0/id"),
         ([{"id": "a", "spec": None}], "/0/spec"),
-        ([{"id": "a", "spec": {}}] * (importing.MOST + 1), ""),
+        ([{"id": "a", "spec": {}}] * (importing.MAX_SUPERVISORS + 1), ""),
     ],
 )
 def test_what_is_no_such_list_is_refused_as_a_whole(owner: Client, listed: Any, pointer: str) -> None:

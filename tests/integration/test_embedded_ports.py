@@ -11,7 +11,7 @@ import pytest
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.home import PROJECT
 from controlplane.embedded.kafka import Kafka
-from controlplane.embedded.ports import PortBook, choose
+from controlplane.embedded.ports import PortBook, choose_port
 from tests.support.broker import Broker
 
 _OTHER = """
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 
 def test_a_port_that_another_stack_has_chosen_is_passed_over_before_anybody_listens(tmp_path: Path) -> None:
-    port = choose(None)
+    port = choose_port(None)
     command = [sys.executable, "-c", _OTHER, str(tmp_path / "other" / "ports.json"), str(port)]
     (tmp_path / "other").mkdir()
     with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:

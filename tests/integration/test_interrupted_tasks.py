@@ -27,7 +27,7 @@ def folder(cast: Cast, settings: Any, tmp_path: Path) -> Path:
     folder = tmp_path / cast.task.pk
     folder.mkdir()
     with subprocess.Popen(["sleep", "60"]) as process:
-        applications.name_process(folder, process.pid)
+        applications.record_process(folder, process.pid)
         process.kill()
     return folder
 
@@ -126,7 +126,7 @@ def test_a_process_that_is_found_dead_without_a_note_has_failed(cast: Cast, fold
 def test_nothing_is_launched_beside_the_last_process(cast: Cast, folder: Path) -> None:
     task = by_hand(cast, status=Status.PENDING, launched_at=None, created_at=timezone.now() - timedelta(days=1))
     with subprocess.Popen(["sleep", "60"]) as process:
-        applications.name_process(folder, process.pid)
+        applications.record_process(folder, process.pid)
         assert not launcher.launch(task.pk)
         process.kill()
     task.refresh_from_db()

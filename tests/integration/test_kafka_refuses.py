@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, ShareConsumer
 
 from controlplane.connections.kafka import KafkaProblem, KafkaRefuses, holds_records, partition_count, topic_offsets
-from controlplane.connections.probe import Wanted, try_kafka
+from controlplane.connections.probe import NeededRights, try_kafka
 from ingestion.sources import reader as reading
 from ingestion.sources.base import ACCEPT, ReadRefused
 from ingestion.sources.reader import Reader
@@ -327,7 +327,7 @@ def test_a_test_of_the_connection_says_what_the_login_may_do_with_a_group(guarde
     guarded.give("TOPIC", topic, "READ")
 
     def tried(group: str) -> tuple[bool, str, str]:
-        verdict = try_kafka(guarded.client, Wanted(topic, group))
+        verdict = try_kafka(guarded.client, NeededRights(topic, group))
         [step] = [s for s in verdict.steps if s.name == f"Group {group}"]
         return verdict.ok, verdict.message, step.detail
 

@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import kafka
-from controlplane.connections.probe import Wanted, try_kafka
+from controlplane.connections.probe import NeededRights, try_kafka
 from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services
 from ingestion.sources.base import SourceProblem
@@ -75,7 +75,7 @@ def test_a_share_consumer_reads_with_a_token(secured: Secured, endpoint: TokenEn
 
 def test_a_test_of_a_connection_says_what_is_wrong(secured: Secured, endpoint: TokenEndpoint) -> None:
     servers = secured.addresses["TOKEN"]
-    good = try_kafka(read(endpoint.login(servers)), Wanted(secured.topic))
+    good = try_kafka(read(endpoint.login(servers)), NeededRights(secured.topic))
     assert good.ok
     wrong = try_kafka(read(endpoint.login(servers, **{"sasl.oauthbearer.client.secret": "canary-4711"})))
     assert wrong.cause == "login" and "the token endpoint issued no token" in wrong.message
@@ -142,7 +142,7 @@ def msk(secured: Secured) -> dict[str, Any]:
 
 def test_a_broker_that_is_not_msk_refuses_a_signed_login(secured: Secured) -> None:
     """The broker reads unsigned tokens alone: it is given the signed one, and says no."""
-    verdict = try_kafka(read(msk(secured)), Wanted(secured.topic))
+    verdict = try_kafka(read(msk(secured)), NeededRights(secured.topic))
     assert verdict.cause == "login" and "with these AWS keys" in verdict.message
     assert "kafka-cluster:Connect" in verdict.advice
     assert SECRET not in repr(verdict)
@@ -166,7 +166,7 @@ def test_clients_that_make_their_tokens_read_and_have_new_ones_made(
 
     monkeypatch.setattr(msk_login, "_signing", signing)
     properties = read(msk(secured))
-    assert try_kafka(properties, Wanted(secured.topic)).ok
+    assert try_kafka(properties, NeededRights(secured.topic)).ok
     check_reads(secured, properties)
     check_shares(secured, properties)
     with kafka.cluster(properties):

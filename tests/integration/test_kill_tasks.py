@@ -15,7 +15,7 @@ from controlplane.common.errors import InvalidInput, NotAllowed
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.retention import celery_tasks
 from controlplane.segments import killing, marking
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import KilledSegment, Removal, Segment
 from controlplane.sources.models import Source
 from controlplane.tasks import kills, lifecycle, services
@@ -60,7 +60,9 @@ def published(source: Source, deep: Path, days: int) -> list[Segment]:
 
 
 def unused(segments: list[Segment], ago: timedelta) -> None:
-    marking.mark_unused(segments[0].datasource, Chosen(ids=frozenset(s.pk for s in segments)), by="x", what="y")
+    marking.mark_unused(
+        segments[0].datasource, SegmentSelection(ids=frozenset(s.pk for s in segments)), by="x", what="y"
+    )
     Segment.objects.filter(pk__in=[s.pk for s in segments]).update(unused_at=timezone.now() - ago)
 
 
@@ -86,7 +88,7 @@ def test_what_is_unused_of_the_interval_goes_and_nothing_else(source: Source, de
         "5 unused segments were deleted. Headgate deletes the files of 2 more later, when no reader"
     )
     assert (files(deep), KilledSegment.objects.count(), Segment.objects.filter(used=True).count()) == (28, 5, 23)
-    assert marking.mark_used(source.datasource, Chosen()) == Amount(3, 15, 150)  # those of July
+    assert marking.mark_used(source.datasource, SegmentSelection()) == Amount(3, 15, 150)  # those of July
     assert "7 unused segments to delete" in task_log_tail(task)
     Segment.objects.filter(kill_began_at__isnull=False).update(unused_at=timezone.now() - 2 * HOUR)
     assert celery_tasks.kill() == "2 unused segments (100 bytes) deleted"
@@ -120,7 +122,7 @@ def test_one_that_marks_for_long_is_heard_of(
     source: Source, deep: Path, root: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.SNAPSHOT_LEASE = timedelta(0)
-    monkeypatch.setattr(marking, "AT_ONCE", 1)
+    monkeypatch.setattr(marking, "INTERVALS_PER_TRANSACTION", 1)
     published(source, deep, 3)
     task, long_ago, some = (
         services.submit_task(user=root, document=kill(markAsUnused=True, batchSize=1)),
@@ -166,17 +168,17 @@ def test_a_stopped_task_leaves_the_batches_it_has_not_come_to(
 ) -> None:
     unused(published(source, deep, 4), 2 * HOUR)
     task = services.submit_task(user=root, document=kill(batchSize=1))
-    one_batch = killing.kill_some
+    one_batch = killing.kill_batch
 
     def and_stopped(*given: Any) -> bool:
         assert lifecycle.set_goal(task, Goal.STOP)
         return one_batch(*given)
 
-    monkeypatch.setattr(killing, "kill_some", and_stopped)
+    monkeypatch.setattr(killing, "kill_batch", and_stopped)
     kills.run(task.pk)
     task.refresh_from_db()
     assert (task.status, task.error) == ("FAILED", "Stopped. 1 unused segments were deleted.")
-    assert marking.mark_used(source.datasource, Chosen()).segments == 3
+    assert marking.mark_used(source.datasource, SegmentSelection()).segments == 3
 
 
 def test_what_deep_storage_does_not_delete_fails_it(source: Source, deep: Path, root: User) -> None:
@@ -194,7 +196,9 @@ def test_a_worker_that_died_has_failed_and_the_next_run_ends_it(source: Source, 
     task = services.submit_task(user=root, document=kill())
     long_ago = timezone.now() - HOUR
     Task.objects.filter(pk=task.pk).update(status="RUNNING", launched_at=long_ago, last_heartbeat_at=long_ago)
-    kills.given_up(task, kills.unused_ids(task, Chosen(), kills.KillTaskSpec.model_validate(task.spec)))
+    kills.give_up_in_batches(
+        task, kills.unused_ids(task, SegmentSelection(), kills.KillTaskSpec.model_validate(task.spec))
+    )
     assert lifecycle.fail_lost(long_ago) == [task.pk]
     task.refresh_from_db()
     assert "next deletions remove" in task.error

@@ -19,12 +19,12 @@ from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.config import settings as site
 from controlplane.feed.manifest import manifest
 from controlplane.publishing.models import SettledRange
-from controlplane.publishing.replace import Place, replace
+from controlplane.publishing.replace import ReplaceTarget, replace
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.retention import celery_tasks, services
 from controlplane.segments import killing, marking
-from controlplane.segments.killing import Killed
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.killing import KillResult
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import Interval, KilledSegment, Removal, Segment
 from controlplane.segments.orphans import clean_up
 from controlplane.segments.selectors.lists import list_segments
@@ -73,7 +73,7 @@ def published(source: Source, deep: Path, count: int = 2) -> list[Segment]:
 
 
 def removed(source: Source, ago: timedelta) -> None:
-    marking.mark_unused(source.datasource, Chosen(), by="x", what="y")
+    marking.mark_unused(source.datasource, SegmentSelection(), by="x", what="y")
     age(ago)
 
 
@@ -92,17 +92,17 @@ def deleting(deep: Path) -> Callable[[list[str]], DeletedPage]:
 
 def test_files_go_after_the_buffer_period_and_nothing_else_does(source: Source, deep: Path) -> None:
     first, second = published(source, deep)
-    marking.mark_unused(source.datasource, Chosen(ids=frozenset({first.pk})), by="x", what="y")
+    marking.mark_unused(source.datasource, SegmentSelection(ids=frozenset({first.pk})), by="x", what="y")
     age(30 * 24 * HOUR - timedelta(minutes=1))
-    assert killing.run(seconds=60) == Killed()
+    assert killing.run(seconds=60) == KillResult()
     age(30 * 24 * HOUR + timedelta(minutes=1))
-    assert killing.run(seconds=60) == Killed(segments=1, size_bytes=50)
+    assert killing.run(seconds=60) == KillResult(segments=1, size_bytes=50)
     assert [s.pk for s in Segment.objects.all()] == [second.pk]
     assert files(deep) == {Segment.objects.get().path}
     left = KilledSegment.objects.get()
     assert (left.pk, left.rows, left.removal) == (first.pk, 5, Removal.objects.get())
     assert Interval.objects.get().rows == 5
-    assert killing.run(seconds=60) == Killed()
+    assert killing.run(seconds=60) == KillResult()
 
 
 def test_by_default_it_is_a_month_a_week_and_an_hour() -> None:
@@ -114,7 +114,7 @@ def test_by_default_it_is_a_month_a_week_and_an_hour() -> None:
 def merged(source: Source, deep: Path, inputs: list[Segment]) -> Segment:
     file = segment({0: [(0, sum(s.rows for s in inputs))]}).model_copy(update={"offsets": {}})
     asked = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read={s.pk: s.rows for s in inputs}, segments=[file])
-    [made] = replace(Place(source.datasource, DAY, NEXT, "compact_1", False), asked)
+    [made] = replace(ReplaceTarget(source.datasource, DAY, NEXT, "compact_1", False), asked)
     put(deep, Segment.objects.get(pk=made))
     return Segment.objects.get(pk=made)
 
@@ -135,7 +135,7 @@ def test_what_was_replaced_goes_earlier_and_fates_lead_on(source: Source, deep: 
     for offset in (2, 7, 21):
         [fate] = record_fate(ROOT, topic="topic", partition=0, offset=offset)
         assert [s.id for s in fate.segments] == [twice.pk]
-    marking.mark_unused(source.datasource, Chosen(), by="alice", what="all")
+    marking.mark_unused(source.datasource, SegmentSelection(), by="alice", what="all")
     age(31 * 24 * HOUR)
     assert killing.run(seconds=60).segments == 1
     assert files(deep) == set()
@@ -149,9 +149,9 @@ def test_who_is_killed_after_step_1_left_a_file_that_the_next_run_deletes(source
     """Row 33 of the failure matrix."""
     published(source, deep)
     removed(source, 31 * 24 * HOUR)
-    assert len(killing.begin(timezone.now())) == 2
+    assert len(killing.begin_deletion(timezone.now())) == 2
     assert len(files(deep)) == 2
-    assert marking.mark_used(source.datasource, Chosen()) == Amount()  # its file may be gone: never again
+    assert marking.mark_used(source.datasource, SegmentSelection()) == Amount()  # its file may be gone: never again
     assert killing.run(seconds=60).segments == 2
     assert (files(deep), Segment.objects.count(), KilledSegment.objects.count()) == (set(), 0, 2)
 
@@ -160,13 +160,13 @@ def test_who_is_killed_after_step_2_left_rows_that_the_next_run_deletes(source: 
     """Row 33 of the failure matrix."""
     published(source, deep)
     removed(source, 31 * 24 * HOUR)
-    begun = killing.begin(timezone.now())
+    begun = killing.begin_deletion(timezone.now())
     deleting(deep)([path for _, path in begun])
     assert (files(deep), Segment.objects.count()) == (set(), 2)
-    chosen = Chosen(ids=frozenset(pk for pk, _ in begun))
+    chosen = SegmentSelection(ids=frozenset(pk for pk, _ in begun))
     with pytest.raises(Conflict, match="the file is deleted"):
         services.mark_used(user=ROOT, datasource=source.datasource, chosen=chosen)
-    assert killing.run(seconds=60) == Killed(segments=2, size_bytes=100)
+    assert killing.run(seconds=60) == KillResult(segments=2, size_bytes=100)
     assert (Segment.objects.count(), KilledSegment.objects.count()) == (0, 2)
 
 
@@ -197,7 +197,7 @@ def test_a_process_that_is_killed_while_it_deletes_is_done_again(source: Source,
         raise RuntimeError("and so is who asked")
 
     with pytest.raises(RuntimeError):
-        killing.kill_some(Killed(), killed_in_the_middle)
+        killing.kill_batch(KillResult(), killed_in_the_middle)
     assert (len(files(deep)), Segment.objects.count(), KilledSegment.objects.count()) == (1, 2, 0)
     assert killing.run(seconds=60).segments == 2
     assert (files(deep), Segment.objects.count(), KilledSegment.objects.count()) == (set(), 0, 2)
@@ -220,13 +220,13 @@ def test_what_is_used_or_leased_is_never_taken(source: Source, deep: Path, setti
     """Row 33 of the failure matrix."""
     published(source, deep)
     settings.KILL_BUFFER_PERIOD = settings.KILL_REPLACED_AFTER = timedelta(0)
-    assert killing.begin(timezone.now()) == []
+    assert killing.begin_deletion(timezone.now()) == []
     removed(source, HOUR - timedelta(minutes=1))
-    assert killing.begin(timezone.now()) == []
+    assert killing.begin_deletion(timezone.now()) == []
     age(HOUR + timedelta(minutes=1))
-    marking.mark_used(source.datasource, Chosen())
-    assert killing.begin(timezone.now()) == []
-    assert killing.forget([s.pk for s in list_segments(source.datasource)]) == Amount()
+    marking.mark_used(source.datasource, SegmentSelection())
+    assert killing.begin_deletion(timezone.now()) == []
+    assert killing.finish_deletion([s.pk for s in list_segments(source.datasource)]) == Amount()
     assert Segment.objects.count() == 2
 
 
@@ -234,13 +234,13 @@ def test_given_up_goes_when_the_lease_is_over(source: Source, deep: Path) -> Non
     published(source, deep)
     datasource = source.datasource
     kept = published_later(source, deep)
-    marking.mark_unused(datasource, Chosen(end=NEXT), by="x", what="y")
-    seen = services.kill(user=ROOT, datasource=datasource, chosen=Chosen(), dry_run=True)
+    marking.mark_unused(datasource, SegmentSelection(end=NEXT), by="x", what="y")
+    seen = services.kill(user=ROOT, datasource=datasource, chosen=SegmentSelection(), dry_run=True)
     assert seen == Amount(2, 10, 100)
     assert not Segment.objects.filter(kill_began_at__isnull=False).exists()
-    assert services.kill(user=ROOT, datasource=datasource, chosen=Chosen(), dry_run=False) == seen
-    assert services.kill(user=ROOT, datasource=datasource, chosen=Chosen(), dry_run=False) == Amount()
-    assert marking.mark_used(datasource, Chosen()) == Amount()
+    assert services.kill(user=ROOT, datasource=datasource, chosen=SegmentSelection(), dry_run=False) == seen
+    assert services.kill(user=ROOT, datasource=datasource, chosen=SegmentSelection(), dry_run=False) == Amount()
+    assert marking.mark_used(datasource, SegmentSelection()) == Amount()
     assert celery_tasks.kill().startswith("0 unused segments")
     age(HOUR + timedelta(seconds=1))
     assert celery_tasks.kill() == "2 unused segments (100 bytes) deleted"
@@ -267,11 +267,11 @@ def test_a_manifest_of_a_moment_whose_files_are_gone_says_so(source: Source, dee
 
 
 def test_a_run_goes_on_where_the_last_one_ended(source: Source, deep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(killing, "AT_ONCE", 2)
+    monkeypatch.setattr(killing, "BATCH_SIZE", 2)
     published(source, deep, count=5)
     removed(source, 31 * 24 * HOUR)
-    killed = Killed()
-    assert killing.kill_some(killed, deleting(deep))
+    killed = KillResult()
+    assert killing.kill_batch(killed, deleting(deep))
     assert killed.segments == 2
     assert killing.run(seconds=60).segments == 3
     assert files(deep) == set()
@@ -280,7 +280,7 @@ def test_a_run_goes_on_where_the_last_one_ended(source: Source, deep: Path, monk
 def test_files_that_can_not_be_deleted_hold_up_no_others(
     source: Source, deep: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(killing, "AT_ONCE", 10)
+    monkeypatch.setattr(killing, "BATCH_SIZE", 10)
     made = published(source, deep, count=30)
     removed(source, 31 * 24 * HOUR)
     for number, one in enumerate(made[:7]):

@@ -14,7 +14,7 @@ from controlplane.connections.kafka import TopicOffsets
 from controlplane.lag import samples
 from controlplane.lag.models import LagSample
 from controlplane.lag.series import lag_samples, lag_series, resolution_for
-from controlplane.lag.topic_lag import keep_lag
+from controlplane.lag.topic_lag import record_lag
 from controlplane.lag.trend import lag_trends
 from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
@@ -36,9 +36,9 @@ def sample(source: Source, at: datetime, seconds: int = 5, **values: Any) -> Lag
 
 
 def test_a_look_leaves_a_sample_of_each_resolution_and_no_second_one_at_once(source: Source) -> None:
-    samples.keep(source, {0: 10, 2: 5}, more=15, in_flight=7)
+    samples.store_sample(source, {0: 10, 2: 5}, more=15, in_flight=7)
     began = LagSample.objects.get(source=source, resolution_s=5).at
-    samples.keep(source, {0: 900})
+    samples.store_sample(source, {0: 900})
     fine = LagSample.objects.filter(source=source, resolution_s=5, at=began).get()
     assert (fine.lag, fine.partitions, fine.in_flight) == (30, [10, 0, 5], 7)
     assert set(LagSample.objects.values_list("resolution_s", flat=True)) == {5, 60, 3600}
@@ -51,7 +51,7 @@ def test_no_more_is_held_than_is_left(cast: Cast) -> None:
         starts, ends = dict.fromkeys(partitions, 0), dict.fromkeys(partitions, 1000)
         topic = TopicOffsets(cast.source.topic_id, starts, ends, ends)
         LagSample.objects.all().delete()
-        keep_lag(cast.datasource, reads, cast.supervisor.owner, topic, in_flight=68_388)
+        record_lag(cast.datasource, reads, cast.supervisor.owner, topic, in_flight=68_388)
         assert set(LagSample.objects.values_list("lag", "in_flight")) == {(410, held)}
 
 
@@ -59,10 +59,10 @@ def test_coarse_samples_keep_the_peak_with_its_partitions_and_the_last_sums(sour
     held = IndexerFence.objects.create(
         task_id="t", number=0, datasource=source.datasource, source=source, published=100
     )
-    samples.keep(source, {0: 10, 1: 80}, in_flight=5)
+    samples.store_sample(source, {0: 10, 1: 80}, in_flight=5)
     _make_room(source)
     IndexerFence.objects.filter(pk=held.pk).update(published=400, rolled_up=50, redelivered=3, redelivered_now=4)
-    samples.keep(source, {0: 20, 1: 30}, in_flight=9)
+    samples.store_sample(source, {0: 20, 1: 30}, in_flight=9)
     hours = LagSample.objects.filter(source=source, resolution_s=3600).order_by("at")
     assert (hours[0].lag, hours[0].partitions) == (90, [10, 80])
     last = hours.latest("at")
@@ -73,10 +73,10 @@ def test_a_trend_counts_what_was_quarantined_lately_and_not_what_a_replay_could_
     common = {"datasource": source.datasource, "source": source, "number": 0}
     held = IndexerFence.objects.create(task_id="t", published=100, quarantined=7, **common)
     IndexerFence.objects.create(task_id="again", quarantined=500, replay=True, **common)
-    samples.keep(source, {0: 10})
+    samples.store_sample(source, {0: 10})
     _make_room(source)
     IndexerFence.objects.filter(pk=held.pk).update(published=160, thrown_away=400, unparseable=30, quarantined=37)
-    samples.keep(source, {0: 10})
+    samples.store_sample(source, {0: 10})
     Source.objects.filter(pk=source.pk).update(created_at=timezone.now() - timedelta(days=1))
     trend = lag_trends([source.pk])[source.pk]
     assert (trend.ended, trend.quarantined) == (60 + 400 + 30, 30)
@@ -85,9 +85,9 @@ def test_a_trend_counts_what_was_quarantined_lately_and_not_what_a_replay_could_
 def test_what_a_new_reader_quarantines_before_the_first_look_counts(source: Source) -> None:
     common = {"datasource": source.datasource, "source": source, "number": 0}
     IndexerFence.objects.create(task_id="t", unparseable=10_000, quarantined=10_000, **common)
-    samples.keep(source, {0: 0})
+    samples.store_sample(source, {0: 0})
     _make_room(source)
-    samples.keep(source, {0: 0})
+    samples.store_sample(source, {0: 0})
     trend = lag_trends([source.pk])[source.pk]
     assert (trend.ended, trend.quarantined) == (10_000, 10_000)
 
@@ -105,14 +105,14 @@ def test_what_is_told_of_a_reader_may_change_until_minutes_after_its_last_record
     now = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: now)
     IndexerFence.objects.create(task_id="t", number=0, datasource=source.datasource, source=source, published=100)
-    assert not samples.keep(source, {0: 0}), "one sample says as much as it says"
+    assert not samples.store_sample(source, {0: 0}), "one sample says as much as it says"
     _make_room(source)
     earlier = sample(source, now - timedelta(minutes=5, seconds=8), processed=50)
-    assert samples.keep(source, {0: 0})
-    assert not samples.keep(source, {0: 0}), "these five seconds have a sample already"
+    assert samples.store_sample(source, {0: 0})
+    assert not samples.store_sample(source, {0: 0}), "these five seconds have a sample already"
     earlier.delete()
     _make_room(source)
-    assert not samples.keep(source, {0: 0}), "nothing has come for so long: nobody need look again"
+    assert not samples.store_sample(source, {0: 0}), "nothing has come for so long: nobody need look again"
 
 
 def test_what_is_old_is_dropped_by_its_resolution(source: Source) -> None:

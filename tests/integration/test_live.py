@@ -18,14 +18,14 @@ from django.db.models import F
 from django.test import AsyncClient, Client
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from controlplane.common.changes import CHANNEL, Change, tell
+from controlplane.common.changes import CHANNEL, Change, notify_pages
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.lag.models import LagSample
 from controlplane.supervisors import services
 from controlplane.tasks.heartbeats import heartbeat
 from controlplane.tasks.models import Goal
 from controlplane.tasks.services import stop_task
-from controlplane.tasks.watching import ObservedTopic, keep_observation
+from controlplane.tasks.watching import ObservedTopic, store_observation
 from controlplane.teams.services import remove_member
 from frontend.views.live import MOST_OF_USER
 from ingestion.specs.messages.protocol import HeartbeatRequest, IndexerStatus
@@ -97,7 +97,7 @@ def test_heartbeats_that_say_nothing_new_tell_nothing(
     for state in ("starting", "starting", "starting", "reading"):
         beat(state)
     with django_capture_on_commit_callbacks(execute=True):
-        tell(Change(team=1, urgent=True))
+        notify_pages(Change(team=1, urgent=True))
     told = [channel.next(), channel.next()]
     assert channel.next() == Change(team=1, urgent=True)
     assert [(c.task, c.urgent) for c in told] == [(task.pk, True)] * 2
@@ -117,7 +117,7 @@ def test_a_look_at_a_topic_is_told_while_it_changes_what_is_said_of_its_reader(
         task.save(force_insert=True)
         LagSample.objects.update(at=F("at") - timedelta(seconds=5))
         with django_capture_on_commit_callbacks(execute=True):
-            keep_observation(ObservedTopic(task, spec, topic))
+            store_observation(ObservedTopic(task, spec, topic))
         return task.pk
 
     assert look() == channel.next().task, "it was not observed before"
@@ -126,7 +126,7 @@ def test_a_look_at_a_topic_is_told_while_it_changes_what_is_said_of_its_reader(
     LagSample.objects.all().delete()
     look()
     with django_capture_on_commit_callbacks(execute=True):
-        tell(Change(team=1, urgent=True))
+        notify_pages(Change(team=1, urgent=True))
     assert channel.next() == Change(team=1, urgent=True), "nothing new is said"
 
 

@@ -15,7 +15,7 @@ from controlplane.connections.secrets import unseal
 from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from controlplane.loading.models import Draft
-from controlplane.loading.services import KEPT_FOR, MOST_DRAFTS, drop_old_drafts
+from controlplane.loading.services import MOST_DRAFTS, RETENTION, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
 from ingestion.specs.messages.sampling import SampleAnswer
 from tests.support.broker import Broker
@@ -56,9 +56,9 @@ def test_another_topic_forgets_the_records_and_another_column_does_not(owner: Cl
     timed = document()
     timed["spec"]["dataSchema"]["timestampSpec"] = {"column": "placed_at"}
     assert change(owner, draft, timed).status_code == 200
-    assert samples.kept(draft) is not None
+    assert samples.load_sample(draft) is not None
     assert change(owner, draft, document(topic="others")).status_code == 200
-    assert samples.kept(draft) is None
+    assert samples.load_sample(draft) is None
 
 
 def test_records_are_kept_sealed(owner: Client) -> None:
@@ -66,7 +66,7 @@ def test_records_are_kept_sealed(owner: Client) -> None:
     stored = cache.get(f"load-records:{draft.pk}")
     assert CANARY not in stored
     assert unseal(stored)
-    kept = samples.kept(draft)
+    kept = samples.load_sample(draft)
     assert kept is not None
     assert [r.payload for r in kept.records] == [CANARY.encode()]
 
@@ -91,7 +91,7 @@ def test_there_is_an_end_to_drafts(cast: Cast, owner: Client) -> None:
     team, user = cast.alpha, cast.users["owner"]
     Draft.objects.bulk_create(Draft(owner=user, team=team) for _ in range(MOST_DRAFTS))
     assert owner.post(DRAFTS, {}, content_type="application/json").status_code == 409
-    Draft.objects.update(updated_at=timezone.now() - KEPT_FOR - timedelta(hours=1))
+    Draft.objects.update(updated_at=timezone.now() - RETENTION - timedelta(hours=1))
     fresh = Draft.objects.create(owner=user, team=team)
     assert drop_old_drafts() == MOST_DRAFTS
     assert Draft.objects.get() == fresh
@@ -139,7 +139,7 @@ def test_formats_times_rows_and_the_outlook(owner: Client) -> None:
 
 def test_an_empty_topic(owner: Client) -> None:
     draft = begin(owner, {"document": document(inputFormat={"type": "json"})})
-    samples.keep(draft, SampleAnswer())
+    samples.store_sample(draft, SampleAnswer())
     assert get(owner, draft, "formats/") == {"formats": []}
     assert get(owner, draft, "times/") == {"times": []}
     assert get(owner, draft, "rows/")["records"] == []

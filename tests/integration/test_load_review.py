@@ -60,7 +60,7 @@ def test_the_newest_records_are_shown_with_key_headers_and_time(pages: Client, o
     one = KeptRecord.model_construct(
         partition=3, offset=41, timestamp_ms=NOON_MS, key=b"o-1", headers=headers, payload=b"{}"
     )
-    samples.keep(draft, SampleAnswer.model_construct(kept=[one]))
+    samples.store_sample(draft, SampleAnswer.model_construct(kept=[one]))
     shown = parsed(pages.get(f"/load/{draft.pk}/topic/")).one("td", class_="preview-record").text
     assert shown == (
         "partition 3, offset 41, 2026-01-31 12:00:00 UTC, key o-1 headers trace 4711, empty empty, none null {}"
@@ -88,7 +88,7 @@ def test_the_review_says_how_many_came_within_which_time(
 ) -> None:
     draft = begin(owner, {"document": document(inputFormat={"type": "json"})})
     one = KeptRecord.model_construct(partition=0, offset=0, timestamp_ms=NOON_MS, payload=b"{}")
-    samples.keep(draft, SampleAnswer.model_construct(kept=[one], arrived=arrived))
+    samples.store_sample(draft, SampleAnswer.model_construct(kept=[one], arrived=arrived))
     page = parsed(pages.get(f"/load/{draft.pk}/review/"))
     assert [dl.all("dd")[0].text for dl in page.all("dl") if "Input rate" in dl.text] == [told]
 

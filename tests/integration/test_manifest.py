@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.feed.manifest import how_to_open, root_address
+from controlplane.feed.manifest import open_snippets, root_address
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.segments.models import Segment
 from controlplane.teams.models import ApiToken
@@ -132,7 +132,7 @@ COUNTS = {
 @pytest.mark.parametrize("tool", COUNTS)
 def test_the_lines_open_what_is_stored(live_server: Any, stored: list[SegmentFile], cast: Cast, tool: str) -> None:
     _, secret = ApiToken.objects.create(user=cast.users["viewer"], name="lines")
-    line = how_to_open("opened", live_server.url)[tool]
+    line = open_snippets("opened", live_server.url)[tool]
     ran = subprocess.run(
         [sys.executable, "-c", f"{line}; {COUNTS[tool]}"],
         env={"HEADGATE_TOKEN": secret, "NO_PROXY": "*"},

@@ -14,17 +14,17 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.datasources.models import Datasource
-from controlplane.feed.manifest import manifest, moment
+from controlplane.feed.manifest import manifest, publish_watermark
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import SettledRange
 from controlplane.publishing.receipts import make_receipt_partitions
-from controlplane.publishing.replace import Place, replace
+from controlplane.publishing.replace import ReplaceTarget, replace
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.retention import outlook, services
-from controlplane.retention.segment_selection import chosen
+from controlplane.retention.segment_selection import select_segments
 from controlplane.segments import days, marking
-from controlplane.segments.marking import Amount, Chosen
+from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import DaySum, Interval, Removal, Segment
 from controlplane.segments.selectors.lists import count_segments, list_segments
 from controlplane.segments.selectors.timeline import timeline
@@ -76,8 +76,8 @@ def check_sums(datasource: Datasource) -> None:
         days.sum_up()
 
 
-def one_day(day: int = 0) -> Chosen:
-    return Chosen(start=DAY + timedelta(days=day), end=DAY + timedelta(days=day + 1))
+def one_day(day: int = 0) -> SegmentSelection:
+    return SegmentSelection(start=DAY + timedelta(days=day), end=DAY + timedelta(days=day + 1))
 
 
 def test_an_interval_goes_and_comes_back(source: Source) -> None:
@@ -106,7 +106,7 @@ def test_an_interval_goes_and_comes_back(source: Source) -> None:
 def test_only_what_lies_within_goes(source: Source) -> None:
     published(source)
     datasource = source.datasource
-    partly = Chosen(start=DAY + timedelta(hours=1), end=NEXT + timedelta(days=1))
+    partly = SegmentSelection(start=DAY + timedelta(hours=1), end=NEXT + timedelta(days=1))
     assert marking.mark_unused(datasource, partly, by="x", what="y").segments == 2
     assert {s.interval_start for s in list_segments(datasource)} == {DAY}
 
@@ -118,16 +118,18 @@ def test_by_whatever_they_are_named(source: Source, what: str) -> None:
     send(request(start(other, task="task-2"), {0: [(0, 3)]}), task="task-2")
     datasource = source.datasource
     wanted = {
-        "ids": lambda: chosen(datasource, segment_ids=[str(s.pk) for s in segments]),
-        "identifiers": lambda: chosen(datasource, segment_ids=[s.identifier for s in segments]),
-        "versions": lambda: chosen(datasource, interval="2025-06-01/P1M", versions=[segments[0].version, "other"]),
-        "everything": lambda: chosen(datasource, everything=True),
+        "ids": lambda: select_segments(datasource, segment_ids=[str(s.pk) for s in segments]),
+        "identifiers": lambda: select_segments(datasource, segment_ids=[s.identifier for s in segments]),
+        "versions": lambda: select_segments(
+            datasource, interval="2025-06-01/P1M", versions=[segments[0].version, "other"]
+        ),
+        "everything": lambda: select_segments(datasource, everything=True),
     }[what]()
     assert services.mark_unused(user=ROOT, datasource=datasource, chosen=wanted).segments == 4
     assert not list_segments(datasource)
     assert count_segments(other.datasource) == 1
     theirs = str(Segment.objects.get(datasource=other.datasource).pk)
-    assert chosen(datasource, segment_ids=[theirs]).ids == frozenset()
+    assert select_segments(datasource, segment_ids=[theirs]).ids == frozenset()
     assert services.mark_used(user=ROOT, datasource=datasource, chosen=wanted).amount.segments == 4
     check_sums(datasource)
 
@@ -150,7 +152,7 @@ def test_by_whatever_they_are_named(source: Source, what: str) -> None:
 def test_what_is_not_clear_is_refused(source: Source, asked: dict[str, Any], message: str) -> None:
     published(source)
     with pytest.raises(InvalidInput) as refused:
-        chosen(source.datasource, **asked)
+        select_segments(source.datasource, **asked)
     assert message in str([refused.value.detail, *refused.value.errors])
 
 
@@ -162,14 +164,14 @@ def test_who_may(source: Source) -> None:
         Membership.objects.create(user=user, team=team, role=role)
         for act in (services.mark_unused, services.mark_used):
             with pytest.raises(NotAllowed):
-                act(user=user, datasource=source.datasource, chosen=Chosen())
+                act(user=user, datasource=source.datasource, chosen=SegmentSelection())
     assert count_segments(source.datasource) == 4
 
 
 def merged(source: Source, inputs: list[Segment]) -> uuid.UUID:
     file = segment({0: [(0, sum(s.rows for s in inputs))]}).model_copy(update={"offsets": {}})
     asked = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read={s.pk: s.rows for s in inputs}, segments=[file])
-    [made] = replace(Place(source.datasource, DAY, NEXT, "compact_1", False), asked)
+    [made] = replace(ReplaceTarget(source.datasource, DAY, NEXT, "compact_1", False), asked)
     return made
 
 
@@ -177,12 +179,12 @@ def test_what_was_replaced_never_comes_back(source: Source) -> None:
     before = published(source, days=1)
     made = merged(source, before)
     datasource = source.datasource
-    restored = services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen())
+    restored = services.mark_used(user=ROOT, datasource=datasource, chosen=SegmentSelection())
     assert (restored.amount, restored.passed_over) == (Amount(), {"replaced by other segments": 2})
     with pytest.raises(Conflict, match="replaced by other segments"):
-        services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen(ids=frozenset({before[0].pk})))
-    marking.mark_unused(datasource, Chosen(), by="x", what="y")
-    assert services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen()).amount.segments == 1
+        services.mark_used(user=ROOT, datasource=datasource, chosen=SegmentSelection(ids=frozenset({before[0].pk})))
+    marking.mark_unused(datasource, SegmentSelection(), by="x", what="y")
+    assert services.mark_used(user=ROOT, datasource=datasource, chosen=SegmentSelection()).amount.segments == 1
     assert [s.pk for s in list_segments(datasource)] == [made]
     check_sums(datasource)
 
@@ -190,12 +192,12 @@ def test_what_was_replaced_never_comes_back(source: Source) -> None:
 def test_two_versions_of_an_interval_are_never_in_use_at_once(source: Source) -> None:
     before = published(source, days=1)
     datasource = source.datasource
-    marking.mark_unused(datasource, Chosen(), by="x", what="y")
+    marking.mark_unused(datasource, SegmentSelection(), by="x", what="y")
     Interval.objects.update(version="2099-01-01T00:00:00.000Z")
     with pytest.raises(Conflict, match="the interval now has version 2099"):
-        services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen(ids=frozenset({before[0].pk})))
-    assert services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen()).amount == Amount()
-    assert marking.mark_used(datasource, Chosen()) == Amount()  # nor where nobody has looked before
+        services.mark_used(user=ROOT, datasource=datasource, chosen=SegmentSelection(ids=frozenset({before[0].pk})))
+    assert services.mark_used(user=ROOT, datasource=datasource, chosen=SegmentSelection()).amount == Amount()
+    assert marking.mark_used(datasource, SegmentSelection()) == Amount()  # nor where nobody has looked before
     assert not list_segments(datasource)
 
 
@@ -203,19 +205,21 @@ def test_what_has_no_file_never_comes_back(source: Source, settings: Any, tmp_pa
     before = published(source, days=1)
     datasource = source.datasource
     settings.DEEP_STORAGE = str(tmp_path)
-    marking.mark_unused(datasource, Chosen(), by="x", what="y")
+    marking.mark_unused(datasource, SegmentSelection(), by="x", what="y")
     kept = tmp_path / before[0].path
     kept.parent.mkdir(parents=True)
     kept.write_bytes(b"x" * before[0].size_bytes)
     with pytest.raises(Conflict, match="the file is deleted"):
-        services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen(ids=frozenset(s.pk for s in before)))
+        services.mark_used(
+            user=ROOT, datasource=datasource, chosen=SegmentSelection(ids=frozenset(s.pk for s in before))
+        )
     assert not list_segments(datasource)
-    restored = services.mark_used(user=ROOT, datasource=datasource, chosen=Chosen())
+    restored = services.mark_used(user=ROOT, datasource=datasource, chosen=SegmentSelection())
     assert restored.passed_over == {"the file is deleted": 1}
     assert [s.pk for s in list_segments(datasource)] == [before[0].pk]
-    marking.mark_unused(datasource, Chosen(), by="x", what="y")
+    marking.mark_unused(datasource, SegmentSelection(), by="x", what="y")
     Segment.objects.update(kill_began_at=DAY)
-    assert marking.mark_used(datasource, Chosen()) == Amount()
+    assert marking.mark_used(datasource, SegmentSelection()) == Amount()
     assert not list_segments(datasource)
 
 
@@ -239,7 +243,7 @@ def test_a_records_fate_says_who_removed_it(source: Source) -> None:
 def test_what_was_removed_is_not_read_again(source: Source) -> None:
     published(source, days=1)
     settled = list(SettledRange.objects.order_by("span").values_list("span", flat=True))
-    marking.mark_unused(source.datasource, Chosen(), by="x", what="y")
+    marking.mark_unused(source.datasource, SegmentSelection(), by="x", what="y")
     assert list(SettledRange.objects.order_by("span").values_list("span", flat=True)) == settled
     with pytest.raises(PublishRefused) as refused:
         send(request(start(source), {0: [(3, 8)]}))
@@ -249,18 +253,18 @@ def test_what_was_removed_is_not_read_again(source: Source) -> None:
 
 def test_appends_go_on_in_an_interval_whose_segments_were_removed(source: Source) -> None:
     published(source, days=1)
-    marking.mark_unused(source.datasource, Chosen(), by="x", what="y")
+    marking.mark_unused(source.datasource, SegmentSelection(), by="x", what="y")
     send(request(start(source), {0: [(100, 103)]}))
     [live] = list_segments(source.datasource)
     assert (live.rows, live.partition_num) == (3, 2)
-    assert marking.mark_used(source.datasource, Chosen()).segments == 2
+    assert marking.mark_used(source.datasource, SegmentSelection()).segments == 2
     assert count_segments(source.datasource) == 3
     check_sums(source.datasource)
 
 
 def test_a_compaction_that_read_what_was_removed_is_refused(source: Source) -> None:
     before = published(source, days=1)
-    marking.mark_unused(source.datasource, Chosen(ids=frozenset({before[0].pk})), by="x", what="y")
+    marking.mark_unused(source.datasource, SegmentSelection(ids=frozenset({before[0].pk})), by="x", what="y")
     with pytest.raises(PublishRefused) as refused:
         merged(source, before)
     assert refused.value.refusal.code == "changed"
@@ -269,22 +273,22 @@ def test_a_compaction_that_read_what_was_removed_is_refused(source: Source) -> N
 def test_pages_of_one_manifest_stay_whole_whatever_is_marked_between_them(source: Source) -> None:
     before = {s.pk for s in published(source, days=1)}
     Segment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
-    there = moment()
-    marking.mark_unused(source.datasource, Chosen(), by="x", what="y")
+    there = publish_watermark()
+    marking.mark_unused(source.datasource, SegmentSelection(), by="x", what="y")
     gone = timezone.now()
 
     def seen(at: Any) -> set[uuid.UUID]:
         return {s.pk for s in manifest(ROOT, source.datasource, as_of=at)}
 
     assert (seen(there), seen(gone)) == (before, set())
-    marking.mark_used(source.datasource, Chosen())
+    marking.mark_used(source.datasource, SegmentSelection())
     assert (seen(there), seen(gone), seen(timezone.now())) == (before, set(), before)
 
 
 def test_many_intervals_are_several_transactions(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marking, "AT_ONCE", 2)
+    monkeypatch.setattr(marking, "INTERVALS_PER_TRANSACTION", 2)
     published(source, days=5, each=1)
-    assert marking.mark_unused(source.datasource, Chosen(), by="x", what="y") == Amount(5, 25, 250)
+    assert marking.mark_unused(source.datasource, SegmentSelection(), by="x", what="y") == Amount(5, 25, 250)
     assert Removal.objects.get().segments == 5
     check_sums(source.datasource)
 
@@ -295,7 +299,7 @@ def test_what_ends_in_between_has_marked_whole_intervals_and_is_gone_on_with(
 ) -> None:
     """Somebody else's lock on the third of five intervals outlasts the database's patience."""
     make_receipt_partitions()
-    monkeypatch.setattr(marking, "AT_ONCE", 1)
+    monkeypatch.setattr(marking, "INTERVALS_PER_TRANSACTION", 1)
     source = make_source("flights")
     published(source, days=5, each=2)
     held, over = threading.Event(), threading.Event()
@@ -314,7 +318,7 @@ def test_what_ends_in_between_has_marked_whole_intervals_and_is_gone_on_with(
         cursor.execute("SET lock_timeout = '200ms'")
     try:
         with pytest.raises(OperationalError):
-            services.mark_unused(user=ROOT, datasource=source.datasource, chosen=Chosen())
+            services.mark_unused(user=ROOT, datasource=source.datasource, chosen=SegmentSelection())
     finally:
         over.set()
         other.join(60)
@@ -324,7 +328,7 @@ def test_what_ends_in_between_has_marked_whole_intervals_and_is_gone_on_with(
     check_sums(source.datasource)
     ended = Removal.objects.get()
     assert (ended.by, ended.segments) == ("root", 4)
-    assert services.mark_unused(user=ROOT, datasource=source.datasource, chosen=Chosen()).segments == 6
+    assert services.mark_unused(user=ROOT, datasource=source.datasource, chosen=SegmentSelection()).segments == 6
     check_sums(source.datasource)
 
 
@@ -332,17 +336,17 @@ def test_one_request_marks_so_many_and_refuses_more_before_it_changes_anything(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published(source, days=2, each=2)
-    monkeypatch.setattr(outlook, "MOST_MARKED", 3)
+    monkeypatch.setattr(outlook, "MAX_SEGMENTS", 3)
     root, there = User.objects.create(username="root", is_superuser=True), source.datasource
     with pytest.raises(InvalidInput, match=r"more than 3 segments.*Name shorter intervals, or set a drop rule"):
-        services.mark_unused(user=root, datasource=there, chosen=Chosen())
+        services.mark_unused(user=root, datasource=there, chosen=SegmentSelection())
     with pytest.raises(InvalidInput, match="more than 3 segments"):
-        outlook.outlook(user=root, datasource=there, chosen=Chosen(), step=outlook.Step.MARK_UNUSED)
+        outlook.preview_step(user=root, datasource=there, chosen=SegmentSelection(), step=outlook.Step.MARK_UNUSED)
     assert count_segments(there) == 4 and not Removal.objects.exists()
     for day in range(2):
         assert services.mark_unused(user=root, datasource=there, chosen=one_day(day)).segments == 2
     with pytest.raises(InvalidInput, match=r"Name shorter intervals\."):
-        services.mark_used(user=root, datasource=there, chosen=Chosen())
+        services.mark_used(user=root, datasource=there, chosen=SegmentSelection())
     assert count_segments(there) == 0
     assert services.mark_used(user=root, datasource=there, chosen=one_day()).amount.segments == 2
 
@@ -374,8 +378,8 @@ def test_beside_publishes_nothing_is_lost_or_counted_twice(transactional_db: Non
 
     def flipping() -> None:
         for _ in range(10):
-            marking.mark_unused(source.datasource, Chosen(), by="x", what="y")
-            marking.mark_used(source.datasource, Chosen())
+            marking.mark_unused(source.datasource, SegmentSelection(), by="x", what="y")
+            marking.mark_used(source.datasource, SegmentSelection())
 
     threads = [run(lambda number=number: publishing(number)) for number in epochs] + [run(flipping) for _ in range(2)]
     for thread in threads:
@@ -383,7 +387,7 @@ def test_beside_publishes_nothing_is_lost_or_counted_twice(transactional_db: Non
     for thread in threads:
         thread.join(60)
     assert failed == []
-    marking.mark_used(source.datasource, Chosen())
+    marking.mark_used(source.datasource, SegmentSelection())
     check_sums(source.datasource)
     assert sum(s.rows for s in list_segments(source.datasource)) == 52
     with connection.cursor() as cursor:

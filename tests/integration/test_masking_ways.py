@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from controlplane.datasources.masking import set_masks
 from controlplane.datasources.models import Datasource
-from controlplane.loading.documents import nested
+from controlplane.loading.documents import to_nested
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task, task_types
 from controlplane.teams.models import Membership
@@ -198,7 +198,7 @@ def test_no_address_reads_past_a_mask(masked: Cast, clients: dict[str, Client], 
 
 def fill_draft(cast: Cast) -> None:
     draft = draft_of(cast)
-    draft.document = nested(reading("open", "kafka"))
+    draft.document = to_nested(reading("open", "kafka"))
     draft.save()
 
 

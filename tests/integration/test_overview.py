@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.lag.day import days_of
+from controlplane.lag.day import day_by_group
 from controlplane.lag.models import LagSample
 from controlplane.lag.trend import lag_trends
 from controlplane.quarantine.models import QuarantinedRecord
@@ -104,7 +104,7 @@ def test_the_stretch_that_is_not_over_has_the_rate_that_it_has_so_far(cast: Cast
     begin = datetime(2026, 1, 31, 11, 50, tzinfo=UTC)
     for minute in range(13):
         look(cast.source, begin + timedelta(minutes=minute), 600 * (minute + 1) if minute < 12 else 600 * 12 + 300)
-    points = days_of({cast.source.pk: "alpha"}, begin + timedelta(minutes=12, seconds=30))["alpha"]
+    points = day_by_group({cast.source.pk: "alpha"}, begin + timedelta(minutes=12, seconds=30))["alpha"]
     assert [point.records_per_s for point in points] == [10, 10]
 
 
@@ -113,7 +113,7 @@ def test_what_was_stored_while_nobody_looked_is_of_no_stretch(cast: Cast, viewer
     Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(minutes=301))
     for minutes_ago, processed in ((300, 1200), (299, 1800), (21, 900_000), (20, 900_600)):
         look(cast.source, now - timedelta(minutes=minutes_ago), processed)
-    points = days_of({cast.source.pk: "alpha"}, now)["alpha"]
+    points = day_by_group({cast.source.pk: "alpha"}, now)["alpha"]
     assert [point.records_per_s for point in points] == [3.0, 0.0, 1.0], "the first look's is all new, too"
 
 
@@ -149,7 +149,7 @@ def test_the_first_minute_of_a_reader_has_a_rate(cast: Cast, viewer: User) -> No
 
     def told() -> tuple[float | None, ...]:
         [trend], [minutes] = lag_trends([cast.source.pk]).values(), trends([cast.supervisor]).values()
-        [point] = days_of({cast.source.pk: "alpha"}, now)["alpha"]
+        [point] = day_by_group({cast.source.pk: "alpha"}, now)["alpha"]
         return overview(viewer).records_per_s, trend.records_per_s, minutes.rate_now, point.records_per_s > 0
 
     Source.objects.filter(pk=cast.source.pk).update(created_at=now - timedelta(seconds=14))

@@ -10,7 +10,7 @@ from django.test import Client
 
 from controlplane.retention import rule_runner
 from controlplane.retention.models import RuleChange, RuleSet
-from controlplane.retention.rules import read_rules, shown
+from controlplane.retention.rules import read_rules, rules_json
 from controlplane.segments.models import Segment
 from controlplane.teams.models import AuditEntry
 from tests.support.django_cast import Cast, browsing_as
@@ -70,7 +70,7 @@ def test_fields_that_the_form_does_not_show_are_kept(cast: Cast, owner: Client) 
     sent = rows(("loadForever", "")) | {"rest-0": page.one("input", name="rest-0").attributes["value"]}
     looked = owner.post(RULES, sent)
     owner.post(RULES, {**sent, "do": "save", "seen": seen_in(looked)})
-    assert RuleSet.objects.get().rules == shown(before)
+    assert RuleSet.objects.get().rules == rules_json(before)
 
 
 @pytest.mark.parametrize(

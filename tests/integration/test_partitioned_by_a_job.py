@@ -73,7 +73,7 @@ def appended(source: Source, place: Path, first: int, rows: int) -> None:
 
 
 def handed_out(client: CompactionControlPlane) -> CompactionJob:
-    planning.plan_anew()
+    planning.plan_rewrites()
     [job] = client.work(WorkRequest(free=1)).jobs
     return job
 
@@ -115,7 +115,7 @@ def test_an_interval_is_partitioned_once_whatever_is_killed_and_again_after_a_la
     check_ranges(tmp_path, source, ROWS)
     assert Interval.objects.get().partitioned_by != ""
     quiet()
-    planning.plan_anew()
+    planning.plan_rewrites()
     assert not Job.objects.exclude(state=State.DONE).exists()
     appended(source, tmp_path, ROWS, LATE)
     assert done(handed_out(application)) == compactor.Outcome()

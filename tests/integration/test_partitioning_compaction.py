@@ -67,7 +67,7 @@ def quiet() -> None:
 def planned() -> list[Task]:
     """What has become of a round."""
     planning.plan()
-    planning.plan_anew()
+    planning.plan_rewrites()
     return list(Task.objects.active().filter(rewrite__isnull=False).order_by("created_at"))
 
 
@@ -80,7 +80,7 @@ def done(task: Task, files: int = 2, day: int = 0) -> None:
 
 
 def why(source: Source) -> list[str]:
-    return [looked.choice.reason for looked in selectors.fragmented(source.datasource)]
+    return [looked.choice.reason for looked in selectors.list_fragmented(source.datasource)]
 
 
 def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source: Source, root: User) -> None:
@@ -213,7 +213,7 @@ def test_tasks_share_the_places_of_compaction_and_give_way(source: Source, root:
             pk=f"job-{n}", tier=n, inputs=[uuid.uuid4()], data_schema={}, rollup=False, max_rows_per_segment=1,
             rows_before=1, bytes_before=1, **values,
         )  # fmt: skip
-    jobs.work(resident.pk, WorkRequest(free=2))
+    jobs.assign_jobs(resident.pk, WorkRequest(free=2))
     assert Job.objects.filter(state="waiting").count() == 2  # one at least is handed out
     for task in Task.objects.active().filter(rewrite__isnull=False):
         end_task(task, error="broken")

@@ -39,7 +39,7 @@ def _quiet_days(source: Source, root: User, settings: LazySettings) -> None:
 
 
 def taken() -> list[CompactionJob]:
-    return sorted(jobs.work(RESIDENT, WorkRequest(free=DAYS)).jobs, key=lambda j: j.interval_start)
+    return sorted(jobs.assign_jobs(RESIDENT, WorkRequest(free=DAYS)).jobs, key=lambda j: j.interval_start)
 
 
 def replaced(job: CompactionJob) -> None:

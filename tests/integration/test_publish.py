@@ -220,7 +220,7 @@ def test_what_an_epoch_released_is_kept_when_the_next_begins(source: Source) -> 
     epoch = start(source)
 
     def told(of: int, **counts: int) -> None:
-        fence.keep_unpublished(task_id=TASK, number=0, epoch=of, unpublished=Unpublished(**counts))
+        fence.record_unpublished(task_id=TASK, number=0, epoch=of, unpublished=Unpublished(**counts))
 
     told(epoch, released=7, redelivered=2)
     told(epoch, released=5, redelivered=1)  # a late heartbeat

@@ -79,21 +79,21 @@ def test_nothing_is_numbered_past_a_publish_that_may_still_commit() -> None:
     assert began.wait(30)
     other_day = segment({1: [(0, 5)]}, DAY + timedelta(days=1))  # of one interval they would wait for each other
     send(request(epochs[1], segments=[other_day]), 1)
-    assert feed_entries.number_new(source.datasource) == 0
+    assert feed_entries.number_new_publishes(source.datasource) == 0
     go_on.set()
     slow.join()
-    wait_for("both have numbers", lambda: feed_entries.number_new(source.datasource) == 2, 30)
+    wait_for("both have numbers", lambda: feed_entries.number_new_publishes(source.datasource) == 2, 30)
     entries = FeedEntry.objects.filter(datasource=source.datasource).order_by("number")
     assert [Segment.objects.get(pk=e.segment_ids[0]).rows for e in entries] == [10, 5]
 
 
 def test_many_numbers_are_given_a_part_at_a_time(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_entries, "_AT_ONCE", 2)
+    monkeypatch.setattr(feed_entries, "_BATCH_SIZE", 2)
     epoch = start(source)
     for n in range(5):
         send(request(epoch, {0: [(n, n + 1)]}))
     back(1)  # all of one time
-    assert [feed_entries.number_new(source.datasource) for _ in range(4)] == [2, 4, 5, 5]
+    assert [feed_entries.number_new_publishes(source.datasource) for _ in range(4)] == [2, 4, 5, 5]
     assert FeedEntry.objects.values("publish_id").distinct().count() == 5
 
 

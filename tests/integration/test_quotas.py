@@ -79,8 +79,8 @@ def test_a_task_waits_for_its_team_and_says_so_everywhere(cast: Cast, clients: d
     other = ask(cast, "others", 30, "outsider", "beta")
     assert [launcher.launch(t.pk) for t in (task, other)] == [False, True]
     said = "team alpha uses 4 of 4"
-    assert said in capacity.waits_for_room(task)
-    Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - capacity.NOTICED)
+    assert said in capacity.wait_reason(task)
+    Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - capacity.NOTICE_AFTER)
     assert said in health_of_supervisor(cast.users["viewer"], waiting).text
     assert said in browsing_as(cast, "viewer").get(f"/tasks/{task.pk}/").content.decode()
     assert said in browsing_as(cast, "viewer").get(f"/supervisors/{waiting.pk}/").content.decode()
@@ -144,7 +144,7 @@ def test_a_spec_that_alone_asks_for_more_is_refused(cast: Cast, clients: dict[st
     limit(cast, indexers=3)
     task = Task.objects.get(supervisor_id=supervisor.pk)
     assert not launcher.launch(task.pk)
-    assert "but team alpha may use at most 3" in capacity.waits_for_room(task)
+    assert "but team alpha may use at most 3" in capacity.wait_reason(task)
     assert health_of_supervisor(cast.users["owner"], supervisor).label == "never enough slots"
 
 
@@ -159,19 +159,19 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
     launcher.launch(by_hand.pk)
     Task.objects.filter(pk=by_hand.pk).update(status=Status.RUNNING)
     publish_rows("stopped", 99)
-    quota_use.look()
+    quota_use.mark_used_up()
     run(supervisor.pk)
     task.refresh_from_db()
     assert task.goal == Goal.RUN
     publish_rows("stopped-2", 7)
     if used_up == "stored_bytes":
         limit(cast, stored_bytes=quota_use.use_of(cast.alpha).stored_bytes)
-    quota_use.look()
+    quota_use.mark_used_up()
     run(supervisor.pk)
     for one in (task, by_hand):
         one.refresh_from_db()
         assert one.goal == Goal.FINISH
-    quota_use.look()
+    quota_use.mark_used_up()
     [event] = SourceEvent.objects.filter(kind="quota")
     assert (event.task_id, event.alarm) == (by_hand.pk, True), "its supervisor says it of the other one"
     page = browsing_as(cast, "viewer").get(f"/tasks/{by_hand.pk}/").content.decode()
@@ -201,12 +201,12 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
 def test_rows_of_a_day_count_anew_on_the_next(cast: Cast) -> None:
     limit(cast, rows_a_day=10)
     publish_rows("daily", 10)
-    quota_use.look()
-    assert quotas.stopped_team(cast.alpha.pk) is not None
+    quota_use.mark_used_up()
+    assert quotas.team_over_quota(cast.alpha.pk) is not None
     yesterday = timezone.now().date() - timedelta(days=1)
     IndexerFence.objects.update(published_on=yesterday)
-    quota_use.look()
-    assert quotas.stopped_team(cast.alpha.pk) is None
+    quota_use.mark_used_up()
+    assert quotas.team_over_quota(cast.alpha.pk) is None
     publish_rows("daily-2", 3)
     assert quota_use.use_of(cast.alpha).rows_a_day == 3
 

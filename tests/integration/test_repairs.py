@@ -11,11 +11,11 @@ from django.utils import timezone
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.publishing.models import SettledRange
 from controlplane.sources.models import Source, SourceEvent
-from controlplane.supervisors.repairs import patience, start_repairs
+from controlplane.supervisors.repairs import min_hole_age, start_repairs
 from controlplane.supervisors.run import run
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Task
-from controlplane.tasks.watching import ObservedTopic, keep_observation
+from controlplane.tasks.watching import ObservedTopic, store_observation
 from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, settle
@@ -45,7 +45,7 @@ def test_a_hole_before_the_first_settled_offset_is_read_again_while_others_are_b
 
 
 def test_a_young_hole_may_still_be_delivered(busy: Cast, settings: Any) -> None:
-    age = patience(busy.task) - timedelta(seconds=5)
+    age = min_hole_age(busy.task) - timedelta(seconds=5)
     SettledRange.objects.update(settled_at=timezone.now() - age)
     assert repaired() == []
     settings.REPAIR_MARGIN -= timedelta(seconds=6)
@@ -82,7 +82,7 @@ def test_what_retention_removed_since_the_first_look_is_a_hole(
 def looked(cast: Cast, start: int, end: int) -> Source:
     """The topic's only partition 0 is looked at, with its log between these offsets, while all indexers wait."""
     topic = TopicOffsets(cast.source.topic_id, {0: start}, {0: end}, {0: end}, asked_at=timezone.now())
-    keep_observation(ObservedTopic(cast.task, parse_task_spec(cast.task.spec), topic))
+    store_observation(ObservedTopic(cast.task, parse_task_spec(cast.task.spec), topic))
     cast.source.refresh_from_db()
     return cast.source
 
@@ -122,7 +122,7 @@ def test_what_retention_took_is_looked_into_while_others_never_rest(busy: Cast) 
     assert repaired() == [(100, 150), (200, 220)]
     Task.objects.filter(kind=Task.Kind.REPAIR).delete()
     [taken] = busy.task.observation["taken"].values()
-    taken[1] = (timezone.now() - patience(busy.task) - timedelta(seconds=1)).isoformat()
+    taken[1] = (timezone.now() - min_hole_age(busy.task) - timedelta(seconds=1)).isoformat()
     busy.task.observation["topic_id"] = "of a topic that was made again"
     looked(busy, 600, 900)
     assert busy.task.observation["taken"]["0"][0] == 600, "what was seen of another topic is nothing"

@@ -11,10 +11,10 @@ from django.db import connections
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.feed.manifest import manifest, moment
+from controlplane.feed.manifest import manifest, publish_watermark
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.receipts import make_receipt_partitions
-from controlplane.publishing.replace import Place, prepare, replace
+from controlplane.publishing.replace import ReplaceTarget, prepare_replace, replace
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.publishing.selectors.totals import datasource_totals
 from controlplane.segments.models import Interval, Replacement, Segment
@@ -37,8 +37,8 @@ def source(db: None) -> Source:
     return make_source("flights")
 
 
-def place(source: Source, rollup: bool = False, task: str = "compact_1") -> Place:
-    return Place(source.datasource, DAY, DAY + timedelta(days=1), task, rollup)
+def place(source: Source, rollup: bool = False, task: str = "compact_1") -> ReplaceTarget:
+    return ReplaceTarget(source.datasource, DAY, DAY + timedelta(days=1), task, rollup)
 
 
 def merged(segments: list[Segment], **changes: object) -> SegmentFile:
@@ -142,7 +142,7 @@ def test_what_does_not_add_up_is_never_taken(
 ) -> None:
     before = published(source, 5, 7)
     with pytest.raises(InvalidInput, match=message):
-        prepare(place(source, rollup), asked(before, [merged(before, **changes)]))
+        prepare_replace(place(source, rollup), asked(before, [merged(before, **changes)]))
     assert sorted(s.rows for s in list_segments(source.datasource)) == [5, 7]
 
 
@@ -153,7 +153,7 @@ def test_other_rows_than_were_registered_are_never_taken(source: Source) -> None
         replace(place(source), asked(before).model_copy(update={"read": read}))
     summed = asked(before).model_copy(update={"counted": {"events": (12, 11)}})
     with pytest.raises(InvalidInput, match="sums of counts do not add up"):
-        prepare(place(source), summed)
+        prepare_replace(place(source), summed)
 
 
 def test_a_rollup_may_make_rows_fewer(source: Source) -> None:
@@ -165,7 +165,7 @@ def test_a_rollup_may_make_rows_fewer(source: Source) -> None:
 def test_pages_of_one_manifest_show_the_same_files_whatever_is_replaced_between_them(source: Source) -> None:
     before = published(source, 5, 7)
     Segment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
-    as_of = moment()
+    as_of = publish_watermark()
     replace(place(source), asked(before))
     assert {s.pk for s in manifest(ROOT, source.datasource, as_of=as_of)} == {s.pk for s in before}
     assert [s.rows for s in manifest(ROOT, source.datasource, as_of=timezone.now())] == [12]

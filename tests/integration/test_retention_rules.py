@@ -14,7 +14,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.retention import celery_tasks, rule_runner
 from controlplane.retention.models import RuleChange, RuleSet
-from controlplane.retention.rules import drops, read_rules, shown
+from controlplane.retention.rules import dropping_rule, read_rules, rules_json
 from controlplane.segments.marking import Amount
 from controlplane.segments.models import Interval, Removal, Segment
 from controlplane.segments.selectors.lists import list_segments
@@ -69,10 +69,10 @@ def test_of_what_a_rule_speaks(rule: dict[str, Any], interval: tuple[datetime, d
 
 def test_the_first_rule_that_applies_decides_and_without_one_all_stays() -> None:
     rules = read_rules([{"type": "loadByPeriod", "period": "P7D"}, {"type": "dropForever"}])
-    assert drops(rules, *day(30), NOW) is None
-    assert drops(rules, *day(2), NOW) == rules[1]
-    assert drops(rules[:1], *day(2), NOW) is None
-    assert drops([], *day(2), NOW) is None
+    assert dropping_rule(rules, *day(30), NOW) is None
+    assert dropping_rule(rules, *day(2), NOW) == rules[1]
+    assert dropping_rule(rules[:1], *day(2), NOW) is None
+    assert dropping_rule([], *day(2), NOW) is None
 
 
 def test_they_are_shown_in_druids_form() -> None:
@@ -86,7 +86,7 @@ def test_they_are_shown_in_druids_form() -> None:
     ]
     tiers = {"tieredReplicants": {"_default_tier": 2}, "useDefaultTierForNull": True}
     year = "2012-01-01T00:00:00.000Z/2013-01-01T00:00:00.000Z"
-    assert shown(read_rules(sent)) == [
+    assert rules_json(read_rules(sent)) == [
         {"period": "P1D", "includeFuture": True, "type": "dropByPeriod"},
         {"period": "P1M", "type": "dropBeforeByPeriod"},
         {"interval": year, "type": "dropByInterval"},
@@ -109,7 +109,7 @@ def test_they_are_shown_in_druids_form() -> None:
 )
 def test_null_is_what_is_not_there(sent: dict[str, Any], tiers: dict[str, int]) -> None:
     """A real Druid 33 shows what it was sent so."""
-    [rule] = shown(read_rules([{"type": "loadByPeriod", "period": "P1D", "includeFuture": None, **sent}]))
+    [rule] = rules_json(read_rules([{"type": "loadByPeriod", "period": "P1D", "includeFuture": None, **sent}]))
     by_default = sent.get("useDefaultTierForNull") not in (False, "false")
     assert rule == {
         "type": "loadByPeriod",

@@ -147,7 +147,7 @@ def test_a_replay_stores_all_rows_of_a_record(db: None) -> None:
     source = make_source("flights")
     kept = [WireRecord(partition=0, offset=o, delivery_count=1, reason="unparseable", error="bad") for o in (2, 3)]
     send(request(start(source), outcomes={0: Outcomes(unparseable=[(2, 4)])}, quarantined=kept))
-    assert replays.hold(QuarantinedRecord.objects.all(), "replay") == 2
+    assert replays.take_records(QuarantinedRecord.objects.all(), "replay") == 2
     datasource = source.datasource
     epoch = take_epoch(task_id="replay", number=0, datasource=datasource, source=source, replay=True).epoch
     send(in_two_segments(epoch, 2), task="replay")

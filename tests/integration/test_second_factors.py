@@ -13,7 +13,7 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.management import call_command
 from django.test import Client
 
-from controlplane.login.codes import MOST_WRONG, note_first_code
+from controlplane.login.codes import MAX_WRONG_CODES, note_first_code
 from controlplane.teams.models import ApiToken, AuditEntry, Membership, User
 from controlplane.teams.roles import Scope
 from tests.support.django_cast import PASSWORD, Cast, browsing_as, serving, speaking_as
@@ -103,7 +103,7 @@ def test_basic_authentication_takes_the_code_in_a_header(cast: Cast) -> None:
 def test_few_codes_may_be_wrong_whatever_the_address_and_without_the_cache(cast: Cast, settings: Any) -> None:
     enrolled(cast.users["viewer"])
     settings.PROXIES = 1
-    for n in range(MOST_WRONG):
+    for n in range(MAX_WRONG_CODES):
         browser = log_in("viewer")
         tried = browser.post("/login/second-factor/", {"code": "000000"}, headers={"X-Forwarded-For": f"10.0.0.{n}"})
         assert "The code is wrong" in tried.content.decode()

@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.publishing.receipts import make_receipt_partitions
-from controlplane.publishing.replace import Place, replace
+from controlplane.publishing.replace import ReplaceTarget, replace
 from controlplane.segments import marking
-from controlplane.segments.killing import Killed, kill_some
-from controlplane.segments.marking import Chosen
+from controlplane.segments.killing import KillResult, kill_batch
+from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Segment
 from ingestion.specs.messages.compaction import ReplaceRequest
 from ingestion.specs.messages.deep_storage import DeletedPage
@@ -42,7 +42,9 @@ def merged(cast: Cast) -> tuple[list[Segment], Segment]:
     read = {s.pk: s.rows for s in taken}
     file = segment({0: [(0, 14)]}).model_copy(update={"offsets": {}, "path": "merged/of-two.parquet"})
     wanted = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read=read, segments=[file])
-    replace(Place(source.datasource, taken[0].interval_start, taken[0].interval_end, "compact_1", False), wanted)
+    replace(
+        ReplaceTarget(source.datasource, taken[0].interval_start, taken[0].interval_end, "compact_1", False), wanted
+    )
     return taken, Segment.objects.get(datasource=source.datasource, used=True)
 
 
@@ -87,8 +89,8 @@ def test_one_whose_file_is_deleted_still_says_what_became_of_it(
 ) -> None:
     (first, _), made = merged
     settings.SNAPSHOT_LEASE = timedelta()
-    marking.give_up(first.datasource, Chosen(ids=frozenset({first.pk})))
-    kill_some(Killed(), lambda paths: DeletedPage())
+    marking.give_up(first.datasource, SegmentSelection(ids=frozenset({first.pk})))
+    kill_batch(KillResult(), lambda paths: DeletedPage())
     assert not Segment.objects.filter(pk=first.pk).exists()
     told = clients["viewer"].get(REST.format("merged", first.pk)).json()
     assert told["segment"] is None
@@ -101,7 +103,7 @@ def test_one_whose_file_is_deleted_still_says_what_became_of_it(
 
 def test_who_removed_it_and_the_way_back(cast: Cast, clients: dict[str, Client]) -> None:
     [one] = [s for s in cast.segments if s.interval_start.day == 2]
-    marking.mark_unused(cast.datasource, Chosen(ids=frozenset({one.pk})), by="owner", what="a day")
+    marking.mark_unused(cast.datasource, SegmentSelection(ids=frozenset({one.pk})), by="owner", what="a day")
     assert "owner" in clients["viewer"].get(REST.format("flights", one.identifier)).json()["segment"]["removed"]
     page = parsed(browsing_as(cast, "owner").get(PAGE.format("flights", one.pk)))
     assert "removed by owner: a day" in page.text

@@ -203,14 +203,14 @@ def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, bro
     version.spec["spec"]["ioConfig"] |= {**at_home, "groupId": f"group-{at_home['topic']}"}
     SpecVersion.objects.filter(pk=version.pk).update(spec=version.spec)
     Indexer.objects.filter(task=cast.task).update(state="starting")
-    assert streams.question(Supervisor.objects.get()).group == "", "its task has set nothing yet"
+    assert streams.question_for(Supervisor.objects.get()).group == "", "its task has set nothing yet"
     Indexer.objects.filter(task=cast.task).update(state="reading")
     Task.objects.filter(pk=cast.task.pk).update(status=Status.RUNNING, spec_version=1)
-    [answer] = streams.answers([streams.question(Supervisor.objects.get())])
+    [answer] = streams.answers([streams.question_for(Supervisor.objects.get())])
     supervisor = Supervisor.objects.get()
-    streams.keep_answer(supervisor, answer)
+    streams.apply_answer(supervisor, answer)
     supervisor.save()
-    assert streams.question(supervisor).group == "", "it was asked a moment ago"
+    assert streams.question_for(supervisor).group == "", "it was asked a moment ago"
     owner = browsing_as(cast, "owner")
     drift = parsed(owner.get("/")).one("div", data_problem="group_drift")
     assert "share.delivery.count.limit is 5, and 10 in the spec" in drift.text

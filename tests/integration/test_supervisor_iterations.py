@@ -78,7 +78,7 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, broker: Broker) ->
     supervisor = submit(cast, broker, broker.bootstrap, broker.topic(partitions=2))
     run_all()
     assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
-    [question] = streams.claimed(streams.due().filter(pk=supervisor.pk))
+    [question] = streams.claim_questions(streams.due_supervisors().filter(pk=supervisor.pk))
     assert states(supervisor) == ("RUNNING", "CONNECTING_TO_STREAM")
     assert why_nothing(supervisor)[0].code == "connecting"
     [look] = streams.answers([question])
@@ -179,10 +179,10 @@ def test_a_share_groups_task_reads_on_unless_told_otherwise(cast: Cast, broker: 
 
 def test_a_question_is_asked_once(cast: Cast, broker: Broker) -> None:
     supervisor = submit(cast, broker, broker.bootstrap, broker.topic(), period="PT1H")
-    seen_by_two = [streams.due().filter(pk=supervisor.pk) for _ in range(2)]
+    seen_by_two = [streams.due_supervisors().filter(pk=supervisor.pk) for _ in range(2)]
     assert [len(found) for found in seen_by_two] == [1, 1]
-    assert [len(streams.claimed(found)) for found in seen_by_two] == [1, 0]
-    assert not streams.due().filter(pk=supervisor.pk).exists(), "its period begins anew"
+    assert [len(streams.claim_questions(found)) for found in seen_by_two] == [1, 0]
+    assert not streams.due_supervisors().filter(pk=supervisor.pk).exists(), "its period begins anew"
 
 
 def test_replicas_start_together_and_are_replaced(cast: Cast, broker: Broker) -> None:
@@ -251,7 +251,7 @@ def test_kafka_is_not_there_and_never_was(
     """No task is started for it; the errors are shown as Druid shows them; and another supervisor does not wait."""
     settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
     lost, well = (submit(cast, broker, where, broker.topic()) for where in (nowhere, broker.bootstrap))
-    looks = list(streams.answers(streams.claimed(streams.due().filter(pk__in=[lost.pk, well.pk]))))
+    looks = list(streams.answers(streams.claim_questions(streams.due_supervisors().filter(pk__in=[lost.pk, well.pk]))))
     assert [look.supervisor_id for look in looks] == [well.pk, lost.pk]
     for look in looks:
         run(look.supervisor_id, look)

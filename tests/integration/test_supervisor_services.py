@@ -110,7 +110,7 @@ def test_suspend_resume_terminate(cast: Cast) -> None:
     run(supervisor.pk)
     supervisor.refresh_from_db()
     assert supervisor.state == "SUSPENDED"
-    with pytest.raises(services.AlreadySo, match="already suspended"):
+    with pytest.raises(services.AlreadyInState, match="already suspended"):
         services.suspend(user=cast.users["operator"], supervisor=supervisor)
     services.resume(user=cast.users["operator"], supervisor=supervisor)
     with pytest.raises(NotAllowed):
@@ -124,7 +124,7 @@ def test_who_runs_already_is_not_resumed(cast: Cast) -> None:
     """What its iterations came to stays."""
     supervisor = submit(cast, spec_for("busy"))
     Supervisor.objects.filter(pk="busy").update(failed_runs=3, state="UNHEALTHY_SUPERVISOR")
-    with pytest.raises(services.AlreadySo, match="already running"):
+    with pytest.raises(services.AlreadyInState, match="already running"):
         services.resume(user=cast.users["operator"], supervisor=supervisor)
     supervisor.refresh_from_db()
     assert (supervisor.failed_runs, supervisor.state) == (3, "UNHEALTHY_SUPERVISOR")

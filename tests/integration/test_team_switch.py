@@ -12,7 +12,7 @@ from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.loading.models import Draft
 from controlplane.quarantine.models import CauseSum
-from controlplane.quarantine.selectors.causes import new_causes
+from controlplane.quarantine.selectors.causes import count_new_causes
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Membership
 from controlplane.teams.roles import Role
@@ -45,7 +45,7 @@ def test_the_badge_of_the_quarantine_counts_the_teams_causes(cast: Cast) -> None
     def badge() -> list[int]:
         return [item.badge for item in root.get("/tasks/").context["navigation"] if item.label == "Quarantine"]
 
-    assert badge() == [new_causes(cast.users["superuser"])] == [1]
+    assert badge() == [count_new_causes(cast.users["superuser"])] == [1]
     choose(root, "beta")
     assert badge() == [0]
     choose(root, "alpha")

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from controlplane.segments import marking
-from controlplane.segments.marking import Chosen
+from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Replacement, Segment
 from controlplane.segments.selectors.layers import layers
 from controlplane.segments.selectors.timeline import timeline
@@ -25,7 +25,7 @@ ALL = "unused,merged,late"
 def layered(cast: Cast) -> Cast:
     """Of day 1, which came late, one of two segments is removed; day 2 was merged: when its rows came is not known."""
     first = cast.segments[0]
-    marking.mark_unused(cast.datasource, Chosen(ids=frozenset({first.pk})), by="owner", what="one")
+    marking.mark_unused(cast.datasource, SegmentSelection(ids=frozenset({first.pk})), by="owner", what="one")
     Replacement.objects.create(
         id=uuid.uuid4(),
         datasource=cast.datasource,

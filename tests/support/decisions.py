@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from controlplane.supervisors.decide import Observed, Runs, SeenTask
+from controlplane.supervisors.decide import Observation, Runs, TaskSnapshot
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
-CALM = Observed(
+CALM = Observation(
     now=NOW,
     suspended=False,
     terminated=False,
@@ -19,14 +19,14 @@ CALM = Observed(
     before=("RUNNING", "RUNNING"),
     steady=True,
 )
-RUNNING = SeenTask(
+RUNNING = TaskSnapshot(
     id="running",
     spec_version=1,
     active=True,
     reading=True,
     ready=True,
     failed=False,
-    running_goal=True,
+    goal_is_run=True,
     indexers_wanted=2,
     created_at=NOW - timedelta(minutes=5),
 )
@@ -39,7 +39,7 @@ UNREACHED = Runs(failed=1, stream_failed=True)
 LOST = Runs(failed=1, stream_failed=True, connected=True)
 
 
-def failed(seconds_ago: float, lived: float = 5) -> SeenTask:
+def failed(seconds_ago: float, lived: float = 5) -> TaskSnapshot:
     ended = NOW - timedelta(seconds=seconds_ago)
     return replace(
         RUNNING,

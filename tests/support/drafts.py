@@ -43,7 +43,7 @@ def with_records(draft: Draft, payloads: list[bytes | None] = PAYLOADS) -> Draft
         KeptRecord.model_construct(partition=0, offset=i, timestamp_ms=NOON_MS + 1000 * i, payload=p)
         for i, p in enumerate(payloads)
     ]
-    samples.keep(draft, SampleAnswer.model_construct(kept=records, arrived=Arrived(records=60, window_s=60)))
+    samples.store_sample(draft, SampleAnswer.model_construct(kept=records, arrived=Arrived(records=60, window_s=60)))
     return draft
 
 

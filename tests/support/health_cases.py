@@ -8,11 +8,11 @@ from typing import Any
 
 from controlplane.lag.bad_since import BadSince
 from controlplane.lag.trend import LagTrend
-from controlplane.quotas.services import Stopped
+from controlplane.quotas.services import OverQuota
 from controlplane.supervisors.health import Code, Kind
-from controlplane.supervisors.health_messages import Rest
-from controlplane.supervisors.health_rules import Done, Observed, Trouble
-from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern
+from controlplane.supervisors.health_messages import Idleness
+from controlplane.supervisors.health_rules import ErrorStreak, HealthFacts, PastAction
+from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
 from controlplane.tasks.capacity import TeamSlots
 from controlplane.tasks.diagnosis import Reason
 from controlplane.tasks.slot_waits import SlotWait
@@ -26,21 +26,21 @@ GROWING = LagTrend(NOW, lag=90_000, unread=80_000, before=60_000, over=LATELY, r
 SHRINKING = replace(GROWING, lag=60_000, before=90_000)
 TOO_BAD = replace(CAUGHT_UP, ended=12_000, quarantined=4_000)
 STUCK = replace(GROWING, before=90_000, records_per_s=0.0)
-CALM = Observed(
+CALM = HealthFacts(
     now=NOW, topic="clicks", topic_exists=True, topic_seen_at=NOW, indexer_states=("reading",), lag=CAUGHT_UP
 )
-SILENT = Trouble(2, "Connection refused", EARLIER, "KafkaProblem", of_stream=True)
-NO_TOPIC = Trouble(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", of_stream=True)
-FAILED = Trouble(3, "Out of memory.", EARLIER)
+SILENT = ErrorStreak(2, "Connection refused", EARLIER, "KafkaProblem", of_stream=True)
+NO_TOPIC = ErrorStreak(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", of_stream=True)
+FAILED = ErrorStreak(3, "Out of memory.", EARLIER)
 WAITS = SlotWait(asked=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), others=2)
-RESTS = Rest(EARLIER, timedelta(seconds=30))
-BY_OPS = Done("ops", EARLIER)
+RESTS = Idleness(EARLIER, timedelta(seconds=30))
+BY_OPS = PastAction("ops", EARLIER)
 
 TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("keeps up", {}, Kind.OK, Code.UP_TO_DATE, ["1,000 records per second"]),
     (
         "a quota is used up",
-        {"quota": Stopped("web", "rows_a_day", 5000, EARLIER, NOW), "tasks": 1},
+        {"quota": OverQuota("web", "rows_a_day", 5000, EARLIER, NOW), "tasks": 1},
         Kind.NEEDS_ATTENTION,
         Code.QUOTA_USED_UP,
         ["Team web has used up its quota of 5,000 rows a day", "publishes what it holds"],
@@ -219,14 +219,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "its pattern matches too many topics",
-        {"topics": health_of_pattern(SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51))},
+        {"topics": health_of_pattern(PatternFacts("a.*", "TOO_MANY_TOPICS", 50, 51))},
         Kind.NEEDS_ATTENTION,
         Code.TOO_MANY_TOPICS,
         ["51 topics match 'a.*'", "Narrow the pattern"],
     ),
     (
         "something is wrong with topics of its pattern",
-        {"topics": health_of_pattern(SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1))},
+        {"topics": health_of_pattern(PatternFacts("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1))},
         Kind.WORKING,
         Code.TOPICS_UNWELL,
         ["1 of 3 topics"],
@@ -283,7 +283,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("a task sees it first", {"kafka_error": "timed out"}, Kind.WAITING, Code.KAFKA_UNREACHABLE, ["timed out"]),
     (
         "its own work fails",
-        {"iterations": Trouble(4, "Its secrets can't be opened.", EARLIER, "SecretsLost"), "unhealthy": True},
+        {"iterations": ErrorStreak(4, "Its secrets can't be opened.", EARLIER, "SecretsLost"), "unhealthy": True},
         Kind.FAILED,
         Code.UNHEALTHY,
         ["4 times in a row", "secrets can't be opened"],
@@ -335,7 +335,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         "its login may not describe the topic",
         {
             "tasks": 0,
-            "iterations": Trouble(3, "This login lacks DESCRIBE.", EARLIER, "KafkaRefuses", True),
+            "iterations": ErrorStreak(3, "This login lacks DESCRIBE.", EARLIER, "KafkaRefuses", True),
             "unhealthy": True,
         },
         Kind.FAILED,
@@ -389,6 +389,6 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.SUSPENDED,
         ["by ops since 2025-06-01 11:12:00 UTC", "lag is 90,000 offsets", "Resume it"],
     ),
-    ("by nobody who is known", {"suspended": Done(), "tasks": 0}, Kind.WAITING, Code.SUSPENDED, ["Suspended."]),
+    ("by nobody who is known", {"suspended": PastAction(), "tasks": 0}, Kind.WAITING, Code.SUSPENDED, ["Suspended."]),
     ("terminated", {"terminated": BY_OPS, "tasks": 0}, Kind.WAITING, Code.TERMINATED, ["Terminated by ops since"]),
 ]

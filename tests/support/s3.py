@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from controlplane.embedded.ports import LOOPBACK, choose
+from controlplane.embedded.ports import LOOPBACK, choose_port
 
 BUCKET = "headgate-test"
 START_S = 60.0
@@ -63,7 +63,7 @@ class S3Server:
 @contextmanager
 def s3_server(folder: Path, port: int | None = None) -> Iterator[S3Server]:
     """The server while it runs."""
-    port = choose(port)
+    port = choose_port(port)
     log = folder / "s3.log"
     environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "1000000000"}
     command = [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(port)]

@@ -18,7 +18,7 @@ import httpx2
 import psutil
 
 from controlplane.embedded.home import PROJECT
-from controlplane.embedded.ports import choose
+from controlplane.embedded.ports import choose_port
 from controlplane.embedded.processes import Child
 from tests.support.processes import command_lines
 from tests.support.waiting import wait_for
@@ -49,8 +49,8 @@ class SparkCluster:
         (self.conf / "spark-defaults.conf").write_text(
             "spark.authenticate true\nspark.network.crypto.enabled true\nspark.master.rest.enabled false\n"
         )
-        self.port = choose(None)
-        self.web = f"http://127.0.0.1:{choose(None, [self.port])}"
+        self.port = choose_port(None)
+        self.web = f"http://127.0.0.1:{choose_port(None, [self.port])}"
         self.master = self._master()
         self._size = cores, memory
         self._workers = {host: self._worker(host) for host in hosts}

@@ -11,7 +11,7 @@ import pytest
 from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.messages import signature
-from controlplane.alerts.posting import judged
+from controlplane.alerts.posting import outcome_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 VERDICTS = {"b": Evaluation(True, "bad"), "g": Evaluation(False, "good"), "?": Evaluation(None, "not known")}
@@ -73,7 +73,7 @@ def test_it_fires_since_it_is_bad() -> None:
 def test_what_a_status_means(
     status: int, retry_after: str | None, ok: bool, permanent: bool, wait_s: float | None
 ) -> None:
-    said = judged(status, "", retry_after, NOW)
+    said = outcome_of(status, "", retry_after, NOW)
     assert (said.ok, said.permanent, said.retry_after_s) == (ok, permanent, wait_s)
 
 

@@ -28,7 +28,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         child = Child([sys.executable, "-c", code], tmp_path / f"{task}.log")
         started.append(child)
         (tmp_path / task).mkdir()
-        applications.name_process(tmp_path / task, child.pid)
+        applications.record_process(tmp_path / task, child.pid)
         return child
 
     yield begin
@@ -59,7 +59,7 @@ def test_a_note_is_of_one_process_alone(tmp_path: Path, start: Start) -> None:
     known = json.loads((tmp_path / "task" / "pid").read_text())
     (tmp_path / "task" / "pid").write_text(json.dumps({**known, "create_time": known["create_time"] + 60}))
     assert not applications.was_stopped(tmp_path / "task")
-    applications.forget(tmp_path / "task")
+    applications.forget_process(tmp_path / "task")
     assert not list((tmp_path / "task").iterdir())
 
 

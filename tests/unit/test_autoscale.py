@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.supervisors.autoscale import Scaling, SeenLag, autoscale, is_due, wanted_task_count
+from controlplane.supervisors.autoscale import LagObservation, Scaling, autoscale, is_due, wanted_task_count
 from controlplane.tasks.diagnosis import options_without_effect
 from ingestion.specs.errors import SpecError
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
@@ -34,11 +34,11 @@ def lags(*values: int) -> list[tuple[datetime, int]]:
     return [(NOW - timedelta(seconds=10 * (len(values) - n - 1)), lag) for n, lag in enumerate(values)]
 
 
-CALM = SeenLag(now=NOW, config=CONFIG, task_count=3, since=NOW - timedelta(hours=1), samples=lags(*[500] * 10))
+CALM = LagObservation(now=NOW, config=CONFIG, task_count=3, since=NOW - timedelta(hours=1), samples=lags(*[500] * 10))
 HIGH = replace(CALM, samples=lags(*[500] * 7, 1000, 2000, 3000))
 LOW = replace(CALM, samples=lags(101, *[100] * 9))
 
-TABLE: dict[str, tuple[SeenLag, int | None]] = {
+TABLE: dict[str, tuple[LagObservation, int | None]] = {
     "neither high nor low": (CALM, None),
     "three of ten are high: two more": (HIGH, 5),
     "two of ten are not enough": (replace(CALM, samples=lags(*[500] * 8, 1000, 1000)), None),

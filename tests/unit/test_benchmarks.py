@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from benchmarks.__main__ import NAMES, _exit_code
-from benchmarks.compaction_beside import Look, growth
+from benchmarks.compaction_beside import Sample, growth
 from benchmarks.targets import TARGETS, Target
 
 
@@ -44,7 +44,7 @@ def test_the_exit_code_tells_a_loss_from_slowness() -> None:
 def test_growth_is_told_from_what_was_written() -> None:
     """300 segments in ten minutes; those in use: all of them, as many as before, or half of the new ones."""
     for share in (1.0, 0.0, 0.5):
-        looks = [Look(at=10.0 * n, rows=0, segments=5 * n, live=int(40 + share * 5 * n)) for n in range(61)]
+        looks = [Sample(at=10.0 * n, rows=0, segments=5 * n, live=int(40 + share * 5 * n)) for n in range(61)]
         assert growth(looks) == pytest.approx(share, abs=0.01)
-    early = [Look(at=10.0 * n, rows=0, segments=5 * n, live=min(20, 5 * n)) for n in range(13)]
+    early = [Sample(at=10.0 * n, rows=0, segments=5 * n, live=min(20, 5 * n)) for n in range(13)]
     assert growth(early) == pytest.approx(0, abs=0.01)  # of two minutes the second

@@ -10,14 +10,14 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.tasks.capacity import Asking, Pool, admitted, must_give_way
+from controlplane.tasks.capacity import Pool, WaitingTask, admitted, must_give_way
 
 PATIENCE: timedelta = settings.HANDOVER_PATIENCE
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
-def asking(name: str, indexers: int, held: int = 0, waited: timedelta = PATIENCE) -> Asking:
-    return Asking(name, indexers, NOW - waited, follows=held > 0, held=held)
+def asking(name: str, indexers: int, held: int = 0, waited: timedelta = PATIENCE) -> WaitingTask:
+    return WaitingTask(name, indexers, NOW - waited, follows=held > 0, held=held)
 
 
 TABLE: dict[str, tuple[Pool, list[str]]] = {

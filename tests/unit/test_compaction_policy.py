@@ -13,9 +13,9 @@ from controlplane.compaction.policy import (
     AT_ONCE_FILES,
     FILES,
     QUIET,
-    REST,
+    REST_TIER,
+    Candidate,
     Limits,
-    Seen,
     choose,
 )
 
@@ -24,8 +24,10 @@ LIMITS = Limits(target_rows=64_000, target_bytes=64_000_000)
 SMALL, MIDDLE, LARGE, FULL = 400, 3_900, 20_000, 32_000  # the first three are below a 128th, a 16th, a half
 
 
-def seen(count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), kind: str | None = "a") -> list[Seen]:
-    return [Seen(uuid.uuid4(), rows, 10 * rows, NOW - age, kind) for _ in range(count)]
+def seen(
+    count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), kind: str | None = "a"
+) -> list[Candidate]:
+    return [Candidate(uuid.uuid4(), rows, 10 * rows, NOW - age, kind) for _ in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,7 @@ def seen(count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), k
         (seen(50, FULL), [], "Its segments are large enough."),
         (seen(20) + seen(16, MIDDLE) + seen(4, LARGE), [5, 6, 7], ""),
         (seen(3, age=QUIET), [], "merged when there are 16"),
-        (seen(3, age=QUIET) + seen(1, MIDDLE, QUIET), [REST], ""),
+        (seen(3, age=QUIET) + seen(1, MIDDLE, QUIET), [REST_TIER], ""),
         (seen(3, age=QUIET) + seen(1, MIDDLE, timedelta(minutes=9)), [], "nothing has been added for 10 minutes"),
         (seen(20, kind=None), [], "20 segments whose task's schema is no longer known are not merged."),
         (
@@ -56,7 +58,7 @@ def seen(count: int, rows: int = SMALL, age: timedelta = timedelta(minutes=1), k
         (seen(20) + seen(10, kind="b"), [5], ""),
     ],
 )
-def test_what_is_merged_and_why_not(segments: list[Seen], tiers: list[int], reason: str) -> None:
+def test_what_is_merged_and_why_not(segments: list[Candidate], tiers: list[int], reason: str) -> None:
     choice = choose(segments, NOW, LIMITS)
     assert [g.tier for g in choice.groups] == tiers
     assert reason in choice.reason
@@ -69,7 +71,7 @@ def test_a_tier_has_one_job_at_a_time_and_its_segments_are_in_no_other() -> None
     segments = seen(40) + seen(16, MIDDLE)
     busy = choose(segments, NOW, LIMITS, busy={5}, taken={s.id for s in segments[:20]})
     assert [g.tier for g in busy.groups] == [6]
-    assert choose(segments, NOW, LIMITS, busy={REST}).groups == ()
+    assert choose(segments, NOW, LIMITS, busy={REST_TIER}).groups == ()
 
 
 def test_a_group_makes_one_segment_of_no_more_than_the_target() -> None:
@@ -87,23 +89,23 @@ def test_however_it_comes_in_a_row_is_merged_four_times_at_most_and_segments_lev
     """Twenty minutes of an interval; a round every ten seconds, and jobs that take ten seconds."""
     dice = random.Random(1)
     limits = Limits()
-    segments: dict[uuid.UUID, Seen] = {}
+    segments: dict[uuid.UUID, Candidate] = {}
     written = came = 0
     counts = []
-    jobs: list[tuple[int, tuple[Seen, ...]]] = []
+    jobs: list[tuple[int, tuple[Candidate, ...]]] = []
     for step in range(120):
         now = NOW + timedelta(seconds=10 * step)
         for _tier, inputs in jobs:
             merged = sum(s.rows for s in inputs)
             for s in inputs:
                 del segments[s.id]
-            made = Seen(uuid.uuid4(), merged, 20 * merged, now, "a")
+            made = Candidate(uuid.uuid4(), merged, 20 * merged, now, "a")
             segments[made.id] = made
             written += merged
         for _ in range(per_minute // 6):
             count = dice.randint(1, 2 * rows)
             came += count
-            one = Seen(uuid.uuid4(), count, 20 * count, now - timedelta(seconds=dice.random() * 10), "a")
+            one = Candidate(uuid.uuid4(), count, 20 * count, now - timedelta(seconds=dice.random() * 10), "a")
             segments[one.id] = one
         jobs = [(g.tier, g.segments) for g in choose(list(segments.values()), now, limits).groups]
         counts.append(len(segments))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from controlplane.publishing.completeness import MARGIN, Mark, Marks, most_marks, thinned
+from controlplane.publishing.completeness import CLOCK_MARGIN, Mark, Marks, max_marks, thin_marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ def test_it_is_complete_until_the_last_look_that_nothing_unsettled_lies_below(
     frontier: dict[int, int], until: float | None
 ) -> None:
     found, after = WAITING.looked(mark(10, p0=12, p1=8), frontier, {})
-    assert found == (None if until is None else at(until) - MARGIN)
+    assert found == (None if until is None else at(until) - CLOCK_MARGIN)
     assert [m.at for m in after.waiting] == [at(s) for s in (0, 5, 10) if until is None or s > until]
 
 
@@ -54,12 +54,12 @@ def test_what_lies_behind_an_open_transaction_is_not_complete() -> None:
 def test_a_partition_whose_reader_begins_nobody_knows_where_holds_back_what_came_since_it_was_seen() -> None:
     """Of a reader from the topic's end on nothing is settled: by its lag it would begin at the end each time."""
     first, marks = Marks().looked(mark(0, p0=10), {0: 10}, unknown={0: 10})
-    assert first == at(0) - MARGIN
+    assert first == at(0) - CLOCK_MARGIN
     stored = Marks.read(marks.stored())
     second, marks = stored.looked(mark(5, p0=12), {0: 12}, unknown={0: 12})
     assert second is None
     known, _ = marks.looked(mark(10, p0=12), {0: 12}, unknown={})
-    assert known == at(10) - MARGIN
+    assert known == at(10) - CLOCK_MARGIN
 
 
 def test_marks_that_are_too_close_are_not_kept() -> None:
@@ -70,14 +70,14 @@ def test_marks_that_are_too_close_are_not_kept() -> None:
 
 
 def test_a_long_wait_thins_the_marks_and_keeps_the_first_and_the_last() -> None:
-    kept = thinned([mark(n, p0=n) for n in range(1000)], 10)
+    kept = thin_marks([mark(n, p0=n) for n in range(1000)], 10)
     assert (len(kept), kept[0].at, kept[-1].at) == (10, at(0), at(999))
     gaps = [(b.at - a.at).total_seconds() for a, b in pairwise(kept)]
     assert max(gaps) <= 4 * min(gaps)
 
 
 def test_a_topic_of_many_partitions_keeps_fewer_marks() -> None:
-    assert [most_marks(n) for n in (0, 1, 100, 200, 5000)] == [60, 60, 60, 30, 6]
+    assert [max_marks(n) for n in (0, 1, 100, 200, 5000)] == [60, 60, 60, 30, 6]
 
 
 def test_marks_are_stored_to_the_millisecond_and_never_later_than_they_were() -> None:

@@ -84,7 +84,7 @@ def test_each_is_in_the_answers_of_rest() -> None:
 
 
 def test_each_is_in_druids_answers() -> None:
-    assert {c.name for c in COUNTERS if not isinstance(c, Size)} < set(shapes._COUNTED)
+    assert {c.name for c in COUNTERS if not isinstance(c, Size)} < set(shapes._COUNTER_NAMES)
     assert shapes.row_stats(dict.fromkeys(IN_DRUID, 1)) == {
         "processed": 1,  # of two, one with an error
         "processedBytes": 1,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.publishing.selectors.coverage import CELLS, STATES, PartitionCoverage, by_cell, from_receipts
+from controlplane.publishing.selectors.coverage import (
+    CELLS,
+    STATES,
+    PartitionCoverage,
+    cells_from_receipts,
+    count_by_cell,
+)
 from frontend.coverage import WORDS, Drawing, drawing_of
 from frontend.templatetags.headgate import cover
 
@@ -23,16 +29,16 @@ from frontend.templatetags.headgate import cover
 def test_ranges_fall_into_cells(
     ranges: list[tuple[int, int]], start: int, width: int, expected: dict[int, int]
 ) -> None:
-    assert {n: count for n, count in enumerate(by_cell(ranges, start, width)) if count} == expected
+    assert {n: count for n, count in enumerate(count_by_cell(ranges, start, width)) if count} == expected
 
 
 def test_millions_of_offsets_are_a_few_cells() -> None:
-    cells = by_cell([(7, 10_000_000), (10_000_001, 20_000_000)], 0, 100_000)
+    cells = count_by_cell([(7, 10_000_000), (10_000_001, 20_000_000)], 0, 100_000)
     assert len(cells) == CELLS and sum(cells) == 19_999_992
 
 
 def test_a_replay_takes_from_what_was_unparseable() -> None:
-    cells = from_receipts(
+    cells = cells_from_receipts(
         [
             ("unparseable", False, 3, 10),
             ("stored", True, 3, 6),

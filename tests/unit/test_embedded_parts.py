@@ -24,7 +24,7 @@ from controlplane.embedded.files import read_json, write_json
 from controlplane.embedded.home import Home
 from controlplane.embedded.kafka import new_cluster_id
 from controlplane.embedded.kafka_jars import HASHES, wrong_jars
-from controlplane.embedded.ports import PortBook, choose, is_free
+from controlplane.embedded.ports import PortBook, choose_port, is_free
 from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.state import ServiceState, StackState
 from controlplane.embedded.waiting import poll_until
@@ -101,13 +101,13 @@ def test_a_busy_port_is_passed_over(address: str) -> None:
     with listen(address) as server:
         port = server.getsockname()[1]
         assert not is_free(port)
-        assert choose(port) != port
+        assert choose_port(port) != port
 
 
 def test_the_preferred_port_is_taken_when_free_and_not_reserved() -> None:
-    free = choose(None)
-    assert choose(free) == free
-    assert choose(free, taken={free}) != free
+    free = choose_port(None)
+    assert choose_port(free) == free
+    assert choose_port(free, taken={free}) != free
 
 
 def test_ports_of_two_homes_differ_before_anybody_listens(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_ports_of_two_homes_differ_before_anybody_listens(tmp_path: Path) -> Non
 def test_ports_are_told_while_the_services_answer(tmp_path: Path) -> None:
     """Who reads the file too early finds none, rather than a port that is another stack's by now."""
     file = tmp_path / "ports.json"
-    write_json(file, {"kafka": (before := choose(None))})  # of an earlier version
+    write_json(file, {"kafka": (before := choose_port(None))})  # of an earlier version
     book = PortBook(file)
     book.withdraw()
     assert book.assign("kafka") == before and not file.exists()

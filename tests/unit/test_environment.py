@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.common.processes import passed_on
+from controlplane.common.processes import passed_environment
 from controlplane.config import env
 from ingestion.specs.inputs.input_source import is_below
 
@@ -86,6 +86,6 @@ def test_the_data_plane_gets_what_deep_storage_needs_and_no_secret_of_the_contro
     needed = ("AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS")
     for name in (*needed, "HEADGATE_SECRET_KEY", "HEADGATE_REDIS_URL", "DATABASE_URL", "MY_PASSWORD"):
         monkeypatch.setenv(name, "value")
-    given = passed_on()
+    given = passed_environment()
     assert {*needed, "PATH"} <= set(given)
     assert not {n for n in given if n.startswith("HEADGATE_")} | ({"DATABASE_URL", "MY_PASSWORD"} & set(given))

@@ -10,21 +10,23 @@ from dataclasses import replace
 import pytest
 
 from controlplane.common.changes import Change
-from frontend.live.audience import LEAST_PACE_S, held_of, pace_of
+from frontend.live.audience import LEAST_PACE_S, pace_of, urgent_pace_of
 from frontend.live.hub import Hub
 from frontend.live.stream import Stream
-from frontend.live.topics import Wanted, topics_of
+from frontend.live.topics import Subscription, topics_of
 
-ORDERS = Wanted(user=1, topics=("supervisor:orders", "team"), teams=frozenset({7}))
+ORDERS = Subscription(user=1, topics=("supervisor:orders", "team"), teams=frozenset({7}))
 CHANGE = Change(team=7, datasource="sales", supervisor="orders", task="t")
 SOON_S = 10.0
 
 
-async def allowed() -> Wanted | None:
+async def allowed() -> Subscription | None:
     return ORDERS
 
 
-async def opened(hub: Hub, wanted: Wanted = ORDERS, last_event_id: str = "") -> tuple[Stream, AsyncIterator[bytes]]:
+async def opened(
+    hub: Hub, wanted: Subscription = ORDERS, last_event_id: str = ""
+) -> tuple[Stream, AsyncIterator[bytes]]:
     """A page that is open, and what it is sent after its first words."""
     stream = Stream(wanted, allowed)
     hub.add(stream, last_event_id)
@@ -77,7 +79,7 @@ def test_a_page_hears_of_its_topics_in_its_teams(change: Change, heard: list[str
 
 
 def test_the_sites_administrator_hears_of_all_teams() -> None:
-    everywhere = Wanted(user=1, topics=("task:t", "datasource:sales"), teams=None)
+    everywhere = Subscription(user=1, topics=("task:t", "datasource:sales"), teams=None)
     assert set(everywhere.heard(CHANGE, topics_of(CHANGE))) == {"datasource:sales", "task:t"}
 
 
@@ -116,7 +118,7 @@ def test_of_few_pages_what_somebody_did_is_not_held_back() -> None:
 def test_of_many_pages_the_first_thing_somebody_did_is_told_and_the_next_held_back() -> None:
     async def run() -> None:
         hub = Hub()
-        others = [(await opened(hub, Wanted(1, (f"task:{n}",), None)))[0] for n in range(200)]
+        others = [(await opened(hub, Subscription(1, (f"task:{n}",), None)))[0] for n in range(200)]
         stream, sent = await opened(hub)
         hub.hear(Change(team=7, urgent=True))
         async with asyncio.timeout(LEAST_PACE_S):
@@ -163,7 +165,7 @@ def test_the_end_of_the_process_ends_all_streams_at_once() -> None:
 
 
 def test_who_may_not_hear_it_any_more_is_told_so_and_no_more() -> None:
-    async def nothing() -> Wanted | None:
+    async def nothing() -> Subscription | None:
         return None
 
     async def run() -> None:
@@ -171,7 +173,7 @@ def test_who_may_not_hear_it_any_more_is_told_so_and_no_more() -> None:
         sent = stream.events("p-1")
         await anext(sent)
         stream.tell(["team"], "p-2")
-        stream.doubt(ORDERS.user)
+        stream.require_check(ORDERS.user)
         async with asyncio.timeout(SOON_S):
             assert [message async for message in sent] == [b"event: gone\ndata: \n\n"]
 
@@ -198,7 +200,7 @@ def test_a_change_reaches_the_streams_that_it_concerns_and_no_others() -> None:
     async def run() -> None:
         hub = Hub()
         orders, of_orders = await opened(hub)
-        sales, of_sales = await opened(hub, Wanted(1, ("datasource:sales",), None))
+        sales, of_sales = await opened(hub, Subscription(1, ("datasource:sales",), None))
         hub.hear(Change(team=7, supervisor="orders"))
         assert await topics(of_orders) == ["supervisor:orders", "team"]
         hub.remove(orders)
@@ -213,7 +215,7 @@ def test_who_has_come_into_another_team_hears_of_it() -> None:
     async def run() -> None:
         hub, now = Hub(), ORDERS
 
-        async def may() -> Wanted | None:
+        async def may() -> Subscription | None:
             return now
 
         stream = Stream(ORDERS, may)
@@ -234,7 +236,7 @@ def test_the_more_pages_are_open_the_less_often_each_asks() -> None:
     assert pace_of(1) == 1.0
     assert pace_of(60) == 20.0  # three pages a second in all
     assert pace_of(100_000) == 60.0
-    assert [held_of(pace_of(streams)) for streams in (1, 3, 12)] == [0.0, 0.0, 1.0]
+    assert [urgent_pace_of(pace_of(streams)) for streams in (1, 3, 12)] == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"[]", b'{"unknown": 1}', b"7"])

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from controlplane.common.errors import InvalidInput
-from controlplane.loading.documents import apart, kept_secrets, nested, put, whole
-from controlplane.loading.dry_run import compared
+from controlplane.loading.documents import reusable_secrets, split_secrets, to_nested, with_secrets, with_value
+from controlplane.loading.dry_run import compare_samples
 from controlplane.loading.odd_times import odd_times
-from controlplane.loading.outlook import INDEXER_ROWS_PER_S, outlook
-from controlplane.loading.profile import MOST_NESTED, nested_fields, profiles
+from controlplane.loading.outlook import INDEXER_ROWS_PER_S, preview_ingestion
+from controlplane.loading.profile import MOST_NESTED, field_profiles, nested_fields
 from frontend.topic_list import similar
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.messages.sampling import Arrived, RolledUpRow, SampleAnswer, SampledRecord
@@ -29,12 +29,12 @@ def of_kafka(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def test_a_flat_document_is_kept_nested_and_what_nobody_knows_stays() -> None:
     flat = {"type": "kafka", "ioConfig": {"topic": "t", "mine": 1}, "context": {"a": 1}}
-    assert nested(flat) == {
+    assert to_nested(flat) == {
         "type": "kafka",
         "context": {"a": 1},
         "spec": {"ioConfig": {"topic": "t", "mine": 1}, "dataSchema": {}},
     }
-    assert nested(nested(flat)) == nested(flat)
+    assert to_nested(to_nested(flat)) == to_nested(flat)
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_a_flat_document_is_kept_nested_and_what_nobody_knows_stays() -> None:
 )
 def test_what_no_spec_can_be_made_of_is_refused_at_its_place(written: Any, pointer: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        nested(written)
+        to_nested(written)
     assert [e.pointer for e in caught.value.errors] == [pointer]
 
 
 def test_putting_and_taking_out_leave_the_rest() -> None:
     document = {"a": {"b": 1, "c": 2}, "d": 3}
-    assert put(document, ("a", "b"), 9) == {"a": {"b": 9, "c": 2}, "d": 3}
-    assert put(document, ("a", "b"), None) == {"a": {"c": 2}, "d": 3}
-    assert put(document, ("d", "e"), 1) == {"a": {"b": 1, "c": 2}, "d": {"e": 1}}
+    assert with_value(document, ("a", "b"), 9) == {"a": {"b": 9, "c": 2}, "d": 3}
+    assert with_value(document, ("a", "b"), None) == {"a": {"c": 2}, "d": 3}
+    assert with_value(document, ("d", "e"), 1) == {"a": {"b": 1, "c": 2}, "d": {"e": 1}}
     assert document == {"a": {"b": 1, "c": 2}, "d": 3}
 
 
@@ -74,28 +74,28 @@ REGISTRY = {
         of_kafka({**SERVERS, **PASSWORD}),
         of_kafka(SERVERS, inputFormat=REGISTRY),
         of_kafka({}),
-        nested({"type": "kafka"}),
+        to_nested({"type": "kafka"}),
     ],
 )
 def test_secrets_are_taken_apart_and_put_back(document: dict[str, Any]) -> None:
-    shown, secrets = apart(document)
+    shown, secrets = split_secrets(document)
     assert "canary" not in json.dumps(shown)
-    assert whole(shown, secrets) == document
+    assert with_secrets(shown, secrets) == document
 
 
 def test_secrets_stay_while_the_connection_does() -> None:
-    shown, secrets = apart(of_kafka({**SERVERS, **PASSWORD}, topic="a"))
-    assert kept_secrets(shown, secrets, put(shown, ("spec", "ioConfig", "topic"), "b")) == secrets
-    elsewhere = put(shown, ("spec", "ioConfig", "consumerProperties", "bootstrap.servers"), "other:9092")
-    assert kept_secrets(shown, secrets, elsewhere) == {}
+    shown, secrets = split_secrets(of_kafka({**SERVERS, **PASSWORD}, topic="a"))
+    assert reusable_secrets(shown, secrets, with_value(shown, ("spec", "ioConfig", "topic"), "b")) == secrets
+    elsewhere = with_value(shown, ("spec", "ioConfig", "consumerProperties", "bootstrap.servers"), "other:9092")
+    assert reusable_secrets(shown, secrets, elsewhere) == {}
 
 
 def test_what_fields_are_like() -> None:
     records = [{"a": 1, "b": "x"}, {"a": 2}, None, {"a": 1, "b": None}]
-    a, b = profiles([Column(name="a", type="long"), Column(name="b", type="string")], records)
+    a, b = field_profiles([Column(name="a", type="long"), Column(name="b", type="string")], records)
     assert (a.null_share, a.examples, a.distinct) == (0.0, ["1", "2"], 2)
     assert (round(b.null_share, 2), b.examples) == (0.67, ["x"])
-    assert profiles([Column(name="a", type="long")], [])[0].null_share == 0.0
+    assert field_profiles([Column(name="a", type="long")], [])[0].null_share == 0.0
 
 
 def test_nested_values_are_offered_the_most_common_first() -> None:
@@ -128,17 +128,17 @@ def test_what_a_first_minute_writes() -> None:
     records = [stored(t) for t in (0, 1000, 2000)] + [SampledRecord(outcome="filtered")]
     answer = SampleAnswer(records=records, stored_bytes=300)
     each_second = Arrived(records=60, window_s=60)
-    told = outlook(each_second, answer, 2, Granularity.HOUR)
+    told = preview_ingestion(each_second, answer, 2, Granularity.HOUR)
     assert (told.records_per_s, told.stored_share, told.rollup_ratio) == (1.0, 0.75, None)
     assert (told.rows_per_minute, told.bytes_per_minute, told.segments) == (45, 4500, 2)
     assert told.indexers_needed == 1
     merged = answer.model_copy(update={"rollup": [RolledUpRow(row={}, records=[0, 1, 2])]})
-    rolled = outlook(each_second, merged, 1, Granularity.SECOND)
+    rolled = preview_ingestion(each_second, merged, 1, Granularity.SECOND)
     assert (rolled.rollup_ratio, rolled.rows_per_minute, rolled.segments) == (3.0, 15, 3)
 
 
 def test_an_empty_sample_promises_nothing() -> None:
-    told = outlook(None, SampleAnswer(), 1, Granularity.DAY)
+    told = preview_ingestion(None, SampleAnswer(), 1, Granularity.DAY)
     assert (told.rows_per_minute, told.bytes_per_minute, told.segments, told.indexers_needed) == (
         None,
         None,
@@ -149,13 +149,13 @@ def test_an_empty_sample_promises_nothing() -> None:
 
 def test_a_fast_topic_needs_more_indexers() -> None:
     fast = Arrived(records=60 * 3 * INDEXER_ROWS_PER_S + 60, window_s=60)
-    assert outlook(fast, SampleAnswer(), 1, Granularity.DAY).indexers_needed == 4
+    assert preview_ingestion(fast, SampleAnswer(), 1, Granularity.DAY).indexers_needed == 4
 
 
 def test_a_burst_is_told_over_the_window_that_it_came_in() -> None:
     """What the demo writes within two seconds needs no five indexers, and makes no millions of rows a minute."""
     answer = SampleAnswer(records=[stored(0)], stored_bytes=10)
-    told = outlook(Arrived(records=336_776, window_s=3600), answer, 1, Granularity.DAY)
+    told = preview_ingestion(Arrived(records=336_776, window_s=3600), answer, 1, Granularity.DAY)
     assert (told.rows_per_minute, told.indexers_needed) == (5613, 1)
     assert told.records_per_s == pytest.approx(93.5, abs=0.1)
 
@@ -170,7 +170,7 @@ def test_a_change_is_told_by_record() -> None:
     ]
     after = [stored(0, a=1), stored(0, a=2), SampledRecord(outcome="unparseable", error="no time"), stored(0)]
     after.append(SampledRecord(outcome="raw", error="another text"))
-    found = compared(SampleAnswer(records=before), SampleAnswer(records=after))
+    found = compare_samples(SampleAnswer(records=before), SampleAnswer(records=after))
     assert [c.kind for c in found.changed] == ["changes", "fails", "gained"]
     assert [(c.column, c.before, c.after) for c in found.changed[0].cells] == [("a", 1, 2)]
     assert (found.records, found.rows_before, found.rows_after) == (5, 3, 3)
@@ -180,12 +180,16 @@ def test_few_rows_in_many_segments_are_warned_of() -> None:
     """The middle half of 756 records a day apart falls into 378 segments of a day."""
     apart = [stored(i * 86_400_000) for i in range(756)]
     slow = Arrived(records=33, window_s=60)
-    told = outlook(slow, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.DAY)
+    told = preview_ingestion(slow, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.DAY)
     assert (told.rows_per_minute, told.segments, told.has_small_segments) == (33, 378, True)
-    assert not outlook(slow, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.ALL).has_small_segments
+    assert not preview_ingestion(
+        slow, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.ALL
+    ).has_small_segments
     fast = Arrived(records=33_000_000, window_s=60)
-    assert not outlook(fast, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.DAY).has_small_segments
-    assert not outlook(None, SampleAnswer(records=apart), 1, Granularity.DAY).has_small_segments
+    assert not preview_ingestion(
+        fast, SampleAnswer(records=apart, stored_bytes=300), 1, Granularity.DAY
+    ).has_small_segments
+    assert not preview_ingestion(None, SampleAnswer(records=apart), 1, Granularity.DAY).has_small_segments
 
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

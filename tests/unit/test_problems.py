@@ -99,4 +99,4 @@ def test_alarms_of_a_kind_are_one_problem_until_what_they_tell_of_is_over() -> N
     [gap] = problems_of({}, [], [*gaps, failing])
     assert gap.text == "Retention removed records before they were read (2 times recently): Offsets 5 to 6."
     assert (gap.since, gap.last_at) == (EARLIER, NOW)
-    assert [p.code for p in problems_of({}, [], [failing], at_work=["t"])] == ["failing"]
+    assert [p.code for p in problems_of({}, [], [failing], active_tasks=["t"])] == ["failing"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.supervisors.repair_pace import Ended, failures_in_a_row, not_before
+from controlplane.supervisors.repair_pace import EndedRepair, failures_in_a_row, next_repair_at
 from ingestion.client.memory import MemoryControlPlane
 from ingestion.errors import IngestionError
 from ingestion.segments.errors import DeepStorageError
@@ -164,9 +164,9 @@ def test_a_report_has_as_many_records_of_all_indexers_as_the_spec_says(
     assert [one.place for one in end.unread] == places[:most]
 
 
-def repairs(*failed: bool) -> list[Ended]:
+def repairs(*failed: bool) -> list[EndedRepair]:
     """Newest first, an hour between two."""
-    return [Ended(f, NOW - timedelta(hours=n)) for n, f in enumerate(failed)]
+    return [EndedRepair(f, NOW - timedelta(hours=n)) for n, f in enumerate(failed)]
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_repairs_that_fail_are_tried_later_and_later_and_then_rarely(
     failed: list[bool], in_a_row: int, seconds: int | None
 ) -> None:
     assert failures_in_a_row(repairs(*failed)) == in_a_row
-    assert not_before(repairs(*failed), 10) == (None if seconds is None else NOW + timedelta(seconds=seconds))
+    assert next_repair_at(repairs(*failed), 10) == (None if seconds is None else NOW + timedelta(seconds=seconds))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from controlplane.segments.selectors.columns import widest
+from controlplane.segments.selectors.columns import widest_type
 from ingestion.rows import TIME, TIME_TYPE
 from ingestion.segments.errors import DamagedSegment
 from ingestion.segments.local import LocalStorage
@@ -40,7 +40,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 def test_two_segments_have_the_type_that_the_schema_shows(storage: LocalStorage, order: tuple[str, str]) -> None:
     found = read_segments(storage, order).read_all()
     types = {column.name: column.type for column in columns_of(found.schema)}
-    assert types == {TIME: "timestamp", "v": widest(set(order)), order[0]: "long", order[1]: "long"}
+    assert types == {TIME: "timestamp", "v": widest_type(set(order)), order[0]: "long", order[1]: "long"}
     assert found[order[0]].to_pylist() == [1, 2, None, None]
     assert found["v"].null_count == 2
 
@@ -57,7 +57,7 @@ def test_two_segments_have_the_type_that_the_schema_shows(storage: LocalStorage,
 )
 def test_values_of_several_segments(storage: LocalStorage, order: list[str], shown: str, values: list[object]) -> None:
     """The reader has docs/reference/data-schema.md right; so has DuckDB, which reads them a batch at a time."""
-    assert widest(set(order)) == shown
+    assert widest_type(set(order)) == shown
     rows = duckdb.from_arrow(read_segments(storage, order))
     assert rows.filter("v IS NOT NULL").project("v").fetchall() == [(v,) for v in values]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from controlplane.api.druid.sampler import sampled
+from controlplane.api.druid.sampler import sample_response
 from ingestion.decode import several as module
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import TooWide
@@ -208,7 +208,7 @@ def test_a_sample_shows_every_row_and_druids_clients_get_an_entry_for_each(kind:
     spec = parse_sampler_spec({"type": kind, "spec": {"dataSchema": schema, "ioConfig": io_config}})
     answer = answer_to(spec.order)
     several, one, bad = answer.records
-    druids = sampled(spec, answer)
+    druids = sample_response(spec, answer)
     if kind == "index_parallel":  # a line of a file is one row
         assert [r.outcome for r in answer.records] == ["unparseable", "stored", "unparseable"]
         assert (druids["numRowsRead"], druids["numRowsIndexed"]) == (3, 1)

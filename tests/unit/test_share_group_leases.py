@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from controlplane.supervisors.leases import Hold, LeaseSums, hold_of, sums_of, warnings_of
+from controlplane.supervisors.leases import HoldTimes, LeaseSums, hold_times, sums_of, warnings_of
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE
 from ingestion.sources.leases import LeaseBook, Unanswered, bucket_ms
 from ingestion.specs.messages.protocol import IndexerStatus, Leases
@@ -113,9 +113,9 @@ def test_sums_are_over_all_indexers() -> None:
 
 def test_percentiles_are_weighted_by_records() -> None:
     sums = LeaseSums(hold_ms={10: 90, 100: 9, 5000: 1}, longest_ms=4000)
-    assert hold_of(sums, 30_000) == Hold(p50_ms=10, p99_ms=100, longest_ms=4000, lock_ms=30_000)
-    assert hold_of(LeaseSums(hold_ms={5000: 1}, longest_ms=4000), 30_000).p99_ms == 4000
-    assert hold_of(LeaseSums(), 30_000) == Hold(None, None, None, 30_000)
+    assert hold_times(sums, 30_000) == HoldTimes(p50_ms=10, p99_ms=100, longest_ms=4000, lock_ms=30_000)
+    assert hold_times(LeaseSums(hold_ms={5000: 1}, longest_ms=4000), 30_000).p99_ms == 4000
+    assert hold_times(LeaseSums(), 30_000) == HoldTimes(None, None, None, 30_000)
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_percentiles_are_weighted_by_records() -> None:
     ],
 )
 def test_an_operator_is_warned_before_locks_expire(sums: LeaseSums, codes: list[str]) -> None:
-    assert [w.code for w in warnings_of(sums, hold_of(sums, 10_000), delivery_limit=5)] == codes
+    assert [w.code for w in warnings_of(sums, hold_times(sums, 10_000), delivery_limit=5)] == codes

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InUse, OptionError
-from headgate.places import LocalPlace, open_place
+from headgate.places import LocalFolder, open_folder
 from headgate.sharegroup.columns import as_file, schema
 from headgate.sharegroup.ledger import Ledger, Part
 from headgate.sharegroup.options import read_options
-from headgate.sharegroup.pacing import COMPLETE_S, SETTLE_S, Waiting, gathered
+from headgate.sharegroup.pacing import COMPLETE_S, SETTLE_S, Backlog, is_batch_due
 from headgate.sharegroup.properties import client_config
 from headgate.sharegroup.slices import slices
-from headgate.sharegroup.store import BufferFile, Store, empty_state, file_name, take
+from headgate.sharegroup.store import BufferFile, Store, claim_location, empty_state, file_name
 from ingestion.specs.offsets import RangeSet, ranges_of
 
 OFFSETS = st.sets(st.integers(0, 60))
@@ -88,25 +88,25 @@ def keep_beating(store: Store) -> None:
 
 
 def test_the_next_owner_finds_what_the_one_before_has_written(tmp_path: Path) -> None:
-    place = LocalPlace(tmp_path)
-    first, state = take(place)
+    place = LocalFolder(tmp_path)
+    first, state = claim_location(place)
     write(first, 0, {"t/0": [(0, 5)]})
     write(first, 2, {"t/0": [(5, 9)]})
     place.write(f"files/{file_name(3, first.claim)}", b"half a fi")
     beating = threading.Thread(target=keep_beating, args=(first,))
     beating.start()
     with pytest.raises(InUse, match="in use by another query"):
-        take(place, patience_s=1.0)
+        claim_location(place, patience_s=1.0)
     beating.join()
     first.leave()
-    second, found = take(place)
+    second, found = claim_location(place)
     assert (found.store, [f.number for f in found.files], found.next) == (state.store, [0, 2], 3)
     assert found.settled == {"t/0": [(0, 5), (5, 9)]}
     assert second.owned() and not first.owned()
     write(first, 4, {"t/0": [(9, 20)]})  # it sees the claim before it acknowledges: this is nobody's
     write(second, 3, {"t/0": [(9, 12)]})
     second.leave()
-    _, found = take(place)
+    _, found = claim_location(place)
     assert ([f.number for f in found.files], found.settled) == ([0, 2, 3], {"t/0": [(0, 5), (5, 9), (9, 12)]})
     assert set(place.sizes("files")) == {f.name for f in found.files}
 
@@ -138,7 +138,7 @@ def test_tasks_have_each_row_once_and_as_many(rows: list[int], tasks: int) -> No
 def test_a_query_that_ends_by_itself_gathers(
     rows: int, size_bytes: int, quiet_s: float, complete: bool, enough: bool
 ) -> None:
-    assert gathered(Waiting(rows, size_bytes, quiet_s, complete), 1_000, 100_000) is enough
+    assert is_batch_due(Backlog(rows, size_bytes, quiet_s, complete), 1_000, 100_000) is enough
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_options_hold_their_secrets_back() -> None:
 @pytest.mark.parametrize("location", ["relative/path", "file://host/x", "nothing://x/y"])
 def test_locations_that_can_t_be_are_refused(location: str) -> None:
     with pytest.raises(OptionError):
-        open_place(location)
+        open_folder(location)

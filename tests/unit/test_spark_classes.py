@@ -19,7 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_is_named_once_it_is_there_beside_what_else_is_said(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert spark_classes.submit_options() == {}
-    file = spark_classes._file()
+    file = spark_classes._archive_path()
     file.touch()
     assert spark_classes.submit_options() == {"SPARK_SUBMIT_OPTS": f"-XX:SharedArchiveFile={file}"}
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dx=y")
@@ -27,7 +27,7 @@ def test_it_is_named_once_it_is_there_beside_what_else_is_said(cache: Path, monk
 
 
 def test_it_is_made_once(cache: Path) -> None:
-    spark_classes._file().touch()
+    spark_classes._archive_path().touch()
     spark_classes.prepare_classes(cache / "log")
     assert not (cache / "log").exists(), "nothing was run"
 
@@ -36,10 +36,10 @@ def test_jars_that_were_installed_anew_have_another(tmp_path: Path, monkeypatch:
     jars = tmp_path / "jars"
     jars.mkdir()
     monkeypatch.setattr(spark_classes, "spark_jars", lambda: jars)
-    before = spark_classes._file()
-    assert spark_classes._file() == before
+    before = spark_classes._archive_path()
+    assert spark_classes._archive_path() == before
     os.utime(jars, ns=(1, 1))
-    assert spark_classes._file() != before
+    assert spark_classes._archive_path() != before
 
 
 def test_a_java_that_can_not_make_it_stops_nothing(

@@ -37,7 +37,7 @@ def on_cluster(settings: LazySettings, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_an_executor_has_room_for_what_its_indexer_may_need(on_cluster: Path) -> None:
     """The formula of docs/reference/spark.md: 256, and for each indexer 192 + 5 × maxBytesInMemory + 16 × consumers."""
-    conf = spark_conf.conf_of(task({"maxBytesInMemory": 100 * 1024 * 1024}, consumersPerIndexer=6, taskCount=3))
+    conf = spark_conf.submit_conf(task({"maxBytesInMemory": 100 * 1024 * 1024}, consumersPerIndexer=6, taskCount=3))
     assert conf["spark.executor.memory"] == f"{256 + 192 + 5 * 100 + 16 * 6}m"
     assert conf["spark.executor.cores"] == "1"
     assert conf["spark.dynamicAllocation.initialExecutors"] == "3"
@@ -47,7 +47,7 @@ def test_an_executor_has_room_for_what_its_indexer_may_need(on_cluster: Path) ->
 def test_what_the_operator_has_set_wins(on_cluster: Path) -> None:
     own = "# ours\nspark.executor.cores 4\nspark.driver.memory=1g\nspark.eventLog.enabled : true\n"
     (on_cluster / "spark-defaults.conf").write_text(own + "spark.speculation true\n")
-    conf = spark_conf.conf_of(task(taskCount=6))
+    conf = spark_conf.submit_conf(task(taskCount=6))
     assert not {"spark.executor.cores", "spark.driver.memory", "spark.eventLog.enabled"} & set(conf)
     assert conf["spark.executor.memory"] == f"{256 + 4 * (192 + 5 * 64 + 16 * 4)}m"
     assert conf["spark.dynamicAllocation.initialExecutors"] == "2"
@@ -58,7 +58,7 @@ def test_without_dynamic_allocation_it_holds_the_cores_that_it_may_come_to_need(
     (on_cluster / "spark-defaults.conf").write_text("spark.dynamicAllocation.enabled false\n")
     scaler = {"enableTaskAutoScaler": True, "taskCountMin": 1, "taskCountMax": 5}
     for document, cores in ((task(taskCount=3), "3"), (task(taskCount=1, autoScalerConfig=scaler), "5")):
-        conf = spark_conf.conf_of(document)
+        conf = spark_conf.submit_conf(document)
         assert conf["spark.cores.max"] == cores
         assert not [name for name in conf if "dynamicAllocation" in name]
 
@@ -69,7 +69,7 @@ def test_spark_asks_for_a_secret_that_no_command_line_tells(
 ) -> None:
     """Row 22 of the security checklist: on this machine Spark makes up one, elsewhere it is in the environment."""
     settings.SPARK_MASTER = master
-    conf = spark_conf.conf_of(task())
+    conf = spark_conf.submit_conf(task())
     for name in ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled"):
         assert conf[name] == "true"
     assert "hush" not in str(conf)
@@ -78,7 +78,7 @@ def test_spark_asks_for_a_secret_that_no_command_line_tells(
 
 def test_an_open_cluster_is_left_to_its_operator(on_cluster: Path, settings: LazySettings) -> None:
     settings.SPARK_SECRET = ""
-    assert not [name for name in spark_conf.conf_of(task()) if "auth" in name or "crypt" in name]
+    assert not [name for name in spark_conf.submit_conf(task()) if "auth" in name or "crypt" in name]
 
 
 def test_python_is_sent_beside_what_the_operator_sends(
@@ -87,15 +87,15 @@ def test_python_is_sent_beside_what_the_operator_sends(
     (on_cluster / "spark-defaults.conf").write_text("spark.files /etc/krb5.keytab\n")
     settings.SPARK_PYTHON = "shipped"
     monkeypatch.setattr(
-        shipping, "shipped", lambda: shipping.Shipped((Path("/a/headgate-python"), Path("/a/b.packed")))
+        shipping, "ship_python", lambda: shipping.ShippedPython((Path("/a/headgate-python"), Path("/a/b.packed")))
     )
-    assert spark_conf.conf_of(task())["spark.files"] == "/etc/krb5.keytab,/a/headgate-python,/a/b.packed"
+    assert spark_conf.submit_conf(task())["spark.files"] == "/etc/krb5.keytab,/a/headgate-python,/a/b.packed"
     assert spark_conf.environment()["PYSPARK_PYTHON"] == "./headgate-python"
 
 
 def test_a_task_of_this_machine_has_nothing_of_a_cluster(on_cluster: Path, settings: LazySettings) -> None:
     settings.SPARK_MASTER, settings.SPARK_PYTHON = "local", "shipped"
-    conf = spark_conf.conf_of(task())
+    conf = spark_conf.submit_conf(task())
     assert not [
         name for name in conf if name.startswith(("spark.executor", "spark.dynamic", "spark.cores", "spark.files"))
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.spark.master import Application, Cluster, read
+from controlplane.spark.master import Application, Cluster, read_cluster
 
 MINE = Application("mine", 0, True, 2000, 800)
 OLD = Application("old", 2, False, 500, 800)
@@ -23,13 +23,13 @@ TABLE: dict[str, tuple[list[Application], bool]] = {
 @pytest.mark.parametrize("case", TABLE)
 def test_who_gets_on(case: str) -> None:
     applications, expected = TABLE[case]
-    assert Cluster(2, 2, 2048, applications).would_get_on("mine", ["old"]) is expected
+    assert Cluster(2, 2, 2048, applications).would_get_cores("mine", ["old"]) is expected
 
 
 def test_workers_that_are_gone_do_not_count() -> None:
     worker = {"cores": 4, "coresused": 3, "memory": 2048}
     app = {"name": "t", "cores": 3, "state": "RUNNING", "starttime": 1, "memoryperexecutor": 800}
     said = {"workers": [{**worker, "state": "ALIVE"}, {**worker, "state": "DEAD"}], "activeapps": [app]}
-    seen = read(said)
+    seen = read_cluster(said)
     assert (seen.cores, seen.used, seen.free) == (4, 3, 1)
     assert seen.applications == [Application("t", 3, False, 1, 800)]

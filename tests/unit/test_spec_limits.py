@@ -249,7 +249,7 @@ LONG_S = 60.0
 
 def test_a_user_never_holds_all_places() -> None:
     """Row 20 of the security checklist: one user's checks leave a place to the others."""
-    places = FairPlaces(places=2, own=1, waiting=4)
+    places = FairPlaces(places=2, per_user=1, waiting=4)
     with places.place("a", LONG_S):
         with pytest.raises(NoPlace), places.place("a", 0.01):
             pass
@@ -259,7 +259,7 @@ def test_a_user_never_holds_all_places() -> None:
 
 def test_the_last_place_is_for_who_holds_none() -> None:
     """Row 20 of the security checklist: two who each hold what they may, for long, keep a place for a third."""
-    places = FairPlaces(places=4, own=2, waiting=4)
+    places = FairPlaces(places=4, per_user=2, waiting=4)
     with places.place("a", LONG_S), places.place("a", LONG_S), places.place("b", LONG_S):
         with pytest.raises(NoPlace), places.place("b", 0.01):
             pass
@@ -268,7 +268,7 @@ def test_the_last_place_is_for_who_holds_none() -> None:
 
 
 def test_a_user_waits_for_a_few_at_most() -> None:
-    places = FairPlaces(places=1, own=1, waiting=1)
+    places = FairPlaces(places=1, per_user=1, waiting=1)
     with ThreadPoolExecutor(1) as pool, places.place("a", LONG_S):
         waiting = pool.submit(_held, places, "a", [])
         while not places._queue:
@@ -280,7 +280,7 @@ def test_a_user_waits_for_a_few_at_most() -> None:
 
 def test_who_waits_is_served_in_turn_by_user() -> None:
     """Row 20 of the security checklist: who comes late with one is not behind another's many."""
-    places = FairPlaces(places=1, own=1, waiting=9)
+    places = FairPlaces(places=1, per_user=1, waiting=9)
     order: list[str] = []
     with ThreadPoolExecutor(8) as pool, places.place("first", LONG_S):
         for number, user in enumerate(["many"] * 5 + ["few"] * 2):

@@ -11,11 +11,11 @@ from controlplane.supervisors.decide import (
     CALM_FOR,
     Decision,
     LastGood,
-    Observed,
+    Observation,
     Runs,
-    SeenTask,
+    TaskSnapshot,
     Thresholds,
-    back_off,
+    backoff_delay,
     calm_until,
     decide,
     failed_starts,
@@ -23,7 +23,7 @@ from controlplane.supervisors.decide import (
 )
 from tests.support.decisions import CALM, FRESH, LOST, NOW, REACHED, RUNNING, STARTING, UNREACHED, WAITING, failed
 
-TABLE: dict[str, tuple[Observed, Decision]] = {
+TABLE: dict[str, tuple[Observation, Decision]] = {
     "nothing runs: start": (CALM, Decision("RUNNING", "RUNNING", start=1)),
     "nothing ran yet, and it is too soon": (
         replace(FRESH, not_before=NOW + timedelta(seconds=5)),
@@ -44,7 +44,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         Decision("RUNNING", "CREATING_TASKS"),
     ),
     "first iterations after a suspension: the task from before still publishes": (
-        replace(REACHED, tasks=[replace(RUNNING, running_goal=False)]),
+        replace(REACHED, tasks=[replace(RUNNING, goal_is_run=False)]),
         Decision("RUNNING", "DISCOVERING_INITIAL_TASKS", start=1),
     ),
     "first iterations: the task reads": (replace(REACHED, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
@@ -139,12 +139,12 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
     "another spec that differs in the task count only: keep": (
-        replace(CALM, version=2, task_count=3, tasks=[RUNNING], same_task=frozenset({1})),
+        replace(CALM, version=2, task_count=3, tasks=[RUNNING], same_work_versions=frozenset({1})),
         Decision("RUNNING", "RUNNING", scale={"running": 3}),
     ),
     "the old one still finishes while the new one reads": (
         replace(
-            CALM, version=2, tasks=[replace(RUNNING, id="new", spec_version=2), replace(RUNNING, running_goal=False)]
+            CALM, version=2, tasks=[replace(RUNNING, id="new", spec_version=2), replace(RUNNING, goal_is_run=False)]
         ),
         Decision("RUNNING", "RUNNING"),
     ),
@@ -163,7 +163,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
         Decision("IDLE", "IDLE", finish=["starting", "running"]),
     ),
     "idle, and its task ends": (
-        replace(CALM, idle=True, tasks=[replace(RUNNING, running_goal=False)], before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, tasks=[replace(RUNNING, goal_is_run=False)], before=("IDLE", "IDLE")),
         Decision("IDLE", "IDLE"),
     ),
     "idle and at rest": (
@@ -217,7 +217,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     "failures in a row, and the next task has read for a minute": (
         replace(
             CALM,
-            tasks=[replace(RUNNING, well=True), failed(100), failed(120), failed(140)],
+            tasks=[replace(RUNNING, healthy=True), failed(100), failed(120), failed(140)],
             before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
         ),
         Decision("RUNNING", "RUNNING"),
@@ -225,7 +225,7 @@ TABLE: dict[str, tuple[Observed, Decision]] = {
     "one good task is not enough where two are asked for": (
         replace(
             CALM,
-            tasks=[replace(RUNNING, well=True), failed(100), failed(120), failed(140)],
+            tasks=[replace(RUNNING, healthy=True), failed(100), failed(120), failed(140)],
             before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
             thresholds=Thresholds(task_healthiness=2),
         ),
@@ -291,7 +291,7 @@ def test_what_has_published_was_no_failed_start() -> None:
 
 
 def test_back_off_grows_to_a_minute() -> None:
-    assert [back_off(n).total_seconds() for n in (1, 2, 3, 7, 50)] == [1, 2, 4, 60, 60]
+    assert [backoff_delay(n).total_seconds() for n in (1, 2, 3, 7, 50)] == [1, 2, 4, 60, 60]
 
 
 SOON = NOW + timedelta(seconds=3)
@@ -309,19 +309,21 @@ SOON = NOW + timedelta(seconds=3)
         ([STARTING], None),
         ([RUNNING, STARTING], None),
         ([RUNNING, failed(100)], None),
-        ([replace(RUNNING, running_goal=False)], None),
+        ([replace(RUNNING, goal_is_run=False)], None),
         ([replace(RUNNING, spec_version=0)], None),
         ([replace(RUNNING, expired=True)], None),
         ([replace(RUNNING, indexers_wanted=1)], None),
     ],
 )
-def test_a_supervisor_is_calm_until_something_may_change(tasks: list[SeenTask], until: datetime | None) -> None:
+def test_a_supervisor_is_calm_until_something_may_change(tasks: list[TaskSnapshot], until: datetime | None) -> None:
     seen = replace(CALM, tasks=tasks)
     assert calm_until(seen, decide(seen)) == until
 
 
 @pytest.mark.parametrize(("tasks", "until"), [([RUNNING], None), ([], NOW + CALM_FOR)])
-def test_an_idle_supervisor_is_calm_when_its_tasks_have_ended(tasks: list[SeenTask], until: datetime | None) -> None:
+def test_an_idle_supervisor_is_calm_when_its_tasks_have_ended(
+    tasks: list[TaskSnapshot], until: datetime | None
+) -> None:
     seen = replace(CALM, idle=True, tasks=tasks)
     assert calm_until(seen, decide(seen)) == until
 

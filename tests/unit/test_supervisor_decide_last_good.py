@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.supervisors.decide import Decision, LastGood, Observed, SeenTask, decide
+from controlplane.supervisors.decide import Decision, LastGood, Observation, TaskSnapshot, decide
 from tests.support.decisions import CALM, LOST, NOW, RUNNING, STARTING, UNREACHED, WAITING, failed
 
 CHANGED = replace(CALM, version=2, in_force=1, last_good=LastGood(version=1, replicas=1))
@@ -16,11 +16,11 @@ DIED = replace(failed(1.5), begun=True, published=True)
 REFUSED = replace(STARTING, id="refused", spec_version=2, refused=True)
 
 
-def second_failed(seconds_ago: float) -> SeenTask:
+def second_failed(seconds_ago: float) -> TaskSnapshot:
     return replace(failed(seconds_ago), id=f"second-{seconds_ago}", spec_version=2)
 
 
-LAST_GOOD: dict[str, tuple[Observed, Decision]] = {
+LAST_GOOD: dict[str, tuple[Observation, Decision]] = {
     "a version's first task begins: it is in force": (
         replace(CALM, tasks=[GOOD]),
         Decision("RUNNING", "RUNNING", in_force=1),
@@ -30,7 +30,7 @@ LAST_GOOD: dict[str, tuple[Observed, Decision]] = {
         Decision("RUNNING", "BACKING_OFF", failures=2, next_start_at=NOW + timedelta(seconds=1.5), in_force=2),
     ),
     "a version that differs in the task count only is the one that reads": (
-        replace(CALM, version=2, in_force=1, tasks=[GOOD], same_task=frozenset({1})),
+        replace(CALM, version=2, in_force=1, tasks=[GOOD], same_work_versions=frozenset({1})),
         Decision("RUNNING", "RUNNING", in_force=2),
     ),
     "the last good one dies while the next is on its way: nothing goes back": (
@@ -60,7 +60,7 @@ LAST_GOOD: dict[str, tuple[Observed, Decision]] = {
     "it reads again and is well, which says nothing of the next": (
         replace(
             CHANGED,
-            tasks=[replace(GOOD, well=True), second_failed(1), second_failed(20), second_failed(40), DIED],
+            tasks=[replace(GOOD, healthy=True), second_failed(1), second_failed(20), second_failed(40), DIED],
             before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
         ),
         Decision(

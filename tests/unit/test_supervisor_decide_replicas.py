@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.supervisors.decide import Decision, Observed, decide
+from controlplane.supervisors.decide import Decision, Observation, decide
 from tests.support.decisions import CALM, NOW, RUNNING, STARTING, failed
 
 PAIR = [replace(RUNNING, id="a", group="g"), replace(RUNNING, id="b", group="g")]
 TWO = replace(CALM, replicas=2)
 NEXT = [replace(STARTING, id="c", group="h"), replace(STARTING, id="d", group="h")]
 
-REPLICAS: dict[str, tuple[Observed, Decision]] = {
+REPLICAS: dict[str, tuple[Observation, Decision]] = {
     "nothing runs: all start": (TWO, Decision("RUNNING", "RUNNING", start=2)),
     "all run: nothing to do": (replace(TWO, tasks=PAIR), Decision("RUNNING", "RUNNING")),
     "one died: another joins its group after the back-off": (
@@ -26,7 +26,7 @@ REPLICAS: dict[str, tuple[Observed, Decision]] = {
         Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
     ),
     "one of two fails again and again, while the other reads well": (
-        replace(TWO, tasks=[failed(1), failed(20), failed(40), replace(PAIR[0], well=True), failed(999)]),
+        replace(TWO, tasks=[failed(1), failed(20), failed(40), replace(PAIR[0], healthy=True), failed(999)]),
         Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3, next_start_at=NOW + timedelta(seconds=3)),
     ),
     "one too many: one that is not up yet finishes": (

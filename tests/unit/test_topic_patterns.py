@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from controlplane.sources.lookup import owner_named
+from controlplane.sources.lookup import offsets_owner
 from controlplane.supervisors.decide import Runs
-from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT, child_id
+from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT_ID, child_id
 from controlplane.supervisors.health import Code, Health, Kind
-from controlplane.supervisors.pattern_health import SeenPattern, health_of_pattern
+from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
 from controlplane.supervisors.problems import problems_of
-from controlplane.supervisors.topics import SeenChild, SeenTopics, TopicsDecision, decide_topics, matching
+from controlplane.supervisors.topics import ChildSnapshot, TopicsDecision, TopicsObservation, decide_topics, matching
 
-READS = SeenChild("a", "RUNNING", "RUNNING", follows=1, suspended=False, terminated=False, matches=True)
+READS = ChildSnapshot("a", "RUNNING", "RUNNING", follows=1, suspended=False, terminated=False, matches=True)
 ANSWERED = Runs(good=3, connected=True)
 
 
-def seen(*children: SeenChild, **more: Any) -> SeenTopics:
+def seen(*children: ChildSnapshot, **more: Any) -> TopicsObservation:
     given: dict[str, Any] = {"version": 1, "suspended": False, "terminated": False, "runs": ANSWERED}
-    return SeenTopics(children=list(children), **{**given, **more})
+    return TopicsObservation(children=list(children), **{**given, **more})
 
 
-def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> SeenChild:
+def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> ChildSnapshot:
     return replace(READS, topic=topic, state=state, detailed_state=detail or state, **more)
 
 
@@ -54,7 +54,7 @@ def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> 
             seen(READS, matched=["a", "b", "c"], most=2),
             TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS"),
         ),
-        (seen(READS, known_to_match=3, most=2), TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
+        (seen(READS, last_match_count=3, most=2), TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
         (
             seen(READS, matched=["a"], most=2, before=("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
             TopicsDecision("RUNNING", "RUNNING"),
@@ -76,7 +76,7 @@ def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> 
         (seen(READS, child("b", "IDLE")), TopicsDecision("RUNNING", "RUNNING")),
     ],
 )
-def test_the_next_step(observed: SeenTopics, decided: TopicsDecision) -> None:
+def test_the_next_step(observed: TopicsObservation, decided: TopicsDecision) -> None:
     assert decide_topics(observed) == decided
 
 
@@ -112,24 +112,24 @@ def test_ids_name_the_owner_and_stay_apart() -> None:
     """However long the names are."""
     assert child_id("orders", "orders-eu") == "orders:orders-eu"
     long = "t" * 248
-    ids = {child_id("p" * LONGEST_PARENT, long + last) for last in "ab"}
+    ids = {child_id("p" * LONGEST_PARENT_ID, long + last) for last in "ab"}
     assert len(ids) == 2
     assert {len(i) for i in ids} == {LONGEST_ID}
-    assert {owner_named(i) for i in ids} == {"p" * LONGEST_PARENT}
-    assert owner_named("orders") == "orders"
+    assert {offsets_owner(i) for i in ids} == {"p" * LONGEST_PARENT_ID}
+    assert offsets_owner("orders") == "orders"
 
 
 @pytest.mark.parametrize(
     ("pattern", "kind", "code", "said"),
     [
-        (SeenPattern("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "asks Kafka"),
-        (SeenPattern("a.*", "WAITING_FOR_TOPICS", 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
-        (SeenPattern("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "51 topics match"),
-        (SeenPattern("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
-        (SeenPattern("a.*", "RUNNING", 50, 1, 1), Kind.OK, Code.UP_TO_DATE, "It reads 1 topic that"),
+        (PatternFacts("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "asks Kafka"),
+        (PatternFacts("a.*", "WAITING_FOR_TOPICS", 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
+        (PatternFacts("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "51 topics match"),
+        (PatternFacts("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
+        (PatternFacts("a.*", "RUNNING", 50, 1, 1), Kind.OK, Code.UP_TO_DATE, "It reads 1 topic that"),
     ],
 )
-def test_how_it_stands(pattern: SeenPattern, kind: Kind, code: Code, said: str) -> None:
+def test_how_it_stands(pattern: PatternFacts, kind: Kind, code: Code, said: str) -> None:
     stands = health_of_pattern(pattern)
     assert (stands.kind, stands.code) == (kind, code)
     assert said in stands.text

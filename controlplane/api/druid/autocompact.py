@@ -70,7 +70,7 @@ def history_of(name: str, changes: list[ConfigChange]) -> list[dict[str, Any]]:
     ]
 
 
-def own_history(row: Configured) -> tuple[str, list[dict[str, Any]]]:
+def id_and_history(row: Configured) -> tuple[str, list[dict[str, Any]]]:
     """Its id, and what was set of it."""
     changes = selectors.list_changes(row.datasource)[: selectors.SHOWN_CHANGES]
     return supervision.id_of(row.datasource), history_of(row.datasource.name, list(changes))
@@ -82,7 +82,7 @@ class AutoCompactView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """The config as a supervisor's spec; 404 where nobody has set one."""
-        return Response(spec_of(supervision.find(self.actor, name)))
+        return Response(spec_of(supervision.get_supervisor(self.actor, name)))
 
 
 class StatusView(DruidView):
@@ -91,7 +91,7 @@ class StatusView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """How much waits to be merged, is merged and is skipped."""
-        row = supervision.find(self.actor, name)
+        row = supervision.get_supervisor(self.actor, name)
         report = {"id": supervision.id_of(row.datasource), "generationTime": instant(timezone.now())}
         return Response({**report, "payload": status_of(row.datasource)})
 
@@ -104,7 +104,7 @@ class HealthView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """`{"healthy": true}`: a merge that fails is tried again by itself."""
-        supervision.find(self.actor, name)
+        supervision.get_supervisor(self.actor, name)
         return Response({"healthy": True})
 
 
@@ -116,7 +116,7 @@ class StatsView(DruidView):
     )
     def get(self, request: Request, name: str) -> Response:
         """Nothing: it reads no records."""
-        supervision.find(self.actor, name)
+        supervision.get_supervisor(self.actor, name)
         return Response({})
 
 
@@ -141,7 +141,7 @@ class SuspendView(DruidView):
     )
     def post(self, request: Request, name: str) -> Response:
         """No job is made any more until it is resumed; 400 when it is suspended already."""
-        return Response(_switched(self, name, suspended=True))
+        return Response(_switch(self, name, suspended=True))
 
 
 class ResumeView(DruidView):
@@ -153,14 +153,14 @@ class ResumeView(DruidView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Jobs are made once more, by its config; 400 when it runs already."""
-        return Response(_switched(self, name, suspended=False))
+        return Response(_switch(self, name, suspended=False))
 
 
-def _switched(view: DruidView, name: str, *, suspended: bool) -> dict[str, Any]:
-    row = supervision.find(view.actor, name)
+def _switch(view: DruidView, name: str, *, suspended: bool) -> dict[str, Any]:
+    row = supervision.get_supervisor(view.actor, name)
     comment = view.request.headers.get(COMMENT, "")
     supervision.switch(user=view.actor, row=row, suspended=suspended, comment=comment)
-    return spec_of(supervision.find(view.actor, name))
+    return spec_of(supervision.get_supervisor(view.actor, name))
 
 
 class TerminateView(DruidView):
@@ -172,6 +172,6 @@ class TerminateView(DruidView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Turn the datasource's compaction off."""
-        row = supervision.find(self.actor, name)
+        row = supervision.get_supervisor(self.actor, name)
         supervision.terminate(user=self.actor, row=row, comment=request.headers.get(COMMENT, ""))
         return Response({"id": supervision.id_of(row.datasource)})

@@ -17,7 +17,7 @@ from controlplane.api.authentication import (
 )
 from controlplane.api.base import HeadgateView, ProblemSchema
 from controlplane.api.passwords import BASIC_CHALLENGE
-from controlplane.api.problems import MOST_ERRORS, Problem, caught
+from controlplane.api.problems import MOST_ERRORS, Problem, handle_error
 
 # status → Druid's error code and category (DruidException.Category).
 _CATEGORIES = {
@@ -55,7 +55,7 @@ def _message(problem: Problem) -> str:
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     """Answers an error in Druid's form; ``problems.exception_handler`` answers it in Headgate's."""
-    problem = caught(error, context)
+    problem = handle_error(error, context)
     return Response(error_body(problem), status=problem.status, headers=dict(problem.headers))
 
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from controlplane.api.druid import described, shapes
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.tasks import IN_STATE, MOST_TASKS, limit_of, of_type
+from controlplane.api.druid.tasks import IN_STATE, MOST_TASKS, filter_by_type, limit_of
 from controlplane.common.errors import InvalidInput
 from controlplane.tasks import capacity, selectors
 from controlplane.tasks.models import Status
@@ -68,7 +68,7 @@ class WorkersView(DruidView):
         tasks = selectors.list_tasks(self.actor)
         running = list(tasks.filter(status=Status.RUNNING)[:MOST_TASKS])
         last = tasks.exclude(ended_at=None).order_by("-ended_at").first()
-        return Response([shapes.worker(request.get_host(), str(request.scheme), capacity.shown(), running, last)])
+        return Response([shapes.worker(request.get_host(), str(request.scheme), capacity.shown_pool(), running, last)])
 
 
 class WorkerConfigView(DruidView):
@@ -98,7 +98,7 @@ class _TasksInState(DruidView):
         tasks = selectors.list_tasks(self.actor).filter(IN_STATE[self.state])
         kind = request.query_params.get("type")
         if kind:
-            tasks = of_type(tasks, kind)
+            tasks = filter_by_type(tasks, kind)
         return Response([shapes.task_status(t) for t in tasks[: limit_of(most)]])
 
 

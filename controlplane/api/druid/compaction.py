@@ -83,8 +83,8 @@ class ConfigsView(DruidView):
 
 def configs_in_force(user: User) -> list[dict[str, Any]]:
     """Those of the user's datasources, by name."""
-    found = Datasource.objects.visible_to(user).order_by("name")[:MOST_DATASOURCES]
-    return [config for d in found if (config := configs.config_of(d)) is not None]
+    datasources = Datasource.objects.visible_to(user).order_by("name")[:MOST_DATASOURCES]
+    return [config for d in datasources if (config := configs.config_of(d)) is not None]
 
 
 class TaskSlotsView(DruidView):
@@ -98,8 +98,8 @@ class TaskSlotsView(DruidView):
     def post(self, request: Request) -> Response:
         """How much of the pool compaction may take, of all datasources; what is left out stays as it is."""
         names = {"ratio": "compactionTaskSlotRatio", "max": "maxCompactionTaskSlots"}
-        given = {name: request.query_params[short] for short, name in names.items() if short in request.query_params}
-        set_share(user=self.actor, config=read_cluster_config(given))
+        changes = {name: request.query_params[short] for short, name in names.items() if short in request.query_params}
+        set_share(user=self.actor, config=read_cluster_config(changes))
         return Response({})
 
 
@@ -187,8 +187,8 @@ class StatusView(DruidView):
     def get(self, request: Request) -> Response:
         """How much of each datasource, or of one, waits to be merged."""
         name = request.query_params.get("dataSource")
-        found = [status_of(find_datasource(self.actor, name))] if name else statuses(self.actor)
-        return Response({"latestStatus": found})
+        latest = [status_of(find_datasource(self.actor, name))] if name else statuses(self.actor)
+        return Response({"latestStatus": latest})
 
 
 def statuses(user: User) -> list[dict[str, Any]]:

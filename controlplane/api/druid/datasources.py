@@ -12,21 +12,21 @@ from rest_framework.response import Response
 from controlplane.api.druid import segment_shapes as shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.described import NUMBER, TEXT, array, named, shape
-from controlplane.api.druid.marks import TAG, MarkDatasourceView, MarkSegmentView, answers
+from controlplane.api.druid.marks import TAG, MarkDatasourceView, MarkSegmentView, json_responses
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.concealing import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import services
-from controlplane.retention.segment_selection import chosen, within
+from controlplane.retention.segment_selection import interval_bounds, select_segments
 from controlplane.retention.storage_summary import (
     MOST_NAMED,
     MOST_TOLD,
     StorageSummary,
-    at_most,
     find_segment,
-    in_use,
     intervals_in_use,
+    list_at_most,
+    segments_in_use,
     storage_summary,
 )
 
@@ -34,14 +34,14 @@ MOST_DATASOURCES = 1000
 SIMPLE, FULL = (
     OpenApiParameter(name, bool, description="A flag: give it without a value.") for name in ("simple", "full")
 )
-_OF_INTERVALS = {"oneOf": [array(TEXT), named(shape(size=NUMBER, count=NUMBER)), named(named(shapes.LOADED))]}
+_INTERVALS = {"oneOf": [array(TEXT), named(shape(size=NUMBER, count=NUMBER)), named(named(shapes.LOADED))]}
 
 
-def visible(view: DruidView) -> list[Datasource]:
+def visible_datasources(view: DruidView) -> list[Datasource]:
     """Those of the caller's teams that have segments in use."""
-    found = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MOST_DATASOURCES])
-    held = storage_summary(found)
-    return [d for d in found if d.pk in held]
+    datasources = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MOST_DATASOURCES])
+    summaries = storage_summary(datasources)
+    return [d for d in datasources if d.pk in summaries]
 
 
 class DatasourcesView(DruidView):
@@ -49,19 +49,21 @@ class DatasourcesView(DruidView):
         operation_id="druid_list_datasources",
         tags=TAG,
         parameters=[SIMPLE, FULL],
-        responses=answers(
+        responses=json_responses(
             {"oneOf": [array(TEXT), array(shape(name=TEXT, properties=shapes.SIMPLE)), array(shapes.FULL)]}
         ),
     )
     def get(self, request: Request) -> Response:
         """Names of the datasources with segments in use; with `simple` or `full` objects."""
-        found = visible(self)
+        datasources = visible_datasources(self)
         if self.flag("full"):
-            return Response([shapes.full(d, at_most(in_use(self.actor, d), MOST_TOLD)) for d in found])
+            return Response(
+                [shapes.full(d, list_at_most(segments_in_use(self.actor, d), MOST_TOLD)) for d in datasources]
+            )
         if self.flag("simple"):
-            held = storage_summary(found)
-            return Response([{"name": d.name, "properties": shapes.simple(held[d.pk])} for d in found])
-        return Response([d.name for d in found])
+            summaries = storage_summary(datasources)
+            return Response([{"name": d.name, "properties": shapes.simple(summaries[d.pk])} for d in datasources])
+        return Response([d.name for d in datasources])
 
 
 class DatasourceView(MarkDatasourceView):
@@ -69,13 +71,13 @@ class DatasourceView(MarkDatasourceView):
         operation_id="druid_get_datasource",
         tags=TAG,
         parameters=[FULL],
-        responses=answers({"oneOf": [shapes.SIMPLE, shapes.FULL]}),
+        responses=json_responses({"oneOf": [shapes.SIMPLE, shapes.FULL]}),
     )
     def get(self, request: Request, name: str) -> Response:
         """How much it holds; with `full` its segments in use."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
-            return Response(shapes.full(datasource, at_most(in_use(self.actor, datasource), MOST_TOLD)))
+            return Response(shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MOST_TOLD)))
         return Response(shapes.simple(storage_summary([datasource]).get(datasource.pk, StorageSummary())))
 
 
@@ -84,22 +86,22 @@ class IntervalsView(DruidView):
         operation_id="druid_list_intervals",
         tags=TAG,
         parameters=[SIMPLE, FULL],
-        responses=answers(_OF_INTERVALS),
+        responses=json_responses(_INTERVALS),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its intervals with segments in use, the latest first."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
-            segments = at_most(in_use(self.actor, datasource), MOST_TOLD)
+            segments = list_at_most(segments_in_use(self.actor, datasource), MOST_TOLD)
             return Response(dict(sorted(shapes.by_interval(segments).items(), reverse=True)))
-        found = list(intervals_in_use(datasource, None, None)[: MOST_NAMED + 1])
-        if len(found) > MOST_NAMED:
+        intervals = list(intervals_in_use(datasource, None, None)[: MOST_NAMED + 1])
+        if len(intervals) > MOST_NAMED:
             raise InvalidInput(f"There are more than {MOST_NAMED:,} intervals; ask for one that they lie in.")
         if self.flag("simple"):
             return Response(
-                {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in found}
+                {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in intervals}
             )
-        return Response([shapes.interval(i.start, i.end) for i in found])
+        return Response([shapes.interval(i.start, i.end) for i in intervals])
 
 
 class IntervalView(DruidView):
@@ -107,28 +109,28 @@ class IntervalView(DruidView):
         operation_id="druid_get_interval",
         tags=TAG,
         parameters=[SIMPLE, FULL],
-        responses=answers(_OF_INTERVALS),
+        responses=json_responses(_INTERVALS),
     )
     def get(self, request: Request, name: str, interval: str) -> Response:
         """Ids of the segments in use within an interval, which has `_` in place of the slash."""
         datasource = find_datasource(self.actor, name)
-        start, end = within(interval.replace("_", "/"))
+        start, end = interval_bounds(interval.replace("_", "/"))
         if self.flag("simple"):
-            found = intervals_in_use(datasource, start, end)[:MOST_NAMED]
+            intervals = intervals_in_use(datasource, start, end)[:MOST_NAMED]
             return Response(
-                {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in found}
+                {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in intervals}
             )
-        segments = in_use(self.actor, datasource).filter(interval_start__gte=start, interval_end__lte=end)
+        segments = segments_in_use(self.actor, datasource).filter(interval_start__gte=start, interval_end__lte=end)
         if self.flag("full"):
-            return Response(shapes.by_interval(at_most(segments, MOST_TOLD)))
-        return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
+            return Response(shapes.by_interval(list_at_most(segments, MOST_TOLD)))
+        return Response([s.identifier for s in list_at_most(segments, MOST_NAMED)])
 
     @extend_schema(operation_id="druid_kill_interval", tags=TAG, responses={200: None})
     def delete(self, request: Request, name: str, interval: str) -> HttpResponse:
         """Delete the files of unused segments within an interval, once no reader's lease holds them."""
         datasource = find_datasource(self.actor, name)
-        wanted = chosen(datasource, interval=interval.replace("_", "/"))
-        services.kill(user=self.actor, datasource=datasource, chosen=wanted, dry_run=False)
+        selection = select_segments(datasource, interval=interval.replace("_", "/"))
+        services.kill(user=self.actor, datasource=datasource, chosen=selection, dry_run=False)
         return HttpResponse(content_type="application/json")
 
 
@@ -137,18 +139,18 @@ class SegmentsView(DruidView):
         operation_id="druid_list_segments",
         tags=TAG,
         parameters=[FULL],
-        responses=answers({"oneOf": [array(TEXT), array(shapes.SEGMENT)]}),
+        responses=json_responses({"oneOf": [array(TEXT), array(shapes.SEGMENT)]}),
     )
     def get(self, request: Request, name: str) -> Response:
         """Ids of its segments in use; with `full` the segments."""
-        segments = in_use(self.actor, find_datasource(self.actor, name))
+        segments = segments_in_use(self.actor, find_datasource(self.actor, name))
         if self.flag("full"):
-            return Response(shapes.data_segments(at_most(segments, MOST_TOLD)))
-        return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
+            return Response(shapes.data_segments(list_at_most(segments, MOST_TOLD)))
+        return Response([s.identifier for s in list_at_most(segments, MOST_NAMED)])
 
 
 class SegmentView(MarkSegmentView):
-    @extend_schema(operation_id="druid_get_segment", tags=TAG, responses=answers(shapes.LOADED))
+    @extend_schema(operation_id="druid_get_segment", tags=TAG, responses=json_responses(shapes.LOADED))
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """A segment in use."""
         segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
@@ -157,11 +159,11 @@ class SegmentView(MarkSegmentView):
 
 
 class TiersView(DruidView):
-    @extend_schema(operation_id="druid_list_tiers", tags=TAG, responses=answers(array(TEXT)))
+    @extend_schema(operation_id="druid_list_tiers", tags=TAG, responses=json_responses(array(TEXT)))
     def get(self, request: Request, name: str) -> Response:
         """There is one: deep storage."""
-        held = storage_summary([find_datasource(self.actor, name)])
-        return Response([shapes.TIER] if held else [])
+        summaries = storage_summary([find_datasource(self.actor, name)])
+        return Response([shapes.TIER] if summaries else [])
 
 
 class LoadStatusView(DruidView):
@@ -169,11 +171,11 @@ class LoadStatusView(DruidView):
         operation_id="druid_get_load_status",
         tags=TAG,
         parameters=[SIMPLE, FULL],
-        responses=answers({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
+        responses=json_responses({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
     )
     def get(self, request: Request) -> Response:
         """Per datasource how much of it can be read: all, as what is published is read from deep storage."""
-        return Response(_load_status(self, [d.name for d in visible(self)]))
+        return Response(_load_status(self, [d.name for d in visible_datasources(self)]))
 
 
 class DatasourceLoadStatusView(DruidView):
@@ -181,7 +183,7 @@ class DatasourceLoadStatusView(DruidView):
         operation_id="druid_get_datasource_load_status",
         tags=TAG,
         parameters=[OpenApiParameter("forceMetadataRefresh", bool, required=True), SIMPLE, FULL],
-        responses=answers({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
+        responses=json_responses({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
     )
     def get(self, request: Request, name: str) -> Response:
         """How much of it can be read."""

@@ -15,36 +15,40 @@ from controlplane.api.druid.described import FLAG, NUMBER, shape
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import services
-from controlplane.retention.segment_selection import chosen
+from controlplane.retention.segment_selection import select_segments
 from controlplane.retention.storage_summary import find_segment
-from controlplane.segments.marking import Chosen
+from controlplane.segments.marking import SegmentSelection
 
 TAG = ["Druid-shaped"]
 CHANGED = shape(numChangedSegments=NUMBER, segmentStateChanged=FLAG)
 CHANGED_ONE = shape(segmentStateChanged=FLAG)
 
 
-def answers(schema: dict[str, Any]) -> Any:
+def json_responses(schema: dict[str, Any]) -> Any:
     """For OpenAPI: what 200 answers."""
     return {(200, "application/json"): schema}
 
 
-def _changed(count: int) -> Response:
+def _change_response(count: int) -> Response:
     return Response({"numChangedSegments": count, "segmentStateChanged": count > 0})
 
 
 class MarkDatasourceView(DruidView):
-    @extend_schema(operation_id="druid_mark_datasource_used", tags=TAG, request=None, responses=answers(CHANGED))
+    @extend_schema(operation_id="druid_mark_datasource_used", tags=TAG, request=None, responses=json_responses(CHANGED))
     def post(self, request: Request, name: str) -> Response:
         """Mark all its segments used again that can be."""
         datasource = find_datasource(self.actor, name)
-        return _changed(services.mark_used(user=self.actor, datasource=datasource, chosen=Chosen()).amount.segments)
+        return _change_response(
+            services.mark_used(user=self.actor, datasource=datasource, chosen=SegmentSelection()).amount.segments
+        )
 
-    @extend_schema(operation_id="druid_mark_datasource_unused", tags=TAG, responses=answers(CHANGED))
+    @extend_schema(operation_id="druid_mark_datasource_unused", tags=TAG, responses=json_responses(CHANGED))
     def delete(self, request: Request, name: str) -> Response:
         """Mark all its segments unused."""
         datasource = find_datasource(self.actor, name)
-        return _changed(services.mark_unused(user=self.actor, datasource=datasource, chosen=Chosen()).segments)
+        return _change_response(
+            services.mark_unused(user=self.actor, datasource=datasource, chosen=SegmentSelection()).segments
+        )
 
 
 class MarkBody(BodySerializer):
@@ -53,9 +57,9 @@ class MarkBody(BodySerializer):
     segmentIds = serializers.ListField(child=serializers.CharField(max_length=400), required=False)
 
 
-def _asked(request: Request, datasource: Datasource) -> Chosen:
+def _read_selection(request: Request, datasource: Datasource) -> SegmentSelection:
     body = body_of(request, MarkBody)
-    return chosen(
+    return select_segments(
         datasource,
         interval=body.get("interval"),
         segment_ids=body.get("segmentIds"),
@@ -64,21 +68,23 @@ def _asked(request: Request, datasource: Datasource) -> Chosen:
 
 
 class MarkUnusedView(DruidView):
-    @extend_schema(operation_id="druid_mark_unused", tags=TAG, request=MarkBody, responses=answers(CHANGED))
+    @extend_schema(operation_id="druid_mark_unused", tags=TAG, request=MarkBody, responses=json_responses(CHANGED))
     def post(self, request: Request, name: str) -> Response:
         """Mark segments unused: those within an interval, of some versions, or by id."""
         datasource = find_datasource(self.actor, name)
-        wanted = _asked(request, datasource)
-        return _changed(services.mark_unused(user=self.actor, datasource=datasource, chosen=wanted).segments)
+        selection = _read_selection(request, datasource)
+        return _change_response(services.mark_unused(user=self.actor, datasource=datasource, chosen=selection).segments)
 
 
 class MarkUsedView(DruidView):
-    @extend_schema(operation_id="druid_mark_used", tags=TAG, request=MarkBody, responses=answers(CHANGED))
+    @extend_schema(operation_id="druid_mark_used", tags=TAG, request=MarkBody, responses=json_responses(CHANGED))
     def post(self, request: Request, name: str) -> Response:
         """Mark segments used again; what was replaced, or has no file any more, is passed over."""
         datasource = find_datasource(self.actor, name)
-        wanted = _asked(request, datasource)
-        return _changed(services.mark_used(user=self.actor, datasource=datasource, chosen=wanted).amount.segments)
+        selection = _read_selection(request, datasource)
+        return _change_response(
+            services.mark_used(user=self.actor, datasource=datasource, chosen=selection).amount.segments
+        )
 
 
 class MarkSegmentView(DruidView):
@@ -86,19 +92,19 @@ class MarkSegmentView(DruidView):
         operation_id="druid_mark_segment_used",
         tags=TAG,
         request=None,
-        responses=answers(CHANGED_ONE),
+        responses=json_responses(CHANGED_ONE),
     )
     def post(self, request: Request, name: str, segment_id: str) -> Response:
         """Mark one used again."""
         datasource = find_datasource(self.actor, name)
-        one = Chosen(ids=frozenset({find_segment(datasource, segment_id).pk}))
-        amount = services.mark_used(user=self.actor, datasource=datasource, chosen=one).amount
+        selection = SegmentSelection(ids=frozenset({find_segment(datasource, segment_id).pk}))
+        amount = services.mark_used(user=self.actor, datasource=datasource, chosen=selection).amount
         return Response({"segmentStateChanged": amount.segments > 0})
 
-    @extend_schema(operation_id="druid_mark_segment_unused", tags=TAG, responses=answers(CHANGED_ONE))
+    @extend_schema(operation_id="druid_mark_segment_unused", tags=TAG, responses=json_responses(CHANGED_ONE))
     def delete(self, request: Request, name: str, segment_id: str) -> Response:
         """Mark one unused."""
         datasource = find_datasource(self.actor, name)
-        one = Chosen(ids=frozenset({find_segment(datasource, segment_id).pk}))
-        amount = services.mark_unused(user=self.actor, datasource=datasource, chosen=one)
+        selection = SegmentSelection(ids=frozenset({find_segment(datasource, segment_id).pk}))
+        amount = services.mark_unused(user=self.actor, datasource=datasource, chosen=selection)
         return Response({"segmentStateChanged": amount.segments > 0})

@@ -10,22 +10,22 @@ from rest_framework.response import Response
 
 from controlplane.api.druid import segment_shapes as shapes
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES, visible
+from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES, visible_datasources
 from controlplane.api.druid.described import TEXT, array
-from controlplane.api.druid.marks import TAG, answers
+from controlplane.api.druid.marks import TAG, json_responses
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.concealing import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
-from controlplane.retention.segment_selection import within
+from controlplane.retention.segment_selection import interval_bounds
 from controlplane.retention.storage_summary import (
     MOST_NAMED,
     MOST_TOLD,
-    at_most,
     find_segment,
     has_segments,
-    in_use,
-    unused,
+    list_at_most,
+    segments_in_use,
+    unused_segments,
 )
 
 _MOST_INTERVALS = 100
@@ -37,63 +37,68 @@ class MetadataDatasourcesView(DruidView):
         operation_id="druid_list_metadata_datasources",
         tags=TAG,
         parameters=[FULL, OpenApiParameter("includeUnused", bool)],
-        responses=answers({"oneOf": [array(TEXT), array(shapes.FULL)]}),
+        responses=json_responses({"oneOf": [array(TEXT), array(shapes.FULL)]}),
     )
     def get(self, request: Request) -> Response:
         """Names of datasources with segments in use; with `includeUnused` of those with none in use too."""
         if self.flag("full"):
-            return Response([shapes.full(d, at_most(in_use(self.actor, d), MOST_TOLD)) for d in visible(self)])
+            return Response(
+                [
+                    shapes.full(d, list_at_most(segments_in_use(self.actor, d), MOST_TOLD))
+                    for d in visible_datasources(self)
+                ]
+            )
         if self.flag("includeUnused") or self.flag("includeDisabled"):
-            found = Datasource.objects.visible_to(self.actor).filter(has_segments()).order_by("name")
-            return Response(list(found.values_list("name", flat=True)[:MOST_DATASOURCES]))
-        return Response([d.name for d in visible(self)])
+            datasources = Datasource.objects.visible_to(self.actor).filter(has_segments()).order_by("name")
+            return Response(list(datasources.values_list("name", flat=True)[:MOST_DATASOURCES]))
+        return Response([d.name for d in visible_datasources(self)])
 
 
 class MetadataDatasourceView(DruidView):
-    @extend_schema(operation_id="druid_get_metadata_datasource", tags=TAG, responses=answers(shapes.FULL))
+    @extend_schema(operation_id="druid_get_metadata_datasource", tags=TAG, responses=json_responses(shapes.FULL))
     def get(self, request: Request, name: str) -> Response:
         """A datasource with its segments in use."""
         datasource = find_datasource(self.actor, name)
-        return Response(shapes.full(datasource, at_most(in_use(self.actor, datasource), MOST_TOLD)))
+        return Response(shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MOST_TOLD)))
 
 
 class MetadataDatasourceSegmentsView(DruidView):
     @extend_schema(
-        operation_id="druid_list_metadata_segments_of", tags=TAG, parameters=[FULL], responses=answers(_SEGMENTS)
+        operation_id="druid_list_metadata_segments_of", tags=TAG, parameters=[FULL], responses=json_responses(_SEGMENTS)
     )
     def get(self, request: Request, name: str) -> Response:
         """Ids of its segments in use; with `full` the segments."""
-        return _told(self, in_use(self.actor, find_datasource(self.actor, name)))
+        return _segments_response(self, segments_in_use(self.actor, find_datasource(self.actor, name)))
 
     @extend_schema(
         operation_id="druid_list_metadata_segments_within",
         tags=TAG,
         parameters=[FULL],
         request={"application/json": array(TEXT)},
-        responses=answers(_SEGMENTS),
+        responses=json_responses(_SEGMENTS),
     )
     def post(self, request: Request, name: str) -> Response:
         """Those that touch one of the intervals."""
-        segments = in_use(self.actor, find_datasource(self.actor, name))
-        asked = request.data
-        well = isinstance(asked, list) and all(isinstance(i, str) for i in asked)
-        if not well or not 1 <= len(asked) <= _MOST_INTERVALS:
+        segments = segments_in_use(self.actor, find_datasource(self.actor, name))
+        intervals = request.data
+        is_valid = isinstance(intervals, list) and all(isinstance(i, str) for i in intervals)
+        if not is_valid or not 1 <= len(intervals) <= _MOST_INTERVALS:
             raise InvalidInput(f'The body must be a list of 1 to {_MOST_INTERVALS} intervals: ["2025-06-01/P1D"].')
-        found = segments.none()
-        for interval in asked:
-            start, end = within(interval)
-            found = found | segments.filter(interval_start__lt=end, interval_end__gt=start)
-        return _told(self, found)
+        matching = segments.none()
+        for interval in intervals:
+            start, end = interval_bounds(interval)
+            matching = matching | segments.filter(interval_start__lt=end, interval_end__gt=start)
+        return _segments_response(self, matching)
 
 
-def _told(view: DruidView, segments: Any) -> Response:
+def _segments_response(view: DruidView, segments: Any) -> Response:
     if view.flag("full"):
-        return Response(shapes.data_segments(at_most(segments, MOST_TOLD)))
-    return Response([s.identifier for s in at_most(segments, MOST_NAMED)])
+        return Response(shapes.data_segments(list_at_most(segments, MOST_TOLD)))
+    return Response([s.identifier for s in list_at_most(segments, MOST_NAMED)])
 
 
 class MetadataSegmentView(DruidView):
-    @extend_schema(operation_id="druid_get_metadata_segment", tags=TAG, responses=answers(shapes.SEGMENT))
+    @extend_schema(operation_id="druid_get_metadata_segment", tags=TAG, responses=json_responses(shapes.SEGMENT))
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """A segment in use."""
         segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
@@ -106,14 +111,14 @@ class UnusedSegmentsView(DruidView):
         operation_id="druid_list_unused_segments",
         tags=TAG,
         parameters=[OpenApiParameter("interval", str), OpenApiParameter("limit", int)],
-        responses=answers(array(shapes.UNUSED)),
+        responses=json_responses(array(shapes.UNUSED)),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are not in use and whose files are there still, at most 10,000."""
-        segments = unused(self.actor, find_datasource(self.actor, name))
+        segments = unused_segments(self.actor, find_datasource(self.actor, name))
         interval = request.query_params.get("interval")
         if interval is not None:
-            start, end = within(interval.replace("_", "/"))
+            start, end = interval_bounds(interval.replace("_", "/"))
             segments = segments.filter(interval_start__gte=start, interval_end__lte=end)
         return Response(shapes.unused(list(segments[: _limit(request)])))
 
@@ -133,12 +138,12 @@ class MetadataSegmentsView(DruidView):
             OpenApiParameter("datasources", str, many=True),
             OpenApiParameter("includeOvershadowedStatus", bool),
         ],
-        responses=answers({"oneOf": [array(shapes.SEGMENT), array(shapes.WITH_STATUS)]}),
+        responses=json_responses({"oneOf": [array(shapes.SEGMENT), array(shapes.WITH_STATUS)]}),
     )
     def get(self, request: Request) -> Response:
         """The segments in use of some datasources, or of all."""
         names = request.query_params.getlist("datasources")[:MOST_DATASOURCES]
-        found = [find_datasource(self.actor, name) for name in names] if names else visible(self)
-        segments = at_most(in_use(self.actor, *found), MOST_TOLD)
+        datasources = [find_datasource(self.actor, name) for name in names] if names else visible_datasources(self)
+        segments = list_at_most(segments_in_use(self.actor, *datasources), MOST_TOLD)
         flagged = self.flag("includeOvershadowedStatus")
         return Response(shapes.with_status(segments) if flagged else shapes.data_segments(segments))

@@ -11,28 +11,32 @@ from rest_framework.response import Response
 from controlplane.api.druid import compaction
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.described import ANYTHING, FLAG, array, shape
-from controlplane.api.druid.marks import answers
+from controlplane.api.druid.marks import json_responses
 from controlplane.datasources.selectors import find_datasource
 
 _TAG = ["Druid-shaped"]
 
 
 class SupervisorsEnabledView(DruidView):
-    @extend_schema(operation_id="druid_compaction_is_supervised", tags=_TAG, responses=answers(FLAG))
+    @extend_schema(operation_id="druid_compaction_is_supervised", tags=_TAG, responses=json_responses(FLAG))
     def get(self, request: Request) -> Response:
         """`true`: each datasource whose compaction is on has a supervisor of the type `autocompact`."""
         return Response(True)
 
 
 class StatusesView(DruidView):
-    @extend_schema(operation_id="druid_list_compaction_statuses", tags=_TAG, responses=answers(compaction.STATUSES))
+    @extend_schema(
+        operation_id="druid_list_compaction_statuses", tags=_TAG, responses=json_responses(compaction.STATUSES)
+    )
     def get(self, request: Request) -> Response:
         """How much of each datasource waits to be merged."""
         return Response({"latestStatus": compaction.statuses(self.actor)})
 
 
 class StatusOfView(DruidView):
-    @extend_schema(operation_id="druid_get_compaction_status_of", tags=_TAG, responses=answers(compaction.STATUS))
+    @extend_schema(
+        operation_id="druid_get_compaction_status_of", tags=_TAG, responses=json_responses(compaction.STATUS)
+    )
     def get(self, request: Request, name: str) -> Response:
         """How much of it waits to be merged."""
         return Response(compaction.status_of(find_datasource(self.actor, name)))
@@ -42,7 +46,7 @@ class ConfigsView(DruidView):
     @extend_schema(
         operation_id="druid_list_compaction_configs_alone",
         tags=_TAG,
-        responses=answers(shape(compactionConfigs=array(ANYTHING))),
+        responses=json_responses(shape(compactionConfigs=array(ANYTHING))),
     )
     def get(self, request: Request) -> Response:
         """The configs in force, of each datasource whose automatic compaction is on."""
@@ -62,7 +66,7 @@ class HistoryView(DruidView):
         operation_id="druid_get_compaction_history_of",
         tags=_TAG,
         parameters=[OpenApiParameter("count", int)],
-        responses=answers(shape(entries=compaction.HISTORY)),
+        responses=json_responses(shape(entries=compaction.HISTORY)),
     )
     def get(self, request: Request, name: str) -> Response:
         """What was set of it, the newest first; a null config: it was turned off."""

@@ -12,14 +12,14 @@ from rest_framework.response import Response
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES
 from controlplane.api.druid.described import ANYTHING, TEXT, TIME, array, named, nullable, shape
-from controlplane.api.druid.marks import TAG, answers
+from controlplane.api.druid.marks import TAG, json_responses
 from controlplane.api.druid.shapes import instant
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import rule_runner
 from controlplane.retention.models import RuleChange
-from controlplane.retention.rules import read_rules, shown
+from controlplane.retention.rules import read_rules, rules_json
 
 _RULES = array(ANYTHING)
 _HISTORY = array(
@@ -35,29 +35,31 @@ _HISTORY = array(
 _COUNT = OpenApiParameter("count", int)
 
 
-def _named(view: DruidView, name: str) -> Datasource | None:
+def _datasource_named(view: DruidView, name: str) -> Datasource | None:
     return None if name == rule_runner.SITE else find_datasource(view.actor, name)
 
 
 class RulesView(DruidView):
-    @extend_schema(operation_id="druid_list_rules", tags=TAG, responses=answers(named(_RULES)))
+    @extend_schema(operation_id="druid_list_rules", tags=TAG, responses=json_responses(named(_RULES)))
     def get(self, request: Request) -> Response:
         """The rules that are set, by datasource; those of the site are called `_default`."""
-        told: dict[str, Any] = {rule_runner.SITE: shown(rule_runner.rules_of(None))}
-        found = Datasource.objects.visible_to(self.actor).filter(rule_set__isnull=False).order_by("name")
-        for datasource in found[:MOST_DATASOURCES]:
-            told[datasource.name] = shown(rule_runner.rules_of(datasource))
-        return Response(told)
+        rules: dict[str, Any] = {rule_runner.SITE: rules_json(rule_runner.rules_of(None))}
+        datasources = Datasource.objects.visible_to(self.actor).filter(rule_set__isnull=False).order_by("name")
+        for datasource in datasources[:MOST_DATASOURCES]:
+            rules[datasource.name] = rules_json(rule_runner.rules_of(datasource))
+        return Response(rules)
 
 
 class RulesOfView(DruidView):
-    @extend_schema(operation_id="druid_get_rules", tags=TAG, parameters=[FULL], responses=answers(_RULES))
+    @extend_schema(operation_id="druid_get_rules", tags=TAG, parameters=[FULL], responses=json_responses(_RULES))
     def get(self, request: Request, name: str) -> Response:
         """A datasource's own rules; with `full` the site's after them."""
-        datasource = _named(self, name)
-        whole = datasource is not None and self.flag("full")
+        datasource = _datasource_named(self, name)
+        is_full = datasource is not None and self.flag("full")
         return Response(
-            shown(rule_runner.in_force(datasource) if whole and datasource else rule_runner.rules_of(datasource))
+            rules_json(
+                rule_runner.rules_in_force(datasource) if is_full and datasource else rule_runner.rules_of(datasource)
+            )
         )
 
     @extend_schema(
@@ -68,17 +70,19 @@ class RulesOfView(DruidView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Put these in place of its rules; `_default`: of the site's."""
-        datasource = _named(self, name)
+        datasource = _datasource_named(self, name)
         comment = request.headers.get("X-Druid-Comment", "")
         rule_runner.set_rules(user=self.actor, datasource=datasource, rules=read_rules(request.data), comment=comment)
         return Response()
 
 
 class RuleHistoryView(DruidView):
-    @extend_schema(operation_id="druid_get_rule_history", tags=TAG, parameters=[_COUNT], responses=answers(_HISTORY))
+    @extend_schema(
+        operation_id="druid_get_rule_history", tags=TAG, parameters=[_COUNT], responses=json_responses(_HISTORY)
+    )
     def get(self, request: Request, name: str) -> Response:
         """What was set of it, the newest first."""
-        changes = rule_runner.list_changes(_named(self, name))[: _count(request)]
+        changes = rule_runner.list_changes(_datasource_named(self, name))[: _count(request)]
         return Response([_change(name, change) for change in changes])
 
 

@@ -39,10 +39,10 @@ class SamplerView(DruidView):
     def post(self, request: Request) -> Response:
         """What a spec, as far as it is written, would make of some records."""
         spec, answer = take_sample(user=self.actor, document=request.data, team_name=self.team_name)
-        return Response(sampled(spec, answer))
+        return Response(sample_response(spec, answer))
 
 
-def sampled(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
+def sample_response(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
     """Druid's response. As there, rows that rollup made one stand at their first record alone, and a record of which a
     field is no good is unparseable beside its row, and not counted as indexed.
     """

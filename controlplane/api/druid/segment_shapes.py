@@ -10,7 +10,7 @@ from django.db.models import prefetch_related_objects
 
 from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, TIME, Schema, array, named, nullable, shape
 from controlplane.api.druid.shapes import instant
-from controlplane.compaction.schemas import Written, written_by
+from controlplane.compaction.schemas import WriteSpec, write_specs_of
 from controlplane.datasources.models import Datasource
 from controlplane.retention.storage_summary import StorageSummary
 from controlplane.segments.models import Segment
@@ -61,13 +61,13 @@ def data_segments(segments: Sequence[Segment]) -> list[dict[str, Any]]:
     Not where columns are masked for the user, as segments say that were ``shown_to`` somebody.
     """
     prefetch_related_objects(segments, "schema")
-    written = written_by({s.task_id for s in segments})
-    metrics = {task: _metrics(found) for task, found in written.items()}
+    write_specs = write_specs_of({s.task_id for s in segments})
+    metrics = {task: _metrics(write_spec) for task, write_spec in write_specs.items()}
     return [_data_segment(s, metrics.get(s.task_id, frozenset())) for s in segments]
 
 
-def _metrics(written: Written) -> frozenset[str]:
-    schema = DataSchema.model_validate(written.data_schema)
+def _metrics(write_spec: WriteSpec) -> frozenset[str]:
+    schema = DataSchema.model_validate(write_spec.data_schema)
     return frozenset(metric.name for metric in schema.metricsSpec)
 
 
@@ -90,8 +90,8 @@ def _data_segment(segment: Segment, metrics: frozenset[str]) -> dict[str, Any]:
 def with_status(segments: Sequence[Segment]) -> list[dict[str, Any]]:
     """What ``includeOvershadowedStatus`` adds. Nothing in use is overshadowed."""
     return [
-        {"overshadowed": False, "replicationFactor": 1, "numRows": s.rows, "realtime": False, **told}
-        for s, told in zip(segments, data_segments(segments), strict=True)
+        {"overshadowed": False, "replicationFactor": 1, "numRows": s.rows, "realtime": False, **data_segment}
+        for s, data_segment in zip(segments, data_segments(segments), strict=True)
     ]
 
 
@@ -99,7 +99,7 @@ def unused(segments: Sequence[Segment]) -> list[dict[str, Any]]:
     """Druid's ``DataSegmentPlus`` of each."""
     return [
         {
-            "dataSegment": told,
+            "dataSegment": data_segment,
             "createdDate": instant(s.created_at),
             "usedStatusLastUpdatedDate": instant(s.unused_at),
             "used": False,
@@ -107,33 +107,33 @@ def unused(segments: Sequence[Segment]) -> list[dict[str, Any]]:
             "numRows": s.rows,
             "upgradedFromSegmentId": None,
         }
-        for s, told in zip(segments, data_segments(segments), strict=True)
+        for s, data_segment in zip(segments, data_segments(segments), strict=True)
     ]
 
 
-def loaded(told: dict[str, Any]) -> dict[str, Any]:
+def loaded(data_segment: dict[str, Any]) -> dict[str, Any]:
     """A segment and where it is: readers read deep storage, so no server has it."""
-    return {"metadata": told, "servers": []}
+    return {"metadata": data_segment, "servers": []}
 
 
 def by_interval(segments: Sequence[Segment]) -> dict[str, dict[str, Any]]:
     """Interval → identifier → the segment and where it is."""
-    found: dict[str, dict[str, Any]] = {}
-    for told in data_segments(segments):
-        found.setdefault(told["interval"], {})[told["identifier"]] = loaded(told)
-    return found
+    grouped: dict[str, dict[str, Any]] = {}
+    for data_segment in data_segments(segments):
+        grouped.setdefault(data_segment["interval"], {})[data_segment["identifier"]] = loaded(data_segment)
+    return grouped
 
 
-def simple(held: StorageSummary) -> dict[str, Any]:
+def simple(summary: StorageSummary) -> dict[str, Any]:
     """How much a datasource holds, and from when to when."""
-    size = held.size_bytes
+    size = summary.size_bytes
     return {
-        "tiers": {TIER: {"size": size, "replicatedSize": size, "segmentCount": held.segments}},
+        "tiers": {TIER: {"size": size, "replicatedSize": size, "segmentCount": summary.segments}},
         "segments": {
-            "maxTime": instant(held.end),
+            "maxTime": instant(summary.end),
             "size": size,
-            "minTime": instant(held.start),
-            "count": held.segments,
+            "minTime": instant(summary.start),
+            "count": summary.segments,
             "replicatedSize": size,
         },
     }

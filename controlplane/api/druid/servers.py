@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.datasources import SIMPLE, visible
+from controlplane.api.druid.datasources import SIMPLE, visible_datasources
 from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, array, named, shape
-from controlplane.api.druid.marks import TAG, answers
+from controlplane.api.druid.marks import TAG, json_responses
 from controlplane.api.druid.segment_shapes import TIER, interval
 from controlplane.common.errors import InvalidInput
 from controlplane.retention.storage_summary import MOST_NAMED, intervals_in_use
@@ -37,11 +37,11 @@ _CONFIG = shape(
 _NODES = array(
     {**shape(host=TEXT, service=TEXT, plaintextPort=NUMBER, tlsPort=NUMBER), "required": ["host", "service"]}
 )
-_OF_INTERVAL = named(named(shape(size=NUMBER, count=NUMBER)))
+_INTERVALS = named(named(shape(size=NUMBER, count=NUMBER)))
 
 
 class ServersView(DruidView):
-    @extend_schema(operation_id="druid_list_servers", tags=TAG, responses=answers(array(ANYTHING)))
+    @extend_schema(operation_id="druid_list_servers", tags=TAG, responses=json_responses(array(ANYTHING)))
     def get(self, request: Request) -> Response:
         """Empty: no server holds segments."""
         return Response([])
@@ -52,7 +52,7 @@ class TiersView(DruidView):
         operation_id="druid_list_all_tiers",
         tags=TAG,
         parameters=[SIMPLE],
-        responses=answers({"oneOf": [array(TEXT), named(shape(currSize=NUMBER, maxSize=NUMBER))]}),
+        responses=json_responses({"oneOf": [array(TEXT), named(shape(currSize=NUMBER, maxSize=NUMBER))]}),
     )
     def get(self, request: Request) -> Response:
         """The one that rules may name. No server is in it."""
@@ -60,14 +60,14 @@ class TiersView(DruidView):
 
 
 class LoadQueueView(DruidView):
-    @extend_schema(operation_id="druid_get_load_queue", tags=TAG, responses=answers(ANYTHING))
+    @extend_schema(operation_id="druid_get_load_queue", tags=TAG, responses=json_responses(ANYTHING))
     def get(self, request: Request) -> Response:
         """Empty: no server loads or drops segments."""
         return Response({})
 
 
 class ConfigView(DruidView):
-    @extend_schema(operation_id="druid_get_coordinator_config", tags=TAG, responses=answers(_CONFIG))
+    @extend_schema(operation_id="druid_get_coordinator_config", tags=TAG, responses=json_responses(_CONFIG))
     def get(self, request: Request) -> Response:
         """Of the Coordinator's dynamic configuration what says that no segment is moved between servers."""
         return Response(_NOTHING_MOVES)
@@ -77,7 +77,7 @@ class ClusterView(DruidView):
     @extend_schema(
         operation_id="druid_get_cluster",
         tags=TAG,
-        responses=answers(shape(coordinator=_NODES, overlord=_NODES, broker=_NODES, historical=_NODES)),
+        responses=json_responses(shape(coordinator=_NODES, overlord=_NODES, broker=_NODES, historical=_NODES)),
     )
     def get(self, request: Request) -> Response:
         """This site, which is Coordinator and Overlord. There are no Brokers and no Historicals."""
@@ -102,17 +102,17 @@ def _node(request: Request, service: str) -> dict[str, Any]:
 
 
 class AllIntervalsView(DruidView):
-    @extend_schema(operation_id="druid_list_all_intervals", tags=TAG, responses=answers(_OF_INTERVAL))
+    @extend_schema(operation_id="druid_list_all_intervals", tags=TAG, responses=json_responses(_INTERVALS))
     def get(self, request: Request) -> Response:
         """Intervals with segments in use, the latest first, each with its datasources' sizes and counts."""
-        found: dict[str, dict[str, dict[str, int]]] = {}
+        by_interval: dict[str, dict[str, dict[str, int]]] = {}
         left = MOST_NAMED
-        for datasource in visible(self):
-            held = list(intervals_in_use(datasource, None, None)[: left + 1])
-            left -= len(held)
+        for datasource in visible_datasources(self):
+            intervals = list(intervals_in_use(datasource, None, None)[: left + 1])
+            left -= len(intervals)
             if left < 0:
                 raise InvalidInput(f"There are more than {MOST_NAMED:,} intervals; ask for those of a datasource.")
-            for one in held:
-                amount = {"size": one.size_bytes, "count": one.segments}
-                found.setdefault(interval(one.start, one.end), {})[datasource.name] = amount
-        return Response(dict(sorted(found.items(), reverse=True)))
+            for row in intervals:
+                amount = {"size": row.size_bytes, "count": row.segments}
+                by_interval.setdefault(interval(row.start, row.end), {})[datasource.name] = amount
+        return Response(dict(sorted(by_interval.items(), reverse=True)))

@@ -21,7 +21,13 @@ from ingestion.specs.counters import COUNTERS, IN_DRUID, Size
 from ingestion.specs.tasks.segment_tasks import DEFAULT_BATCH
 
 N = TypeVar("N", int, float)
-_COUNTED = ("polled", *(c.name for c in COUNTERS if not isinstance(c, Size)), "segments", "size_bytes", "publishes")
+_COUNTER_NAMES = (
+    "polled",
+    *(c.name for c in COUNTERS if not isinstance(c, Size)),
+    "segments",
+    "size_bytes",
+    "publishes",
+)
 
 
 def instant(time: datetime | None) -> str | None:
@@ -50,8 +56,8 @@ def task_status(task: Task) -> dict[str, Any]:
 
 def short_status(task: Task) -> dict[str, Any]:
     """A value of ``/taskStatus``."""
-    whole = task_status(task)
-    return {name: whole[name] for name in ("id", "status", "duration", "errorMsg", "location")}
+    full = task_status(task)
+    return {name: full[name] for name in ("id", "status", "duration", "errorMsg", "location")}
 
 
 def task_payload(task: Task) -> dict[str, Any]:
@@ -74,15 +80,15 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
         "ingestionState": _ingestion_state(task),
         "unparseableEvents": {
             "buildSegments": [
-                *(unparseable(r) for r in report.parse_exceptions),
-                *(_unread(task, one) for one in task.unread),
+                *(unparseable_event(r) for r in report.parse_exceptions),
+                *(_unread_event(task, record) for record in task.unread),
             ]
         },
-        "rowStats": _report_stats(row_stats(_read(task, totals)), averages),
+        "rowStats": _report_stats(row_stats(_read_counts(task, totals)), averages),
         "errorMsg": task.error or None,
         "segmentsPublished": totals.segments,
     }
-    counters = {name: getattr(totals, name) for name in _COUNTED}
+    counters = {name: getattr(totals, name) for name in _COUNTER_NAMES}
     ours = {
         **counters,
         "adds_up": totals.adds_up,
@@ -91,13 +97,15 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
         "whyNothing": [{"code": r.code, "text": r.text} for r in report.reasons],
     }
     first = (
-        ("killUnusedSegments", _killed(task)) if task.kind == Task.Kind.KILL else ("ingestionStatsAndErrors", payload)
+        ("killUnusedSegments", _kill_counts(task))
+        if task.kind == Task.Kind.KILL
+        else ("ingestionStatsAndErrors", payload)
     )
     kinds = (first, ("headgate", ours))
     return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
 
 
-def _read(task: Task, totals: Totals) -> dict[str, int]:
+def _read_counts(task: Task, totals: Totals) -> dict[str, int]:
     """The counts of what was published, and of what a failed task had read and not published, as Druid counts."""
     return {name: getattr(totals, name) + task.given_up.get(name, 0) for name in IN_DRUID}
 
@@ -112,7 +120,7 @@ def _report_stats(
     return {"movingAverages": {"buildSegments": {window: row_stats(r) for window, r in averages.items()}}, **totals}
 
 
-def _killed(task: Task) -> dict[str, int]:
+def _kill_counts(task: Task) -> dict[str, int]:
     at_once = int(task.spec.get("batchSize", DEFAULT_BATCH))
     return {"numSegmentsKilled": task.parts_done, "numBatchesProcessed": -(-task.parts_done // at_once)}
 
@@ -162,10 +170,10 @@ def supervisor_state(supervisor: Supervisor) -> dict[str, Any]:
 
 def supervisor_spec(supervisor: Any) -> dict[str, Any]:
     """The current spec, as ``/supervisor/{id}`` shows it."""
-    return {**_twofold(supervisor.spec), "id": supervisor.pk, "suspended": supervisor.suspended}
+    return {**_with_spec_inlined(supervisor.spec), "id": supervisor.pk, "suspended": supervisor.suspended}
 
 
-def _twofold(spec: dict[str, Any]) -> dict[str, Any]:
+def _with_spec_inlined(spec: dict[str, Any]) -> dict[str, Any]:
     """A stored spec with its three parts under ``spec`` and beside it, as Druid's Overlord shows them."""
     shown = shown_spec(spec)
     return {**shown, **shown["spec"]}
@@ -180,7 +188,7 @@ def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
     """The status report. What a share group has no value for is null: its tasks read for as long as they can."""
     io_config, duration = supervisor.io_config, report.task_duration
     reports = [_topic_report(r, f"{r.topic}:") for r in report.topics] or [_topic_report(report)]
-    lags, ends = _joined(r["lag"] for r in reports), _joined(r["ends"] for r in reports)
+    lags, ends = _merged(r["lag"] for r in reports), _merged(r["ends"] for r in reports)
     payload = {
         "dataSource": supervisor.datasource.name,
         "stream": io_config.reads,
@@ -214,7 +222,7 @@ def _topic_report(report: StatusReport, key: str = "") -> dict[str, Any]:
     }
 
 
-def _joined(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+def _merged(parts: Iterable[dict[str, int]]) -> dict[str, int]:
     return {name: value for part in parts for name, value in part.items()}
 
 
@@ -234,11 +242,11 @@ def _exception_event(error: Mapping[str, Any]) -> dict[str, Any]:
 def supervisor_stats(stats: Sequence[TaskStats]) -> dict[str, Any]:
     """Row stats by task group (there is one) and task."""
     tasks = {
-        of.task: {
-            "movingAverages": {"buildSegments": {window: row_stats(r) for window, r in of.averages.items()}},
-            "totals": {"buildSegments": row_stats(of.totals.model_dump())},
+        running.task: {
+            "movingAverages": {"buildSegments": {window: row_stats(r) for window, r in running.averages.items()}},
+            "totals": {"buildSegments": row_stats(running.totals.model_dump())},
         }
-        for of in stats
+        for running in stats
     }
     return {"0": tasks} if tasks else {}
 
@@ -250,7 +258,7 @@ def supervisor_history(
 
     A termination is Druid's tombstone, a spec that does nothing.
     """
-    specs = {v.version: _twofold(v.spec) for v in versions}
+    specs = {v.version: _with_spec_inlined(v.spec) for v in versions}
     tombstone = {
         "type": "NoopSupervisorSpec",
         "id": supervisor.pk,
@@ -272,7 +280,7 @@ def partition_offsets(body: Any) -> tuple[str, dict[int, int]]:
     topic, offsets = named.get("stream", named.get("topic")), named.get("partitionOffsetMap")
     try:
         if isinstance(topic, str) and isinstance(offsets, Mapping):
-            return topic, {int(p): _whole(o) for p, o in offsets.items()}
+            return topic, {int(p): _require_int(o) for p, o in offsets.items()}
     except ValueError:
         pass
     raise InvalidInput(
@@ -291,7 +299,7 @@ def check_task_groups(body: Any) -> None:
     """Druid's request for an early handoff names groups that there are: 0. Raises ``InvalidInput``."""
     groups = body.get("taskGroupIds") if isinstance(body, Mapping) else None
     try:
-        if isinstance(groups, list) and groups and {_whole(g) for g in groups} == {0}:
+        if isinstance(groups, list) and groups and {_require_int(g) for g in groups} == {0}:
             return
     except ValueError:
         pass
@@ -299,7 +307,7 @@ def check_task_groups(body: Any) -> None:
     raise InvalidInput("There are no such task groups.", [FieldError("/taskGroupIds", message, "taskGroupIds")])
 
 
-def _whole(value: Any) -> int:
+def _require_int(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(value)
     return value
@@ -309,20 +317,20 @@ def _by_partition(values: Mapping[int, int | None], key: str = "") -> dict[str, 
     return {f"{key}{partition}": value for partition, value in values.items() if value is not None}
 
 
-def _task_line(of: TaskProgress, key: str = "") -> dict[str, Any]:
+def _task_line(progress: TaskProgress, key: str = "") -> dict[str, Any]:
     return {
-        "id": of.task.pk,
-        "startingOffsets": _by_partition(of.starting, key),
-        "startTime": instant(of.task.started_at),
-        "remainingSeconds": of.remaining_s,
-        "type": "PUBLISHING" if of.publishing else "ACTIVE",
-        "currentOffsets": _by_partition(of.current, key),
+        "id": progress.task.pk,
+        "startingOffsets": _by_partition(progress.starting, key),
+        "startTime": instant(progress.task.started_at),
+        "remainingSeconds": progress.remaining_s,
+        "type": "PUBLISHING" if progress.publishing else "ACTIVE",
+        "currentOffsets": _by_partition(progress.current, key),
     }
 
 
 def _type(task: Task) -> str:
     """What Druid has no type for is called as it is here."""
-    return str(task.spec.get("type", task.kind)) if task.reads else Task.Kind(task.kind).druids
+    return str(task.spec.get("type", task.kind)) if task.reads else Task.Kind(task.kind).druid_type
 
 
 def _runner_status(task: Task) -> str:
@@ -345,7 +353,7 @@ def _ingestion_state(task: Task) -> str:
     return "COMPLETED" if task.ended else "BUILD_SEGMENTS"
 
 
-def unparseable(record: Any) -> dict[str, Any]:
+def unparseable_event(record: Any) -> dict[str, Any]:
     """Druid's report of a record that could not be read, or not well."""
     payload = bytes(record.payload_start or b"").decode("utf-8", "replace")
     return {
@@ -358,7 +366,7 @@ def unparseable(record: Any) -> dict[str, Any]:
     }
 
 
-def _unread(task: Task, record: dict[str, Any]) -> dict[str, Any]:
+def _unread_event(task: Task, record: dict[str, Any]) -> dict[str, Any]:
     """Of a file, which has no offsets."""
     ended = task.ended_at or task.created_at
     return {

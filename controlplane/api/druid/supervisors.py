@@ -29,17 +29,17 @@ MOST_SUPERVISORS = 1000
 
 
 @contextmanager
-def _druids_refusal() -> Iterator[None]:
+def _refused_as_druid() -> Iterator[None]:
     """What is suspended or runs already is 400 in Druid. Raises ``InvalidInput``."""
     try:
         yield
-    except services.AlreadySo as refused:
+    except services.AlreadyInState as refused:
         raise InvalidInput(refused.detail) from refused
 
 
-def _active(user: User, supervisor_id: str) -> Supervisor:
+def _get_active(user: User, supervisor_id: str) -> Supervisor:
     if supervisor_id.startswith(supervision.PREFIX):
-        supervision.find(user, supervisor_id.removeprefix(supervision.PREFIX))
+        supervision.get_supervisor(user, supervisor_id.removeprefix(supervision.PREFIX))
         raise InvalidInput(f"Supervisor {supervisor_id!r} merges segments, and has no offsets and no tasks.")
     supervisor = selectors.get_supervisor(user, supervisor_id)
     if supervisor.terminated_at is not None:
@@ -62,7 +62,7 @@ class SupervisorsView(DruidView):
     def get(self, request: Request) -> Response:
         """An array of ids; of objects with `?full`, whatever its value, or `?state=true`."""
         supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
-        merging = list(supervision.listed(self.actor)[:MOST_SUPERVISORS])
+        merging = list(supervision.list_supervisors(self.actor)[:MOST_SUPERVISORS])
         if self.flag("full"):
             return Response([*map(shapes.supervisor_full, supervisors), *map(autocompact.full_of, merging)])
         if self.is_true("state"):
@@ -78,7 +78,7 @@ class SupervisorsView(DruidView):
     )
     def post(self, request: Request) -> Response:
         """Create a supervisor or change its spec; answers `{"id": id}`. The type `autocompact` merges segments."""
-        if supervision.is_one(request.data):
+        if supervision.is_supervisor(request.data):
             comment, same = request.headers.get(COMMENT, ""), self.is_true("skipRestartIfUnmodified")
             return Response(
                 {
@@ -87,13 +87,13 @@ class SupervisorsView(DruidView):
                     )
                 }
             )
-        made = services.submit_supervisor(
+        supervisor = services.submit_supervisor(
             user=self.actor,
             document=request.data,
             team_name=self.team_name,
             skip_unmodified=self.is_true("skipRestartIfUnmodified"),
         )
-        return Response({"id": made.pk})
+        return Response({"id": supervisor.pk})
 
 
 class SupervisorView(DruidView):
@@ -104,7 +104,7 @@ class SupervisorView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec, secrets masked."""
-        return Response(shapes.supervisor_spec(_active(self.actor, supervisor_id)))
+        return Response(shapes.supervisor_spec(_get_active(self.actor, supervisor_id)))
 
 
 class StatusView(DruidView):
@@ -115,7 +115,7 @@ class StatusView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """The status report."""
-        supervisor = _active(self.actor, supervisor_id)
+        supervisor = _get_active(self.actor, supervisor_id)
         return Response(shapes.supervisor_status(supervisor, status_report(supervisor)))
 
 
@@ -127,7 +127,7 @@ class HealthView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """`{"healthy": true}` with 200, else with 503."""
-        healthy = selectors.is_healthy(_active(self.actor, supervisor_id))
+        healthy = selectors.is_healthy(_get_active(self.actor, supervisor_id))
         return Response({"healthy": healthy}, status=200 if healthy else 503)
 
 
@@ -139,7 +139,7 @@ class StatsView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
-        return Response(shapes.supervisor_stats(task_stats(_active(self.actor, supervisor_id))))
+        return Response(shapes.supervisor_stats(task_stats(_get_active(self.actor, supervisor_id))))
 
 
 class ParseErrorsView(DruidView):
@@ -150,12 +150,12 @@ class ParseErrorsView(DruidView):
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Records that its running tasks could not read, as their reports have them, the newest first."""
-        supervisor = _active(self.actor, supervisor_id)
+        supervisor = _get_active(self.actor, supervisor_id)
         readers = [supervisor.pk, *supervisor.children.values_list("pk", flat=True)]
         running = list_tasks(self.actor).filter(supervisor_id__in=readers, status=Status.RUNNING)
-        found = [record for task in running for record in parse_exceptions(self.actor, task)]
-        newest = sorted(found, key=lambda record: record.created_at, reverse=True)
-        return Response([shapes.unparseable(record) for record in newest])
+        records = [record for task in running for record in parse_exceptions(self.actor, task)]
+        newest = sorted(records, key=lambda record: record.created_at, reverse=True)
+        return Response([shapes.unparseable_event(record) for record in newest])
 
 
 class AllHistoryView(DruidView):
@@ -167,8 +167,8 @@ class AllHistoryView(DruidView):
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
         supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
-        merging = supervision.listed(self.actor)[:MOST_SUPERVISORS]
-        return Response({s.pk: _history(s) for s in supervisors} | dict(map(autocompact.own_history, merging)))
+        merging = supervision.list_supervisors(self.actor)[:MOST_SUPERVISORS]
+        return Response({s.pk: _history(s) for s in supervisors} | dict(map(autocompact.id_and_history, merging)))
 
 
 class HistoryView(DruidView):
@@ -191,7 +191,7 @@ class ResetView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Forget the stored offsets: records may be skipped, or stored twice."""
-        resetting.reset(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        resetting.reset(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response({"id": supervisor_id})
 
 
@@ -204,7 +204,7 @@ class ResetOffsetsView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Set some partitions' stored offsets, by Druid's `partitionOffsetMap`; without a body forget all."""
-        supervisor = _active(self.actor, supervisor_id)
+        supervisor = _get_active(self.actor, supervisor_id)
         if not request.body:
             resetting.reset(user=self.actor, supervisor=supervisor)
             return Response({"id": supervisor_id})
@@ -222,7 +222,7 @@ class HandOffView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes and ends; the next one is up before it stops. There is one task group, 0."""
-        supervisor = _active(self.actor, supervisor_id)
+        supervisor = _get_active(self.actor, supervisor_id)
         shapes.check_task_groups(request.data)
         resetting.hand_off(user=self.actor, supervisor=supervisor)
         return Response({"id": supervisor_id})
@@ -279,9 +279,9 @@ class SuspendView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers the spec with `"suspended": true`; 400 when it is suspended already."""
-        with _druids_refusal():
-            services.suspend(user=self.actor, supervisor=_active(self.actor, supervisor_id))
-        return Response(shapes.supervisor_spec(_active(self.actor, supervisor_id)))
+        with _refused_as_druid():
+            services.suspend(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
+        return Response(shapes.supervisor_spec(_get_active(self.actor, supervisor_id)))
 
 
 class ResumeView(DruidView):
@@ -293,9 +293,9 @@ class ResumeView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers the spec with `"suspended": false`; 400 when it runs already."""
-        with _druids_refusal():
-            services.resume(user=self.actor, supervisor=_active(self.actor, supervisor_id))
-        return Response(shapes.supervisor_spec(_active(self.actor, supervisor_id)))
+        with _refused_as_druid():
+            services.resume(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
+        return Response(shapes.supervisor_spec(_get_active(self.actor, supervisor_id)))
 
 
 class TerminateView(DruidView):
@@ -307,7 +307,7 @@ class TerminateView(DruidView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers `{"id": id}`."""
-        services.terminate(user=self.actor, supervisor=_active(self.actor, supervisor_id))
+        services.terminate(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response({"id": supervisor_id})
 
 

@@ -68,8 +68,8 @@ class TasksView(DruidView):
         query = request.query_params
         tasks = selectors.list_tasks(self.actor, datasource=query.get("datasource", ""))
         if "state" in query:
-            tasks = _in_state(tasks, query["state"])
-        for name, narrow in (("type", of_type), ("createdTimeInterval", _created_in)):
+            tasks = _filter_by_state(tasks, query["state"])
+        for name, narrow in (("type", filter_by_type), ("createdTimeInterval", _filter_by_created)):
             if query.get(name):
                 tasks = narrow(tasks, query[name])
         return Response([shapes.task_status(t) for t in tasks[: limit_of(query.get("max"))]])
@@ -149,21 +149,21 @@ class CapacityView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """The pool of indexers; -1 where there is no limit."""
-        return Response(shapes.worker_capacity(capacity.shown()))
+        return Response(shapes.worker_capacity(capacity.shown_pool()))
 
 
-def _in_state(tasks: QuerySet[Task], state: str) -> QuerySet[Task]:
+def _filter_by_state(tasks: QuerySet[Task], state: str) -> QuerySet[Task]:
     if state not in IN_STATE:
         raise _fault("state", f"must be one of {', '.join(IN_STATE)}")
     return tasks.filter(IN_STATE[state])
 
 
-def of_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
+def filter_by_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
     """Those of this type, by Druid's name of it; as in Druid, none of one that is unknown."""
     return tasks.filter(kind__in=task_types().get(kind, ()))
 
 
-def _created_in(tasks: QuerySet[Task], interval: str) -> QuerySet[Task]:
+def _filter_by_created(tasks: QuerySet[Task], interval: str) -> QuerySet[Task]:
     start, _, end = interval.replace("_", "/").partition("/")
     times = [_time(start), _time(end)]
     return tasks.filter(created_at__gte=times[0], created_at__lt=times[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.door import for_task, message, read
+from controlplane.api.internal.door import for_task, message, parse_body
 from controlplane.common.errors import Conflict
 from controlplane.compaction import reindexing
 from controlplane.tasks import batches, file_replays
@@ -24,20 +24,20 @@ def start(request: HttpRequest, task_id: str) -> HttpResponse:
 @for_task("POST")
 def publish(request: HttpRequest, task_id: str) -> HttpResponse:
     """All that the task has written: 200, or 409 with a refusal. The task has ended then, and its token with it."""
-    asked = read(request, BatchPublishRequest)
-    check_files(asked.segments)
-    return message(batches.publish(_batch(_task(task_id)), asked))
+    body = parse_body(request, BatchPublishRequest)
+    check_files(body.segments)
+    return message(batches.publish(_batch(_task(task_id)), body))
 
 
 @for_task("POST")
 def publish_kept(request: HttpRequest, task_id: str) -> HttpResponse:
     """What some records of files have become, of those that a replay holds: 200, or 409 with a refusal."""
-    asked = read(request, KeptPublishRequest)
-    check_files(asked.segments)
+    body = parse_body(request, KeptPublishRequest)
+    check_files(body.segments)
     task = _task(task_id)
     if not task.replays_files:
         raise Conflict(f"Task {task_id} replays no records of files.")
-    return message(file_replays.publish(task, asked))
+    return message(file_replays.publish(task, body))
 
 
 def _task(task_id: str) -> Task:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.door import for_resident, message, read
+from controlplane.api.internal.door import for_resident, message, parse_body
 from controlplane.compaction import jobs
 from controlplane.segments import columns
 from controlplane.tasks import publish_checks, residents
@@ -22,34 +22,34 @@ from ingestion.specs.messages.compaction import (
 @for_resident
 def work(request: HttpRequest, application: str) -> HttpResponse:
     """Once a second: what it works on, and what there is to do."""
-    return message(jobs.work(application, read(request, WorkRequest)))
+    return message(jobs.assign_jobs(application, parse_body(request, WorkRequest)))
 
 
 @for_resident
 def column_ids(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
     """The ids of columns that a job is about to write; new ones get theirs. 409 if another application has it."""
-    asked = read(request, ColumnsRequest)
-    return message(columns.ids_of(jobs.datasource_of(application, job_id), asked))
+    body = parse_body(request, ColumnsRequest)
+    return message(columns.assign_column_ids(jobs.datasource_of(application, job_id), body))
 
 
 @for_resident
 def replace(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
     """A job's outcome: 200, or 409 with a refusal."""
-    asked = read(request, ReplaceRequest)
-    publish_checks.check_files(asked.segments)
-    return message(ReplaceAnswer(segment_ids=jobs.replace(application, job_id, asked)))
+    body = parse_body(request, ReplaceRequest)
+    publish_checks.check_files(body.segments)
+    return message(ReplaceAnswer(segment_ids=jobs.replace(application, job_id, body)))
 
 
 @for_resident
 def failed(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
     """An attempt came to nothing."""
-    jobs.fail(application, job_id, read(request, FailedRequest))
+    jobs.fail(application, job_id, parse_body(request, FailedRequest))
     return message(Done())
 
 
 @for_resident
 def end(request: HttpRequest, application: str) -> HttpResponse:
     """The application's last word; its token ends with it."""
-    residents.end(application, read(request, DepartureRequest).error)
-    jobs.give_back(application)
+    residents.end(application, parse_body(request, DepartureRequest).error)
+    jobs.requeue_jobs(application)
     return message(Done())

@@ -53,7 +53,7 @@ def for_task(method: str) -> Callable[[View], View]:
                 return problem(401, "Unauthorized", "The token is not this task's.")
             if status in ENDED:
                 return problem(410, "Gone", f"Task {task_id} has ended ({status}).")
-            return _answered(view, request, task_id, kwargs)
+            return _respond(view, request, task_id, kwargs)
 
         return guarded
 
@@ -73,23 +73,23 @@ def for_resident(view: View) -> View:
             return problem(401, "Unauthorized", "The token is not this application's.")
         if ended:
             return problem(410, "Gone", f"Application {application} has ended.")
-        return _answered(view, request, application, kwargs)
+        return _respond(view, request, application, kwargs)
 
     return guarded
 
 
 def _resident_ended(request: HttpRequest, application: str) -> bool | None:
     """Whether it has, when the request's token is its own."""
-    known, ended = token_and_end(application)
-    same = hmac.compare_digest(known, token_hash(_token(request)))
-    return ended if known and same else None
+    known_hash, ended = token_and_end(application)
+    same = hmac.compare_digest(known_hash, token_hash(_token(request)))
+    return ended if known_hash and same else None
 
 
 def _token(request: HttpRequest) -> str:
     return request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
 
 
-def lets_in(request: HttpRequest) -> bool:
+def is_authorized(request: HttpRequest) -> bool:
     """Whether the request has the token of the task or application in its address, and that has not ended."""
     if request.path_info.startswith(_COMPACTION):
         return _resident_ended(request, request.path_info.removeprefix(_COMPACTION).partition("/")[0]) is False
@@ -100,12 +100,14 @@ def lets_in(request: HttpRequest) -> bool:
 
 def _status_for_token(request: HttpRequest, task_id: str) -> str | None:
     """The task's status when the request's token is its own."""
-    known, status = token_and_status(task_id)
-    same = hmac.compare_digest(known, token_hash(_token(request)))  # also for an unknown task: the time tells nothing
-    return status if known and same else None
+    known_hash, status = token_and_status(task_id)
+    same = hmac.compare_digest(
+        known_hash, token_hash(_token(request))
+    )  # also for an unknown task: the time tells nothing
+    return status if known_hash and same else None
 
 
-def _answered(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, Any]) -> HttpResponse:
+def _respond(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, Any]) -> HttpResponse:
     try:
         return view(request, task_id, **kwargs)
     except PublishRefused as refused:
@@ -128,10 +130,10 @@ def _answered(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, 
 
 
 def _contradiction(error: IntegrityError) -> str:
-    told = getattr(error.__cause__, "diag", None)
-    return (told and (told.message_detail or told.message_primary)) or str(error)
+    diagnostics = getattr(error.__cause__, "diag", None)
+    return (diagnostics and (diagnostics.message_detail or diagnostics.message_primary)) or str(error)
 
 
-def read(request: HttpRequest, model: type[M]) -> M:
+def parse_body(request: HttpRequest, model: type[M]) -> M:
     """The request's body as a protocol message. Raises ``ValidationError``."""
     return model.model_validate_json(request.body)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.door import for_task, message, read
+from controlplane.api.internal.door import for_task, message, parse_body
 from controlplane.common.errors import InvalidInput
 from controlplane.connections.named import with_registries
 from controlplane.connections.resolving import client_properties
@@ -24,7 +24,7 @@ from controlplane.publishing.selectors.totals import parse_exceptions_of
 from controlplane.publishing.settled import settled_among
 from controlplane.quarantine import replays
 from controlplane.segments import columns
-from controlplane.sources.lookup import key_of
+from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, publish_checks
@@ -100,14 +100,14 @@ def _replay(task: Task) -> Replay | None:
 def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """An indexer starts: its source is adopted, and a new epoch fences what it was before."""
     task = _task(task_id)
-    asked = read(request, StartRequest)
-    _await_predecessor(task)
-    source = task.replay_source or _adopted(task, asked)
-    fence.keep_unpublished(
+    body = parse_body(request, StartRequest)
+    _check_predecessor(task)
+    source = task.replay_source or _adopt_source(task, body)
+    fence.record_unpublished(
         task_id=task_id,
         number=number,
-        epoch=asked.previous_epoch,
-        unpublished=asked,
+        epoch=body.previous_epoch,
+        unpublished=body,
     )
     taken = fence.take_epoch(
         task_id=task_id,
@@ -119,19 +119,19 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     return message(StartAnswer(epoch=taken.epoch, parse_exceptions=parse_exceptions_of(task_id)))
 
 
-def _adopted(task: Task, asked: StartRequest) -> Source:
-    key, topic = key_of(task.io_config, owner_of(task)), task.io_config.topic
-    publish_checks.check_topic(task, asked, topic, key["group"])
+def _adopt_source(task: Task, body: StartRequest) -> Source:
+    key, topic = source_key(task.io_config, owner_of(task)), task.io_config.topic
+    publish_checks.check_topic(task, body, topic, key["group"])
     return fence.adopt_source(
         datasource=task.datasource,
         **key,
         topic=topic,
-        cluster_id=asked.cluster_id,
-        topic_id=asked.topic_id,
+        cluster_id=body.cluster_id,
+        topic_id=body.topic_id,
     )
 
 
-def _await_predecessor(task: Task) -> None:
+def _check_predecessor(task: Task) -> None:
     """A task of the same supervisor that has begun to read ends first: the next one goes on where that ends.
 
     Replicas do not wait for each other: they read the same, and the first to publish wins. Nobody waits for one that
@@ -139,8 +139,8 @@ def _await_predecessor(task: Task) -> None:
     """
     if not task.reads or not task.io_config.traits.keeps_offsets or not task.supervisor_id:
         return
-    begun = Exists(IndexerFence.objects.filter(task_id=OuterRef("pk")))
-    others = Task.objects.active().reading().filter(begun, supervisor_id=task.supervisor_id).exclude(pk=task.pk)
+    has_started = Exists(IndexerFence.objects.filter(task_id=OuterRef("pk")))
+    others = Task.objects.active().reading().filter(has_started, supervisor_id=task.supervisor_id).exclude(pk=task.pk)
     if task.replica_group:
         others = others.exclude(replica_group=task.replica_group)
     before = others.order_by("created_at").first()
@@ -151,46 +151,46 @@ def _await_predecessor(task: Task) -> None:
 @for_task("POST")
 def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Where to go on with some partitions."""
-    asked = read(request, ClaimRequest)
+    body = parse_body(request, ClaimRequest)
     task = _task(task_id)
     may_reset = bool(task.spec["spec"].get("tuningConfig", {}).get("resetOffsetAutomatically"))
     return message(
-        claims.claim(task_id=task_id, number=number, request=asked, may_reset=may_reset, topic_missed=task.topic_missed)
+        claims.claim(task_id=task_id, number=number, request=body, may_reset=may_reset, topic_missed=task.topic_missed)
     )
 
 
 @for_task("POST")
 def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Which of some offsets are settled."""
-    asked = read(request, SettledRequest)
+    body = parse_body(request, SettledRequest)
     source = IndexerFence.objects.filter(task_id=task_id, number=number).values_list("source_id", flat=True).first()
     if source is None:
         raise InvalidInput("The indexer has not started yet.")
-    return message(SettledAnswer(settled=settled_among(source, asked.offsets)))
+    return message(SettledAnswer(settled=settled_among(source, body.offsets)))
 
 
 @for_task("POST")
 def column_ids(request: HttpRequest, task_id: str) -> HttpResponse:
     """The ids of columns that the task is about to write; new ones get theirs."""
-    asked = read(request, ColumnsRequest)
+    body = parse_body(request, ColumnsRequest)
     datasource = Task.objects.values_list("datasource_id", flat=True).get(pk=task_id)
-    return message(columns.ids_of(datasource, asked))
+    return message(columns.assign_column_ids(datasource, body))
 
 
 @for_task("POST")
 def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Register a batch: 200, or 409 with a refusal that says what to do; or refused for good, as a problem: 400 for
     what it says, 413 for its size, 409 for what it contradicts."""
-    asked = read(request, PublishRequest)
-    publish_checks.check_publish(task_id, number, asked)
-    return message(publishing.publish(task_id=task_id, number=number, request=asked))
+    body = parse_body(request, PublishRequest)
+    publish_checks.check_publish(task_id, number, body)
+    return message(publishing.publish(task_id=task_id, number=number, request=body))
 
 
 @for_task("POST")
 def abandon(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Give up a publish, or learn that it has committed."""
-    asked = read(request, AbandonRequest)
-    return message(AbandonAnswer(committed=fence.abandon(task_id=task_id, number=number, request=asked)))
+    body = parse_body(request, AbandonRequest)
+    return message(AbandonAnswer(committed=fence.abandon(task_id=task_id, number=number, request=body)))
 
 
 @for_task("GET")
@@ -205,21 +205,21 @@ def quarantined(request: HttpRequest, task_id: str) -> HttpResponse:
 @for_task("POST")
 def produced(request: HttpRequest, task_id: str) -> HttpResponse:
     """The broker has confirmed these records of a replay."""
-    asked = read(request, ProducedRequest)
-    return message(ProducedAnswer(noted=replays.mark_produced(task_id, asked.records)))
+    body = parse_body(request, ProducedRequest)
+    return message(ProducedAnswer(noted=replays.mark_produced(task_id, body.records)))
 
 
 @for_task("POST")
 def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
     """Counters up, directives down."""
-    return message(heartbeats.heartbeat(_task(task_id), read(request, HeartbeatRequest)))
+    return message(heartbeats.heartbeat(_task(task_id), parse_body(request, HeartbeatRequest)))
 
 
 @for_task("POST")
 def end(request: HttpRequest, task_id: str) -> HttpResponse:
     """The application's last word; its token ends with it."""
     task = _task(task_id)
-    heartbeats.end(task, read(request, EndRequest))
+    heartbeats.end(task, parse_body(request, EndRequest))
     if task.supervisor_id:
         run_soon(task.supervisor_id)
     return message(EndAnswer())
@@ -233,6 +233,6 @@ def _failpoints(task: Task) -> dict[str, str]:
     """What a test wants of this datasource's applications, or of its repairs; nothing in production."""
     if not settings.FAILPOINTS_FILE:
         return {}
-    wanted: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
+    failpoints: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())
     name = task.datasource.name
-    return wanted.get(f"{name}/repair" if task.kind == Task.Kind.REPAIR else name, {})
+    return failpoints.get(f"{name}/repair" if task.kind == Task.Kind.REPAIR else name, {})

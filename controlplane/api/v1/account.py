@@ -65,8 +65,8 @@ class SessionsView(HeadgateView):
     @extend_schema(operation_id="list_sessions", tags=["auth"], responses=SessionsSerializer)
     def get(self, request: Request) -> Response:
         """Your own sessions, the last used first."""
-        found = sessions.list_sessions(self.actor, request.session.session_key)
-        return Response(SessionsSerializer({"results": found}).data)
+        own_sessions = sessions.list_sessions(self.actor, request.session.session_key)
+        return Response(SessionsSerializer({"results": own_sessions}).data)
 
     @extend_schema(operation_id="end_sessions", tags=["auth"], responses={204: GONE})
     def delete(self, request: Request) -> Response:

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from controlplane.alerts import receivers, selectors, services
 from controlplane.alerts.kinds import KINDS
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import alerts as shapes
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.datasources.selectors import find_datasource
@@ -32,12 +32,12 @@ class AlertsView(HeadgateView):
         operation_id="list_alerts",
         tags=["alerts"],
         parameters=[shapes.AlertsQuery],
-        responses=paged(shapes.AlertSerializer),
+        responses=page_schema(shapes.AlertSerializer),
     )
     def get(self, request: Request) -> Response:
         """How each rule stands for each supervisor or datasource that it is about; with `state=firing` what fires."""
         query = query_of(request, shapes.AlertsQuery)
-        page = page_of(request, selectors.list_alerts(self.actor, shapes.wanted_of(query)), NEWEST, query)
+        page = page_of(request, selectors.list_alerts(self.actor, shapes.filters_of(query)), NEWEST, query)
         return page_response(page, shapes.AlertSerializer)
 
 
@@ -61,12 +61,12 @@ class HistoryView(HeadgateView):
         operation_id="list_alert_events",
         tags=["alerts"],
         parameters=[shapes.HistoryQuery],
-        responses=paged(shapes.AlertEventSerializer),
+        responses=page_schema(shapes.AlertEventSerializer),
     )
     def get(self, request: Request) -> Response:
         """What rules said, the newest first, each with its messages and what became of them. Kept for 90 days."""
         query = query_of(request, shapes.HistoryQuery)
-        page = page_of(request, selectors.list_events(self.actor, shapes.wanted_of(query)), NEWEST, query)
+        page = page_of(request, selectors.list_events(self.actor, shapes.filters_of(query)), NEWEST, query)
         return page_response(page, shapes.AlertEventSerializer)
 
 
@@ -75,13 +75,13 @@ class RulesView(HeadgateView):
         operation_id="list_alert_rules",
         tags=["alerts"],
         parameters=[shapes.RulesQuery],
-        responses=paged(shapes.AlertRuleSerializer),
+        responses=page_schema(shapes.AlertRuleSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' rules, by team and name."""
         query = query_of(request, shapes.RulesQuery)
-        found = selectors.list_rules(self.actor, query.get("team", ""), query.get("datasource", ""))
-        return page_response(page_of(request, found, BY_NAME, query), shapes.AlertRuleSerializer)
+        rules = selectors.list_rules(self.actor, query.get("team", ""), query.get("datasource", ""))
+        return page_response(page_of(request, rules, BY_NAME, query), shapes.AlertRuleSerializer)
 
     @extend_schema(
         operation_id="create_alert_rule",
@@ -92,8 +92,8 @@ class RulesView(HeadgateView):
     )
     def post(self, request: Request) -> Response:
         """A new rule. Needs the role admin."""
-        made = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, shapes.RuleBody))
-        return _made(shapes.AlertRuleSerializer(made).data, "alert-rule", made.pk)
+        rule = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, shapes.RuleBody))
+        return _created_response(shapes.AlertRuleSerializer(rule).data, "alert-rule", rule.pk)
 
 
 class RuleView(HeadgateView):
@@ -127,13 +127,13 @@ class ReceiversView(HeadgateView):
         operation_id="list_alert_receivers",
         tags=["alerts"],
         parameters=[shapes.TeamQuery],
-        responses=paged(shapes.AlertReceiverSerializer),
+        responses=page_schema(shapes.AlertReceiverSerializer),
     )
     def get(self, request: Request) -> Response:
         """Where your teams' messages go, and how each receiver does."""
         query = query_of(request, shapes.TeamQuery)
-        found = selectors.list_receivers(self.actor, query.get("team", ""))
-        return page_response(page_of(request, found, BY_NAME, query), shapes.AlertReceiverSerializer)
+        listed = selectors.list_receivers(self.actor, query.get("team", ""))
+        return page_response(page_of(request, listed, BY_NAME, query), shapes.AlertReceiverSerializer)
 
     @extend_schema(
         operation_id="create_alert_receiver",
@@ -145,8 +145,8 @@ class ReceiversView(HeadgateView):
     def post(self, request: Request) -> Response:
         """A new receiver. Needs the role admin. Its secret is never shown again."""
         body = body_of(request, shapes.ReceiverBody)
-        made = receivers.create_receiver(user=self.actor, team_name=self.team_name, **body)
-        return _made(shapes.AlertReceiverSerializer(made).data, "alert-receiver", made.pk)
+        receiver = receivers.create_receiver(user=self.actor, team_name=self.team_name, **body)
+        return _created_response(shapes.AlertReceiverSerializer(receiver).data, "alert-receiver", receiver.pk)
 
 
 class ReceiverView(HeadgateView):
@@ -192,13 +192,13 @@ class SilencesView(HeadgateView):
         operation_id="list_alert_silences",
         tags=["alerts"],
         parameters=[shapes.SilencesQuery],
-        responses=paged(shapes.SilenceSerializer),
+        responses=page_schema(shapes.SilenceSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' silences that hold, the newest first; with `ended` those of the last 90 days, too."""
         query = query_of(request, shapes.SilencesQuery)
-        found = selectors.list_silences(self.actor, query.get("team", ""), ended=query["ended"])
-        return page_response(page_of(request, found, NEWEST, query), shapes.SilenceSerializer)
+        silences = selectors.list_silences(self.actor, query.get("team", ""), ended=query["ended"])
+        return page_response(page_of(request, silences, NEWEST, query), shapes.SilenceSerializer)
 
     @extend_schema(
         operation_id="create_alert_silence",
@@ -212,8 +212,8 @@ class SilencesView(HeadgateView):
         Needs the role operator. What still fires when it ends is sent then.
         """
         body = body_of(request, shapes.SilenceBody)
-        made = services.silence(user=self.actor, reason=body["reason"], ends_at=_end_of(body), **self._of(body))
-        return _made(shapes.SilenceSerializer(made).data, "alert-silence", made.pk)
+        silence = services.silence(user=self.actor, reason=body["reason"], ends_at=_end_time(body), **self._of(body))
+        return _created_response(shapes.SilenceSerializer(silence).data, "alert-silence", silence.pk)
 
     def _of(self, body: dict[str, Any]) -> dict[str, Any]:
         rule = selectors.get_rule(self.actor, body["rule"]) if "rule" in body else None
@@ -232,7 +232,7 @@ class SilencesView(HeadgateView):
         return teams[0]
 
 
-def _end_of(body: dict[str, Any]) -> Any:
+def _end_time(body: dict[str, Any]) -> Any:
     if ("ends_at" in body) == ("for_s" in body):
         raise InvalidInput("Say until when.", [FieldError("", "give either ends_at or for_s")])
     return body.get("ends_at") or timezone.now() + timedelta(seconds=body["for_s"])
@@ -251,5 +251,5 @@ class SilenceView(HeadgateView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _made(told: Any, name: str, number: int) -> Response:
-    return Response(told, status.HTTP_201_CREATED, headers={"Location": reverse(f"api:{name}", args=[number])})
+def _created_response(body: Any, name: str, number: int) -> Response:
+    return Response(body, status.HTTP_201_CREATED, headers={"Location": reverse(f"api:{name}", args=[number])})

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers.teams import (
     AuditExportQuery,
     AuditQuery,
@@ -25,7 +25,7 @@ from controlplane.teams import audit, audit_export, selectors
 from controlplane.teams.models import AuditEntry
 
 
-def wanted_of(query: dict[str, Any]) -> audit.AuditFilter:
+def filter_of(query: dict[str, Any]) -> audit.AuditFilter:
     """The filter that an address asks for."""
     plain = {name: query.get(name, "") for name in ("target", "target_id", "action", "team", "text")}
     return audit.AuditFilter(username=query.get("user", ""), since=query.get("from"), until=query.get("to"), **plain)
@@ -33,12 +33,15 @@ def wanted_of(query: dict[str, Any]) -> audit.AuditFilter:
 
 class AuditView(HeadgateView):
     @extend_schema(
-        operation_id="list_audit_entries", tags=["teams"], parameters=[AuditQuery], responses=paged(AuditSerializer)
+        operation_id="list_audit_entries",
+        tags=["teams"],
+        parameters=[AuditQuery],
+        responses=page_schema(AuditSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Who did what to what the team owns, newest first. Needs the role admin."""
         query = query_of(request, AuditQuery)
-        entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), wanted_of(query))
+        entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), filter_of(query))
         return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)
 
 
@@ -55,7 +58,7 @@ class AuditExportView(HeadgateView):
         Needs the role admin. In CSV an apostrophe stands before what a spreadsheet would take for a formula.
         """
         query = query_of(request, AuditExportQuery)
-        entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), wanted_of(query))
+        entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), filter_of(query))
         return _file(entries, f"audit-{name}", query["as"])
 
 
@@ -64,12 +67,12 @@ class SiteAuditView(HeadgateView):
         operation_id="list_site_audit_entries",
         tags=["people"],
         parameters=[SiteAuditQuery],
-        responses=paged(AuditSerializer),
+        responses=page_schema(AuditSerializer),
     )
     def get(self, request: Request) -> Response:
         """Who did what on the whole site, newest first. Needs an administrator of the site."""
         query = query_of(request, SiteAuditQuery)
-        entries = audit.list_site_entries(self.actor, wanted_of(query))
+        entries = audit.list_site_entries(self.actor, filter_of(query))
         return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)
 
 
@@ -83,7 +86,7 @@ class SiteAuditExportView(HeadgateView):
     def get(self, request: Request) -> HttpResponseBase:
         """All entries of the site that match, newest first, in the forms of a team's. Needs a site's administrator."""
         query = query_of(request, SiteAuditExportQuery)
-        return _file(audit.list_site_entries(self.actor, wanted_of(query)), "audit-site", query["as"])
+        return _file(audit.list_site_entries(self.actor, filter_of(query)), "audit-site", query["as"])
 
 
 def _file(entries: QuerySet[AuditEntry], name: str, form: str) -> HttpResponseBase:

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
-from controlplane.api.passwords import BASIC_CHALLENGE, CODE_HEADER, LoginThrottle, basic_pair, person_of
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
+from controlplane.api.passwords import BASIC_CHALLENGE, CODE_HEADER, LoginThrottle, authenticate_person, basic_pair
 from controlplane.api.v1.serializers.teams import (
     LoginBody,
     LoginSerializer,
@@ -22,7 +22,7 @@ from controlplane.api.v1.serializers.teams import (
     TokenBody,
     TokenSerializer,
 )
-from controlplane.login.trail import came_in
+from controlplane.login.trail import record_login
 from controlplane.teams import selectors, services
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.roles import Scope
@@ -47,10 +47,10 @@ class LoginView(HeadgateView):
         Who has a second factor gives a code of it, too: as ``code``, or with basic authentication in the header
         ``X-Headgate-Code``.
         """
-        user = person_of(request, *_credentials(request))
+        user = authenticate_person(request, *_credentials(request))
         token, secret = services.create_token(user=user, name="login")
         user_logged_in.send(sender=User, request=request._request, user=user)
-        came_in(user, "rest")
+        record_login(user, "rest")
         return Response(LoginSerializer({"token": secret, "expiry": token.expiry}).data)
 
 
@@ -81,7 +81,9 @@ def new_token_response(token: ApiToken, secret: str) -> Response:
 
 
 class TokensView(HeadgateView):
-    @extend_schema(operation_id="list_tokens", tags=["auth"], parameters=[PageQuery], responses=paged(TokenSerializer))
+    @extend_schema(
+        operation_id="list_tokens", tags=["auth"], parameters=[PageQuery], responses=page_schema(TokenSerializer)
+    )
     def get(self, request: Request) -> Response:
         """Your own tokens, newest first."""
         order = (Key("created", datetime, descending=True), Key("digest", str))

@@ -51,9 +51,9 @@ class CapacityView(HeadgateView):
     @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=PlacesSerializer)
     def get(self, request: Request) -> Response:
         """How many indexers the whole installation may run, runs, and is asked for; who has them and who waits."""
-        found = slots_for(self.actor)
+        slots = slots_for(self.actor)
         lists = {
-            "holders": HoldingSerializer(found.holders, many=True).data,
-            "waiting": WaitingSerializer(found.waiting, many=True).data,
+            "holders": HoldingSerializer(slots.holders, many=True).data,
+            "waiting": WaitingSerializer(slots.waiting, many=True).data,
         }
-        return Response({**CapacitySerializer(found.pool).data, **lists})
+        return Response({**CapacitySerializer(slots.pool).data, **lists})

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, Page, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, Page, PageQuery, page_of, page_response, page_schema
 from controlplane.quarantine.selectors.causes import HOURS, CauseFilter, list_causes
-from controlplane.tasks.causes import described
+from controlplane.tasks.causes import describe_causes
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
 
@@ -66,10 +66,10 @@ class CausesView(HeadgateView):
         operation_id="list_quarantine_causes",
         tags=["quarantine"],
         parameters=[CausesQuery],
-        responses=paged(CauseSerializer),
+        responses=page_schema(CauseSerializer),
     )
     def get(self, request: Request) -> Response:
         """Why records of your datasources are in quarantine, the cause seen last first."""
         query = query_of(request, CausesQuery)
         page = page_of(request, list_causes(self.actor, CauseFilter.of(query)), SEEN_LAST_FIRST, query)
-        return page_response(Page(described(self.actor, page.rows), page.next), CauseSerializer)
+        return page_response(Page(describe_causes(self.actor, page.rows), page.next), CauseSerializer)

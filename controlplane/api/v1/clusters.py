@@ -13,7 +13,7 @@ from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_o
 from controlplane.api.v1.serializers import clusters as shapes
 from controlplane.connections import browsing, trying
 from controlplane.connections.newest import newest_records
-from controlplane.connections.probe import Wanted
+from controlplane.connections.probe import NeededRights
 from controlplane.connections.selectors import get_cluster, get_connection
 from controlplane.teams.permissions import team_for_new
 from ingestion.specs.inputs.connection import Kind
@@ -34,7 +34,7 @@ class TestView(HeadgateView):
         """Does it work, and if not, why? Takes ten seconds at most. Needs the role operator."""
         connection = get_connection(self.actor, team, name)
         verdict = trying.try_connection(
-            user=self.actor, connection=connection, wanted=Wanted(**body_of(request, shapes.TestBody))
+            user=self.actor, connection=connection, wanted=NeededRights(**body_of(request, shapes.TestBody))
         )
         return Response(shapes.VerdictSerializer(verdict).data)
 
@@ -57,7 +57,7 @@ class DraftTestView(HeadgateView):
             kind=Kind(body["kind"]),
             properties=body["properties"],
             like=like,
-            wanted=Wanted(body["topic"], body["group"]),
+            wanted=NeededRights(body["topic"], body["group"]),
         )
         return Response(shapes.VerdictSerializer(verdict).data)
 
@@ -80,8 +80,8 @@ class TopicView(HeadgateView):
     @extend_schema(operation_id="get_topic", tags=["connections"], responses=shapes.TopicSerializer)
     def get(self, request: Request, team: str, name: str, topic: str) -> Response:
         """A topic's partitions and configuration."""
-        found = browsing.get_topic(get_cluster(self.actor, team, name), topic)
-        return Response(shapes.TopicSerializer(found).data)
+        detail = browsing.get_topic(get_cluster(self.actor, team, name), topic)
+        return Response(shapes.TopicSerializer(detail).data)
 
 
 class NewestView(HeadgateView):
@@ -95,8 +95,8 @@ class NewestView(HeadgateView):
         """A topic's newest records, or its first. No group is joined. Needs the role operator."""
         query = query_of(request, shapes.NewestQuery)
         answer = newest_records(user=self.actor, connection=get_cluster(self.actor, team, name), topic=topic, **query)
-        said = {"records": [_told(record) for record in answer.records], "stopped_by": answer.stopped_by}
-        return Response(shapes.NewestSerializer(said).data)
+        newest = {"records": [_record_fields(record) for record in answer.records], "stopped_by": answer.stopped_by}
+        return Response(shapes.NewestSerializer(newest).data)
 
 
 class GroupsView(HeadgateView):
@@ -117,11 +117,11 @@ class GroupView(HeadgateView):
     @extend_schema(operation_id="get_group", tags=["connections"], responses=shapes.GroupSerializer)
     def get(self, request: Request, team: str, name: str, group: str) -> Response:
         """A consumer group's members, and how far it has read."""
-        found = browsing.get_group(get_cluster(self.actor, team, name), group)
-        return Response(shapes.GroupSerializer(found).data)
+        detail = browsing.get_group(get_cluster(self.actor, team, name), group)
+        return Response(shapes.GroupSerializer(detail).data)
 
 
-def _told(record: NewestRecord) -> dict[str, Any]:
+def _record_fields(record: NewestRecord) -> dict[str, Any]:
     return {
         "partition": record.partition,
         "offset": record.offset,

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import compaction as shapes
 from controlplane.compaction import configs, selectors
 from controlplane.datasources.selectors import find_datasource
@@ -31,13 +31,13 @@ class CompactionView(HeadgateView):
         if query:
             rows, skip = query.get("max_rows_per_segment"), query.get("skip_offset_from_latest")
             tried = configs.Policy.of(configs.changed_config(datasource, max_rows=rows, skip_offset=skip))
-        told = {
+        fields = {
             "status": selectors.status_of(datasource, tried),
             "config": configs.config_of(datasource),
             "application": application.pk if application else None,
-            "intervals": selectors.fragmented(datasource, simulated=tried),
+            "intervals": selectors.list_fragmented(datasource, simulated=tried),
         }
-        return Response(shapes.CompactionSerializer(told).data)
+        return Response(shapes.CompactionSerializer(fields).data)
 
 
 class CompactionJobsView(HeadgateView):
@@ -47,7 +47,7 @@ class CompactionJobsView(HeadgateView):
         operation_id="list_compaction_jobs",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=paged(shapes.CompactionJobSerializer),
+        responses=page_schema(shapes.CompactionJobSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its merges, newest first: what was replaced by how much."""

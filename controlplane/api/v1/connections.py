@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import connections as shapes
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import selectors, services
@@ -34,14 +34,14 @@ class ConnectionsView(HeadgateView):
         operation_id="list_connections",
         tags=["connections"],
         parameters=[shapes.ConnectionsQuery],
-        responses=paged(shapes.ConnectionSerializer),
+        responses=page_schema(shapes.ConnectionSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' connections, by team and name."""
         query = query_of(request, shapes.ConnectionsQuery)
-        wanted = {name: query.get(name, "") for name in ("search", "kind", "team")}
-        found = selectors.list_connections(self.actor, **wanted)
-        page = page_of(request, found, [Key("team_name", str), Key("name", str)], query)
+        filters = {name: query.get(name, "") for name in ("search", "kind", "team")}
+        connections = selectors.list_connections(self.actor, **filters)
+        page = page_of(request, connections, [Key("team_name", str), Key("name", str)], query)
         return page_response(page, shapes.ConnectionSerializer)
 
     @extend_schema(
@@ -54,16 +54,16 @@ class ConnectionsView(HeadgateView):
     def post(self, request: Request) -> Response:
         """A new connection. Needs the role admin. Its secrets are never shown again."""
         body = body_of(request, shapes.ConnectionBody)
-        made = services.create_connection(user=self.actor, team_name=self.team_name, **body)
-        address = reverse("api:connection", args=[made.team.name, made.name])
-        return _told(made, status.HTTP_201_CREATED, {"Location": address})
+        connection = services.create_connection(user=self.actor, team_name=self.team_name, **body)
+        address = reverse("api:connection", args=[connection.team.name, connection.name])
+        return _connection_response(connection, status.HTTP_201_CREATED, {"Location": address})
 
 
 class ConnectionView(HeadgateView):
     @extend_schema(operation_id="get_connection", tags=["connections"], responses=shapes.ConnectionDetailSerializer)
     def get(self, request: Request, team: str, name: str) -> Response:
         """One of them, without its secrets. `ETag` is its version."""
-        return _told(selectors.get_connection(self.actor, team, name))
+        return _connection_response(selectors.get_connection(self.actor, team, name))
 
     @extend_schema(
         operation_id="change_connection",
@@ -80,7 +80,7 @@ class ConnectionView(HeadgateView):
         connection = selectors.get_connection(self.actor, team, name)
         body, version = body_of(request, shapes.ChangeBody), _version_of(request)
         changed = services.change_connection(user=self.actor, connection=connection, version=version, **body)
-        return _told(changed)
+        return _connection_response(changed)
 
     @extend_schema(operation_id="delete_connection", tags=["connections"], responses={204: GONE})
     def delete(self, request: Request, team: str, name: str) -> Response:
@@ -110,7 +110,7 @@ class RestartView(HeadgateView):
         Needs the role operator.
         """
         connection = selectors.get_connection(self.actor, team, name)
-        return Response({"supervisors": users.restart_users(user=self.actor, connection=connection)})
+        return Response({"supervisors": users.hand_off_supervisors(user=self.actor, connection=connection)})
 
 
 class RuleView(HeadgateView):
@@ -132,7 +132,9 @@ class RuleView(HeadgateView):
         return Response(shapes.RuleSerializer(rule).data)
 
 
-def _told(connection: Connection, code: int = status.HTTP_200_OK, headers: dict[str, str] | None = None) -> Response:
+def _connection_response(
+    connection: Connection, code: int = status.HTTP_200_OK, headers: dict[str, str] | None = None
+) -> Response:
     etag = {"ETag": f'"{connection.version}"'}
     return Response(
         shapes.ConnectionDetailSerializer(connection).data, status=code, headers={**etag, **(headers or {})}
@@ -141,10 +143,10 @@ def _told(connection: Connection, code: int = status.HTTP_200_OK, headers: dict[
 
 def _version_of(request: Request) -> int | None:
     """The version that ``If-Match`` names; None for any. Raises ``InvalidInput``."""
-    given = request.headers.get("If-Match", "").strip()
-    if given in ("", "*"):
+    header = request.headers.get("If-Match", "").strip()
+    if header in ("", "*"):
         return None
-    match = _ETAG.fullmatch(given)
+    match = _ETAG.fullmatch(header)
     if match is None:
         raise InvalidInput('If-Match must be one ETag of this connection, such as "3".')
     return int(match[1])

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.datasources.selectors import find_datasource
 from controlplane.publishing.selectors.progress import progress
@@ -32,7 +32,7 @@ class DatasourcesView(HeadgateView):
         operation_id="list_datasources",
         tags=["datasources"],
         parameters=[SearchQuery],
-        responses=paged(shapes.DatasourceSerializer),
+        responses=page_schema(shapes.DatasourceSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' datasources by name."""
@@ -62,7 +62,7 @@ class SegmentsView(HeadgateView):
         operation_id="list_segments",
         tags=["datasources"],
         parameters=[shapes.SegmentsQuery],
-        responses=paged(shapes.SegmentSerializer),
+        responses=page_schema(shapes.SegmentSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are in use, newest interval first."""
@@ -85,9 +85,9 @@ class TimelineView(HeadgateView):
         datasource = find_datasource(self.actor, name)
         window = {"start": query.get("from"), "end": query.get("to")}
         drawn = timeline(datasource, **window, width=query["width"], ongoing=ongoing(datasource))
-        asked = [layer for layer in query.get("layers", "").split(",") if layer]
-        told = {**vars(drawn), "layers": layers(datasource, asked, **window)}
-        return Response(shapes.TimelineSerializer(told).data)
+        layer_names = [layer for layer in query.get("layers", "").split(",") if layer]
+        fields = {**vars(drawn), "layers": layers(datasource, layer_names, **window)}
+        return Response(shapes.TimelineSerializer(fields).data)
 
 
 class EventsView(HeadgateView):
@@ -95,7 +95,7 @@ class EventsView(HeadgateView):
         operation_id="list_events",
         tags=["datasources"],
         parameters=[shapes.EventsQuery],
-        responses=paged(shapes.EventSerializer),
+        responses=page_schema(shapes.EventSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """What an operator must know about its sources, newest first."""

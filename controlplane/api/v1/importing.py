@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, query_of
 from controlplane.api.v1.serializers import importing as shapes
-from controlplane.loading.druid_import import Wanted, import_supervisors
+from controlplane.loading.druid_import import ImportOptions, import_supervisors
 
 
 class ImportView(HeadgateView):
@@ -25,11 +25,11 @@ class ImportView(HeadgateView):
         The body is what `GET /druid/indexer/v1/supervisor?full` answers there. One that is refused holds up no other.
         """
         query = query_of(request, shapes.ImportQuery)
-        wanted = Wanted(
+        options = ImportOptions(
             dry_run=query["dry_run"],
             suspended=query["suspended"],
             connection=query.get("connection", ""),
             team_name=self.team_name,
         )
-        verdicts = import_supervisors(user=self.actor, listed=request.data, wanted=wanted)
+        verdicts = import_supervisors(user=self.actor, listed=request.data, options=options)
         return Response(shapes.ImportVerdictSerializer(verdicts, many=True).data)

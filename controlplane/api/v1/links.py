@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers.links import LinkBody, LinkInvitationSerializer, NewLinkSerializer
 from controlplane.common import mail
 from controlplane.teams.links import invite_by_link, list_links, withdraw_link
@@ -22,7 +22,7 @@ class LinksView(HeadgateView):
         operation_id="list_invitation_links",
         tags=["teams"],
         parameters=[PageQuery],
-        responses=paged(LinkInvitationSerializer),
+        responses=page_schema(LinkInvitationSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """A team's open invitations by link. Needs the role admin."""

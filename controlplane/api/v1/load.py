@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import loading as shapes
 from controlplane.loading import services, step_previews
 from controlplane.loading.models import Draft
-from controlplane.loading.profile import nested_fields, profiles
+from controlplane.loading.profile import field_profiles, nested_fields
 from controlplane.loading.selectors import drafts_of, get_draft
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
@@ -26,7 +26,7 @@ TAGS = ["load data"]
 
 class DraftsView(HeadgateView):
     @extend_schema(
-        operation_id="list_drafts", tags=TAGS, parameters=[PageQuery], responses=paged(shapes.DraftSerializer)
+        operation_id="list_drafts", tags=TAGS, parameters=[PageQuery], responses=page_schema(shapes.DraftSerializer)
     )
     def get(self, request: Request) -> Response:
         """Your own drafts, the one that was changed last first."""
@@ -91,7 +91,7 @@ class FormatsView(OneDraftView):
     @extend_schema(operation_id="guess_formats", tags=TAGS, responses=shapes.GuessesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """How the records may be written, and how sure that is."""
-        formats = step_previews.formats_of(self.actor, self.draft(draft_id))
+        formats = step_previews.format_guesses(self.actor, self.draft(draft_id))
         return Response(shapes.GuessesSerializer({"formats": formats}).data)
 
 
@@ -99,7 +99,7 @@ class TimesView(OneDraftView):
     @extend_schema(operation_id="guess_times", tags=TAGS, responses=shapes.TimesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Which fields may hold the records' time, ranked."""
-        times = step_previews.times_of(self.actor, self.draft(draft_id))
+        times = step_previews.time_guesses(self.actor, self.draft(draft_id))
         return Response(shapes.TimesSerializer({"times": times}).data)
 
 
@@ -107,26 +107,26 @@ class RowsView(OneDraftView):
     @extend_schema(operation_id="try_draft", tags=TAGS, responses=shapes.TriedSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the spec, as far as it is written, makes of the records, and what their fields are like."""
-        _, answer = step_previews.rows_of(self.actor, self.draft(draft_id))
-        told = dict(shapes.SampleSerializer(answer).data)
+        _, answer = step_previews.sample_rows(self.actor, self.draft(draft_id))
+        sample = dict(shapes.SampleSerializer(answer).data)
         more = shapes.FieldsSerializer(
-            {"profiles": profiles(answer.fields, answer.read), "nested": nested_fields(answer.read)}
+            {"profiles": field_profiles(answer.fields, answer.read), "nested": nested_fields(answer.read)}
         )
-        return Response({**told, **more.data})
+        return Response({**sample, **more.data})
 
 
 class OutlookView(OneDraftView):
     @extend_schema(operation_id="get_outlook", tags=TAGS, responses=shapes.OutlookSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What a first minute would write, and how many indexers that takes, judged by the newest records."""
-        return Response(shapes.OutlookSerializer(step_previews.outlook_of(self.actor, self.draft(draft_id))).data)
+        return Response(shapes.OutlookSerializer(step_previews.draft_preview(self.actor, self.draft(draft_id))).data)
 
 
 class DryRunView(OneDraftView):
     @extend_schema(operation_id="dry_run", tags=TAGS, responses=shapes.DryRunSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the change of a supervisor's spec would do to the newest records."""
-        return Response(shapes.DryRunSerializer(step_previews.dry_run_of(self.actor, self.draft(draft_id))).data)
+        return Response(shapes.DryRunSerializer(step_previews.dry_run_change(self.actor, self.draft(draft_id))).data)
 
 
 class SubmitView(OneDraftView):
@@ -139,10 +139,10 @@ class SubmitView(OneDraftView):
     def post(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Make a supervisor of it (role admin), or a task that runs once (operator). The draft is gone then."""
         as_task = body_of(request, shapes.SubmitDraftBody)["as_task"]
-        made = services.submit_draft(user=self.actor, draft=self.draft(draft_id), as_task=as_task)
-        kind = "supervisor" if isinstance(made, Supervisor) else "task"
+        submitted = services.submit_draft(user=self.actor, draft=self.draft(draft_id), as_task=as_task)
+        kind = "supervisor" if isinstance(submitted, Supervisor) else "task"
         return Response(
-            shapes.SubmittedSerializer({"kind": kind, "id": made.pk}).data,
+            shapes.SubmittedSerializer({"kind": kind, "id": submitted.pk}).data,
             status=status.HTTP_201_CREATED,
-            headers={"Location": reverse(f"api:{kind}", args=[made.pk])},
+            headers={"Location": reverse(f"api:{kind}", args=[submitted.pk])},
         )

@@ -51,7 +51,7 @@ class MasksView(HeadgateView):
     def put(self, request: Request, name: str) -> Response:
         """Mask these columns and no others. Needs the role admin."""
         listed = body_of(request, MasksBody)["columns"]
-        masks = {one["column"]: one["role"] for one in listed}
+        masks = {mask["column"]: mask["role"] for mask in listed}
         if len(masks) < len(listed):
             fault = FieldError("/columns", "names a column twice")
             raise InvalidInput("The masked columns have faults.", [fault])
@@ -60,6 +60,6 @@ class MasksView(HeadgateView):
 
 
 def _answer(datasource: Datasource, masks: list[MaskedColumn]) -> Response:
-    known = [column["name"] for column in datasource_schema(datasource)] if masks else []
-    warnings = mask_warnings([mask.column for mask in masks], known)
+    columns = [column["name"] for column in datasource_schema(datasource)] if masks else []
+    warnings = mask_warnings([mask.column for mask in masks], columns)
     return Response(MasksSerializer({"columns": masks, "warnings": warnings}).data)

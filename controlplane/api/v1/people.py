@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import BodySerializer, HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, page_schema
 from controlplane.common import mail
 from controlplane.teams import people
 
@@ -46,21 +46,21 @@ class PasswordLinkSerializer(serializers.Serializer[Any]):
 
 class PeopleView(HeadgateView):
     @extend_schema(
-        operation_id="list_people", tags=["people"], parameters=[PeopleQuery], responses=paged(PersonSerializer)
+        operation_id="list_people", tags=["people"], parameters=[PeopleQuery], responses=page_schema(PersonSerializer)
     )
     def get(self, request: Request) -> Response:
         """Everybody by name, without service accounts. Needs an administrator of the site."""
         query = query_of(request, PeopleQuery)
-        wanted = {"search": query.get("search", ""), "active": query["active"], "team": query.get("team", "")}
-        found = people.list_people(self.actor, **wanted)
-        return page_response(page_of(request, found, [Key("username", str)], query), PersonSerializer)
+        filters = {"search": query.get("search", ""), "active": query["active"], "team": query.get("team", "")}
+        users = people.list_people(self.actor, **filters)
+        return page_response(page_of(request, users, [Key("username", str)], query), PersonSerializer)
 
     @extend_schema(operation_id="create_person", tags=["people"], request=PersonBody, responses={201: PersonSerializer})
     def post(self, request: Request) -> Response:
         """Make somebody without a password and without a team. Needs an administrator of the site."""
         body = body_of(request, PersonBody)
-        made = people.create_person(user=self.actor, username=body["username"], email=body["email"])
-        return Response(PersonSerializer(made).data, status=status.HTTP_201_CREATED)
+        person = people.create_person(user=self.actor, username=body["username"], email=body["email"])
+        return Response(PersonSerializer(person).data, status=status.HTTP_201_CREATED)
 
 
 class PersonView(HeadgateView):

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import datasources as shapes
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
@@ -25,7 +25,7 @@ from controlplane.tasks.models import Task
 NEWEST_FIRST = [Key("id", int, descending=True)]
 
 
-def wanted_of(values: dict[str, Any]) -> QuarantineFilter:
+def filter_of(values: dict[str, Any]) -> QuarantineFilter:
     """The filter that a query or a body asks for."""
     return QuarantineFilter.of({**values, "since": values.get("from"), "until": values.get("to")})
 
@@ -34,7 +34,7 @@ def choice_of(body: dict[str, Any]) -> Choice:
     """The records that a body chooses."""
     if "ids" in body:
         return Choice(ids=tuple(body["ids"]))
-    return Choice(filter=wanted_of(body["filter"]), upto=body.get("upto", BIGGEST_KEY))
+    return Choice(filter=filter_of(body["filter"]), upto=body.get("upto", BIGGEST_KEY))
 
 
 class QuarantineView(HeadgateView):
@@ -42,12 +42,12 @@ class QuarantineView(HeadgateView):
         operation_id="list_quarantined",
         tags=["quarantine"],
         parameters=[shapes.QuarantineQuery],
-        responses=paged(shapes.QuarantinedSerializer),
+        responses=page_schema(shapes.QuarantinedSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its poison records, newest first, with the beginning of their payloads."""
         query = query_of(request, shapes.QuarantineQuery)
-        records = list_quarantined(self.actor, find_datasource(self.actor, name), wanted_of(query))
+        records = list_quarantined(self.actor, find_datasource(self.actor, name), filter_of(query))
         return page_response(page_of(request, records, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
 
 
@@ -68,9 +68,9 @@ class ExportView(HeadgateView):
     )
     def get(self, request: Request, name: str) -> HttpResponseBase:
         """All that match, whole, as newline-delimited JSON; bytes that are no UTF-8 as base64 (`payload_base64`)."""
-        wanted = wanted_of(query_of(request, shapes.ExportQuery))
+        filters = filter_of(query_of(request, shapes.ExportQuery))
         datasource = find_datasource(self.actor, name)
-        lines = quarantine.export(user=self.actor, datasource=datasource, wanted=wanted)
+        lines = quarantine.export(user=self.actor, datasource=datasource, wanted=filters)
         return download(lines, "quarantine.ndjson", "application/x-ndjson")
 
 
@@ -112,8 +112,8 @@ class TryView(HeadgateView):
         """
         body = body_of(request, shapes.TryBody)
         user, datasource = self.actor, find_datasource(self.actor, name)
-        found = reprocess.reprocess_target(user, datasource, body["cause"], body["task"])
-        tried = reprocess.try_spec(user=user, datasource=datasource, found=found, document=body["spec"])
+        target = reprocess.reprocess_target(user, datasource, body["cause"], body["task"])
+        tried = reprocess.try_spec(user=user, datasource=datasource, found=target, document=body["spec"])
         return Response(shapes.TriedSpecSerializer(tried).data)
 
 

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import BodySerializer, HeadgateView, body_of
-from controlplane.quotas.services import LIMITS, MOST, set_quota, stopped_team
+from controlplane.quotas.services import LIMITS, MAX_VALUES, set_quota, team_over_quota
 from controlplane.tasks.quota_use import shares
 from controlplane.teams.models import Team
 from controlplane.teams.selectors import get_team
@@ -36,7 +36,7 @@ class QuotasBody(BodySerializer):
 
     def get_fields(self) -> dict[str, Any]:
         limits = {
-            name: serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=MOST[name])
+            name: serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=MAX_VALUES[name])
             for name in LIMITS
         }
         return {**super().get_fields(), **limits}
@@ -57,8 +57,8 @@ class QuotasView(HeadgateView):
 
     def _answer(self, team: Team) -> Response:
         used = {share.name: share for share in shares(self.actor, team)}
-        stop = stopped_team(team.pk)
-        said: dict[str, Any] = {"used_up": "", "since": None, "until": None, "text": ""}
+        stop = team_over_quota(team.pk)
+        limit_fields: dict[str, Any] = {"used_up": "", "since": None, "until": None, "text": ""}
         if stop is not None:
-            said = {"used_up": stop.limit, "since": stop.since, "until": stop.until, "text": stop.text}
-        return Response(QuotasSerializer({**used, **said}).data)
+            limit_fields = {"used_up": stop.limit, "since": stop.since, "until": stop.until, "text": stop.text}
+        return Response(QuotasSerializer({**used, **limit_fields}).data)

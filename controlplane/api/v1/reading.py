@@ -9,14 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.datasources import SegmentsView
 from controlplane.api.v1.serializers import reading as shapes
 from controlplane.api.v1.serializers.datasources import WindowQuery
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
-from controlplane.feed.entries import publishes, with_files
-from controlplane.feed.manifest import addresses, manifest, moment, root_address
+from controlplane.feed.entries import list_publishes, published_files
+from controlplane.feed.manifest import address_chunks, manifest, publish_watermark, root_address
 from controlplane.segments.columns import columns_of
 from controlplane.segments.newest import newest_rows
 from controlplane.supervisors.completeness import completeness
@@ -33,9 +33,11 @@ class ManifestView(SegmentsView):
         """Its files with full addresses, as of one moment, which the pages that follow keep to."""
         query = query_of(request, shapes.ManifestQuery)
         datasource = find_datasource(self.actor, name)
-        as_of = query.get("as_of") or moment()
+        as_of = query.get("as_of") or publish_watermark()
         files = manifest(self.actor, datasource, as_of=as_of, start=query.get("from"), end=query.get("to"))
-        page = page_of(request, files, self.order, query, also={"as_of": as_of.isoformat().replace("+00:00", "Z")})
+        page = page_of(
+            request, files, self.order, query, extra_params={"as_of": as_of.isoformat().replace("+00:00", "Z")}
+        )
         context = {"deep_storage": root_address()}
         answer = {"as_of": as_of, **context, "results": page.rows, "next": page.next}
         return Response(shapes.ManifestSerializer(answer, context=context).data)
@@ -52,7 +54,7 @@ class AddressesView(HeadgateView):
         """The address of each file, one a line, all as of one moment."""
         query = query_of(request, WindowQuery)
         datasource = find_datasource(self.actor, name)
-        lines = addresses(self.actor, datasource, start=query.get("from"), end=query.get("to"))
+        lines = address_chunks(self.actor, datasource, start=query.get("from"), end=query.get("to"))
         return download(lines, "addresses.txt", "text/plain; charset=utf-8")
 
 
@@ -61,13 +63,13 @@ class ColumnsView(HeadgateView):
         operation_id="list_columns",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=paged(shapes.FileColumnSerializer),
+        responses=page_schema(shapes.FileColumnSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """The columns that its files have had, by id: a name with two types is two columns."""
         query = query_of(request, PageQuery)
-        found = columns_of(find_datasource(self.actor, name))
-        return page_response(page_of(request, found, [Key("number", int)], query), shapes.FileColumnSerializer)
+        columns = columns_of(find_datasource(self.actor, name))
+        return page_response(page_of(request, columns, [Key("number", int)], query), shapes.FileColumnSerializer)
 
 
 class PublishesView(HeadgateView):
@@ -82,11 +84,11 @@ class PublishesView(HeadgateView):
     def get(self, request: Request, name: str) -> Response:
         """Its publishes in order, each with its files; compactions are none. Nothing comes before what was listed."""
         query = query_of(request, shapes.PublishesQuery)
-        latest, entries = publishes(self.actor, find_datasource(self.actor, name))
+        latest, entries = list_publishes(self.actor, find_datasource(self.actor, name))
         after = query["after"]
-        page = page_of(request, entries.filter(number__gt=after), self.order, query, also={"after": str(after)})
+        page = page_of(request, entries.filter(number__gt=after), self.order, query, extra_params={"after": str(after)})
         context = {"deep_storage": root_address()}
-        answer = {"latest": latest, **context, "results": with_files(page.rows), "next": page.next}
+        answer = {"latest": latest, **context, "results": published_files(page.rows), "next": page.next}
         return Response(shapes.PublishesSerializer(answer, context=context).data)
 
 
@@ -94,8 +96,8 @@ class CompletenessView(HeadgateView):
     @extend_schema(operation_id="get_completeness", tags=["datasources"], responses=shapes.CompletenessSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The time before which all that Kafka held has been stored, thrown away or quarantined."""
-        found = completeness(find_datasource(self.actor, name))
-        return Response(shapes.CompletenessSerializer(found).data)
+        report = completeness(find_datasource(self.actor, name))
+        return Response(shapes.CompletenessSerializer(report).data)
 
 
 class RowsView(HeadgateView):

@@ -12,7 +12,7 @@ from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.connections.named import admit
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.publishing.selectors.fate import record_fate
-from controlplane.records.lookup import Wanted, search
+from controlplane.records.lookup import RecordQuery, search
 from controlplane.records.stored_rows import stored_rows
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.selectors import shown_spec
@@ -45,11 +45,11 @@ class SearchView(HeadgateView):
         """
         query = query_of(request, shapes.SearchRecordsQuery)
         key = query["key"].encode() if "key" in query else query.get("key_base64")
-        wanted = Wanted(
+        target = RecordQuery(
             query["topic"], query.get("partition"), query.get("offset"), key, query.get("from"), query.get("to")
         )
-        found = search(user=self.actor, wanted=wanted, group=query.get("group", ""))
-        return Response(shapes.SearchedSerializer(found).data)
+        answer = search(user=self.actor, query=target, group=query.get("group", ""))
+        return Response(shapes.SearchedSerializer(answer).data)
 
 
 class StoredRowsView(HeadgateView):
@@ -65,8 +65,8 @@ class StoredRowsView(HeadgateView):
         It is decoded by the spec that read it, and looked for by its time and its dimensions.
         """
         query = query_of(request, shapes.RecordQuery)
-        wanted = Wanted(query["topic"], query["partition"], query["offset"])
-        rows = stored_rows(user=self.actor, wanted=wanted, group=query.get("group", ""))
+        target = RecordQuery(query["topic"], query["partition"], query["offset"])
+        rows = stored_rows(user=self.actor, query=target, group=query.get("group", ""))
         return Response(shapes.StoredRowsSerializer({"results": rows}).data)
 
 
@@ -86,11 +86,11 @@ class ValidateView(HeadgateView):
             team = team_of_spec(self.actor, spec.datasource, self.team_name)
             admit(body["spec"], team, spec.spec.ioConfig)
         except InvalidInput as error:
-            raise _in_body(error) from None
+            raise _as_body_fault(error) from None
         check_room(spec.spec.ioConfig, team)
         return Response({"valid": True, "canonical": shown_spec(spec.canonical())})
 
 
-def _in_body(error: InvalidInput) -> InvalidInput:
+def _as_body_fault(error: InvalidInput) -> InvalidInput:
     """The pointers, from the spec's own to those into this endpoint's body."""
     return InvalidInput(error.detail, [FieldError(f"/spec{e.pointer}", e.message, e.path) for e in error.errors])

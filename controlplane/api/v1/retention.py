@@ -11,20 +11,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import retention as shapes
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import rule_runner, services
 from controlplane.retention.deleting import delete_datasource
-from controlplane.retention.rules import read_rules, shown
-from controlplane.retention.segment_selection import chosen
-from controlplane.retention.storage_summary import list_removals, unused
-from controlplane.segments.marking import Chosen
+from controlplane.retention.rules import read_rules, rules_json
+from controlplane.retention.segment_selection import select_segments
+from controlplane.retention.storage_summary import list_removals, unused_segments
+from controlplane.segments.marking import SegmentSelection
 
 
-def _chosen(datasource: Datasource, body: dict[str, Any]) -> Chosen:
-    return chosen(
+def _selection_of(datasource: Datasource, body: dict[str, Any]) -> SegmentSelection:
+    return select_segments(
         datasource,
         interval=body.get("interval"),
         segment_ids=body.get("segment_ids"),
@@ -33,8 +33,8 @@ def _chosen(datasource: Datasource, body: dict[str, Any]) -> Chosen:
     )
 
 
-def _asked(request: Request, datasource: Datasource) -> Chosen:
-    return _chosen(datasource, body_of(request, shapes.MarkRequest))
+def _read_selection(request: Request, datasource: Datasource) -> SegmentSelection:
+    return _selection_of(datasource, body_of(request, shapes.MarkRequest))
 
 
 class MarkUnusedView(HeadgateView):
@@ -47,7 +47,9 @@ class MarkUnusedView(HeadgateView):
     def post(self, request: Request, name: str) -> Response:
         """Take segments out of use: their rows are read no more, and after a while their files go."""
         datasource = find_datasource(self.actor, name)
-        amount = services.mark_unused(user=self.actor, datasource=datasource, chosen=_asked(request, datasource))
+        amount = services.mark_unused(
+            user=self.actor, datasource=datasource, chosen=_read_selection(request, datasource)
+        )
         return Response(shapes.MarkedSerializer(amount).data)
 
 
@@ -64,7 +66,9 @@ class MarkUsedView(HeadgateView):
         When ``segments`` names one of these, nothing is changed.
         """
         datasource = find_datasource(self.actor, name)
-        restored = services.mark_used(user=self.actor, datasource=datasource, chosen=_asked(request, datasource))
+        restored = services.mark_used(
+            user=self.actor, datasource=datasource, chosen=_read_selection(request, datasource)
+        )
         return Response(shapes.RestoredSerializer(restored).data)
 
 
@@ -80,7 +84,7 @@ class KillView(HeadgateView):
         datasource = find_datasource(self.actor, name)
         body = body_of(request, shapes.KillRequest)
         amount = services.kill(
-            user=self.actor, datasource=datasource, chosen=_chosen(datasource, body), dry_run=body["dry_run"]
+            user=self.actor, datasource=datasource, chosen=_selection_of(datasource, body), dry_run=body["dry_run"]
         )
         return Response(shapes.MarkedSerializer(amount).data)
 
@@ -107,12 +111,12 @@ class UnusedSegmentsView(HeadgateView):
         operation_id="list_unused_segments",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=paged(shapes.UnusedSegmentSerializer),
+        responses=page_schema(shapes.UnusedSegmentSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are not in use, until their files go; those that have been so for longest first."""
         query = query_of(request, PageQuery)
-        segments = unused(self.actor, find_datasource(self.actor, name))
+        segments = unused_segments(self.actor, find_datasource(self.actor, name))
         return page_response(page_of(request, segments, self.order, query), shapes.UnusedSegmentSerializer)
 
 
@@ -123,7 +127,7 @@ class RemovalsView(HeadgateView):
         operation_id="list_removals",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=paged(shapes.RemovalSerializer),
+        responses=page_schema(shapes.RemovalSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """What was taken out of use, by whom, the newest first."""
@@ -153,8 +157,8 @@ class RulesView(HeadgateView):
 
 
 def _rules(datasource: Datasource) -> dict[str, Any]:
-    found = {"rules": shown(rule_runner.rules_of(datasource)), "site": shown(rule_runner.rules_of(None))}
-    return dict(shapes.RulesSerializer(found).data)
+    rules = {"rules": rules_json(rule_runner.rules_of(datasource)), "site": rules_json(rule_runner.rules_of(None))}
+    return dict(shapes.RulesSerializer(rules).data)
 
 
 class RulesPreviewView(HeadgateView):

@@ -20,15 +20,15 @@ class SegmentView(HeadgateView):
     @extend_schema(operation_id="get_segment", tags=["datasources"], responses=shapes.SegmentStorySerializer)
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """A segment by its id or Druid's identifier: its state, what it was made of, and which records are in it."""
-        known = segment_or_killed(find_datasource(self.actor, name), segment_id)
-        there = isinstance(known, Segment)
-        found = {
-            "segment": known if there else None,
-            "killed": None if there else known,
-            "story": segment_detail(known),
+        segment = segment_or_killed(find_datasource(self.actor, name), segment_id)
+        is_present = isinstance(segment, Segment)
+        story = {
+            "segment": segment if is_present else None,
+            "killed": None if is_present else segment,
+            "story": segment_detail(segment),
         }
-        conceal(self.actor, [known] if isinstance(known, Segment) else [])
-        return Response(shapes.SegmentStorySerializer(found).data)
+        conceal(self.actor, [segment] if isinstance(segment, Segment) else [])
+        return Response(shapes.SegmentStorySerializer(story).data)
 
 
 class SegmentFileView(HeadgateView):

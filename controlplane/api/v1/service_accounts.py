@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.auth import new_token_response
 from controlplane.api.v1.serializers.teams import (
     AccountBody,
@@ -28,12 +28,15 @@ GONE = OpenApiResponse(description="Gone.")
 
 class AccountsView(HeadgateView):
     @extend_schema(
-        operation_id="list_service_accounts", tags=["teams"], parameters=[PageQuery], responses=paged(AccountSerializer)
+        operation_id="list_service_accounts",
+        tags=["teams"],
+        parameters=[PageQuery],
+        responses=page_schema(AccountSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """A team's service accounts by name. Needs the role admin."""
-        found = accounts.list_accounts(self.actor, get_team(self.actor, name))
-        page = page_of(request, found, [Key("username", str)], query_of(request, PageQuery))
+        listed = accounts.list_accounts(self.actor, get_team(self.actor, name))
+        page = page_of(request, listed, [Key("username", str)], query_of(request, PageQuery))
         return page_response(page, AccountSerializer)
 
     @extend_schema(
@@ -43,8 +46,8 @@ class AccountsView(HeadgateView):
         """Make one; it can do nothing before it has a token. Needs the role admin."""
         team, body = get_team(self.actor, name), body_of(request, AccountBody)
         accounts.create_account(user=self.actor, team=team, name=body["name"])
-        made = accounts.get_account(self.actor, team, body["name"])
-        return Response(AccountSerializer(made).data, status=status.HTTP_201_CREATED)
+        account = accounts.get_account(self.actor, team, body["name"])
+        return Response(AccountSerializer(account).data, status=status.HTTP_201_CREATED)
 
 
 class AccountView(HeadgateView):
@@ -60,13 +63,13 @@ class AccountTokensView(HeadgateView):
         operation_id="list_service_account_tokens",
         tags=["teams"],
         parameters=[PageQuery],
-        responses=paged(TokenSerializer),
+        responses=page_schema(TokenSerializer),
     )
     def get(self, request: Request, name: str, account: str) -> Response:
         """A service account's tokens, newest first. Needs the role admin."""
-        found = accounts.list_account_tokens(self.actor, get_team(self.actor, name), account)
+        tokens = accounts.list_account_tokens(self.actor, get_team(self.actor, name), account)
         order = (Key("created", datetime, descending=True), Key("digest", str))
-        return page_response(page_of(request, found, order, query_of(request, PageQuery)), TokenSerializer)
+        return page_response(page_of(request, tokens, order, query_of(request, PageQuery)), TokenSerializer)
 
     @extend_schema(
         operation_id="create_service_account_token",

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import supervisors as shapes
 from controlplane.supervisors import resetting, scaling, selectors, services
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
@@ -29,7 +29,7 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     supervisor: Any = selectors.get_supervisor(user, supervisor_id)
     supervisor.totals = selectors.supervisor_totals(supervisor)
     supervisor.why_nothing = selectors.why_nothing(supervisor)
-    supervisor.topics = selectors.topics_of(user, supervisor)
+    supervisor.topics = selectors.visible_children(user, supervisor)
     supervisor.auto_scaler = scaling.auto_scaler(supervisor)
     supervisor.health = health_of_supervisor(user, supervisor)
     return dict(shapes.SupervisorDetailSerializer(supervisor).data)
@@ -40,19 +40,19 @@ class SupervisorsView(HeadgateView):
         operation_id="list_supervisors",
         tags=["supervisors"],
         parameters=[shapes.SupervisorsQuery],
-        responses=paged(shapes.SupervisorSerializer),
+        responses=page_schema(shapes.SupervisorSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' supervisors that are not terminated, or with `terminated=true` those that are, by id."""
         query = query_of(request, shapes.SupervisorsQuery)
-        wanted = {name: query.get(name, "") for name in ("search", "state", "team")}
-        supervisors = selectors.list_supervisors(self.actor, **wanted, terminated=query.get("terminated", False))
+        filters = {name: query.get(name, "") for name in ("search", "state", "team")}
+        supervisors = selectors.list_supervisors(self.actor, **filters, terminated=query.get("terminated", False))
         if "health" in query:
             supervisors = with_health(self.actor, supervisors, query["health"])
         page = page_of(request, supervisors, [Key("id", str)], query)
-        found = health_by_supervisor(self.actor, page.rows)
+        health = health_by_supervisor(self.actor, page.rows)
         for row in page.rows:
-            row.health = found[row.pk]
+            row.health = health[row.pk]
         return page_response(page, shapes.SupervisorSerializer)
 
     @extend_schema(
@@ -65,17 +65,17 @@ class SupervisorsView(HeadgateView):
     def post(self, request: Request) -> Response:
         """Create a supervisor, or give the one of this id a new spec version. Needs the role admin."""
         query, asked_at = query_of(request, shapes.SubmitQuery), timezone.now()
-        made = services.submit_supervisor(
+        supervisor = services.submit_supervisor(
             user=self.actor,
             document=request.data,
             team_name=self.team_name,
             skip_unmodified=query.get("skipRestartIfUnmodified", False),
         )
-        is_new = made.version == 1 and made.created_at >= asked_at
+        is_new = supervisor.version == 1 and supervisor.created_at >= asked_at
         return Response(
-            detail(self.actor, made.pk),
+            detail(self.actor, supervisor.pk),
             status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
-            headers={"Location": reverse("api:supervisor", args=[made.pk])},
+            headers={"Location": reverse("api:supervisor", args=[supervisor.pk])},
         )
 
 
@@ -103,7 +103,7 @@ class VersionsView(HeadgateView):
         operation_id="list_spec_versions",
         tags=["supervisors"],
         parameters=[PageQuery],
-        responses=paged(shapes.VersionSerializer),
+        responses=page_schema(shapes.VersionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec versions, newest first: what, who, when, what it changed, and the termination that ended it."""
@@ -118,7 +118,7 @@ class ScaleActionsView(HeadgateView):
         operation_id="list_scale_actions",
         tags=["supervisors"],
         parameters=[PageQuery],
-        responses=paged(shapes.ScaleActionSerializer),
+        responses=page_schema(shapes.ScaleActionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What its autoscaler did, newest first: when, from how many indexers to how many, and why."""

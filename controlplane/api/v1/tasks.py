@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, page_of, page_response, paged
+from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import tasks as shapes
 from controlplane.tasks import selectors, services
 from ingestion.specs.tasks.any_task import AnyTaskSpec
@@ -27,7 +27,7 @@ class TasksView(HeadgateView):
         operation_id="list_tasks",
         tags=["tasks"],
         parameters=[shapes.TasksQuery],
-        responses=paged(shapes.TaskSerializer),
+        responses=page_schema(shapes.TaskSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' tasks, newest first."""

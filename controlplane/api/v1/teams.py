@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.pagination import Key, PageQuery, page_of, page_response, paged
+from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers.teams import (
     InvitationSerializer,
     MemberBody,
@@ -33,7 +33,9 @@ GONE = OpenApiResponse(description="No member any more.")
 
 
 class TeamsView(HeadgateView):
-    @extend_schema(operation_id="list_teams", tags=["teams"], parameters=[PageQuery], responses=paged(TeamSerializer))
+    @extend_schema(
+        operation_id="list_teams", tags=["teams"], parameters=[PageQuery], responses=page_schema(TeamSerializer)
+    )
     def get(self, request: Request) -> Response:
         """Your teams."""
         teams = selectors.list_teams(self.actor)
@@ -42,8 +44,8 @@ class TeamsView(HeadgateView):
     @extend_schema(operation_id="create_team", tags=["teams"], request=TeamBody, responses={201: TeamSerializer})
     def post(self, request: Request) -> Response:
         """Make a team; it has no members yet. Needs an administrator of the site."""
-        made = create_team(user=self.actor, name=body_of(request, TeamBody)["name"])
-        team = selectors.get_team(self.actor, made.name)
+        new_team = create_team(user=self.actor, name=body_of(request, TeamBody)["name"])
+        team = selectors.get_team(self.actor, new_team.name)
         return Response(TeamSerializer(team).data, status=status.HTTP_201_CREATED)
 
 
@@ -78,7 +80,7 @@ class TeamView(HeadgateView):
 
 class MembersView(HeadgateView):
     @extend_schema(
-        operation_id="list_members", tags=["teams"], parameters=[PageQuery], responses=paged(MemberSerializer)
+        operation_id="list_members", tags=["teams"], parameters=[PageQuery], responses=page_schema(MemberSerializer)
     )
     def get(self, request: Request, name: str) -> Response:
         """A team's members."""
@@ -121,7 +123,10 @@ class MemberView(HeadgateView):
 
 class InvitationsView(HeadgateView):
     @extend_schema(
-        operation_id="list_invitations", tags=["teams"], parameters=[PageQuery], responses=paged(InvitationSerializer)
+        operation_id="list_invitations",
+        tags=["teams"],
+        parameters=[PageQuery],
+        responses=page_schema(InvitationSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Whom a team has invited and who has not answered yet. Needs the role admin."""
@@ -135,7 +140,7 @@ class MyInvitationsView(HeadgateView):
         operation_id="list_my_invitations",
         tags=["teams"],
         parameters=[PageQuery],
-        responses=paged(MyInvitationSerializer),
+        responses=page_schema(MyInvitationSerializer),
     )
     def get(self, request: Request) -> Response:
         """The teams that have invited you, with the role that they offer. An invitation is open for 30 days."""
@@ -162,7 +167,7 @@ class MemberTokensView(HeadgateView):
         operation_id="list_member_tokens",
         tags=["teams"],
         parameters=[PageQuery],
-        responses=paged(MemberTokenSerializer),
+        responses=page_schema(MemberTokenSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """The tokens of a team's members, newest first. Needs the role admin."""

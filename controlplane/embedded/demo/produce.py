@@ -38,11 +38,11 @@ def _partitions(admin: AdminClient, topic: str) -> int:
     """How many it has. A broker learns of a topic that was just made a moment after the controller."""
     end = time.monotonic() + TIMEOUT_S
     while True:
-        found = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
-        if found.error is None:
-            return len(found.partitions)
-        if found.error.code() not in _NO_LEADER_YET or time.monotonic() > end:
-            raise DemoFailed(f"The topic {topic} could not be read: {found.error}")
+        metadata = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        if metadata.error is None:
+            return len(metadata.partitions)
+        if metadata.error.code() not in _NO_LEADER_YET or time.monotonic() > end:
+            raise DemoFailed(f"The topic {topic} could not be read: {metadata.error}")
         admin.poll(0.1)
 
 
@@ -92,10 +92,10 @@ def produce(
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 50, "log_level": 3})
     count = 0
     for number, record in enumerate(records):
-        place, partition = divmod(number, PARTITIONS)
+        offset, partition = divmod(number, PARTITIONS)
         count += 1
-        if place >= present[partition]:
-            _hand_over(producer, topic, partition, record, on_delivery)
+        if offset >= present[partition]:
+            _produce_record(producer, topic, partition, record, on_delivery)
         if count % 2000 == 0:
             producer.poll(0)
             on_progress(count)
@@ -103,12 +103,12 @@ def produce(
     if left or failures:
         raise DemoFailed(f"Kafka did not take all records of {topic}: {failures[0] if failures else f'{left} left'}")
     on_progress(count)
-    found = sum(records_by_partition(bootstrap, topic))
-    if found != total:
-        raise DemoFailed(f"The topic {topic} holds {found} records instead of the demo's {total}. {_ADVICE}")
+    stored = sum(records_by_partition(bootstrap, topic))
+    if stored != total:
+        raise DemoFailed(f"The topic {topic} holds {stored} records instead of the demo's {total}. {_ADVICE}")
 
 
-def _hand_over(
+def _produce_record(
     producer: Producer,
     topic: str,
     partition: int,

@@ -68,8 +68,8 @@ class DatasourceReport:
         }
         return [
             f"{self.name}: {what}, but it should be {right}"
-            for what, (found, right) in expected.items()
-            if found != right
+            for what, (actual, right) in expected.items()
+            if actual != right
         ]
 
     def as_json(self) -> dict[str, Any]:

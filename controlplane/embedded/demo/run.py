@@ -50,7 +50,7 @@ def run_demo(
     try:
         code = _load_and_report(stack, report_file, None if topics_alone else deadline_s, started_at_s)
         if not stop_at_end:
-            _stay(stack, started)
+            _run_until_stopped(stack, started)
         return code
     except KeyboardInterrupt:
         return 130
@@ -134,7 +134,7 @@ def _where_to_look(stack: Stack) -> str:
     return "Read " + " and ".join(str(log) for log in (*logs[:1], stack.home.log("worker")))
 
 
-def _stay(stack: Stack, started: bool) -> None:
+def _run_until_stopped(stack: Stack, started: bool) -> None:
     view.show_address(stack.home, stack.state())
     if started:
         view.console.print("The stack runs until Ctrl-C.")

@@ -70,48 +70,48 @@ class PartitionCoverage:
         return {name: sum(counts) for name, counts in self.cells.items() if any(counts)}
 
 
-def coverage(source: Source, held: Iterable[Hull] = ()) -> list[PartitionCoverage]:
-    """Every partition of a source that something is known of, up to 64. ``held``: what indexers say they work on."""
+def coverage(source: Source, in_flight: Iterable[Hull] = ()) -> list[PartitionCoverage]:
+    """Every partition of a source that something is known of, up to 64. ``in_flight``: what indexers work on."""
     hulls: dict[int, Ranges] = {}
-    for partition, start, end in held:
+    for partition, start, end in in_flight:
         hulls.setdefault(partition, []).append((start, end))
     keys = list(source.keys.order_by("partition")[:MOST_PARTITIONS])
     most = MOST_RECEIPTS // max(1, len(keys))
-    partitions = (_of_partition(key, offsets.merged(hulls.get(key.partition, [])), most) for key in keys)
+    partitions = (_partition_coverage(key, offsets.merged(hulls.get(key.partition, [])), most) for key in keys)
     return [partition for partition in partitions if partition is not None]
 
 
-def _of_partition(key: ProgressKey, held: Ranges, most: int) -> PartitionCoverage | None:
+def _partition_coverage(key: ProgressKey, in_flight: Ranges, most: int) -> PartitionCoverage | None:
     settled = settled_ranges(key)
-    bounds = _bounds(key, settled, held)
+    bounds = _bounds(key, settled, in_flight)
     if bounds is None:
         return None
     start, end = bounds
     width = -(-(end - start) // CELLS)
     unsettled = offsets.subtracted([bounds], settled)
     highest = settled[-1][1] if settled else start
-    free = offsets.subtracted(unsettled, held)
+    free = offsets.subtracted(unsettled, in_flight)
     holes = [(low, high) for low, high in free if high <= highest]
-    cells, complete = _ended(_receipt_cells(key, bounds, width, most), by_cell(settled, start, width))
-    cells["in_flight"] = by_cell(offsets.subtracted(unsettled, free), start, width)
-    cells["hole"] = by_cell(holes, start, width)
-    cells["waiting"] = by_cell(offsets.subtracted(free, holes), start, width)
+    cells, complete = _ended_cells(_receipt_cells(key, bounds, width, most), count_by_cell(settled, start, width))
+    cells["in_flight"] = count_by_cell(offsets.subtracted(unsettled, free), start, width)
+    cells["hole"] = count_by_cell(holes, start, width)
+    cells["waiting"] = count_by_cell(offsets.subtracted(free, holes), start, width)
     return PartitionCoverage(key.partition, start, end, width, cells, holes[:MOST_HOLES], complete)
 
 
-def _bounds(key: ProgressKey, settled: Ranges, held: Ranges) -> offsets.Range | None:
+def _bounds(key: ProgressKey, settled: Ranges, in_flight: Ranges) -> offsets.Range | None:
     """From the first offset that the reader was given to the log's end, as far as it is known; None for nothing."""
-    known = [*settled[:1], *settled[-1:], *held]
-    starts = [r[0] for r in known] or [key.log_start_offset or 0]
-    ends = [r[1] for r in known] + ([key.end_offset] if key.end_offset is not None else [])
+    ranges = [*settled[:1], *settled[-1:], *in_flight]
+    starts = [r[0] for r in ranges] or [key.log_start_offset or 0]
+    ends = [r[1] for r in ranges] + ([key.end_offset] if key.end_offset is not None else [])
     return (min(starts), max(ends)) if ends and max(ends) > min(starts) else None
 
 
-def _ended(rows: Iterable[ReceiptRow], all_settled: list[int]) -> tuple[Cells, bool]:
+def _ended_cells(rows: Iterable[ReceiptRow], all_settled: list[int]) -> tuple[Cells, bool]:
     """What is settled by how it ended; what no receipt explains is ``settled``. And whether there is none of that."""
-    cells = from_receipts(rows)
+    cells = cells_from_receipts(rows)
     explained = [sum(cells[s][n] for s in STATES if s in cells) for n in range(CELLS)]
-    cells["settled"] = [max(0, here - known) for here, known in zip(all_settled, explained, strict=True)]
+    cells["settled"] = [max(0, here - accounted) for here, accounted in zip(all_settled, explained, strict=True)]
     return cells, not any(cells["settled"])
 
 
@@ -130,7 +130,7 @@ def _receipt_cells(key: ProgressKey, bounds: offsets.Range, width: int, most: in
         return list(cursor.fetchall())
 
 
-def from_receipts(rows: Iterable[ReceiptRow]) -> Cells:
+def cells_from_receipts(rows: Iterable[ReceiptRow]) -> Cells:
     """Offsets by outcome and cell.
 
     What a replay stored or threw away had been unparseable before; what it could not read still is.
@@ -145,7 +145,7 @@ def from_receipts(rows: Iterable[ReceiptRow]) -> Cells:
     return {name: [max(0, n) for n in counts] for name, counts in cells.items()}
 
 
-def by_cell(ranges: Iterable[offsets.Range], start: int, width: int) -> list[int]:
+def count_by_cell(ranges: Iterable[offsets.Range], start: int, width: int) -> list[int]:
     """How many offsets of the ranges lie in each cell."""
     cells = [0] * CELLS
     for low, high in ranges:
@@ -160,7 +160,7 @@ def by_cell(ranges: Iterable[offsets.Range], start: int, width: int) -> list[int
     return cells
 
 
-def summed(partitions: Iterable[PartitionCoverage]) -> Mapping[str, int]:
+def sum_totals(partitions: Iterable[PartitionCoverage]) -> Mapping[str, int]:
     """Offsets by state over all partitions."""
     totals: dict[str, int] = {}
     for partition in partitions:

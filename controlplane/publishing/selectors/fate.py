@@ -14,7 +14,7 @@ from controlplane.publishing.models import MAX_OFFSET, OFFSET_BITS, ProgressKey,
 from controlplane.publishing.spans import span
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Segment
-from controlplane.segments.selectors.lineage import Lineage, holders
+from controlplane.segments.selectors.lineage import Lineage, current_holders
 from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
@@ -107,22 +107,22 @@ def _sources(user: User, topic: str, group: str | None) -> list[Source]:
 
 
 def _fates(user: User, source: Source, partition: int, offset: int) -> list[Fate]:
-    shown = _shown(source)
+    fate_source = _fate_source(source)
     key = ProgressKey.objects.filter(source=source, partition=partition).first()
     if key is None:
         nothing = f"This reader has published nothing of partition {partition} yet."
-        return [Fate(shown, "unknown", " ".join([nothing, *_of_a_group_at_latest(source, partition)]))]
+        return [Fate(fate_source, "unknown", " ".join([nothing, *_latest_caveat(source, partition)]))]
     number = (key.pk << OFFSET_BITS) + offset
-    known = list(_from_receipts(user, shown, source, partition, offset, number))
-    if known:
-        return known
+    fates = list(_receipt_fates(user, fate_source, source, partition, offset, number))
+    if fates:
+        return fates
     settled = SettledRange.objects.filter(span__contains=number).first()
     if settled is not None:
-        return [Fate(shown, "settled", _EXPLANATION["settled"], at=settled.settled_at)]
-    return [Fate(shown, "unknown", _why_unknown(source, key, offset))]
+        return [Fate(fate_source, "settled", _EXPLANATION["settled"], at=settled.settled_at)]
+    return [Fate(fate_source, "unknown", _why_unknown(source, key, offset))]
 
 
-def _shown(source: Source) -> FateSource:
+def _fate_source(source: Source) -> FateSource:
     return FateSource(
         kind=source.get_kind_display(),
         group=source.group,
@@ -134,39 +134,39 @@ def _shown(source: Source) -> FateSource:
     )
 
 
-def _from_receipts(
-    user: User, shown: FateSource, source: Source, partition: int, offset: int, number: int
+def _receipt_fates(
+    user: User, fate_source: FateSource, source: Source, partition: int, offset: int, number: int
 ) -> Iterator[Fate]:
-    kept = QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset)
-    poison = kept.shown_to(user).defer("payload").first()
+    quarantined = QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset)
+    poison = quarantined.shown_to(user).defer("payload").first()
     for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
         for outcome, indexes in _outcomes(receipt, offset):
-            mine = poison if outcome == "unparseable" else None
-            lineage = holders(receipt.segment_ids[i] for i in indexes)
+            record = poison if outcome == "unparseable" else None
+            lineage = current_holders(receipt.segment_ids[i] for i in indexes)
             conceal(user, lineage.segments)
             segments = _segments(lineage.segments)
             yield Fate(
-                source=shown,
+                source=fate_source,
                 outcome=outcome,
-                explanation=_explained(outcome, receipt, poison, lineage),
+                explanation=_explanation(outcome, receipt, poison, lineage),
                 publish_id=receipt.publish_id,
                 task_id=receipt.task_id,
                 indexer=receipt.indexer,
                 at=receipt.created_at,
                 segments=segments,
-                quarantined_id=mine.pk if mine else None,
-                error=mine.error if mine else "",
+                quarantined_id=record.pk if record else None,
+                error=record.error if record else "",
             )
 
 
-def _explained(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None, lineage: Lineage) -> str:
+def _explanation(outcome: str, receipt: Receipt, poison: QuarantinedRecord | None, lineage: Lineage) -> str:
     if outcome == "unparseable":
-        return _quarantined(poison)
-    text = _stored(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
+        return _quarantine_text(poison)
+    text = _stored_text(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
     return f"A replay took it from the quarantine. {text}" if receipt.replay else text
 
 
-def _stored(lineage: Lineage) -> str:
+def _stored_text(lineage: Lineage) -> str:
     removals = [s.removal for s in lineage.segments if not s.used and s.removal is not None] + lineage.killed
     if not removals:
         return _EXPLANATION["stored"]
@@ -175,7 +175,7 @@ def _stored(lineage: Lineage) -> str:
     return f"Stored, then removed {removals[0].sentence}. It is not read again."
 
 
-def _quarantined(poison: QuarantinedRecord | None) -> str:
+def _quarantine_text(poison: QuarantinedRecord | None) -> str:
     """What has become of a record that could not be read."""
     if poison is None:
         return "It could not be read as a row. Its payload has been purged from the quarantine."
@@ -194,44 +194,44 @@ def _outcomes(receipt: Receipt, offset: int) -> Iterator[tuple[str, list[int]]]:
     """The outcomes that this receipt gives the offset, with indexes into its segments."""
     hits = {name: [r for r in ranges if r[0] <= offset < r[1]] for name, ranges in receipt.outcomes.items()}
     further = hits.pop("further", [])
-    for outcome, mine in hits.items():
-        if mine:
-            among = [*mine, *further] if outcome == "stored" else mine
+    for outcome, matches in hits.items():
+        if matches:
+            among = [*matches, *further] if outcome == "stored" else matches
             yield outcome, sorted({r[2] for r in among if len(r) > 2})
 
 
 def _segments(segments: list[Segment]) -> list[FateSegment]:
     return [
-        FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id, _removed(s))
+        FateSegment(s.pk, s.identifier, s.path, s.interval_start, s.interval_end, s.rows, s.task_id, _removal_text(s))
         for s in segments
     ]
 
 
-def _removed(segment: Segment) -> str:
+def _removal_text(segment: Segment) -> str:
     return "" if segment.used or segment.removal is None else segment.removal.sentence
 
 
 def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
     if key.end_offset is not None and offset >= key.end_offset:
-        seen = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
-        return f"Beyond the log's end, which was {key.end_offset:,}{seen}: not written yet."
+        when = f" at {key.observed_at:%Y-%m-%d %H:%M:%S} UTC" if key.observed_at else ""
+        return f"Beyond the log's end, which was {key.end_offset:,}{when}: not written yet."
     if key.log_start_offset is not None and offset < key.log_start_offset:
         return f"Below the log's start ({key.log_start_offset}): removed before it was read."
     if key.next_offset is not None and offset < key.next_offset:
-        return _passed_over(key, key.next_offset, offset)
-    return " ".join([_WAITING, *_of_a_group_at_latest(source, key.partition)])
+        return _skipped_text(key, key.next_offset, offset)
+    return " ".join([_WAITING, *_latest_caveat(source, key.partition)])
 
 
-def _passed_over(key: ProgressKey, goes_on: int, offset: int) -> str:
+def _skipped_text(key: ProgressKey, next_offset: int, offset: int) -> str:
     """Stored offsets are settled one after the other: what is below and is not, is not read."""
     first = SettledRange.objects.filter(span__overlap=span(key.pk, 0, MAX_OFFSET)).order_by("span").first()
-    begins = goes_on if first is None else min(goes_on, first.span.lower - (key.pk << OFFSET_BITS))
+    begins = next_offset if first is None else min(next_offset, first.span.lower - (key.pk << OFFSET_BITS))
     if offset < begins:
         return f"Before its reader's start: reading of this partition began at offset {begins}."
-    return f"Skipped: the stored offset was set beyond it. Reading continues at {goes_on}."
+    return f"Skipped: the stored offset was set beyond it. Reading continues at {next_offset}."
 
 
-def _of_a_group_at_latest(source: Source, partition: int) -> list[str]:
+def _latest_caveat(source: Source, partition: int) -> list[str]:
     """Where a share group began only the broker knows. ``bounds``: the log's start, and where reading begins."""
     start, begins, *_ = source.bounds.get(str(partition), (0, 0))
     if source.progress.keeps_offsets or begins <= start:

@@ -42,44 +42,46 @@ class _Settled:
     within: int  # those between where the reader began and the log's end
 
 
-_NOTHING = _Settled(0, None, None, 0, 0)
+_NONE_SETTLED = _Settled(0, None, None, 0, 0)
 
 
-def progress(of: Datasource | Source) -> list[PartitionProgress]:
+def progress(owner: Datasource | Source) -> list[PartitionProgress]:
     """Every partition of a source, or of all sources of a datasource (current ones first)."""
-    sources = [of] if isinstance(of, Source) else list(of.sources.order_by("-current", "topic", "group", "-id"))
+    sources = (
+        [owner] if isinstance(owner, Source) else list(owner.sources.order_by("-current", "topic", "group", "-id"))
+    )
     keys = {(k.source_id, k.partition): k for k in ProgressKey.objects.filter(source__in=sources)}
     bounds = {(s.pk, int(p)): (begin, end) for s in sources for p, (_, begin, end) in s.bounds.items()}
-    settled = _settled({key.pk: bounds.get(at, (0, 0)) for at, key in keys.items()})
-    return [_of_partition(s, p, keys.get((s.pk, p)), settled) for s in sources for p in _partitions(s, keys)]
+    settled = _settled_by_key({key.pk: bounds.get(at, (0, 0)) for at, key in keys.items()})
+    return [_partition_progress(s, p, keys.get((s.pk, p)), settled) for s in sources for p in _partitions(s, keys)]
 
 
 def _partitions(source: Source, keys: Iterable[tuple[int, int]]) -> list[int]:
     return sorted({*map(int, source.bounds), *(p for s, p in keys if s == source.pk)})
 
 
-def _of_partition(
+def _partition_progress(
     source: Source, partition: int, key: ProgressKey | None, settled: Mapping[int, _Settled]
 ) -> PartitionProgress:
     start, begin, end = source.bounds.get(str(partition), (None, None, None))
-    mine = settled.get(key.pk, _NOTHING) if key else _NOTHING
+    counts = settled.get(key.pk, _NONE_SETTLED) if key else _NONE_SETTLED
     return PartitionProgress(
         source=source,
         partition=partition,
-        settled=mine.count,
-        settled_from=mine.first,
-        settled_upto=mine.upto,
-        holes=max(0, mine.ranges - 1),
-        open_offsets=0 if mine.first is None or mine.upto is None else mine.upto - mine.first - mine.count,
+        settled=counts.count,
+        settled_from=counts.first,
+        settled_upto=counts.upto,
+        holes=max(0, counts.ranges - 1),
+        open_offsets=0 if counts.first is None or counts.upto is None else counts.upto - counts.first - counts.count,
         log_start_offset=start,
         end_offset=end,
-        lag=None if end is None else max(0, end - begin) - mine.within,
+        lag=None if end is None else max(0, end - begin) - counts.within,
         observed_at=None if end is None else source.looked_at,
         next_offset=key.next_offset if key else None,
     )
 
 
-def _settled(of: Mapping[int, tuple[int, int]]) -> dict[int, _Settled]:
+def _settled_by_key(bounds_by_key: Mapping[int, tuple[int, int]]) -> dict[int, _Settled]:
     """By key: its settled offsets. Neighbouring rows that are not folded yet count as one range.
 
     ``of``: by key, between which offsets they are counted apart.
@@ -101,6 +103,10 @@ def _settled(of: Mapping[int, tuple[int, int]]) -> dict[int, _Settled]:
             ) AS s(settled, low, high, ranges, within)
             WHERE s.ranges > 0
             """,
-            [list(of), [first for first, _ in of.values()], [last for _, last in of.values()]],
+            [
+                list(bounds_by_key),
+                [first for first, _ in bounds_by_key.values()],
+                [last for _, last in bounds_by_key.values()],
+            ],
         )
         return {key: _Settled(*values) for key, *values in cursor.fetchall()}

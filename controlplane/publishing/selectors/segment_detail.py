@@ -67,29 +67,31 @@ def segment_detail(segment: Segment | KilledSegment) -> SegmentDetail:
     gone_to = None if segment.replaced_by is None else Replacement.objects.filter(pk=segment.replaced_by).first()
     ranges = [] if made_by is not None else _ranges(segment)
     return SegmentDetail(
-        made_by=None if made_by is None else _family(made_by, made_by.taken),
-        gone_to=None if gone_to is None else _family(gone_to, gone_to.made),
+        made_by=None if made_by is None else _lineage(made_by, made_by.taken),
+        gone_to=None if gone_to is None else _lineage(gone_to, gone_to.made),
         ranges=ranges[:RANGES_SHOWN],
         more_ranges=len(ranges) > RANGES_SHOWN,
     )
 
 
-def _family(replacement: Replacement, ids: Sequence[uuid.UUID]) -> Lineage:
+def _lineage(replacement: Replacement, ids: Sequence[uuid.UUID]) -> Lineage:
     shown = ids[:RELATIVES_SHOWN]
-    there = Segment.objects.filter(pk__in=shown).select_related("datasource").in_bulk()
-    return Lineage(replacement, [Relative(pk, there.get(pk)) for pk in shown], len(ids) - len(shown))
+    existing = Segment.objects.filter(pk__in=shown).select_related("datasource").in_bulk()
+    return Lineage(replacement, [Relative(pk, existing.get(pk)) for pk in shown], len(ids) - len(shown))
 
 
 def _ranges(segment: Segment | KilledSegment) -> list[RecordRange]:
     """One transaction writes a segment and its receipts, with one time: that finds them among millions."""
     receipts = Receipt.objects.filter(created_at=segment.created_at, segment_ids__contains=[str(segment.pk)])
-    found = receipts.select_related("key__source").order_by("key__source__topic", "key__partition", "id")
-    return [one for receipt in found[: RANGES_SHOWN + 1] for one in _of_receipt(receipt, segment.pk)]
+    ordered = receipts.select_related("key__source").order_by("key__source__topic", "key__partition", "id")
+    return [
+        record_range for receipt in ordered[: RANGES_SHOWN + 1] for record_range in _receipt_ranges(receipt, segment.pk)
+    ]
 
 
-def _of_receipt(receipt: Receipt, segment: uuid.UUID) -> Iterable[RecordRange]:
-    place = receipt.segment_ids.index(str(segment))
+def _receipt_ranges(receipt: Receipt, segment: uuid.UUID) -> Iterable[RecordRange]:
+    position = receipt.segment_ids.index(str(segment))
     stored: list[list[Any]] = [*receipt.outcomes.get("stored", []), *receipt.outcomes.get("further", [])]
     for start, end, index in sorted(stored):
-        if index == place:
+        if index == position:
             yield RecordRange(receipt.key.source.topic, receipt.key.partition, start, end, receipt.publish_id)

@@ -76,7 +76,7 @@ def totals_by_task(task_ids: Sequence[str]) -> dict[str, Totals]:
     return {row["task_id"]: _totals(row) for row in fences.annotate(**_sums())}
 
 
-def how_far_by_task(task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+def progress_by_task(task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """(polled, published) by task, of those that have begun to read: what is asked of all tasks at once."""
     fences = IndexerFence.objects.filter(task_id__in=task_ids).order_by().values("task_id")
     sums = _sums("polled", "published")
@@ -88,7 +88,7 @@ def how_far_by_task(task_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
 def _sums(*names: str) -> dict[str, Any]:
     """Of these alone, if any are named."""
     sums = {name: Coalesce(reduce(operator.add, map(Sum, columns)), 0) for name, columns in _COLUMNS.items()}
-    times = {name: of(name) for name, of in _TIMES.items()}
+    times = {name: aggregate(name) for name, aggregate in _TIMES.items()}
     return {f"total_{name}": value for name, value in (sums | times).items() if not names or name in names}
 
 
@@ -96,7 +96,7 @@ def _totals(row: Mapping[str, Any]) -> Totals:
     return Totals(**{n.removeprefix("total_"): value for n, value in row.items() if n.startswith("total_")})
 
 
-def totals_of_one(fence: IndexerFence | None) -> Totals:
+def fence_totals(fence: IndexerFence | None) -> Totals:
     """Those of a row that is at hand already; of no row, nothing."""
     if fence is None:
         return Totals()

@@ -17,9 +17,9 @@ from controlplane.common.text import storable
 from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantinedRecord
-from controlplane.quarantine.replays import unpacked
+from controlplane.quarantine.replays import decode_headers
 
-EXPORTED_AT_ONCE = 20  # a record may be as large as the broker lets it
+EXPORT_BATCH_SIZE = 20  # a record may be as large as the broker lets it
 MOST_IDS = 10_000
 BIGGEST_KEY = 2**63 - 1
 
@@ -45,8 +45,8 @@ class QuarantineFilter:
 
     def described(self) -> dict[str, Any]:
         """What it filters by, as JSON has it."""
-        given = {name: value for name, value in asdict(self).items() if value not in (None, "")}
-        return {name: v.isoformat() if isinstance(v, datetime) else v for name, v in given.items()}
+        criteria = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        return {name: v.isoformat() if isinstance(v, datetime) else v for name, v in criteria.items()}
 
 
 EVERYTHING = QuarantineFilter()
@@ -66,7 +66,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Matching:
+class MatchCounts:
     """What a choice comes to."""
 
     records: int
@@ -87,31 +87,45 @@ class Matching:
         return self.kept - self.ingestable
 
 
-def filtered(datasource: Datasource, wanted: QuarantineFilter) -> ConcealingQuerySet[QuarantinedRecord]:
-    """Records that match, by columns of their own alone (see ``replays.hold``), in no order."""
-    if not all(storable(text) for text in (wanted.reason, wanted.cause, wanted.state, wanted.topic, wanted.task)):
+def filter_records(datasource: Datasource, record_filter: QuarantineFilter) -> ConcealingQuerySet[QuarantinedRecord]:
+    """Records that match, by columns of their own alone (see ``replays.take_records``), in no order."""
+    if not all(
+        storable(text)
+        for text in (
+            record_filter.reason,
+            record_filter.cause,
+            record_filter.state,
+            record_filter.topic,
+            record_filter.task,
+        )
+    ):
         return QuarantinedRecord.objects.none()
     records = QuarantinedRecord.objects.filter(datasource=datasource)
-    plain = {"reason": wanted.reason, "cause": wanted.cause, "state": wanted.state, "task_id": wanted.task}
+    plain = {
+        "reason": record_filter.reason,
+        "cause": record_filter.cause,
+        "state": record_filter.state,
+        "task_id": record_filter.task,
+    }
     records = records.filter(**{name: value for name, value in plain.items() if value})
-    if wanted.topic:
-        sources = datasource.sources.filter(topic=wanted.topic).values_list("pk", flat=True)
+    if record_filter.topic:
+        sources = datasource.sources.filter(topic=record_filter.topic).values_list("pk", flat=True)
         records = records.filter(source_id__in=list(sources))
-    if wanted.partition is not None:
-        records = records.filter(partition=wanted.partition)
-    if wanted.since is not None:
-        records = records.filter(created_at__gte=wanted.since)
-    return records if wanted.until is None else records.filter(created_at__lt=wanted.until)
+    if record_filter.partition is not None:
+        records = records.filter(partition=record_filter.partition)
+    if record_filter.since is not None:
+        records = records.filter(created_at__gte=record_filter.since)
+    return records if record_filter.until is None else records.filter(created_at__lt=record_filter.until)
 
 
-def chosen(datasource: Datasource, choice: Choice) -> ConcealingQuerySet[QuarantinedRecord]:
+def chosen_records(datasource: Datasource, choice: Choice) -> ConcealingQuerySet[QuarantinedRecord]:
     """The records of a choice, in no order. Raises ``InvalidInput`` for too many ids."""
     if choice.ids is None:
-        return filtered(datasource, choice.filter).filter(pk__lte=choice.upto)
+        return filter_records(datasource, choice.filter).filter(pk__lte=choice.upto)
     if len(choice.ids) > MOST_IDS:
         raise InvalidInput(f"Choose at most {MOST_IDS} records by id, or all that match a filter.")
-    known = [number for number in choice.ids if 0 < number <= BIGGEST_KEY]
-    return QuarantinedRecord.objects.filter(datasource=datasource, pk__in=known)
+    ids = [number for number in choice.ids if 0 < number <= BIGGEST_KEY]
+    return QuarantinedRecord.objects.filter(datasource=datasource, pk__in=ids)
 
 
 _INGESTABLE = Q(state=QuarantinedRecord.State.KEPT, cut=False)
@@ -128,11 +142,11 @@ def producible(records: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedReco
     return records.filter(_PRODUCIBLE)
 
 
-def matching(records: QuerySet[QuarantinedRecord]) -> Matching:
+def count_matching(records: QuerySet[QuarantinedRecord]) -> MatchCounts:
     """How many they are, and how large."""
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
     states = QuarantinedRecord.State
-    return Matching(
+    return MatchCounts(
         **records.aggregate(
             records=Count("pk"),
             size_bytes=Coalesce(Sum(size), 0),
@@ -148,20 +162,20 @@ def matching(records: QuerySet[QuarantinedRecord]) -> Matching:
 def export_chunks(records: QuerySet[QuarantinedRecord]) -> Iterator[bytes]:
     """The records as newline-delimited JSON, some lines at a time, oldest first: each chunk is a query of its own."""
     after = 0
-    while rows := list(records.filter(pk__gt=after).select_related("source").order_by("pk")[:EXPORTED_AT_ONCE]):
-        yield b"".join(_line(row) for row in rows)
+    while rows := list(records.filter(pk__gt=after).select_related("source").order_by("pk")[:EXPORT_BATCH_SIZE]):
+        yield b"".join(_json_line(row) for row in rows)
         after = rows[-1].pk
 
 
-def _line(record: QuarantinedRecord) -> bytes:
+def _json_line(record: QuarantinedRecord) -> bytes:
     values = {
         "id": record.pk,
-        **_place(record),
+        **_location(record),
         "timestamp_ms": record.timestamp_ms,
-        **_bytes_as("key", record.key),
-        **_bytes_as("payload", record.payload),
-        "headers": [{"name": name, **_bytes_as("value", value)} for name, value in unpacked(record.headers)],
-        **(_bytes_as("file_header", record.file_header) if record.file_header else {}),
+        **_bytes_json("key", record.key),
+        **_bytes_json("payload", record.payload),
+        "headers": [{"name": name, **_bytes_json("value", value)} for name, value in decode_headers(record.headers)],
+        **(_bytes_json("file_header", record.file_header) if record.file_header else {}),
         "reason": record.reason,
         "error": record.error,
         "delivery_count": record.delivery_count,
@@ -172,7 +186,7 @@ def _line(record: QuarantinedRecord) -> bytes:
     return json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _place(record: QuarantinedRecord) -> dict[str, Any]:
+def _location(record: QuarantinedRecord) -> dict[str, Any]:
     if record.source is None:
         return {"place": record.place, "position": record.offset}
     return {
@@ -183,7 +197,7 @@ def _place(record: QuarantinedRecord) -> dict[str, Any]:
     }
 
 
-def _bytes_as(name: str, value: bytes | memoryview | None) -> dict[str, str | None]:
+def _bytes_json(name: str, value: bytes | memoryview | None) -> dict[str, str | None]:
     """Text where the bytes are UTF-8, else base64 under another name."""
     if value is None:
         return {name: None}

@@ -8,29 +8,29 @@ from controlplane.common.errors import NotFound
 from controlplane.datasources.concealing import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
-from controlplane.quarantine.selectors.filters import BIGGEST_KEY, EVERYTHING, QuarantineFilter, filtered
+from controlplane.quarantine.selectors.filters import BIGGEST_KEY, EVERYTHING, QuarantineFilter, filter_records
 from controlplane.teams.models import User
 
 PREVIEW_BYTES = 4096
 
 
 def list_quarantined(
-    user: User, datasource: Datasource, wanted: QuarantineFilter = EVERYTHING
+    user: User, datasource: Datasource, record_filter: QuarantineFilter = EVERYTHING
 ) -> QuerySet[QuarantinedRecord]:
     """Poison records of a datasource that match, newest first, with their source.
 
     Payloads may be large: rows carry ``payload_start`` (4 KiB at most) and ``payload_size``; reading ``.payload``
     fetches the whole. Nothing of them that the user may not see: see ``datasources.masking``.
     """
-    return _shown(user, filtered(datasource, wanted))
+    return _with_preview(user, filter_records(datasource, record_filter))
 
 
 def list_quarantined_by(user: User, task_id: str) -> QuerySet[QuarantinedRecord]:
     """What a task put into quarantine, newest first."""
-    return _shown(user, QuarantinedRecord.objects.filter(task_id=task_id))
+    return _with_preview(user, QuarantinedRecord.objects.filter(task_id=task_id))
 
 
-def _shown(user: User, records: ConcealingQuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
+def _with_preview(user: User, records: ConcealingQuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
     start = Func(F("payload"), 1, PREVIEW_BYTES, function="substring", output_field=BinaryField())
     size = Func(F("payload"), function="octet_length", output_field=IntegerField())
     shown = records.shown_to(user).select_related("source").defer("payload", "headers", "file_header")

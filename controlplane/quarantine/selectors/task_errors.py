@@ -31,11 +31,11 @@ class ErrorGroup:
 
 def error_groups(user: User, task_id: str) -> list[ErrorGroup]:
     """Of what could not be read and of what was stored with a faulty field, the most frequent first."""
-    found = [
+    groups = [
         *_groups("quarantine_quarantinedrecord", task_id, list_quarantined_by(user, task_id)),
         *_groups("quarantine_faultyrecord", task_id, list_faulty(user, task_id)),
     ]
-    return sorted(found, key=lambda group: (-group.records, group.title))[:MOST_GROUPS]
+    return sorted(groups, key=lambda group: (-group.records, group.title))[:MOST_GROUPS]
 
 
 def _groups(table: str, task_id: str, records: Any) -> list[ErrorGroup]:

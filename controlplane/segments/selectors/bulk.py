@@ -13,7 +13,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import DaySum
 
 SHARE = 0.99  # of the rows
-FAR = 10  # times as long as where they lie: then the rest is far away
+FAR_FACTOR = 10  # times as long as where they lie: then the rest is far away
 OUTLIERS_SHOWN = 3
 
 
@@ -59,10 +59,10 @@ def bulk(days: Sequence[Span]) -> Bulk | None:
     """``days``: in the order of their starts."""
     if len(days) < 2:
         return None
-    first, last = _shortest(days)
-    start, end = _widened(days, days[first].start, max(day.end for day in days[first : last + 1]))
-    whole = max(day.end for day in days) - days[0].start
-    if whole < FAR * (end - start):
+    first, last = _shortest_range(days)
+    start, end = _widen(days, days[first].start, max(day.end for day in days[first : last + 1]))
+    total = max(day.end for day in days) - days[0].start
+    if total < FAR_FACTOR * (end - start):
         return None
     outside = [day for day in days if _distance(day, start, end) > end - start]
     return Bulk(start, end, sorted(outside, key=lambda day: _distance(day, start, end), reverse=True))
@@ -73,7 +73,7 @@ def _distance(day: Span, start: datetime, end: datetime) -> timedelta:
     return max(start - day.end, day.start - end)
 
 
-def _widened(days: Sequence[Span], start: datetime, end: datetime) -> tuple[datetime, datetime]:
+def _widen(days: Sequence[Span], start: datetime, end: datetime) -> tuple[datetime, datetime]:
     """The time with each day that is no farther from it than it is long, and so on: a quiet day is no outlier."""
     while True:
         near = [day for day in days if _distance(day, start, end) <= end - start]
@@ -83,15 +83,15 @@ def _widened(days: Sequence[Span], start: datetime, end: datetime) -> tuple[date
         start, end = wide
 
 
-def _shortest(days: Sequence[Span]) -> tuple[int, int]:
+def _shortest_range(days: Sequence[Span]) -> tuple[int, int]:
     """The first and the last of the days that have enough rows, and lie closest together."""
-    wanted = SHARE * sum(day.rows for day in days)
+    threshold = SHARE * sum(day.rows for day in days)
     best, rows, first = (0, len(days) - 1), 0, 0
     for last, day in enumerate(days):
         rows += day.rows
-        while first < last and rows - days[first].rows >= wanted:
+        while first < last and rows - days[first].rows >= threshold:
             rows -= days[first].rows
             first += 1
-        if rows >= wanted and day.end - days[first].start < days[best[1]].end - days[best[0]].start:
+        if rows >= threshold and day.end - days[first].start < days[best[1]].end - days[best[0]].start:
             best = (first, last)
     return best

@@ -21,30 +21,30 @@ def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
     ``history``: by type the first and last interval's start, and segments; the latest first.
     """
     latest = Segment.objects.filter(datasource=datasource, used=True).order_by("-interval_start", "-partition_num")
-    found: dict[str, dict[str, list[datetime]]] = {}
+    times: dict[str, dict[str, list[datetime]]] = {}
     earliest: datetime | None = None
     for columns, start in latest.values_list("schema__columns", "interval_start")[:SCHEMA_SEGMENTS]:
         earliest = start
         for column in columns:
-            found.setdefault(column["name"], {}).setdefault(column["type"], []).append(start)
-    names = sorted(found, key=lambda name: (name != "__time", name))
-    return [_column(name, found[name], earliest) for name in names]
+            times.setdefault(column["name"], {}).setdefault(column["type"], []).append(start)
+    names = sorted(times, key=lambda name: (name != "__time", name))
+    return [_column(name, times[name], earliest) for name in names]
 
 
 def mask_warnings(masks: Collection[str], columns: Collection[str]) -> list[str]:
     """What somebody who masks these should know; ``columns``: all that the datasource's segments have."""
-    plain = [column for column in columns if not any(one_in_the_other(mask, column) for mask in masks)]
-    found = []
+    unmasked = [column for column in columns if not any(one_in_the_other(mask, column) for mask in masks)]
+    warnings = []
     for mask in masks:
-        twins = [column for column in plain if one_in_the_other(mask.casefold(), column.casefold())]
+        twins = [column for column in unmasked if one_in_the_other(mask.casefold(), column.casefold())]
         parents = [column for column in columns if mask.startswith(f"{column}.")]
         if twins:
-            found += [f"Column {twin!r} is not masked: case counts, and the mask names {mask!r}." for twin in twins]
+            warnings += [f"Column {twin!r} is not masked: case counts, and the mask names {mask!r}." for twin in twins]
         elif parents:
-            found += [f"Column {parent!r} is hidden whole: its field {mask!r} is masked." for parent in parents]
+            warnings += [f"Column {parent!r} is hidden whole: its field {mask!r} is masked." for parent in parents]
         elif not any(one_in_the_other(mask, column) for column in columns):
-            found.append(f"No segment has a column {mask!r} yet. If one comes, it is masked.")
-    return found
+            warnings.append(f"No segment has a column {mask!r} yet. If one comes, it is masked.")
+    return warnings
 
 
 def _column(name: str, types: dict[str, list[datetime]], earliest: datetime | None) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _column(name: str, types: dict[str, list[datetime]], earliest: datetime | No
     since: datetime = min(h["since"] for h in history)
     return {
         "name": name,
-        "type": widest(set(types)),
+        "type": widest_type(set(types)),
         "types": sorted(types),
         "segments": sum(len(at) for at in types.values()),
         "since": None if since == earliest else since,
@@ -62,7 +62,7 @@ def _column(name: str, types: dict[str, list[datetime]], earliest: datetime | No
     }
 
 
-def widest(types: Set[str]) -> str:
+def widest_type(types: Set[str]) -> str:
     """The type that holds the values of all these, as indexers have it when they meet them in one segment."""
     if len(types) == 1:
         return next(iter(types))

@@ -92,7 +92,7 @@ def _layer(datasource: Datasource, name: str, start: datetime | None, end: datet
     }
     with connection.cursor() as cursor:
         cursor.execute(_BY_INTERVAL.format(_STATEMENTS[name], bounds), values)
-        found = cursor.fetchall()
-    if len(found) > MOST_MARKS or (found and found[0][5] > MOST_LOOKED_AT):
+        rows = cursor.fetchall()
+    if len(rows) > MOST_MARKS or (rows and rows[0][5] > MOST_LOOKED_AT):
         return Layer(name, too_many=True)
-    return Layer(name, tuple(Mark(*row[:5]) for row in found))
+    return Layer(name, tuple(Mark(*row[:5]) for row in rows))

@@ -17,7 +17,7 @@ class Lineage:
     killed: list[Removal]  # of those whose files are deleted
 
 
-def holders(ids: Iterable[uuid.UUID | str]) -> Lineage:
+def current_holders(ids: Iterable[uuid.UUID | str]) -> Lineage:
     """The segments that hold the rows of these, each once.
 
     A segment that was replaced leads to those made of it whose rows lie in its time, as often as that happened, also
@@ -26,33 +26,33 @@ def holders(ids: Iterable[uuid.UUID | str]) -> Lineage:
     ends: dict[uuid.UUID, Segment] = {}
     removals: dict[int, Removal] = {}
     seen: set[uuid.UUID] = set()
-    wanted = {uuid.UUID(str(i)) for i in ids}
-    while wanted := wanted - seen:
-        seen |= wanted
-        found = list(Segment.objects.filter(pk__in=wanted).select_related("datasource", "removal"))
-        killed = list(KilledSegment.objects.filter(pk__in=wanted).select_related("removal"))
-        ends |= {s.pk: s for s in found if s.replaced_by is None}
+    pending = {uuid.UUID(str(i)) for i in ids}
+    while pending := pending - seen:
+        seen |= pending
+        rows = list(Segment.objects.filter(pk__in=pending).select_related("datasource", "removal"))
+        killed = list(KilledSegment.objects.filter(pk__in=pending).select_related("removal"))
+        ends |= {s.pk: s for s in rows if s.replaced_by is None}
         removals |= {k.removal.pk: k.removal for k in killed if k.removal is not None}
-        replaced: list[Segment | KilledSegment] = [*found, *killed]
-        wanted = _made_of([s for s in replaced if s.replaced_by is not None])
+        replaced: list[Segment | KilledSegment] = [*rows, *killed]
+        pending = _successors([s for s in replaced if s.replaced_by is not None])
     segments = sorted(ends.values(), key=lambda s: (s.interval_start, s.partition_num))
     return Lineage(segments, [removals[pk] for pk in sorted(removals)])
 
 
-def _made_of(replaced: Sequence[Segment | KilledSegment]) -> set[uuid.UUID]:
-    made: dict[uuid.UUID | None, list[uuid.UUID]] = dict(
+def _successors(replaced: Sequence[Segment | KilledSegment]) -> set[uuid.UUID]:
+    made_by: dict[uuid.UUID | None, list[uuid.UUID]] = dict(
         Replacement.objects.filter(pk__in={s.replaced_by for s in replaced}).values_list("pk", "made")
     )
-    among = [i for ids in made.values() for i in ids]
+    candidates = [i for ids in made_by.values() for i in ids]
     times = {
         pk: (low, high)
         for model in (Segment, KilledSegment)
-        for pk, low, high in model.objects.filter(pk__in=among).values_list("pk", "min_time", "max_time")
+        for pk, low, high in model.objects.filter(pk__in=candidates).values_list("pk", "min_time", "max_time")
     }
     return {
         i
         for s in replaced
-        for i in made.get(s.replaced_by, [])
+        for i in made_by.get(s.replaced_by, [])
         if i in times and times[i][0] <= s.max_time and times[i][1] >= s.min_time
     }
 

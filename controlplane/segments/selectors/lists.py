@@ -35,12 +35,12 @@ def count_segments(
     return window_sums(datasource, interval_start, interval_end).segments
 
 
-def killed_segment(datasource: Datasource, named: str) -> KilledSegment:
+def killed_segment(datasource: Datasource, identifier: str) -> KilledSegment:
     """What is left of one whose file was deleted, by Headgate's id. Raises ``NotFound``."""
     try:
-        found = KilledSegment.objects.select_related("datasource", "removal").get(
-            pk=uuid.UUID(named), datasource=datasource
+        segment = KilledSegment.objects.select_related("datasource", "removal").get(
+            pk=uuid.UUID(identifier), datasource=datasource
         )
     except (KilledSegment.DoesNotExist, ValueError):
-        raise NotFound(f"There is no segment {named[:200]!r} of {datasource.name}.") from None
-    return found
+        raise NotFound(f"There is no segment {identifier[:200]!r} of {datasource.name}.") from None
+    return segment

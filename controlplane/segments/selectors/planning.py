@@ -47,10 +47,10 @@ def latest_intervals(datasource: Datasource, start: datetime | None, end: dateti
     if end is not None:
         days = days.filter(start__lt=end)
     latest = list(days.order_by("-max_time").values_list("day", flat=True)[: most + 2])
-    found = intervals_within(datasource, start, end)
+    intervals = intervals_within(datasource, start, end)
     if len(latest) > most:
-        found = found.filter(start__gte=min(latest))
-    return list(found.order_by("-max_time")[:most])
+        intervals = intervals.filter(start__gte=min(latest))
+    return list(intervals.order_by("-max_time")[:most])
 
 
 def live_segments(

@@ -14,7 +14,7 @@ from django.db import connection
 from controlplane.datasources.models import Datasource
 
 DAY = timedelta(days=1)
-_ONE_BY_ONE = """
+_INTERVALS = """
     SELECT start AS interval_start, "end" AS interval_end, rows, segments, size_bytes, 1 AS intervals,
            version AS low, version AS high, min_time, max_time
     FROM segments_interval WHERE datasource_id = %(datasource)s AND segments > 0
@@ -34,25 +34,25 @@ class Selection:
     values: dict[str, Any]
 
 
-def one_by_one(datasource: Datasource, start: datetime | None, end: datetime | None) -> Selection:
+def interval_rows(datasource: Datasource, start: datetime | None, end: datetime | None) -> Selection:
     """A row for each interval that touches ``[start, end)``; None: without a bound."""
     overlap = ' AND tstzrange(start, "end") && tstzrange(%(start)s, %(end)s)'
-    return Selection(_ONE_BY_ONE + overlap, {"datasource": datasource.pk, "start": start, "end": end})
+    return Selection(_INTERVALS + overlap, {"datasource": datasource.pk, "start": start, "end": end})
 
 
-def by_days(datasource: Datasource, start: datetime | None, end: datetime | None) -> Selection:
+def day_rows(datasource: Datasource, start: datetime | None, end: datetime | None) -> Selection:
     """One row for each whole day of the window, and intervals one by one at its ends."""
     first, last = _whole_days(start, end)
     if first is not None and last is not None and first > last:
-        return one_by_one(datasource, start, end)
+        return interval_rows(datasource, start, end)
     parts = [_DAYS + (" AND day >= %(first_day)s" if first else "") + (" AND day < %(last_day)s" if last else "")]
     if first:
         touches = (
             " AND start < %(first_day)s AND tstzrange(start, \"end\") && tstzrange(%(start)s, %(first_day)s, '[]')"
         )
-        parts.append(f'{_ONE_BY_ONE}{touches} AND "end" > %(start)s')
+        parts.append(f'{_INTERVALS}{touches} AND "end" > %(start)s')
     if last:
-        parts.append(f"{_ONE_BY_ONE} AND start >= %(last_day)s AND start < %(end)s")
+        parts.append(f"{_INTERVALS} AND start >= %(last_day)s AND start < %(end)s")
     values = {"datasource": datasource.pk, "start": start, "end": end, "first_day": first, "last_day": last}
     return Selection(" UNION ALL ".join(parts), values)
 
@@ -92,7 +92,7 @@ def window_sums(datasource: Datasource, start: datetime | None = None, end: date
     """How much the intervals that touch ``[start, end)`` hold; None: without a bound. An empty window holds nothing."""
     if start is not None and end is not None and start >= end:
         return WindowSums(0, 0, 0, 0)
-    selection = by_days(datasource, start, end)
+    selection = day_rows(datasource, start, end)
     with connection.cursor() as cursor:
         cursor.execute(_SUMS.format(selection.statement), selection.values)
         return WindowSums(*cursor.fetchone())

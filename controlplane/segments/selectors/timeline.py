@@ -13,7 +13,7 @@ from django.db import connection
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.selectors.gaps import Gap
-from controlplane.segments.selectors.sums import DAY, Selection, by_days, one_by_one, window_sums
+from controlplane.segments.selectors.sums import DAY, Selection, day_rows, interval_rows, window_sums
 
 Window = tuple[datetime, datetime]  # half-open
 MOST_BARS = 5000  # that may be asked for
@@ -56,7 +56,7 @@ class Ongoing:
         return BarState.COMPLETE if end <= self.complete_until else BarState.FILLING
 
 
-def _touched(start: datetime, end: datetime, windows: Sequence[Window]) -> bool:
+def _overlaps_any(start: datetime, end: datetime, windows: Sequence[Window]) -> bool:
     """Whether one of them shares time with ``[start, end)``."""
     return any(low < end and start < high for low, high in windows)
 
@@ -117,7 +117,7 @@ def timeline(
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
     if not 1 <= width <= MOST_BARS:
         raise InvalidInput(f"width must be 1 to {MOST_BARS}.")
-    first, last, intervals = _whole(datasource)
+    first, last, intervals = _extent(datasource)
     if first is None or last is None:
         return Timeline([], None, None, 0, merged=False, gaps=[])
     low, high = start or first, end or last
@@ -127,30 +127,30 @@ def timeline(
         intervals = window_sums(datasource, start, end).intervals
     merged = intervals > MOST_INTERVALS
     days = merged and (intervals > MOST_LOOKED_AT or (high - low) > width / 2 * DAY)
-    selection = (by_days if days else one_by_one)(datasource, low, high)
-    bars = _read(_MERGED if merged else _EACH, selection, -((low - high) // width), ongoing or Ongoing())
+    selection = (day_rows if days else interval_rows)(datasource, low, high)
+    bars = _read_bars(_MERGED if merged else _EACH, selection, -((low - high) // width), ongoing or Ongoing())
     gaps = _gaps(bars, max(low, first), min(high, last))
     return Timeline(bars, first, last, sum(b.rows for b in bars), merged, gaps)
 
 
 def _gaps(bars: list[Bar], reached: datetime, end: datetime) -> list[Gap]:
     """What of the time from ``reached`` to ``end`` no bar covers. The bars are in the order of their starts."""
-    found = []
+    gaps = []
     for bar in bars:
         if bar.start > reached:
-            found.append(Gap(reached, bar.start))
+            gaps.append(Gap(reached, bar.start))
         reached = max(reached, bar.end)
-    return [*found, Gap(reached, end)] if reached < end else found
+    return [*gaps, Gap(reached, end)] if reached < end else gaps
 
 
-def _whole(datasource: Datasource) -> tuple[datetime | None, datetime | None, int]:
+def _extent(datasource: Datasource) -> tuple[datetime | None, datetime | None, int]:
     with connection.cursor() as cursor:
-        cursor.execute(_WHOLE, [datasource.pk])
+        cursor.execute(_EXTENT, [datasource.pk])
         first, last, intervals = cursor.fetchone()
     return first, last, intervals
 
 
-_WHOLE = """
+_EXTENT = """
     SELECT min(start), max("end"), coalesce(sum(intervals), 0)::int8 FROM segments_daysum WHERE datasource_id = %s
 """
 _EACH = """
@@ -172,7 +172,7 @@ _MERGED = """
 """
 
 
-def _read(statement: str, selection: Selection, bar: timedelta, ongoing: Ongoing) -> list[Bar]:
+def _read_bars(statement: str, selection: Selection, bar: timedelta, ongoing: Ongoing) -> list[Bar]:
     values: dict[str, Any] = {**selection.values, "bar": bar}
     with connection.cursor() as cursor:
         cursor.execute(statement.format(selection.statement), values)
@@ -188,8 +188,8 @@ def _read(statement: str, selection: Selection, bar: timedelta, ongoing: Ongoing
                 min_time=first,
                 max_time=last,
                 state=ongoing.state_before(end),
-                compacting=_touched(start, end, ongoing.compacting),
-                awaiting=_touched(start, end, ongoing.awaiting),
+                compacting=_overlaps_any(start, end, ongoing.compacting),
+                awaiting=_overlaps_any(start, end, ongoing.awaiting),
             )
             for start, end, rows, segments, size, intervals, low, high, first, last in cursor.fetchall()
         ]

@@ -27,7 +27,7 @@ def begun(broker: Broker, topic: str, folder: Path, idle_ms: int) -> Session:
         "idleTimeoutMs": str(idle_ms),
     }
     session = Session(read_options(options))
-    session.end_with_what_is_there()
+    session.end_at_current_offsets()
     return session
 
 

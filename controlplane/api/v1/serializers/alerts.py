@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Receiver
-from controlplane.alerts.selectors import Wanted
+from controlplane.alerts.selectors import AlertFilter
 from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import PageQuery
 
@@ -41,9 +41,9 @@ class HistoryQuery(WantedQuery):
     event = serializers.ChoiceField(Event.Transition.choices, required=False)
 
 
-def wanted_of(query: dict[str, Any]) -> Wanted:
+def filters_of(query: dict[str, Any]) -> AlertFilter:
     """What a validated query asks for."""
-    return Wanted(**{name: query[name] for name in Wanted.__dataclass_fields__ if name in query})
+    return AlertFilter(**{name: query[name] for name in AlertFilter.__dataclass_fields__ if name in query})
 
 
 class AlertParamSerializer(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.plain import PlainSerializer
 from controlplane.api.v1.serializers.totals import TotalsSerializer
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
-from controlplane.quarantine.replays import unpacked
+from controlplane.quarantine.replays import decode_headers
 from controlplane.quarantine.selectors.filters import BIGGEST_KEY, MOST_IDS
 from controlplane.segments.selectors.layers import LAYERS
 from controlplane.segments.selectors.timeline import MOST_BARS, STATES
@@ -336,7 +336,7 @@ class WholeQuarantinedSerializer(QuarantinedSerializer):
 
     @extend_schema_field(HeaderSerializer(many=True))
     def get_headers(self, record: QuarantinedRecord) -> list[dict[str, Any]]:
-        return [{"name": name, "value_base64": _base64(value)} for name, value in unpacked(record.headers)]
+        return [{"name": name, "value_base64": _base64(value)} for name, value in decode_headers(record.headers)]
 
     def get_file_header_base64(self, record: QuarantinedRecord) -> str | None:
         return _base64(record.file_header or None)

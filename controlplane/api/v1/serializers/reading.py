@@ -12,7 +12,7 @@ from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.datasources import SegmentSerializer, SegmentsQuery, WindowQuery
 from controlplane.feed.entries import PublishedFiles
 from controlplane.segments.models import Segment
-from controlplane.segments.newest import USUAL_ROWS
+from controlplane.segments.newest import DEFAULT_ROWS
 from ingestion.specs.messages.newest_rows import MOST_ROWS
 
 
@@ -72,7 +72,7 @@ class PublishesSerializer(serializers.Serializer[Any]):
 
 
 class RowsQuery(WindowQuery):
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST_ROWS, default=USUAL_ROWS)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST_ROWS, default=DEFAULT_ROWS)
 
 
 class ShownColumnSerializer(serializers.Serializer[Any]):

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer
 from controlplane.api.v1.serializers.datasources import SegmentSerializer
-from controlplane.segments.killing import goes_at
+from controlplane.segments.killing import deletion_time
 
 
 class MarkRequest(BodySerializer):
@@ -61,7 +61,7 @@ class UnusedSegmentSerializer(SegmentSerializer):
 
     @extend_schema_field(serializers.DateTimeField())
     def get_goes_at(self, segment: Any) -> Any:
-        at = goes_at(segment)
+        at = deletion_time(segment)
         return None if at is None else serializers.DateTimeField().to_representation(at)
 
     def get_removed(self, segment: Any) -> str:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from controlplane.api.v1.serializers.datasources import SegmentSerializer
 from controlplane.api.v1.serializers.reading import NewestRowsSerializer
-from controlplane.segments.killing import goes_at
+from controlplane.segments.killing import deletion_time
 
 
 class RelativesSerializer(serializers.Serializer[Any]):
@@ -23,7 +23,7 @@ class RelativesSerializer(serializers.Serializer[Any]):
     others = serializers.IntegerField(help_text="More of them than are listed.")
 
     def get_segments(self, family: Any) -> list[str]:
-        return [str(one.id) for one in family.relatives]
+        return [str(relative.id) for relative in family.relatives]
 
 
 class RecordRangeSerializer(serializers.Serializer[Any]):
@@ -46,7 +46,7 @@ class SegmentStateSerializer(SegmentSerializer):
 
     @extend_schema_field(serializers.DateTimeField(allow_null=True))
     def get_goes_at(self, segment: Any) -> Any:
-        return _time(goes_at(segment))
+        return _time(deletion_time(segment))
 
     def get_removed(self, segment: Any) -> str:
         return "" if segment.used or segment.removal is None else segment.removal.sentence

@@ -39,9 +39,9 @@ class Command(BaseCommand):
         if grace < SAFE_GRACE and not options["dry_run"]:
             self.stderr.write(f"Files younger than {SAFE_GRACE} may still be published by indexers that run now.")
         try:
-            done = clean_up(grace=grace, dry_run=options["dry_run"])
+            cleanup = clean_up(grace=grace, dry_run=options["dry_run"])
         except Unavailable as error:
             raise CommandError(error.detail) from None
-        if done.end.error:
-            raise CommandError(done.summary())
-        self.stdout.write(done.summary())
+        if cleanup.end.error:
+            raise CommandError(cleanup.summary())
+        self.stdout.write(cleanup.summary())

@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            verification = verify_segments(_named(options["datasource"]), self.stdout.write)
+            verification = verify_segments(_datasource_named(options["datasource"]), self.stdout.write)
         except Unavailable as error:
             raise CommandError(error.detail) from None
         if verification.damaged or verification.refused or verification.error:
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         self.stdout.write(verification.summary())
 
 
-def _named(name: str | None) -> Datasource | None:
+def _datasource_named(name: str | None) -> Datasource | None:
     if name is None:
         return None
     datasource = Datasource.objects.filter(name=name).first()

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import headgate
-from headgate.publishes.batch import opened
+from headgate.publishes.batch import open_files
 from headgate.publishes.columns import struct_of
 from tests.support.house import House
 from tests.support.records import numbered, published
@@ -236,7 +236,7 @@ def test_publishes_of_a_datasource_come_once_and_in_order(
 def test_files_in_s3_without_s3a_are_refused_with_what_to_do(desk: Desk) -> None:
     columns = struct_of([{"name": "n", "type": "long"}])
     with pytest.raises(headgate.HeadgateError, match="this Spark has no s3a: start it with --packages"):
-        opened(desk.spark, columns, ["s3://bucket/datasource/n.parquet"])
+        open_files(desk.spark, columns, ["s3://bucket/datasource/n.parquet"])
 
 
 def test_topics_with_keys_and_headers_until_all_is_there(desk: Desk) -> None:
