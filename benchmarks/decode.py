@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.formats import Case, cases, envelope, values
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.segments.rollup import rolled_up
+from ingestion.segments.rollup import roll_up
 from ingestion.segments.shape import Shape
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.schema.data_schema import DataSchema
@@ -86,7 +86,7 @@ class _Headgate:
             decoded = self._decoder.decode(batch, envelope=envelope(len(batch)) if self._in_envelope else None)
             rows += len(decoded.rows) + len(decoded.filtered)
             if self._schema.granularitySpec.rollup:
-                rolled_up(self._shape.taken_in(decoded.rows), self._shape)
+                roll_up(self._shape.to_shape(decoded.rows), self._shape)
         if rows != len(payloads):
             raise RuntimeError(
                 f"{len(payloads) - rows} records were not decoded: {next(iter(decoded.unparseable), '')}"

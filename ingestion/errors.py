@@ -28,8 +28,8 @@ IngestionError
 │   └── Invalid              what was sent is not taken
 │       └── Unacceptable     for what it says: less of it may be
 ├── Fenced -                 a newer epoch of the indexer runs                      ingestion.task
-├── Lapsed                   no outcome in time: give the batch up
-├── Hopeless *               what all records need is refused, and waiting is no help
+├── DeadlineExceeded         no outcome in time: give the batch up
+├── PermanentRefusal *       what all records need is refused, and waiting is no help
 │   ├── StorageRefused *     the deep storage refuses for good, or for too long
 │   └── RegistryRefused *    the schema registry does not take the spec's login
 ├── Refused *                publishes are refused, and no record is at fault

@@ -76,45 +76,45 @@ def columns_of(tables: Iterable[pa.Table], lead: int = 2) -> Columns:
     return columns
 
 
-def joined_rows(tables: Sequence[pa.Table]) -> pa.Table:
+def join_rows(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables' rows under the union of their columns (the first two are the same in all)."""
     if len(tables) == 1:
         return tables[0]
     fields = columns_of(tables).fields
-    return pa.concat_tables([conformed(t, fields) for t in tables])
+    return pa.concat_tables([conform(t, fields) for t in tables])
 
 
-def conformed(rows: pa.Table, fields: Sequence[pa.Field], lead: int = 2) -> pa.Table:
+def conform(rows: pa.Table, fields: Sequence[pa.Field], lead: int = 2) -> pa.Table:
     """The first ``lead`` columns as they are, then ``fields``: those of ``rows`` in their type, nulls for the rest."""
-    held = dict(zip(rows.column_names[lead:], rows.columns[lead:], strict=True))
-    others = [_as_type(held[f.name], f.type) if f.name in held else pa.nulls(len(rows), f.type) for f in fields]
+    columns = dict(zip(rows.column_names[lead:], rows.columns[lead:], strict=True))
+    others = [_as_type(columns[f.name], f.type) if f.name in columns else pa.nulls(len(rows), f.type) for f in fields]
     return pa.table([*rows.columns[:lead], *others], names=[*rows.column_names[:lead], *(f.name for f in fields)])
 
 
-def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _wider(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """In whatever order types come, the widest of them is the same."""
-    if one == other:
-        return one
-    if JSON_TYPE in (one, other):
+    if left == right:
+        return left
+    if JSON_TYPE in (left, right):
         return JSON_TYPE
-    if LIST_TYPE in (one, other):
+    if LIST_TYPE in (left, right):
         return LIST_TYPE
-    return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.string()
+    return pa.float64() if {left, right} == {pa.int64(), pa.float64()} else pa.string()
 
 
-def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    if column.type == wanted:
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if column.type == kind:
         return column
     if column.null_count == len(column):
-        return pa.nulls(len(column), wanted)
+        return pa.nulls(len(column), kind)
     if isinstance(column.type, SketchType):
         # Segments in which the column is something else are read with it: as a text, as Druid writes it.
         texts = [None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()]
-        return _as_type(pa.chunked_array([pa.array(texts, pa.string())]), wanted)
-    if wanted == JSON_TYPE:
+        return _as_type(pa.chunked_array([pa.array(texts, pa.string())]), kind)
+    if kind == JSON_TYPE:
         texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in column.to_pylist()]
         return pa.array(texts, pa.string()).cast(JSON_TYPE)
-    if wanted == LIST_TYPE:
-        held = column.cast(pa.string()).to_pylist()
-        return pa.array([None if v is None else [v] for v in held], LIST_TYPE)
-    return column.cast(wanted, safe=False)  # among doubles a great whole number is rounded
+    if kind == LIST_TYPE:
+        values = column.cast(pa.string()).to_pylist()
+        return pa.array([None if v is None else [v] for v in values], LIST_TYPE)
+    return column.cast(kind, safe=False)  # among doubles a great whole number is rounded

@@ -7,7 +7,7 @@ import math
 from typing import Any, NoReturn
 
 from controlplane.common.text import storable
-from ingestion.specs.limits import doubles
+from ingestion.specs.limits import duplicates
 
 MOST_BYTES = 1024 * 1024
 MOST_DEPTH = 64
@@ -34,7 +34,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 def _checked_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) < len(pairs):
-        raise ValueError(f"the name {doubles(name for name, _ in pairs)[0][:200]!r} occurs twice in one object")
+        raise ValueError(f"the name {duplicates(name for name, _ in pairs)[0][:200]!r} occurs twice in one object")
     return document
 
 

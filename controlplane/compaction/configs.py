@@ -24,7 +24,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.errors import said
+from ingestion.specs.errors import error_text
 from ingestion.specs.schema.partitions import DividingSpec
 
 _MOST_ROWS = 2**31 - 1
@@ -196,7 +196,7 @@ def _fault(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{where} is not supported by automatic compaction here: leave it out."
-    return f"{where or 'the config'}: {said(error)}."
+    return f"{where or 'the config'}: {error_text(error)}."
 
 
 @transaction.atomic

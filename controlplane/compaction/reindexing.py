@@ -22,7 +22,7 @@ from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.schema.metrics import BY_TIME, Metric
 from ingestion.specs.schema.periods import AnyGranularity
 from ingestion.specs.tasks.batch import BatchTaskSpec
-from ingestion.specs.tasks.reindexing import Changes, Held
+from ingestion.specs.tasks.reindexing import Changes, SegmentContents
 from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, parse_compact_task
 
 _TIME = "__time"
@@ -84,7 +84,7 @@ def _check_metric(metric: Metric, source: Metric | None, extents: bool) -> None:
         )
 
 
-def _read_held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
+def _read_held(ids: Collection[UUID], spec: CompactTaskSpec) -> SegmentContents:
     """What these have. Raises ``SpecError`` where that is not one thing, and the spec does not say what it is to be."""
     segments = list(
         Segment.objects.filter(pk__in=ids).select_related("schema").order_by("-created_at", "-partition_num")
@@ -102,7 +102,7 @@ def _read_held(ids: Collection[UUID], spec: CompactTaskSpec) -> Held:
             "and dimensionsSpec"
         )
     schemas = [DataSchema.model_validate(w.data_schema) for w in written.values()]
-    return Held(
+    return SegmentContents(
         columns=_columns(segments),
         metrics=_metrics(schemas, changes),
         rollup=all(s.granularitySpec.rollup for s in schemas),

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from controlplane.common.durations import duration_of
 from controlplane.common.environment import EnvironmentProblem, text, variables_read
-from ingestion.specs.inputs.input_source import named_in_specs
+from ingestion.specs.inputs.input_source import spec_location
 from ingestion.specs.kafka.addresses import AddressPolicy
 
 
@@ -61,7 +61,7 @@ def folders(name: str) -> list[str]:
 def object_locations(name: str) -> list[str]:
     """Addresses such as ``s3://bucket/folder?region=…``, with commas between them; none by default."""
     locations = words(name)
-    invalid = next((g for g in locations if not named_in_specs(g)), None)
+    invalid = next((g for g in locations if not spec_location(g)), None)
     if invalid is not None:
         raise EnvironmentProblem(
             f"{name} must name locations such as s3://bucket/folder, gs://bucket/folder or "

@@ -21,10 +21,10 @@ from controlplane.connections.resolving import PropertyProblem, client_propertie
 from ingestion.specs.errors import SpecError, issue_at
 from ingestion.specs.formats.input_format import InputFormat, RegistryDecoder, registries_of
 from ingestion.specs.inputs.connection import Kind
-from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown, servers_of
+from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown, parse_servers
 from ingestion.specs.kafka.properties import insecure, missing
 from ingestion.specs.kafka.providers import Value
-from ingestion.specs.kafka.token_endpoint import ENDPOINT, endpoint_of
+from ingestion.specs.kafka.token_endpoint import ENDPOINT, parse_endpoint
 
 RESOLVING_S = 5.0
 FieldPath = tuple[str, ...]
@@ -122,13 +122,13 @@ def _registry_faults(registries: list[tuple[FieldPath, RegistryDecoder]]) -> Ite
 
 
 def _brokers(properties: Mapping[str, Value]) -> Iterator[NamedHost]:
-    for host, port in servers_of(str(properties["bootstrap.servers"])) if properties else ():
+    for host, port in parse_servers(str(properties["bootstrap.servers"])) if properties else ():
         yield NamedHost((_PROPERTIES, "bootstrap.servers"), host, port)
 
 
 def _token_endpoints(properties: Mapping[str, Value]) -> Iterator[NamedHost]:
     if ENDPOINT in properties:
-        yield NamedHost((_PROPERTIES, ENDPOINT), *endpoint_of(str(properties[ENDPOINT])))
+        yield NamedHost((_PROPERTIES, ENDPOINT), *parse_endpoint(str(properties[ENDPOINT])))
 
 
 def _registries(registries: list[tuple[FieldPath, RegistryDecoder]]) -> Iterator[NamedHost]:

@@ -35,9 +35,9 @@ from django.utils import timezone
 
 from controlplane.connections.resolving import PropertyProblem, client_properties
 from ingestion.specs.kafka.addresses import AddressProblem, AddressRefused, AddressUnknown
-from ingestion.specs.kafka.client_messages import in_words
+from ingestion.specs.kafka.client_messages import client_error_text
 from ingestion.specs.kafka.msk_login import with_token
-from ingestion.specs.kafka.properties import admitted
+from ingestion.specs.kafka.properties import checked_client_config
 from ingestion.specs.kafka.providers import Value
 
 TIMEOUT_S = 5.0
@@ -128,7 +128,9 @@ def _why_unknown(error: KafkaError, group: str) -> str:
     """Empty where the group is not there, or its coordinator is being found: nobody is in it yet."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return f"This login lacks the right DESCRIBE on group {group!r}."
-    return "" if "COORDINATOR" in error.name() or error.name() == "GROUP_ID_NOT_FOUND" else f"{in_words(error)}."
+    return (
+        "" if "COORDINATOR" in error.name() or error.name() == "GROUP_ID_NOT_FOUND" else f"{client_error_text(error)}."
+    )
 
 
 def _list_offsets(
@@ -291,7 +293,7 @@ def check_configuration(config: Mapping[str, str]) -> None:
 
 def _config(properties: Mapping[str, Value]) -> dict[str, object]:
     try:
-        return {**admitted(client_properties(properties), settings.ADDRESS_POLICY)}
+        return {**checked_client_config(client_properties(properties), settings.ADDRESS_POLICY)}
     except (AddressProblem, PropertyProblem) as problem:
         raise KafkaProblem(str(problem)) from None
 
@@ -322,5 +324,5 @@ def _problem(error: KafkaException, admin: AdminClient, causes: list[str], topic
 
 def _reason(error: KafkaException, admin: AdminClient, causes: list[str]) -> str:
     admin.poll(0)  # the causes come in while it is asked
-    text = in_words(error.args[0])
+    text = client_error_text(error.args[0])
     return f"{text}: {causes[0]}" if causes and causes[0] not in text else text

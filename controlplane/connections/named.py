@@ -148,7 +148,7 @@ def _registries_only(team: Team | None, io_config: IOConfig) -> ConnectTarget:
 
 def connect_target(team_id: int | None, io_config: IOConfig, secrets: Mapping[str, str] | None = None) -> ConnectTarget:
     """``secrets``: the spec's own. Raises ``NoSuchConnection``, ``SecretsLost``."""
-    own_secrets = spec_secrets.of_kafka(secrets or {})
+    own_secrets = spec_secrets.kafka_secrets(secrets or {})
     properties = {**connection_properties(team_id, io_config.connection), **own_secrets, **io_config.consumerProperties}
     if not any(registry.connection for _, registry in registries_of(io_config.inputFormat)):
         return ConnectTarget(properties, io_config.inputFormat)
@@ -165,7 +165,7 @@ def kafka_properties(team_id: int | None, io_config: IOConfig, sealed: str) -> d
 
     Raises ``NoSuchConnection``, ``SecretsLost``.
     """
-    spec_properties = kafka_values({**io_config.consumerProperties, **spec_secrets.of_kafka(unseal(sealed))})
+    spec_properties = kafka_values({**io_config.consumerProperties, **spec_secrets.kafka_secrets(unseal(sealed))})
     return {**connection_properties(team_id, io_config.connection), **spec_properties}
 
 

@@ -22,11 +22,11 @@ from django.conf import settings
 from controlplane.connections import reaching, rights, wire
 from controlplane.connections.resolving import PropertyProblem, client_properties
 from controlplane.connections.verdict import Clock, ConnectionReport, Failed, Step
-from ingestion.specs.kafka.addresses import AddressProblem, servers_of
+from ingestion.specs.kafka.addresses import AddressProblem, parse_servers
 from ingestion.specs.kafka.msk_login import CALLBACK, with_token
-from ingestion.specs.kafka.properties import admitted
+from ingestion.specs.kafka.properties import checked_client_config
 from ingestion.specs.kafka.providers import Value
-from ingestion.specs.kafka.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, endpoint_of
+from ingestion.specs.kafka.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, parse_endpoint
 
 TEST_S = 10.0
 MOST_SERVERS = 4  # of those that are named or advertised
@@ -85,7 +85,7 @@ def _test_cluster(steps: Steps, properties: Mapping[str, Value], needed: NeededR
         _test_token_endpoint(steps, config)
     failure: Failed | None = None
     reached = 0
-    for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
+    for host, port in parse_servers(config["bootstrap.servers"])[:MOST_SERVERS]:
         try:
             _test_server(steps, host, port, config)
             reached += 1
@@ -104,7 +104,7 @@ def check_reachable(properties: Mapping[str, Value], clock: Clock) -> None:
     """
     steps, config = Steps(clock), config_of(properties)
     failure: Failed | None = None
-    for host, port in servers_of(config["bootstrap.servers"])[:MOST_SERVERS]:
+    for host, port in parse_servers(config["bootstrap.servers"])[:MOST_SERVERS]:
         try:
             _test_server(steps, host, port, config)
             return
@@ -124,7 +124,7 @@ def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
 
 def _test_token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
     """Whether somebody listens where the client gets its tokens. Raises ``Failed``."""
-    host, port = endpoint_of(config[ENDPOINT])
+    host, port = parse_endpoint(config[ENDPOINT])
     addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, steps.clock), ", ".join)
     place = f"TCP {host}:{port}"
     reaching.close(steps.take(place, lambda: reaching.connect(host, addresses, port, steps.clock)))
@@ -250,7 +250,7 @@ def _make_client(config: Mapping[str, str], client_log: _ClientLog) -> AdminClie
     log.addHandler(client_log)
     timeouts = {"socket.connection.setup.timeout.ms": int(reaching.TCP_S * 1000)}
     try:
-        checked = admitted(config, settings.ADDRESS_POLICY)
+        checked = checked_client_config(config, settings.ADDRESS_POLICY)
         return AdminClient({**checked, **timeouts, "error_cb": client_log.errors.append}, logger=log)
     except (AddressProblem, ValueError) as problem:
         raise Failed("address", f"{problem}.", "Use other addresses.") from None

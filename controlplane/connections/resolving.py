@@ -15,7 +15,7 @@ from django.conf import settings
 from controlplane.common.errors import Conflict
 from ingestion.specs.kafka.key_stores import MOST_BYTES, StoreProblem, with_stores
 from ingestion.specs.kafka.properties import librdkafka_properties
-from ingestion.specs.kafka.providers import EnvironmentVariable, Value, value_of
+from ingestion.specs.kafka.providers import EnvironmentVariable, Value, load_value
 
 
 class PropertyProblem(Conflict):
@@ -29,7 +29,7 @@ class PropertyProblem(Conflict):
 
 def kafka_values(written: Mapping[str, Any]) -> dict[str, Value]:
     """Kafka's properties as they stand in JSON or in a model: texts and references; not yet resolved."""
-    return {n: v if isinstance(v, EnvironmentVariable) else value_of(v) for n, v in written.items()}
+    return {n: v if isinstance(v, EnvironmentVariable) else load_value(v) for n, v in written.items()}
 
 
 def resolve(values: Mapping[str, Value]) -> dict[str, str]:
@@ -53,7 +53,7 @@ def client_properties(properties: Mapping[str, Value]) -> dict[str, str]:
 
 def resolve_registry(values: Mapping[str, Any]) -> dict[str, str]:
     """A registry's config or headers as they stand in JSON, resolved. Raises ``PropertyProblem``."""
-    return resolve({name: value_of(value) for name, value in values.items()})
+    return resolve({name: load_value(value) for name, value in values.items()})
 
 
 def _read_variable(name: str, variable: str) -> str:

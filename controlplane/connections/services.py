@@ -21,8 +21,8 @@ from ingestion.specs.errors import SpecError, issue_at
 from ingestion.specs.inputs.connection import (
     Document,
     Kind,
-    as_document,
     read_connection,
+    to_document,
     with_secrets,
     without_secrets,
 )
@@ -145,7 +145,7 @@ def _kept_secrets(like: Connection | None, kind: Kind, written: Document) -> dic
         secrets = unseal(like.secrets)
     except SecretsLost:
         return {}  # what is missing now will be said
-    return spec_secrets.kept(as_document(kind, like.properties), secrets, as_document(kind, written))
+    return spec_secrets.kept_secrets(to_document(kind, like.properties), secrets, to_document(kind, written))
 
 
 def _columns(draft: Draft, description: str) -> dict[str, Any]:

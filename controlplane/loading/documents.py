@@ -75,7 +75,7 @@ def with_value(document: Document, path: Sequence[str], value: Any) -> Document:
 
 def split_secrets(document: Document) -> tuple[Document, dict[str, str]]:
     """The document without its secrets, and these."""
-    shown, secrets = spec_secrets.split(_with_defaults(document))
+    shown, secrets = spec_secrets.split_secrets(_with_defaults(document))
     return _without_defaults(document, shown), secrets
 
 
@@ -83,13 +83,13 @@ def with_secrets(document: Document, secrets: Mapping[str, str]) -> Document:
     """The document with its secrets again: for clients and for submission, never for a page."""
     filled = spec_secrets.with_registry_secrets(_with_defaults(document), secrets, lambda values: values)
     path = ("spec", "ioConfig", "consumerProperties")
-    properties = {**value_at(filled, path), **spec_secrets.of_kafka(secrets)}
+    properties = {**value_at(filled, path), **spec_secrets.kafka_secrets(secrets)}
     return _without_defaults(document, with_value(filled, path, properties), keep=bool(properties))
 
 
 def reusable_secrets(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
     """Of the secrets those that a changed document may go on with: who is spoken to is the same."""
-    return spec_secrets.kept(_with_defaults(before), secrets, _with_defaults(after))
+    return spec_secrets.kept_secrets(_with_defaults(before), secrets, _with_defaults(after))
 
 
 def _with_defaults(document: Document) -> Document:

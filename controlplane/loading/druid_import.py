@@ -27,8 +27,8 @@ from controlplane.teams.permissions import Action, require_in_any_team
 from ingestion.specs.errors import SpecError
 from ingestion.specs.inputs.connection import Kind
 from ingestion.specs.kafka import secrets as spec_secrets
-from ingestion.specs.kafka.addresses import servers_of
-from ingestion.specs.kafka.properties import OF_CONNECTION
+from ingestion.specs.kafka.addresses import parse_servers
+from ingestion.specs.kafka.properties import CONNECTION_PREFIXES
 from ingestion.specs.kafka.providers import PROVIDER
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
 
@@ -135,7 +135,7 @@ def _document(entry: dict[str, Any], options: ImportOptions) -> dict[str, Any]:
 def _with_connection(io_config: dict[str, Any], connection: str) -> dict[str, Any]:
     written = io_config.get("consumerProperties")
     properties = written if isinstance(written, dict) else {}
-    others = {n: v for n, v in properties.items() if not n.startswith(OF_CONNECTION) and n != PROVIDER}
+    others = {n: v for n, v in properties.items() if not n.startswith(CONNECTION_PREFIXES) and n != PROVIDER}
     return {**io_config, "connection": connection, "consumerProperties": others}
 
 
@@ -186,7 +186,7 @@ def _common_fields(
     user: User, identifier: str, spec: SupervisorSpec, options: ImportOptions, existing: Supervisor | None
 ) -> dict[str, Any]:
     """What a verdict says of any spec that can be read."""
-    canonical, _ = spec_secrets.split(spec.canonical())
+    canonical, _ = spec_secrets.split_secrets(spec.canonical())
     io_config = spec.spec.ioConfig
     servers = str(io_config.consumerProperties.get("bootstrap.servers", ""))
     team = team_of_spec(user, spec.datasource, options.team_name)
@@ -203,6 +203,6 @@ def _common_fields(
 
 
 def _connections_to(servers: str, team: Team) -> list[str]:
-    addresses = set(servers_of(servers))
+    addresses = set(parse_servers(servers))
     clusters = Connection.objects.filter(team=team, kind=Kind.KAFKA).order_by("name")
-    return [c.name for c in clusters if addresses & set(servers_of(str(c.properties["bootstrap.servers"])))]
+    return [c.name for c in clusters if addresses & set(parse_servers(str(c.properties["bootstrap.servers"])))]

@@ -15,7 +15,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Column, columns_json, fingerprint
 from ingestion.specs.messages import protocol
-from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
+from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
 
 _BATCH_SIZE = 5_000  # in one statement
 _ColumnsByPrint = Mapping[str, protocol.Column]  # by fingerprint
@@ -59,7 +59,7 @@ def _assign_missing(datasource: int, by_print: _ColumnsByPrint) -> dict[str, Col
     Datasource.objects.select_for_update(no_key=True).get(pk=datasource)
     ids = _existing_ids(datasource, by_print)
     new = {name: column for name, column in by_print.items() if name not in ids}
-    new_ids = dict(zip(new, handed_out(new.values(), _highest_id(datasource)), strict=True))
+    new_ids = dict(zip(new, assign_ids(new.values(), _highest_id(datasource)), strict=True))
     rows = (
         Column(
             datasource_id=datasource,

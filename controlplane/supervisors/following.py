@@ -30,7 +30,7 @@ from controlplane.supervisors.topics import (
 )
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
-from ingestion.specs.tasks.stored import but_for_scaling, of_topic
+from ingestion.specs.tasks.stored import for_topic, without_scaling
 
 LONGEST_ID = 200
 LONGEST_PARENT_ID = 160  # so that the name of a topic, or what stands for it, fits behind it
@@ -161,7 +161,7 @@ def _start_child(parent: Supervisor, topic: str, existing: Supervisor | None, to
         suspended=parent.suspended,
         topic_missed=missed,
     )
-    _add_version(child, parent, of_topic(parent.current.spec, topic))
+    _add_version(child, parent, for_topic(parent.current.spec, topic))
 
 
 def _update_child(child: Supervisor, parent: Supervisor) -> None:
@@ -181,10 +181,10 @@ def _adopt_spec(child: Supervisor, parent: Supervisor) -> None:
     if child.follows == parent.version:
         return
     child.follows = parent.version
-    previous, spec = child.current, of_topic(parent.current.spec, child.io_config.topic)
+    previous, spec = child.current, for_topic(parent.current.spec, child.io_config.topic)
     if (previous.spec, previous.secrets) == (spec, parent.current.secrets):
         return
-    only_scaled = (but_for_scaling(previous.spec), previous.secrets) == (but_for_scaling(spec), parent.current.secrets)
+    only_scaled = (without_scaling(previous.spec), previous.secrets) == (without_scaling(spec), parent.current.secrets)
     child.version += 1
     _add_version(child, parent, spec)
     if only_scaled:  # its task goes on, with more or fewer indexers

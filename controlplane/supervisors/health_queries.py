@@ -31,7 +31,7 @@ from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.slot_waits import SlotWait, slot_waits_of
 from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User
-from ingestion.specs.tasks.stored import but_for_scaling
+from ingestion.specs.tasks.stored import without_scaling
 
 # All of a task that is asked here.
 _TASK_COLUMNS = (
@@ -362,7 +362,7 @@ def _changing_versions(
 def _same_work(previous: SpecVersion, supervisor: Supervisor) -> bool:
     annotated_spec = supervisor.__dict__.get("spec")  # by the selector
     spec = supervisor.current.spec if annotated_spec is None else annotated_spec
-    return not previous.io_config.traits.deals_by_number and but_for_scaling(previous.spec) == but_for_scaling(spec)
+    return not previous.io_config.traits.deals_by_number and without_scaling(previous.spec) == without_scaling(spec)
 
 
 def _reason_for_nothing(

@@ -65,7 +65,7 @@ def change_between(before: SpecVersion, after: SpecVersion) -> SpecChange:
 
 def diff_to_current(supervisor: Supervisor, spec: SupervisorSpec) -> list[DiffLine]:
     """What a spec, were it submitted, would change of the one that holds; secrets aside."""
-    canonical, _ = spec_secrets.split(spec.canonical())
+    canonical, _ = spec_secrets.split_secrets(spec.canonical())
     return spec_diff(
         _without_own_fields(shown_spec(supervisor.current.spec)), _without_own_fields(shown_spec(canonical))
     )

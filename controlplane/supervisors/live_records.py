@@ -67,7 +67,7 @@ def _current_spec(supervisor: Supervisor) -> dict[str, Any]:
     secrets = unseal(version.secrets)
     document = spec_secrets.with_registry_secrets(version.spec, secrets, lambda values: values)
     io_config = io_config_of(document).model_dump(mode="json", by_alias=True, exclude_none=True)
-    properties = {**io_config.get("consumerProperties", {}), **spec_secrets.of_kafka(secrets)}
+    properties = {**io_config.get("consumerProperties", {}), **spec_secrets.kafka_secrets(secrets)}
     full_io_config = io_config | ({"consumerProperties": properties} if properties else {})
     return {**document, "spec": {**document["spec"], "ioConfig": full_io_config}}
 

@@ -80,7 +80,7 @@ def replay_files(
     Raises ``NotAllowed``, ``InvalidInput`` and ``Conflict`` (there is none).
     """
     _check_allowed(user, datasource)
-    canonical, hidden = spec_secrets.split({n: value for n, value in spec.canonical().items() if n != "id"})
+    canonical, hidden = spec_secrets.split_secrets({n: value for n, value in spec.canonical().items() if n != "id"})
     part = _Part(None, reader.records, {"spec": canonical, "sealed": seal(hidden)})
     started = _start_parts(chosen_records(datasource, choice), [part], datasource, Task.Replay.INGEST, user)
     _record(user, datasource, choice, Task.Replay.INGEST, started)
@@ -188,7 +188,7 @@ def reader_of(source: Source) -> dict[str, Any]:
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
         version = supervisor.current
         if _reads(source, version.io_config, supervisor.owner):
-            spec = spec_secrets.split(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
+            spec = spec_secrets.split_secrets(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
             more = {"supervisor_id": supervisor.pk, "spec_version": version.version}
             return {"spec": spec, "sealed": version.secrets, **more}
     for task in Task.objects.reading().filter(datasource=source.datasource_id):

@@ -39,7 +39,7 @@ from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
-from ingestion.specs.tasks.stored import but_for_scaling
+from ingestion.specs.tasks.stored import without_scaling
 
 logger = logging.getLogger(__name__)
 _ITERATION_LOCK = 0x49544552
@@ -205,7 +205,7 @@ def _last_good(supervisor: Supervisor, in_force: int | None) -> LastGood | None:
     if in_force in (None, supervisor.version):
         return None
     before, current = supervisor.versions.get(version=in_force), supervisor.current
-    if (but_for_scaling(before.spec), before.secrets) == (but_for_scaling(current.spec), current.secrets):
+    if (without_scaling(before.spec), before.secrets) == (without_scaling(current.spec), current.secrets):
         return None
     return LastGood(before.version, before.io_config.replicas)
 
@@ -234,9 +234,9 @@ def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks
     older = {t.spec_version for t in tasks if not t.ended and t.spec_version is not None} - {current.version}
     if not older or current.io_config.traits.deals_by_number:
         return frozenset()
-    current_work = (but_for_scaling(current.spec), current.secrets)
+    current_work = (without_scaling(current.spec), current.secrets)
     versions = supervisor.versions.filter(version__in=older)
-    return frozenset(v.version for v in versions if (but_for_scaling(v.spec), v.secrets) == current_work)
+    return frozenset(v.version for v in versions if (without_scaling(v.spec), v.secrets) == current_work)
 
 
 def apply(supervisor: Supervisor, decision: Decision) -> None:

@@ -112,7 +112,7 @@ def child_conflict(child: Supervisor) -> Conflict:
 def modifies(supervisor: Supervisor, spec: SupervisorSpec) -> bool:
     """Whether the spec, were it submitted, would change anything of what holds; its secrets too."""
     current = supervisor.current
-    canonical, hidden = spec_secrets.split(spec.canonical())
+    canonical, hidden = spec_secrets.split_secrets(spec.canonical())
     try:
         current_secrets = unseal(current.secrets)
     except SecretsLost:
@@ -189,7 +189,7 @@ def _add_version(
     supervisor: Supervisor, document: Any, spec: SupervisorSpec, user: User, previous: SpecVersion | None = None
 ) -> None:
     """``previous``: a version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
-    canonical, hidden = spec_secrets.split(spec.canonical())
+    canonical, hidden = spec_secrets.split_secrets(spec.canonical())
     secrets = {**(_kept_secrets(previous, canonical) if previous else {}), **hidden}
     named.lock_connections(supervisor.datasource.team, spec.spec.ioConfig)
     check_complete(
@@ -203,7 +203,7 @@ def _add_version(
 
 def _kept_secrets(previous: SpecVersion, canonical: dict[str, Any]) -> dict[str, str]:
     try:
-        return spec_secrets.kept(previous.spec, unseal(previous.secrets), canonical)
+        return spec_secrets.kept_secrets(previous.spec, unseal(previous.secrets), canonical)
     except SecretsLost:
         return {}  # what is missing now will be said
 

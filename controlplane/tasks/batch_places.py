@@ -18,7 +18,7 @@ from ingestion.specs.inputs.input_source import (
     InlineInputSource,
     ObjectsInputSource,
     is_below,
-    parts_of,
+    leaf_sources,
 )
 from ingestion.specs.tasks.batch import BatchTaskSpec
 from ingestion.specs.tasks.ingestion_spec import issues_as_written
@@ -32,7 +32,7 @@ _RESOLVED_S = 10.0
 def check_places(document: Any, spec: BatchTaskSpec) -> None:
     """Raise ``InvalidInput`` for files that lie elsewhere, by their names."""
     faults: list[tuple[list[str | int], str]] = []
-    for place, source in parts_of(spec.spec.ioConfig.inputSource):
+    for place, source in leaf_sources(spec.spec.ioConfig.inputSource):
         fault = "" if isinstance(source, InlineInputSource) else _fault(source)
         if fault:
             faults.append((["ioConfig", "inputSource", *place], fault))

@@ -100,7 +100,7 @@ def inputs_of(spec: BatchSpec) -> list[Segment]:
 
 
 def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
-    canonical, hidden = spec_secrets.split(spec.canonical())
+    canonical, hidden = spec_secrets.split_secrets(spec.canonical())
     now = timezone.now()
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():

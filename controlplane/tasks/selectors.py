@@ -28,7 +28,7 @@ from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
 from controlplane.teams.models import User
-from ingestion.specs.kafka.secrets import masked
+from ingestion.specs.kafka.secrets import mask_secrets
 from ingestion.specs.tasks import batch
 
 DEFAULT_SAVED_EXCEPTIONS = 100
@@ -208,7 +208,7 @@ def _read_log(task: Task, offset: int, max_bytes: int) -> tuple[int, bytes]:
 
 def shown_spec(spec: dict[str, Any]) -> dict[str, Any]:
     """A stored or canonical spec fit for an answer or a page: secrets masked."""
-    return masked(spec)
+    return mask_secrets(spec)
 
 
 def _fence_sum(column: str) -> Coalesce:

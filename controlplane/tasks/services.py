@@ -76,7 +76,9 @@ def _check_masks(user: User, datasource: Datasource, spec: TaskSpec) -> None:
     except NotAllowed:
         supervised = Task.objects.filter(datasource=datasource).exclude(supervisor_id="").reading()
         newest = supervised.order_by("supervisor_id", "-created_at").distinct("supervisor_id")
-        if _reading_key(spec_secrets.split(spec.canonical())[0]) not in [_reading_key(task.spec) for task in newest]:
+        if _reading_key(spec_secrets.split_secrets(spec.canonical())[0]) not in [
+            _reading_key(task.spec) for task in newest
+        ]:
             raise
 
 
@@ -139,7 +141,7 @@ def create_task(
     topic_missed: bool = False,
 ) -> Task:
     """A PENDING task, launched once the transaction commits. ``replica_group``, ``topic_missed``: see ``Task``."""
-    canonical, hidden = spec_secrets.split(spec.canonical())
+    canonical, hidden = spec_secrets.split_secrets(spec.canonical())
     now = timezone.now()
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():

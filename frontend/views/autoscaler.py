@@ -19,7 +19,7 @@ from frontend.forms_scaling import WINDOWS, SimulatorForm
 from frontend.steps import drawing_of
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
-from ingestion.specs.errors import said
+from ingestion.specs.errors import error_text
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 ACTIONS_SHOWN = 100
@@ -59,7 +59,7 @@ def _simulate(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
     try:
         config = AutoScalerConfig(enableTaskAutoScaler=True, **form.parameters)
     except ValidationError as error:
-        form.add_error(None, "; ".join(said(e) for e in error.errors()))
+        form.add_error(None, "; ".join(error_text(e) for e in error.errors()))
         return {}
     now = timezone.now()
     start = now - timedelta(minutes=WINDOWS[form.cleaned_data["window"]])

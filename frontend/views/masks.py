@@ -25,7 +25,7 @@ from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, error_text, page
 from frontend.views.datasources import frame
-from ingestion.specs.messages.newest_rows import one_in_the_other
+from ingestion.specs.messages.newest_rows import columns_overlap
 
 COLUMNS = Shape(
     "columns",
@@ -97,7 +97,7 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
 
 def _column_row(column: dict[str, Any], masks: dict[str, str]) -> ColumnRow:
     """The mask that hides it, its own before those of other names, and the higher role first."""
-    hiding = [name for name in masks if one_in_the_other(name, column["name"])]
+    hiding = [name for name in masks if columns_overlap(name, column["name"])]
     hiding.sort(key=lambda name: (masks[name] != Role.ADMIN, name != column["name"]))
     if not hiding:
         return ColumnRow(**column, masked="")

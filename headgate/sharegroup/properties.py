@@ -8,7 +8,7 @@ from typing import Any
 from headgate.errors import OptionError
 from headgate.sharegroup.options import Options
 from ingestion.specs.kafka.key_stores import MOST_BYTES, with_stores
-from ingestion.specs.kafka.properties import ALLOWED, keen, librdkafka_properties, missing
+from ingestion.specs.kafka.properties import ALLOWED, librdkafka_properties, missing, quick_to_reconnect
 
 MAX_POLL_RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 
@@ -26,7 +26,7 @@ def client_config(options: Options) -> dict[str, Any]:
         name, why = next(iter(absent.items()))
         raise OptionError(f"option kafka.{name} is missing: {why}")
     try:
-        config = {**keen(properties), **librdkafka_properties(with_stores(properties, _read))}
+        config = {**quick_to_reconnect(properties), **librdkafka_properties(with_stores(properties, _read))}
     except ValueError as error:
         raise OptionError(f"a kafka.* option can't be used: {error}") from None
     config.pop("max.poll.records", None)

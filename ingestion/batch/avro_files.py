@@ -29,7 +29,7 @@ _HEADER = {
 _MOST_BLOCK_BYTES = 1 << 30
 
 
-def records_of(stream: BinaryIO, written: AvroFileInputFormat) -> Iterator[Any]:
+def read_records(stream: BinaryIO, written: AvroFileInputFormat) -> Iterator[Any]:
     """Each read by an ``AvroSchema``. A text that is not UTF-8 has halves of surrogate pairs (``surrogateescape``).
 
     ``stream`` is seekable. Raises whatever fastavro meets an odd file with.
@@ -56,13 +56,13 @@ def _blocks(stream: BinaryIO, unpack: Callable[[BinaryIO], BinaryIO], sync: byte
         yield count, content
 
 
-def _packed(stream: BinaryIO) -> bytes:
+def _read_bytes(stream: BinaryIO) -> bytes:
     return cast("bytes", fastavro.schemaless_reader(stream, "bytes", None))
 
 
 def _snappy(stream: BinaryIO) -> io.BytesIO:
     """What fastavro needs another package for; pyarrow has it. A block says first how large it is unpacked."""
-    packed = _packed(stream)[:-_CHECKSUM_BYTES]
+    packed = _read_bytes(stream)[:-_CHECKSUM_BYTES]
     size = shift = 0
     for byte in packed:
         size |= (byte & 0x7F) << shift
@@ -75,7 +75,7 @@ def _snappy(stream: BinaryIO) -> io.BytesIO:
 
 
 def _zstandard(stream: BinaryIO) -> io.BytesIO:
-    packed = pa.BufferReader(_packed(stream))
+    packed = pa.BufferReader(_read_bytes(stream))
     content = pa.CompressedInputStream(packed, "zstd").read(_MOST_BLOCK_BYTES + 1)
     if len(content) > _MOST_BLOCK_BYTES:
         raise ValueError("a block is too large")

@@ -18,73 +18,75 @@ from pyarrow import orc
 
 from ingestion.batch.splits import Part
 from ingestion.decode.druid_values import number_text
-from ingestion.decode.written_numbers import number_of, of_single
+from ingestion.decode.written_numbers import parse_number, single_number
 from ingestion.specs.formats.file_format import OrcInputFormat, ParquetInputFormat
 
 _ROWS = 4_096
 _ENUM = "ENUM"
-Rows = tuple[str, int, list[dict[str, Any]]]  # what rows are called, the number of the first, and they
+NumberedRows = tuple[str, int, list[dict[str, Any]]]  # what rows are called, the number of the first, and they
 Convert = Callable[[Any], Any]
-Needs = Callable[[str], bool]  # whether a column of this name is read
+IsNeeded = Callable[[str], bool]  # whether a column of this name is read
 
 
-def rows_of_columns(
+def read_columnar_rows(
     part: Part,
     name: str,
     stream: BinaryIO,
     written: ParquetInputFormat | OrcInputFormat,
-    needs: Needs,
+    needs: IsNeeded,
     encode: Callable[[Any], str],
-) -> Iterator[Rows]:
+) -> Iterator[NumberedRows]:
     """Of the columns that are needed; without what is null. ``encode`` writes JSON. Raises whatever pyarrow does."""
-    batches = _parquet if isinstance(written, ParquetInputFormat) else _orc
+    batches = _parquet_batches if isinstance(written, ParquetInputFormat) else _orc_batches
     for called, first, batch in batches(part, name, stream, needs):
         yield called, first, _rows(batch, encode)
 
 
-def _parquet(part: Part, name: str, stream: BinaryIO, needs: Needs) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+def _parquet_batches(
+    part: Part, name: str, stream: BinaryIO, needs: IsNeeded
+) -> Iterator[tuple[str, int, pa.RecordBatch]]:
     file = pq.ParquetFile(pa.PythonFile(stream, mode="r"), coerce_int96_timestamp_unit="ms")
-    texts = _with_enums(file)
+    texts = _enum_types(file)
     chosen = [column for column in file.schema_arrow.names if needs(column)]
     first = 0
     for group in range(file.num_row_groups):
-        if _is_of(part, group, file.num_row_groups):
+        if _begins_in_part(part, group, file.num_row_groups):
             at = first
             for batch in file.iter_batches(_ROWS, row_groups=[group], columns=chosen, use_threads=False):
-                yield f"{name}, row", at, _plain(batch, needs, texts, dates_are_ms=True)
+                yield f"{name}, row", at, _normalize(batch, needs, texts, dates_are_ms=True)
                 at += len(batch)
         first += file.metadata.row_group(group).num_rows
 
 
-def _orc(part: Part, name: str, stream: BinaryIO, needs: Needs) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+def _orc_batches(part: Part, name: str, stream: BinaryIO, needs: IsNeeded) -> Iterator[tuple[str, int, pa.RecordBatch]]:
     file = orc.ORCFile(pa.PythonFile(stream, mode="r"))
     chosen = [column for column in file.schema.names if needs(column)]
     named = chosen and not any("." in column for column in chosen)  # which would be the way to a nested one
     for stripe in range(file.nstripes):
-        if _is_of(part, stripe, file.nstripes):
-            whole, at = _stripe(file, stream, stripe, chosen if named else None), 0
-            while at < len(whole):
-                batch = _plain(whole.slice(at, _ROWS), needs, {}, dates_are_ms=False)
+        if _begins_in_part(part, stripe, file.nstripes):
+            stripe_batch, at = _read_stripe(file, stream, stripe, chosen if named else None), 0
+            while at < len(stripe_batch):
+                batch = _normalize(stripe_batch.slice(at, _ROWS), needs, {}, dates_are_ms=False)
                 yield f"{name}, stripe {stripe}, row", at, batch
                 at += _ROWS
 
 
-def _stripe(file: orc.ORCFile, stream: BinaryIO, stripe: int, chosen: list[str] | None) -> pa.RecordBatch:
+def _read_stripe(file: orc.ORCFile, stream: BinaryIO, stripe: int, chosen: list[str] | None) -> pa.RecordBatch:
     """``chosen``: of these columns; None: of all, which then have to be such as Arrow reads."""
     try:
         return file.read_stripe(stripe, columns=chosen)
     except pa.ArrowInvalid:
         if chosen is None:
             raise
-        return pa.record_batch([_column(file, stream, stripe, name) for name in chosen], names=chosen)
+        return pa.record_batch([_read_column(file, stream, stripe, name) for name in chosen], names=chosen)
 
 
-def _column(file: orc.ORCFile, stream: BinaryIO, stripe: int, name: str) -> pa.Array:
+def _read_column(file: orc.ORCFile, stream: BinaryIO, stripe: int, name: str) -> pa.Array:
     try:
         return file.read_stripe(stripe, columns=[name]).column(0)
     except pa.ArrowInvalid:
         kind = file.schema.field(name).type
-        in_ms = _mapped(kind, lambda inner: _in_ms(inner, dates_are_ms=False))
+        in_ms = _map_leaf_types(kind, lambda inner: _time_in_ms(inner, dates_are_ms=False))
         if in_ms == kind:  # it is not for its times
             raise
         from ingestion.batch.orc_times import column_in_ms  # not at the top: pyorc takes long
@@ -92,35 +94,39 @@ def _column(file: orc.ORCFile, stream: BinaryIO, stripe: int, name: str) -> pa.A
         return column_in_ms(stream, stripe, name, in_ms)
 
 
-def _is_of(part: Part, number: int, count: int) -> bool:
+def _begins_in_part(part: Part, number: int, count: int) -> bool:
     """Whether a piece of the file, of about equal ones, begins in the part."""
     size = part.file.size if part.file is not None else 0
     return part.start <= size * number // count < part.end
 
 
-def _with_enums(file: pq.ParquetFile) -> dict[str, pa.DataType]:
+def _enum_types(file: pq.ParquetFile) -> dict[str, pa.DataType]:
     """The types of columns that hold Parquet's ENUM, which Arrow takes for bytes, as those of texts."""
     leaves = iter([file.schema.column(i).logical_type.type == _ENUM for i in range(len(file.schema))])
-    found = {f.name: _mapped(f.type, lambda kind: pa.string() if next(leaves) else kind) for f in file.schema_arrow}
-    return {field.name: found[field.name] for field in file.schema_arrow if found[field.name] != field.type}
+    text_types = {
+        f.name: _map_leaf_types(f.type, lambda kind: pa.string() if next(leaves) else kind) for f in file.schema_arrow
+    }
+    return {field.name: text_types[field.name] for field in file.schema_arrow if text_types[field.name] != field.type}
 
 
-def _plain(batch: pa.RecordBatch, needs: Needs, types: dict[str, pa.DataType], *, dates_are_ms: bool) -> pa.RecordBatch:
+def _normalize(
+    batch: pa.RecordBatch, needs: IsNeeded, types: dict[str, pa.DataType], *, dates_are_ms: bool
+) -> pa.RecordBatch:
     """What is needed of it, with numbers for times, at any depth. ``types``: what columns are taken for."""
     batch = batch.select([place for place, name in enumerate(batch.schema.names) if needs(name)])
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        taken = types.get(field.name, field.type)
-        in_ms = _mapped(taken, lambda kind: _in_ms(kind, dates_are_ms))
+        kind = types.get(field.name, field.type)
+        in_ms = _map_leaf_types(kind, lambda kind: _time_in_ms(kind, dates_are_ms))
         cut = column if in_ms == field.type else column.cast(in_ms, safe=False)
-        numbers = _mapped(in_ms, _as_number)
+        numbers = _map_leaf_types(in_ms, _as_number)
         columns.append(cut if numbers == in_ms else cut.cast(numbers))
     return pa.record_batch(columns, names=batch.schema.names) if columns else batch
 
 
-def _in_ms(kind: pa.DataType, dates_are_ms: bool) -> pa.DataType:
+def _time_in_ms(kind: pa.DataType, dates_are_ms: bool) -> pa.DataType:
     if pa.types.is_dictionary(kind):
-        return _in_ms(kind.value_type, dates_are_ms)
+        return _time_in_ms(kind.value_type, dates_are_ms)
     if isinstance(kind, pa.JsonType):
         return kind.storage_type
     if pa.types.is_timestamp(kind) and (kind.unit != "ns" or not dates_are_ms):
@@ -134,16 +140,20 @@ def _as_number(kind: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_time32(kind) else kind
 
 
-def _mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+def _map_leaf_types(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """The type with its innermost ones changed, from the first to the last."""
     if pa.types.is_struct(kind):
-        return pa.struct([kind.field(i).with_type(_mapped(kind.field(i).type, change)) for i in range(kind.num_fields)])
+        return pa.struct(
+            [kind.field(i).with_type(_map_leaf_types(kind.field(i).type, change)) for i in range(kind.num_fields)]
+        )
     if pa.types.is_map(kind):
-        return pa.map_(_mapped(kind.key_type, change), kind.item_field.with_type(_mapped(kind.item_type, change)))
+        return pa.map_(
+            _map_leaf_types(kind.key_type, change), kind.item_field.with_type(_map_leaf_types(kind.item_type, change))
+        )
     if pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        field = kind.value_field.with_type(_mapped(kind.value_type, change))
-        made = pa.large_list if pa.types.is_large_list(kind) else pa.list_
-        return made(field, kind.list_size) if pa.types.is_fixed_size_list(kind) else made(field)
+        field = kind.value_field.with_type(_map_leaf_types(kind.value_type, change))
+        make_list = pa.large_list if pa.types.is_large_list(kind) else pa.list_
+        return make_list(field, kind.list_size) if pa.types.is_fixed_size_list(kind) else make_list(field)
     return cast("pa.DataType", change(kind))
 
 
@@ -156,9 +166,9 @@ def _rows(batch: pa.RecordBatch, encode: Callable[[Any], str]) -> list[dict[str,
 
 def _values(column: pa.Array, encode: Callable[[Any], str]) -> list[Any]:
     kind, checked = column.type, _is_valid(column)
-    read = _mapped(kind, lambda inner: _as_bytes(inner, checked))
-    held = column if read == kind else column.cast(read)
-    convert, values = _converter(kind, checked, encode), held.to_pylist(maps_as_pydicts="lossy")
+    read = _map_leaf_types(kind, lambda inner: _readable_type(inner, checked))
+    readable = column if read == kind else column.cast(read)
+    convert, values = _converter(kind, checked, encode), readable.to_pylist(maps_as_pydicts="lossy")
     return values if convert is None else [convert(value) for value in values]
 
 
@@ -171,7 +181,7 @@ def _is_valid(column: pa.Array) -> bool:
     return True
 
 
-def _as_bytes(kind: pa.DataType, checked: bool) -> pa.DataType:
+def _readable_type(kind: pa.DataType, checked: bool) -> pa.DataType:
     """What Python is given for a type that it can't read all values of: of texts that are no texts their bytes."""
     if pa.types.is_date32(kind):
         return pa.int32()
@@ -183,20 +193,20 @@ def _as_bytes(kind: pa.DataType, checked: bool) -> pa.DataType:
 def _converter(kind: pa.DataType, checked: bool, encode: Callable[[Any], str]) -> Convert | None:
     """What makes JSON's values of Python's; None where they are so already."""
 
-    def inner(of: pa.DataType) -> Convert | None:
-        return _converter(of, checked, encode)
+    def inner(inner_kind: pa.DataType) -> Convert | None:
+        return _converter(inner_kind, checked, encode)
 
     if pa.types.is_struct(kind):
         fields = {kind.field(i).name: c for i in range(kind.num_fields) if (c := inner(kind.field(i).type))}
         return _unless_null(lambda v: {n: fields[n](i) if n in fields else i for n, i in v.items()}) if fields else None
     if pa.types.is_map(kind):
-        key, item = inner(kind.key_type) or _same, inner(kind.item_type) or _same
-        return _unless_null(lambda v: {_name(key(k), encode): item(i) for k, i in v.items()})
+        key, item = inner(kind.key_type) or _identity, inner(kind.item_type) or _identity
+        return _unless_null(lambda v: {_map_key(key(k), encode): item(i) for k, i in v.items()})
     if pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list(kind):
         each = inner(kind.value_type)
         return None if each is None else _unless_null(lambda v: [each(i) for i in v])
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
-        return _unless_null(of_single)
+        return _unless_null(single_number)
     if pa.types.is_date32(kind):
         return _unless_null(lambda days: f"{np.datetime64(days, 'D')}T00:00:00.000Z")
     is_text = not checked and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -207,13 +217,13 @@ def _unless_null(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _name(key: Any, encode: Callable[[Any], str]) -> Any:
+def _map_key(key: Any, encode: Callable[[Any], str]) -> Any:
     """A map's key as JSON has it: a text, or what Python makes one of."""
     if isinstance(key, str | int):
         return key
     text = encode(key)
-    return json.loads(text) if text.startswith('"') else number_text(number_of(text))
+    return json.loads(text) if text.startswith('"') else number_text(parse_number(text))

@@ -10,29 +10,31 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from ingestion.batch.avro_files import records_of
-from ingestion.batch.columnar import Needs, rows_of_columns
+from ingestion.batch.avro_files import read_records
+from ingestion.batch.columnar import IsNeeded, read_columnar_rows
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.lines import Line
 from ingestion.batch.splits import Part
-from ingestion.decode.formats.base import BadRecord, json_encoder, said
+from ingestion.decode.formats.base import BadRecord, json_encoder, short_error
 from ingestion.specs.formats.file_format import AvroFileInputFormat, ContainerFormat
 
-_CALLED = {"parquet": "Parquet", "orc": "ORC", "avro_ocf": "Avro container"}
+_FORMAT_LABELS = {"parquet": "Parquet", "orc": "ORC", "avro_ocf": "Avro container"}
 
 
-def rows_in(part: Part, name: str, stream: BinaryIO, written: ContainerFormat, needs: Needs) -> Iterator[Line]:
+def read_container_rows(
+    part: Part, name: str, stream: BinaryIO, written: ContainerFormat, needs: IsNeeded
+) -> Iterator[Line]:
     """``stream``: the whole file, seekable; ``needs``: which columns are read. Raises ``InputRefused``, also after some
     rows.
     """
     encode = json_encoder(written.binaryAsString)
     try:
         if isinstance(written, AvroFileInputFormat):
-            for number, record in enumerate(records_of(stream, written)):
+            for number, record in enumerate(read_records(stream, written)):
                 needed = {column: value for column, value in record.items() if needs(column)}
                 yield _line(f"{name}, row", number, needed, encode)
             return
-        for called, first, rows in rows_of_columns(part, name, stream, written, needs, encode):
+        for called, first, rows in read_columnar_rows(part, name, stream, written, needs, encode):
             for number, row in enumerate(rows, first):
                 yield _line(called, number, row, encode)
     except (
@@ -47,8 +49,8 @@ def rows_in(part: Part, name: str, stream: BinaryIO, written: ContainerFormat, n
     ) as error:
         # Whatever a library makes of a file that is something else, or of a type that has no JSON form.
         raise InputRefused(
-            f"{name} can't be read: it is no {_CALLED[written.type]} file, a damaged one, or holds what JSON has not."
-            f" The reason: {said(error)}."
+            f"{name} can't be read: it is no {_FORMAT_LABELS[written.type]} file, a damaged one, or holds what "
+            f"JSON has not. The reason: {short_error(error)}."
         ) from None
 
 
@@ -58,8 +60,8 @@ def _line(called: str, number: int, row: dict[str, Any], encode: Callable[[objec
     try:
         return Line(called, number, text.encode())
     except UnicodeEncodeError:
-        bad = next((column for column, value in row.items() if not _is_unicode(encode([column, value]))), "")
-        fault = f"column {bad!r} holds a text that is not UTF-8"
+        bad_column = next((column for column, value in row.items() if not _is_unicode(encode([column, value]))), "")
+        fault = f"column {bad_column!r} holds a text that is not UTF-8"
         return Line(called, number, text.encode(errors="surrogateescape"), fault=fault)
 
 

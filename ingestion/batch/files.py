@@ -18,7 +18,7 @@ MOST_FILES = 1_000_000
 
 
 @dataclass(frozen=True)
-class FoundFile:
+class InputFile:
     """A file as it was when it was found: a path, or an address."""
 
     path: str
@@ -27,7 +27,7 @@ class FoundFile:
     told: tuple[tuple[str, str], ...] = ()  # what its server said of its state: names and values of headers
 
     @property
-    def is_of_the_web(self) -> bool:
+    def is_on_the_web(self) -> bool:
         """Whether its size is not known before it is read."""
         return self.path.startswith(("http://", "https://"))
 
@@ -38,24 +38,24 @@ class Folders:
     def __init__(self, folders: Sequence[str]) -> None:
         self._roots = [Path(f).resolve() for f in folders]
 
-    def files_of(self, source: LocalInputSource) -> list[FoundFile]:
+    def list_files(self, source: LocalInputSource) -> list[InputFile]:
         """Those that a source names, by path; links are passed over. Raises ``InputRefused``."""
         if source.baseDir is None:
             return [self._found(path) for path in dict.fromkeys(source.files)]
         self._check_below(Path(source.baseDir).resolve(), source.baseDir)
-        wanted = _pattern(source.filter or "*")
-        found: list[FoundFile] = []
-        for path in _walked(source.baseDir):
-            if wanted.fullmatch(os.path.basename(path)):
-                found.append(self._found(path))
-                if len(found) > MOST_FILES:
+        pattern = _compile_wildcard(source.filter or "*")
+        files: list[InputFile] = []
+        for path in _walk(source.baseDir):
+            if pattern.fullmatch(os.path.basename(path)):
+                files.append(self._found(path))
+                if len(files) > MOST_FILES:
                     raise InputRefused(f"There are more than {MOST_FILES:,} files below {source.baseDir}.")
-        return sorted(found, key=lambda file: file.path)
+        return sorted(files, key=lambda file: file.path)
 
-    def _found(self, path: str) -> FoundFile:
+    def _found(self, path: str) -> InputFile:
         with self.opened(path) as file:
-            seen = os.fstat(file.fileno())
-        return FoundFile(path, seen.st_size, seen.st_mtime_ns)
+            status = os.fstat(file.fileno())
+        return InputFile(path, status.st_size, status.st_mtime_ns)
 
     @contextmanager
     def opened(self, path: str) -> Iterator[BinaryIO]:
@@ -73,12 +73,12 @@ class Folders:
             yield file
 
     @contextmanager
-    def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
+    def open_input(self, input_file: InputFile) -> Iterator[BinaryIO]:
         """A file that was found, by ``opened``. Raises ``InputChanged`` when it is another one now."""
-        with self.opened(found.path) as file:
-            seen = os.fstat(file.fileno())
-            if (seen.st_size, seen.st_mtime_ns) != (found.size, found.mtime_ns):
-                raise InputChanged(f"{found.path} has changed since the task began; submit the task again.")
+        with self.opened(input_file.path) as file:
+            status = os.fstat(file.fileno())
+            if (status.st_size, status.st_mtime_ns) != (input_file.size, input_file.mtime_ns):
+                raise InputChanged(f"{input_file.path} has changed since the task began; submit the task again.")
             yield file
 
     def _check_below(self, real: Path, path: str) -> None:
@@ -86,7 +86,7 @@ class Folders:
             raise InputRefused(f"{path} is not below the folders of HEADGATE_LOCAL_INPUT_FOLDERS.")
 
 
-def _walked(folder: str) -> Iterator[str]:
+def _walk(folder: str) -> Iterator[str]:
     """Every regular file below, no link followed."""
     try:
         with os.scandir(folder) as entries:
@@ -95,11 +95,11 @@ def _walked(folder: str) -> Iterator[str]:
         raise InputRefused(f"{folder} can't be listed: {error.strerror}.") from None
     for entry in inside:
         if entry.is_dir(follow_symlinks=False):
-            yield from _walked(entry.path)
+            yield from _walk(entry.path)
         elif entry.is_file(follow_symlinks=False):
             yield entry.path
 
 
-def _pattern(wildcard: str) -> re.Pattern[str]:
+def _compile_wildcard(wildcard: str) -> re.Pattern[str]:
     """Druid's: ``*`` and ``?`` mean something, and nothing else does."""
     return re.compile("".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in wildcard), re.DOTALL)

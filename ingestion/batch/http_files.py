@@ -19,80 +19,80 @@ from typing import BinaryIO, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
-from ingestion.batch.files import FoundFile
-from ingestion.specs.inputs.input_source import a_web_address
+from ingestion.batch.files import InputFile
+from ingestion.specs.inputs.input_source import check_web_address
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressRefused, AddressUnknown
-from ingestion.task.web_lines import port_of, speaking
+from ingestion.task.web_lines import open_http, port_of
 
 MOST_BYTES = 16 * 1024**3
-LONGEST_S = 3600.0  # of one file
-_SILENCE_S = 30.0
+TIMEOUT_S = 3600.0  # of one file
+_READ_TIMEOUT_S = 30.0
 _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
-_PASSES = (408, 425, 429)
-_PIECE = 1 << 20
-_COUNTS_FOR = 64 * 1024 * 1024  # bytes, whatever a file has: each is one Spark task's
-_OF_ITS_STATE = ("ETag", "Last-Modified", "Content-Length")
-_ASKED_AT_ONCE = 8
-_AGAIN_AFTER_S = (0.2, 1.0)  # nobody else asks again for what is found
-_SHOWN = 100  # characters of a header
+_TRANSIENT_STATUSES = (408, 425, 429)
+_CHUNK_BYTES = 1 << 20
+_ASSUMED_BYTES = 64 * 1024 * 1024  # bytes, whatever a file has: each is one Spark task's
+_VALIDATOR_HEADERS = ("ETag", "Last-Modified", "Content-Length")
+_MOST_REQUESTS_AT_ONCE = 8
+_RETRY_AFTER_S = (0.2, 1.0)  # nobody else asks again for what is found
+_MOST_SHOWN = 100  # characters of a header
 
-State = tuple[tuple[str, str], ...]
+Validators = tuple[tuple[str, str], ...]
 Used = TypeVar("Used")
 
 
-def found_on_the_web(urls: Sequence[str], policy: AddressPolicy) -> list[FoundFile]:
+def find_web_files(urls: Sequence[str], policy: AddressPolicy) -> list[InputFile]:
     """Those at these addresses, each once. Raises ``InputRefused``, ``InputUnreachable``."""
-    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        asked = [(url, pool.submit(_state_of, url, policy)) for url in dict.fromkeys(urls)]
+    with ThreadPoolExecutor(_MOST_REQUESTS_AT_ONCE) as pool:
+        requests = [(url, pool.submit(_fetch_validators, url, policy)) for url in dict.fromkeys(urls)]
         try:
-            return [FoundFile(url, _COUNTS_FOR, 0, state.result()) for url, state in asked]
+            return [InputFile(url, _ASSUMED_BYTES, 0, state.result()) for url, state in requests]
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _state_of(url: str, policy: AddressPolicy) -> State:
-    for wait_s in _AGAIN_AFTER_S:
+def _fetch_validators(url: str, policy: AddressPolicy) -> Validators:
+    for wait_s in _RETRY_AFTER_S:
         with suppress(InputUnreachable):
-            return _answered(url, policy, time.monotonic() + _SILENCE_S, _state_in)
+            return _get_following_redirects(url, policy, time.monotonic() + _READ_TIMEOUT_S, _validators_in)
         time.sleep(wait_s)
-    return _answered(url, policy, time.monotonic() + _SILENCE_S, _state_in)
+    return _get_following_redirects(url, policy, time.monotonic() + _READ_TIMEOUT_S, _validators_in)
 
 
-def _state_in(answer: HTTPResponse) -> State:
-    return tuple((name, value) for name in _OF_ITS_STATE if (value := answer.getheader(name)))
+def _validators_in(answer: HTTPResponse) -> Validators:
+    return tuple((name, value) for name in _VALIDATOR_HEADERS if (value := answer.getheader(name)))
 
 
-def fetch(found: FoundFile, policy: AddressPolicy, into: BinaryIO) -> None:
+def fetch(input_file: InputFile, policy: AddressPolicy, into: BinaryIO) -> None:
     """Write what is there. Raises ``InputRefused``, ``InputChanged``, and ``InputUnreachable`` for what may pass."""
 
     def take(answer: HTTPResponse) -> None:
-        _check_same(found, _state_in(answer))
-        _take(found.path, answer, into)
+        _check_unchanged(input_file, _validators_in(answer))
+        _download(input_file.path, answer, into)
 
-    _answered(found.path, policy, time.monotonic() + LONGEST_S, take)
+    _get_following_redirects(input_file.path, policy, time.monotonic() + TIMEOUT_S, take)
 
 
-def _check_same(found: FoundFile, now: State) -> None:
+def _check_unchanged(input_file: InputFile, current: Validators) -> None:
     """What only one of both answers says is not compared."""
-    before = dict(found.told)
-    for name, value in now:
+    before = dict(input_file.told)
+    for name, value in current:
         if before.get(name, value) != value:
             raise InputChanged(
-                f"{found.path} has changed since the task began (its {name} was {before[name][:_SHOWN]}, and is "
-                f"{value[:_SHOWN]}); submit the task again."
+                f"{input_file.path} has changed since the task began (its {name} was {before[name][:_MOST_SHOWN]}, "
+                f"and is {value[:_MOST_SHOWN]}); submit the task again."
             )
 
 
-def _answered(url: str, policy: AddressPolicy, end: float, use: Callable[[HTTPResponse], Used]) -> Used:
+def _get_following_redirects(url: str, policy: AddressPolicy, end: float, use: Callable[[HTTPResponse], Used]) -> Used:
     """What ``use`` makes of the answer, wherever the address leads; until ``end`` of the monotonic clock."""
     at = url
     for _ in range(_MOST_REDIRECTS + 1):
-        leads_to, used = _asked(url, at, policy, end, use)
+        leads_to, used = _get(url, at, policy, end, use)
         if used is not None:
             return used[0]
         try:
-            onward = a_web_address(urljoin(at, leads_to))
+            onward = check_web_address(urljoin(at, leads_to))
         except ValueError:
             raise InputRefused(f"{url} can't be read: it leads to what is no address of the web.") from None
         if at.startswith("https:") and not onward.startswith("https:"):
@@ -101,14 +101,14 @@ def _answered(url: str, policy: AddressPolicy, end: float, use: Callable[[HTTPRe
     raise InputRefused(f"{url} can't be read: it leads on more than {_MOST_REDIRECTS} times.")
 
 
-def _asked(
+def _get(
     url: str, at: str, policy: AddressPolicy, end: float, use: Callable[[HTTPResponse], Used]
 ) -> tuple[str, tuple[Used] | None]:
     """Where it leads on, or what was made of its answer."""
     parts = urlsplit(at)
     port = port_of(parts)
     try:
-        with speaking(_connected(policy.resolve(parts.hostname or "", port), port), parts, end) as connection:
+        with open_http(_connect(policy.resolve(parts.hostname or "", port), port), parts, end) as connection:
             path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
             connection.request("GET", path, headers={"Accept-Encoding": "identity", "User-Agent": "Headgate"})
             answer = connection.getresponse()
@@ -131,13 +131,13 @@ def _asked(
 
 def _check_status(url: str, status: int) -> None:
     if status != 200:
-        said = f"{url} can't be read: the answer is {status}."
-        raise (InputUnreachable if status >= 500 or status in _PASSES else InputRefused)(said)
+        message = f"{url} can't be read: the answer is {status}."
+        raise (InputUnreachable if status >= 500 or status in _TRANSIENT_STATUSES else InputRefused)(message)
 
 
-def _take(url: str, answer: HTTPResponse, into: BinaryIO) -> None:
+def _download(url: str, answer: HTTPResponse, into: BinaryIO) -> None:
     size = 0
-    while piece := answer.read(_PIECE):
+    while piece := answer.read(_CHUNK_BYTES):
         size += len(piece)
         if size > MOST_BYTES:
             raise InputRefused(f"{url} has more than {MOST_BYTES // 1024**3} GiB.")
@@ -146,11 +146,11 @@ def _take(url: str, answer: HTTPResponse, into: BinaryIO) -> None:
         raise InputUnreachable(f"{url} can't be read: it ended too early.")
 
 
-def _connected(addresses: list[str], port: int) -> socket.socket:
+def _connect(addresses: list[str], port: int) -> socket.socket:
     problem = OSError("no address")
     for address in addresses[:4]:
         try:
-            return socket.create_connection((address, port), timeout=_SILENCE_S)
+            return socket.create_connection((address, port), timeout=_READ_TIMEOUT_S)
         except OSError as error:
             problem = error
     raise problem

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from ingestion.batch.files import Folders, FoundFile
-from ingestion.batch.http_files import fetch, found_on_the_web
+from ingestion.batch.files import Folders, InputFile
+from ingestion.batch.http_files import fetch, find_web_files
 from ingestion.batch.object_files import Locations
 from ingestion.specs.inputs.input_source import FilesSource, LocalInputSource, ObjectsInputSource
 from ingestion.specs.messages.batch_protocol import Reachable
@@ -22,24 +22,24 @@ class Inputs:
         self._locations = Locations(reachable.locations)
         self._policy = reachable.address_policy
 
-    def files_of(self, source: FilesSource) -> list[FoundFile]:
+    def list_files(self, source: FilesSource) -> list[InputFile]:
         """Those that a source names. Raises ``InputRefused``, ``InputUnreachable``, ``DeepStorageError``."""
         if isinstance(source, LocalInputSource):
-            return self._folders.files_of(source)
+            return self._folders.list_files(source)
         if isinstance(source, ObjectsInputSource):
-            return self._locations.files_of(source)
-        return found_on_the_web(source.uris, self._policy)
+            return self._locations.list_files(source)
+        return find_web_files(source.uris, self._policy)
 
     @contextmanager
-    def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
+    def open_input(self, input_file: InputFile) -> Iterator[BinaryIO]:
         """A file that was found: seekable. Raises ``InputRefused``, ``InputChanged``, ``InputUnreachable``,
         ``DeepStorageError``.
         """
-        if found.is_of_the_web:
+        if input_file.is_on_the_web:
             with scratch_folder() as folder, (folder / "file").open("w+b") as file:
-                fetch(found, self._policy, file)
+                fetch(input_file, self._policy, file)
                 file.seek(0)
                 yield file
             return
-        with (self._folders if found.path.startswith("/") else self._locations).opened_again(found) as stream:
+        with (self._folders if input_file.path.startswith("/") else self._locations).open_input(input_file) as stream:
             yield stream

@@ -15,25 +15,25 @@ _LONGEST_ERROR, _LONGEST_PLACE = 2_000, 2_000
 
 
 @dataclass(frozen=True)
-class Room:
+class QuarantineLimits:
     """How much of it is kept."""
 
     records: int
     size_bytes: int
 
     @classmethod
-    def of_split(cls, records: int, splits: int) -> Room:
+    def of_split(cls, records: int, splits: int) -> QuarantineLimits:
         return cls(records, min(MOST_BYTES, max(_LEAST_BYTES, _READ_BYTES // max(1, splits))))
 
 
 @dataclass
-class Kept:
+class SplitQuarantine:
     """The first of a split that have room. A payload that has not enough of it is cut, and its error says so."""
 
     records: list[FileRecord] = field(default_factory=list)
     size_bytes: int = 0
 
-    def add(self, line: Line, error: str, room: Room, *, crashed: bool, header: bytes = b"") -> None:
+    def add(self, line: Line, error: str, room: QuarantineLimits, *, crashed: bool, header: bytes = b"") -> None:
         left = room.size_bytes - self.size_bytes
         if len(self.records) >= room.records or left <= 0:
             return
@@ -57,13 +57,13 @@ class Kept:
         )
 
 
-def of_all(splits: Iterable[Kept], most: int) -> list[FileRecord]:
+def merge_quarantines(splits: Iterable[SplitQuarantine], most: int) -> list[FileRecord]:
     """The first of these, in their order, as many as one message may carry."""
-    taken: list[FileRecord] = []
+    merged: list[FileRecord] = []
     size = 0
-    for record in (r for kept in splits for r in kept.records):
+    for record in (r for split in splits for r in split.records):
         size += len(record.payload) + len(record.header)
-        if len(taken) >= most or size > MOST_BYTES:
+        if len(merged) >= most or size > MOST_BYTES:
             break
-        taken.append(record)
-    return taken
+        merged.append(record)
+    return merged

@@ -29,7 +29,7 @@ from ingestion.specs.formats.input_format import CsvInputFormat, JsonInputFormat
 MOST_LINE_BYTES = 64 * 1024 * 1024
 _MOST_LINES, _MOST_BYTES = 8_192, 4 * 1024 * 1024  # of what is decoded at once
 INLINE = "inputSource inline"
-_BREAK = ord("\n")
+_NEWLINE = ord("\n")
 _BOM = b"\xef\xbb\xbf"
 _DECOMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -86,28 +86,28 @@ class Lines:
         return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents[chosen], self.faults[chosen])
 
 
-def together(lines: Iterator[Line]) -> Iterator[Lines]:
+def batch_lines(lines: Iterator[Line]) -> Iterator[Lines]:
     """Those of one name, so many as are decoded at once."""
-    held: list[Line] = []
+    batch: list[Line] = []
     size = 0
     for line in lines:
-        if held and (len(held) >= _MOST_LINES or size >= _MOST_BYTES or line.name != held[0].name):
-            yield Lines.of(held)
-            held, size = [], 0
-        held.append(line)
+        if batch and (len(batch) >= _MOST_LINES or size >= _MOST_BYTES or line.name != batch[0].name):
+            yield Lines.of(batch)
+            batch, size = [], 0
+        batch.append(line)
         size += len(line.payload)
-    if held:
-        yield Lines.of(held)
+    if batch:
+        yield Lines.of(batch)
 
 
 @contextmanager
-def opened(part: Part, inputs: Inputs) -> Iterator[tuple[str, BinaryIO, int | None]]:
+def open_part(part: Part, inputs: Inputs) -> Iterator[tuple[str, BinaryIO, int | None]]:
     """What the part is called, its bytes, decompressed, and where it ends (None: with the file)."""
     if part.file is None:
         yield INLINE, io.BytesIO(part.text.encode()), None
         return
     path = part.file.path
-    with inputs.opened_again(part.file) as file:
+    with inputs.open_input(part.file) as file:
         suffix = next((s for s in _DECOMPRESSED if path.lower().endswith(s)), None)
         if suffix is None:
             yield path, file, part.end
@@ -119,7 +119,7 @@ def opened(part: Part, inputs: Inputs) -> Iterator[tuple[str, BinaryIO, int | No
             raise InputRefused(f"{path} can't be decompressed: {type(error).__name__}.") from None
 
 
-class Begin(NamedTuple):
+class LineLayout(NamedTuple):
     """How a file's lines are to be read, and at which byte they begin, behind its header, if columns stand in one."""
 
     written: LineFormat
@@ -127,26 +127,26 @@ class Begin(NamedTuple):
     header: bytes = b""
 
 
-def begin_of(written: LineFormat, name: str, stream: BinaryIO) -> Begin:
+def read_layout(written: LineFormat, name: str, stream: BinaryIO) -> LineLayout:
     """``stream`` is at its start. Raises ``InputRefused``."""
     if isinstance(written, JsonInputFormat) or not (written.has_header or written.skipHeaderRows):
-        return Begin(written)
+        return LineLayout(written)
     for _ in range(written.skipHeaderRows):
-        _line(name, stream)
-    header = _line(name, stream).removeprefix(_BOM).rstrip(b"\r\n") if written.has_header else b""
-    return Begin(of_a_line(written, name, header), stream.tell(), header)
+        _read_line(name, stream)
+    header = _read_line(name, stream).removeprefix(_BOM).rstrip(b"\r\n") if written.has_header else b""
+    return LineLayout(single_line_format(written, name, header), stream.tell(), header)
 
 
-def of_a_line(written: LineFormat, name: str, header: bytes) -> LineFormat:
+def single_line_format(written: LineFormat, name: str, header: bytes) -> LineFormat:
     """How a line alone is to be read, its file's header known, if it has one. Raises ``InputRefused``."""
     if isinstance(written, JsonInputFormat):
         return written
-    columns = _named_in(written, name, header) if written.has_header else written.columns
+    columns = _header_columns(written, name, header) if written.has_header else written.columns
     plain = {"columns": columns, "findColumnsFromHeader": None, "hasHeaderRow": None, "skipHeaderRows": 0}
     return written.model_copy(update=plain)
 
 
-def _named_in(written: Any, name: str, header: bytes) -> list[str]:
+def _header_columns(written: Any, name: str, header: bytes) -> list[str]:
     try:
         text = header.decode()
     except UnicodeDecodeError:
@@ -161,15 +161,15 @@ def _named_in(written: Any, name: str, header: bytes) -> list[str]:
     return named
 
 
-def lines_of(
+def read_lines(
     part: Part, name: str, stream: BinaryIO, begins: int, end: int | None, *, of_json: bool
 ) -> Iterator[Lines]:
-    """``begins``: where a file's lines do; see ``begin_of``. Raises ``InputRefused`` for a line that is too long."""
-    lines_in = _json_lines_in if of_json else _lines_in
+    """``begins``: where a file's lines do; see ``read_layout``. Raises ``InputRefused`` for a line that is too long."""
+    lines_in = _split_json_lines if of_json else _split_lines
     at = max(part.start, begins)
     if at > begins:
         stream.seek(at - 1)  # a line that begins here is one of this part
-        at += len(_line(name, stream)) - 1
+        at += len(_read_line(name, stream)) - 1
     else:
         stream.seek(at)
     while end is None or at < end:
@@ -177,12 +177,12 @@ def lines_of(
         if not block:
             return
         if not block.endswith(b"\n"):
-            block += _line(name, stream)
-        yield from _within(lines_in(name, at, block))
+            block += _read_line(name, stream)
+        yield from _split_to_limits(lines_in(name, at, block))
         at += len(block)
 
 
-def _lines_in(name: str, start: int, block: bytes) -> Lines:
+def _split_lines(name: str, start: int, block: bytes) -> Lines:
     """Those of whole lines, of which the first begins at byte ``start``; what ends with a line break ends with none."""
     payloads = block.removesuffix(b"\n").split(b"\n")
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads)) + 1
@@ -197,27 +197,27 @@ def _lines_in(name: str, start: int, block: bytes) -> Lines:
     return Lines(f"{name}, byte", cast("Sequence[int]", at), payloads)
 
 
-def _json_lines_in(name: str, start: int, block: bytes) -> Lines:
-    """What ``_lines_in`` finds, without an object for each line where every line is a record."""
-    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _BREAK) + 1
+def _split_json_lines(name: str, start: int, block: bytes) -> Lines:
+    """What ``_split_lines`` finds, without an object for each line where every line is a record."""
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE) + 1
     if not ends.size or ends[-1] < len(block):
         ends = np.append(ends, len(block))
     lengths = np.diff(ends, prepend=0)
     if lengths.min() <= 1 or lengths.max() > MOST_LINE_BYTES or b"\r" in block:
-        return _lines_in(name, start, block)
+        return _split_lines(name, start, block)
     return Lines(f"{name}, byte", cast("Sequence[int]", start + ends - lengths), JsonLines.of(block, ends))
 
 
-def _within(lines: Lines) -> Iterator[Lines]:
+def _split_to_limits(lines: Lines) -> Iterator[Lines]:
     """In parts that are decoded at once."""
     if len(lines) > _MOST_LINES:
         for half in lines.halves():
-            yield from _within(half)
+            yield from _split_to_limits(half)
     elif lines:
         yield lines
 
 
-def _line(name: str, stream: BinaryIO) -> bytes:
+def _read_line(name: str, stream: BinaryIO) -> bytes:
     line = stream.readline(MOST_LINE_BYTES)
     if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
         raise _too_long(name)

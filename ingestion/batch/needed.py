@@ -22,17 +22,17 @@ def needed_columns(schema: DataSchema, written: InputFormat, engine: Engine) -> 
         return lambda _: True
     named = {name for name, readers in read.items() if readers != ["dimensionExclusions"]}
     named.add(schema.timestampSpec.column)
-    roots = list(_roots(flattened_by(written)))
+    roots = list(_root_columns(flattened_by(written)))
     if None in roots:
         return lambda _: True
     named.update(root for root in roots if root is not None)
     if not schema.dimensionsSpec.discovers:
         return named.__contains__
-    hidden = schema.undiscovered
-    return lambda column: column in named or column not in hidden
+    undiscovered = schema.undiscovered
+    return lambda column: column in named or column not in undiscovered
 
 
-def _roots(fields: list[FlattenField]) -> Iterator[str | None]:
+def _root_columns(fields: list[FlattenField]) -> Iterator[str | None]:
     """The column that each looks into; None where that may be any."""
     for field in fields:
         if field.type == "root":

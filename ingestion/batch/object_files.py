@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, BinaryIO, cast
 
 from ingestion.batch.errors import InputChanged, InputRefused
-from ingestion.batch.files import MOST_FILES, FoundFile
+from ingestion.batch.files import MOST_FILES, InputFile
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
-from ingestion.segments.refusals import refusal
-from ingestion.specs.inputs.input_source import ObjectsInputSource, named_in_specs
+from ingestion.segments.refusals import to_storage_error
+from ingestion.specs.inputs.input_source import ObjectsInputSource, spec_location
 
 _SETTING = "HEADGATE_INPUT_LOCATIONS"
 
@@ -26,45 +26,45 @@ class Locations:
     def __init__(self, locations: Sequence[str]) -> None:
         self._all = [_Location(text) for text in locations]
 
-    def files_of(self, source: ObjectsInputSource) -> list[FoundFile]:
+    def list_files(self, source: ObjectsInputSource) -> list[InputFile]:
         """Those that a source names, by path; empty ones are passed over later. Raises ``InputRefused``,
         ``DeepStorageError``.
         """
-        found: dict[str, FoundFile] = {}
+        files: dict[str, InputFile] = {}
         for address in source.named_one_by_one:
             place = self._of(address)
-            found[address] = FoundFile(address, place.size(address), 0)
+            files[address] = InputFile(address, place.size(address), 0)
         for prefix in source.prefixes:
             for file in self._of(prefix).listed(prefix):
-                found[file.path] = file
-                if len(found) > MOST_FILES:
+                files[file.path] = file
+                if len(files) > MOST_FILES:
                     raise InputRefused(f"There are more than {MOST_FILES:,} objects that begin with {prefix}.")
-        return sorted(found.values(), key=lambda file: file.path)
+        return sorted(files.values(), key=lambda file: file.path)
 
     @contextmanager
-    def opened_again(self, found: FoundFile) -> Iterator[BinaryIO]:
+    def open_input(self, input_file: InputFile) -> Iterator[BinaryIO]:
         """Raises ``InputRefused``, ``InputChanged``, ``DeepStorageError``."""
-        place = self._of(found.path)
-        name = place.below(found.path)
-        if place.size(found.path) != found.size:
-            raise InputChanged(f"{found.path} has changed since the task began; submit the task again.")
+        place = self._of(input_file.path)
+        name = place.below(input_file.path)
+        if place.size(input_file.path) != input_file.size:
+            raise InputChanged(f"{input_file.path} has changed since the task began; submit the task again.")
         with place.storage.open(name) as opened:
-            held = _OfStorage(opened, name)
+            reader = _StorageReader(opened, name)
             try:
-                yield cast("BinaryIO", io.BufferedReader(held, 1 << 20))
+                yield cast("BinaryIO", io.BufferedReader(reader, 1 << 20))
             except InputRefused:
-                if held.problem is not None:  # some libraries tell of it as of a damaged file
-                    raise held.problem from None
+                if reader.problem is not None:  # some libraries tell of it as of a damaged file
+                    raise reader.problem from None
                 raise
 
     def _of(self, address: str) -> _Location:
-        for place in self._all:
-            if address.startswith(f"{place.address}/"):
-                return place
+        for location in self._all:
+            if address.startswith(f"{location.address}/"):
+                return location
         raise InputRefused(f"{address} is not below the locations of {_SETTING}.")
 
 
-class _OfStorage(io.RawIOBase):
+class _StorageReader(io.RawIOBase):
     """What is read of a storage: its errors are the storage's, and say nothing of what is in the file."""
 
     def __init__(self, opened: BinaryIO, name: str) -> None:
@@ -82,7 +82,7 @@ class _OfStorage(io.RawIOBase):
         try:
             piece = self._opened.read(len(into))
         except Exception as error:
-            self.problem = refusal(f"read {self._name}", error)
+            self.problem = to_storage_error(f"read {self._name}", error)
             raise self.problem from None
         into[: len(piece)] = piece
         return len(piece)
@@ -97,7 +97,7 @@ class _OfStorage(io.RawIOBase):
 class _Location:
     def __init__(self, text: str) -> None:
         self._text = text
-        self.address = named_in_specs(text)
+        self.address = spec_location(text)
 
     @cached_property
     def storage(self) -> DeepStorage:
@@ -113,13 +113,13 @@ class _Location:
             raise InputRefused(f"{address} can't be read: there is no such object.")
         return self.storage.size(name)
 
-    def listed(self, prefix: str) -> Iterator[FoundFile]:
+    def listed(self, prefix: str) -> Iterator[InputFile]:
         """Objects whose keys begin so: a prefix may end anywhere in a name."""
-        begins = self.below(prefix)
+        key_prefix = self.below(prefix)
         try:
-            for file in self.storage.files(begins.rpartition("/")[0]):
-                if file.path.startswith(begins) and file.size_bytes:
-                    yield FoundFile(f"{self.address}/{file.path}", file.size_bytes, 0)
+            for file in self.storage.files(key_prefix.rpartition("/")[0]):
+                if file.path.startswith(key_prefix) and file.size_bytes:
+                    yield InputFile(f"{self.address}/{file.path}", file.size_bytes, 0)
         except DeepStorageError as error:
             if error.permanent:
                 raise InputRefused(f"{prefix} can't be listed: {error}") from None

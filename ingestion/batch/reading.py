@@ -10,26 +10,26 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from ingestion.batch.columnar import Needs
-from ingestion.batch.containers import rows_in
+from ingestion.batch.columnar import IsNeeded
+from ingestion.batch.containers import read_container_rows
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import Kept, Room
-from ingestion.batch.lines import Line, Lines, begin_of, lines_of, opened, together
+from ingestion.batch.kept import QuarantineLimits, SplitQuarantine
+from ingestion.batch.lines import Line, Lines, batch_lines, open_part, read_layout, read_lines
 from ingestion.batch.needed import needed_columns
-from ingestion.batch.rows import rows_of
+from ingestion.batch.rows import read_segment_rows
 from ingestion.batch.splits import Part, Split
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import TooWide
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.rows import ROW, joined_rows, row_indexes
+from ingestion.rows import ROW, join_rows, row_indexes
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.intervals import intervals_of
-from ingestion.segments.shape import int64s, is_own
-from ingestion.segments.taken_times import TakenTimes
+from ingestion.segments.intervals import split_by_interval
+from ingestion.segments.shape import int64s, is_hidden
+from ingestion.segments.taken_times import AcceptedTimes
 from ingestion.specs.formats.file_format import CONTAINERS, LineFormat
-from ingestion.specs.formats.input_format import JsonInputFormat, of_one_row
+from ingestion.specs.formats.input_format import JsonInputFormat, as_single_row
 from ingestion.specs.inputs.input_source import DruidInputSource
 from ingestion.specs.limits import MOST_UNREAD
 from ingestion.specs.messages.protocol import UnreadRecord
@@ -41,30 +41,32 @@ from ingestion.task.errors import TooManyParseExceptions
 _CHUNK_ROWS = 65_536  # gathered before they are dealt out to intervals
 _CHUNK_BYTES = 8 * 1024 * 1024
 _LONGEST_ERROR = 300
-_LONGEST_START = 500  # of a record that is told
+_LONGEST_EXCERPT = 500  # of a record that is told
 _LONGEST_PLACE = 2_000
 _HANG_S = 60.0
 
-Place = tuple[int, int]  # a segment interval in milliseconds, half-open
+IntervalMs = tuple[int, int]  # a segment interval in milliseconds, half-open
 
 
 @dataclass(frozen=True)
 class Chunk:
     """Rows of one segment interval, as an Arrow stream; column 0 counts them."""
 
-    place: Place
+    place: IntervalMs
     number: int  # within its split
     rows: int
     content: bytes
     held: pa.Schema  # its dimensions that are not null in all rows
 
     @classmethod
-    def of(cls, place: Place, number: int, rows: pa.Table, metrics: Collection[str]) -> Chunk:
+    def of(cls, interval: IntervalMs, number: int, rows: pa.Table, metrics: Collection[str]) -> Chunk:
         """``metrics``: the names of columns that are no dimensions."""
         counted = rows.set_column(0, ROW, pa.array(np.arange(len(rows), dtype=np.int32)))
         pairs = zip(rows.schema, rows.columns, strict=True)
-        held = [f for f, c in list(pairs)[2:] if c.null_count < len(c) and f.name not in metrics and not is_own(f)]
-        return cls(place, number, len(rows), _packed(counted), pa.schema(held))
+        dimensions = [
+            f for f, c in list(pairs)[2:] if c.null_count < len(c) and f.name not in metrics and not is_hidden(f)
+        ]
+        return cls(interval, number, len(rows), _to_ipc(counted), pa.schema(dimensions))
 
     @property
     def table(self) -> pa.Table:
@@ -72,7 +74,7 @@ class Chunk:
 
 
 @dataclass
-class Told:
+class SplitReport:
     """What became of a split's records."""
 
     split: int
@@ -84,7 +86,7 @@ class Told:
     outside: int = 0  # of the spec's intervals
     unparseable: int = 0
     unread: list[UnreadRecord] = field(default_factory=list)  # the first of them
-    kept: Kept = field(default_factory=Kept)  # of the unparseable ones
+    kept: SplitQuarantine = field(default_factory=SplitQuarantine)  # of the unparseable ones
 
     @property
     def parse_exceptions(self) -> int:
@@ -98,7 +100,9 @@ class Reader:
     the process that tried before.
     """
 
-    def __init__(self, spec: BatchSpec, inputs: Inputs, storage: DeepStorage, room: Room, *, careful: bool) -> None:
+    def __init__(
+        self, spec: BatchSpec, inputs: Inputs, storage: DeepStorage, room: QuarantineLimits, *, careful: bool
+    ) -> None:
         self._spec = spec
         self._room = room
         self._inputs = inputs
@@ -106,7 +110,7 @@ class Reader:
         self._careful = careful
         source, written = spec.ioConfig.inputSource, spec.ioConfig.inputFormat
         self._with_digits = isinstance(source, DruidInputSource) or isinstance(written, CONTAINERS)
-        self._taken = TakenTimes(spec.dataSchema)
+        self._taken = AcceptedTimes(spec.dataSchema)
         self._metrics = {m.name for m in spec.dataSchema.metricsSpec}
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
         self._decoder: tuple[LineFormat, JsonDecoder | IsolatedDecoder] | None = None
@@ -116,52 +120,52 @@ class Reader:
         if self._decoder is not None:
             self._decoder[1].close()
 
-    def chunks(self, split: Split, told: Told) -> Iterator[Chunk]:
-        """Its rows; ``told`` is whole when they are. Raises ``InputRefused``, ``InputChanged``, ``DecodeError``,
-        ``SegmentError`` and ``TooManyParseExceptions``.
+    def chunks(self, split: Split, report: SplitReport) -> Iterator[Chunk]:
+        """Its rows; ``storable_text`` is whole when they are. Raises ``InputRefused``, ``InputChanged``,
+        ``DecodeError``, ``SegmentError`` and ``TooManyParseExceptions``.
         """
         number = 0
-        for rows in self._gathered(split, told):
+        for rows in self._gathered(split, report):
             for chunk in self.dealt(rows, number):
                 yield chunk
                 number += 1
 
     def dealt(self, rows: pa.Table, number: int = 0) -> Iterator[Chunk]:
         """To chunks of one interval each, the first of this number."""
-        for place, part in self._by_interval(rows):
-            yield Chunk.of(place, number, part, self._metrics)
+        for interval, part in self._by_interval(rows):
+            yield Chunk.of(interval, number, part, self._metrics)
             number += 1
 
-    def _gathered(self, split: Split, told: Told) -> Iterator[pa.Table]:
-        held: list[pa.Table] = []
-        for rows in chain.from_iterable(self._of_part(part, told) for part in split.parts):
-            held.append(rows)
-            if sum(map(len, held)) >= _CHUNK_ROWS or sum(t.nbytes for t in held) >= _CHUNK_BYTES:
-                yield joined_rows(held)
-                held = []
-        if held:
-            yield joined_rows(held)
+    def _gathered(self, split: Split, report: SplitReport) -> Iterator[pa.Table]:
+        tables: list[pa.Table] = []
+        for rows in chain.from_iterable(self._part_tables(part, report) for part in split.parts):
+            tables.append(rows)
+            if sum(map(len, tables)) >= _CHUNK_ROWS or sum(t.nbytes for t in tables) >= _CHUNK_BYTES:
+                yield join_rows(tables)
+                tables = []
+        if tables:
+            yield join_rows(tables)
 
-    def _of_part(self, part: Part, told: Told) -> Iterator[pa.Table]:
+    def _part_tables(self, part: Part, report: SplitReport) -> Iterator[pa.Table]:
         source, written = self._spec.ioConfig.inputSource, self._spec.ioConfig.line_format
         if part.segment is not None and isinstance(source, DruidInputSource):
-            lines = rows_of(part.segment, self._storage, interval_ms(source.interval), self._spec.dataSchema)
-            yield from self._rows(together(lines), written, told)
+            lines = read_segment_rows(part.segment, self._storage, interval_ms(source.interval), self._spec.dataSchema)
+            yield from self._rows(batch_lines(lines), written, report)
             return
         container = self._spec.ioConfig.inputFormat
         if part.file is not None and isinstance(container, CONTAINERS):
-            with self._inputs.opened_again(part.file) as stream:
-                rows = rows_in(part, part.file.path, stream, container, self._needs)
-                yield from self._rows(together(rows), written, told)
+            with self._inputs.open_input(part.file) as stream:
+                rows = read_container_rows(part, part.file.path, stream, container, self._needs)
+                yield from self._rows(batch_lines(rows), written, report)
             return
-        with opened(part, self._inputs) as (name, stream, end):
-            begin = begin_of(written, name, stream)
+        with open_part(part, self._inputs) as (name, stream, end):
+            begin = read_layout(written, name, stream)
             of_json = isinstance(begin.written, JsonInputFormat)
-            batches = lines_of(part, name, stream, begin.begins, end, of_json=of_json)
-            yield from self._rows(batches, begin.written, told, begin.header)
+            batches = read_lines(part, name, stream, begin.begins, end, of_json=of_json)
+            yield from self._rows(batches, begin.written, report, begin.header)
 
     @cached_property
-    def _needs(self) -> Needs:
+    def _needs(self) -> IsNeeded:
         engine = Engine(self._spec.tuningConfig.decoding_bytes)
         try:
             return needed_columns(self._spec.dataSchema, self._spec.ioConfig.line_format, engine)
@@ -169,91 +173,95 @@ class Reader:
             engine.close()
 
     def _rows(
-        self, batches: Iterator[Lines], written: LineFormat, told: Told, header: bytes = b""
+        self, batches: Iterator[Lines], written: LineFormat, report: SplitReport, header: bytes = b""
     ) -> Iterator[pa.Table]:
         for lines in batches:
-            yield from (rows for _, rows in self.rows(lines, written, told, header) if len(rows))
+            yield from (rows for _, rows in self.rows(lines, written, report, header) if len(rows))
 
     def rows(
-        self, lines: Lines, written: LineFormat, told: Told, header: bytes = b""
+        self, lines: Lines, written: LineFormat, report: SplitReport, header: bytes = b""
     ) -> Iterator[tuple[Lines, pa.Table]]:
         """What is taken of these lines, in parts: column 0 has the places among the part's lines. ``header``: to be
         kept with those that can't be read.
         """
-        for part, decoded in _decoded(self._decoder_for(written), lines):
-            yield part, self._kept(part, decoded, told, header)
+        for part, decoded in _decode_parts(self._decoder_for(written), lines):
+            yield part, self._kept(part, decoded, report, header)
 
     def _decoder_for(self, written: LineFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:
             self.close()
-            schema, memory, lines = self._spec.dataSchema, self._spec.tuningConfig.decoding_bytes, of_one_row(written)
-            made: JsonDecoder | IsolatedDecoder
+            schema, memory, lines = (
+                self._spec.dataSchema,
+                self._spec.tuningConfig.decoding_bytes,
+                as_single_row(written),
+            )
+            decoder: JsonDecoder | IsolatedDecoder
             if self._careful:
-                made = IsolatedDecoder(schema, memory, input_format=lines, with_digits=self._with_digits)
+                decoder = IsolatedDecoder(schema, memory, input_format=lines, with_digits=self._with_digits)
             else:
-                made = JsonDecoder(schema, memory, input_format=lines, hang_s=_HANG_S, with_digits=self._with_digits)
-            self._decoder = written, made
+                decoder = JsonDecoder(schema, memory, input_format=lines, hang_s=_HANG_S, with_digits=self._with_digits)
+            self._decoder = written, decoder
         return self._decoder[1]
 
-    def _kept(self, lines: Lines, decoded: Decoded, told: Told, header: bytes) -> pa.Table:
+    def _kept(self, lines: Lines, decoded: Decoded, report: SplitReport, header: bytes) -> pa.Table:
         """The rows that are taken; everything is counted."""
-        taken = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
-        found = _with_extents(decoded.rows, lines)
-        rows = found if taken.all() else found.filter(pa.array(taken))
+        is_accepted = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
+        decoded_rows = _add_extents(decoded.rows, lines)
+        rows = decoded_rows if is_accepted.all() else decoded_rows.filter(pa.array(is_accepted))
         stored = set(row_indexes(rows).tolist()) if decoded.processed_with_error else set()
         faulty = {i: e for i, e in decoded.processed_with_error.items() if i in stored}
         lost = {i: lines[i].fault or e for i, e in {**decoded.unparseable, **decoded.crashed}.items()}
-        told.polled += len(lines)
-        told.input_bytes += lines.size_bytes
-        told.processed += len(rows)
-        told.with_error += len(faulty)
-        told.filtered += len(decoded.filtered)
-        told.outside += len(decoded.rows) - len(rows)
-        told.unparseable += len(lost)
+        report.polled += len(lines)
+        report.input_bytes += lines.size_bytes
+        report.processed += len(rows)
+        report.with_error += len(faulty)
+        report.filtered += len(decoded.filtered)
+        report.outside += len(decoded.rows) - len(rows)
+        report.unparseable += len(lost)
         for index, error in sorted({**lost, **faulty}.items()):
-            if len(told.unread) < MOST_UNREAD:
-                told.unread.append(_unread(lines[index], error, stored=index in faulty))
+            if len(report.unread) < MOST_UNREAD:
+                report.unread.append(_unread_record(lines[index], error, stored=index in faulty))
         for index, error in sorted(lost.items()):
-            told.kept.add(lines[index], error, self._room, crashed=index in decoded.crashed, header=header)
-        check_parse_exceptions(self._spec, told.parse_exceptions, told.unread)
+            report.kept.add(lines[index], error, self._room, crashed=index in decoded.crashed, header=header)
+        check_parse_exceptions(self._spec, report.parse_exceptions, report.unread)
         return rows
 
-    def _by_interval(self, rows: pa.Table) -> Iterator[tuple[Place, pa.Table]]:
+    def _by_interval(self, rows: pa.Table) -> Iterator[tuple[IntervalMs, pa.Table]]:
         ms = int64s(rows.column(1).cast(pa.int64()))
         order = np.argsort(ms, kind="stable")
-        for interval, part in intervals_of(ms[order], self._granularity):
+        for interval, part in split_by_interval(ms[order], self._granularity):
             chosen = rows.take(pa.array(np.sort(order[part])))
-            place = tuple(int(t.timestamp() * 1000) for t in interval)
-            yield (place[0], place[1]), chosen
+            interval_ms = tuple(int(t.timestamp() * 1000) for t in interval)
+            yield (interval_ms[0], interval_ms[1]), chosen
 
 
-def _with_extents(rows: pa.Table, lines: Lines) -> pa.Table:
+def _add_extents(rows: pa.Table, lines: Lines) -> pa.Table:
     """Those of the lines, for the rows that were made of them."""
     if not lines.extents:
         return rows
-    held = np.array(lines.extents, np.int64)[row_indexes(rows)]
+    extents = np.array(lines.extents, np.int64)[row_indexes(rows)]
     for number, name in enumerate(EXTENTS):
-        rows = rows.append_column(name, pa.array(held[:, number]))
+        rows = rows.append_column(name, pa.array(extents[:, number]))
     return rows
 
 
-def _unread(line: Line, error: str, *, stored: bool) -> UnreadRecord:
-    start = line.payload[:_LONGEST_START].decode(errors="replace")
+def _unread_record(line: Line, error: str, *, stored: bool) -> UnreadRecord:
+    start = line.payload[:_LONGEST_EXCERPT].decode(errors="replace")
     return UnreadRecord(place=line.place[-_LONGEST_PLACE:], start=start, error=error[:_LONGEST_ERROR], stored=stored)
 
 
-def check_parse_exceptions(spec: BatchSpec, seen: int, unread: Sequence[UnreadRecord]) -> None:
+def check_parse_exceptions(spec: BatchSpec, total: int, unread: Sequence[UnreadRecord]) -> None:
     """Raise ``TooManyParseExceptions`` when there are more than the spec allows."""
     most = spec.tuningConfig.most_parse_exceptions
-    if most is not None and seen > most:
+    if most is not None and total > most:
         first = f" The first: {unread[0].place}: {unread[0].error}" if unread else ""
         raise TooManyParseExceptions(
-            f"There are {seen} parse exceptions at least, more than tuningConfig.maxParseExceptions ({most}) allows."
+            f"There are {total} parse exceptions at least, more than tuningConfig.maxParseExceptions ({most}) allows."
             f"{first}"
         )
 
 
-def _decoded(decoder: JsonDecoder | IsolatedDecoder, lines: Lines) -> Iterator[tuple[Lines, Decoded]]:
+def _decode_parts(decoder: JsonDecoder | IsolatedDecoder, lines: Lines) -> Iterator[tuple[Lines, Decoded]]:
     """In parts where together they would be too wide a table."""
     try:
         yield lines, decoder.decode(lines.payloads)
@@ -262,10 +270,10 @@ def _decoded(decoder: JsonDecoder | IsolatedDecoder, lines: Lines) -> Iterator[t
         if len(lines) < 2:
             raise
     for half in lines.halves():
-        yield from _decoded(decoder, half)
+        yield from _decode_parts(decoder, half)
 
 
-def _packed(rows: pa.Table) -> bytes:
+def _to_ipc(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_table(rows)

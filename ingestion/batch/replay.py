@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingestion.batch.reread import KeptReader, RereadFiles
-from ingestion.batch.writing import write
+from ingestion.batch.reread import QuarantineReader, RereadRecords
+from ingestion.batch.writing import write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable
 from ingestion.client.patience import until_answered
@@ -19,7 +19,7 @@ from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.batch_protocol import BatchAssignment
 from ingestion.specs.messages.replays import KeptPublishRequest, KeptRecord
-from ingestion.task.alone import run_alone
+from ingestion.task.alone import run_standalone
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
 from ingestion.task.parts import MOST_IN_A_ROW
@@ -31,14 +31,14 @@ LONGEST_S = 600.0  # that the same is said again without an answer
 
 def main() -> int:
     """Exit code 0 when every record was dealt with."""
-    return run_alone(_replay, BatchControlPlane)
+    return run_standalone(_replay, BatchControlPlane)
 
 
 def _replay(client: BatchControlPlane, control: Control) -> None:
     assignment = client.start_batch()
     control.new_epoch(assignment.epoch)
     after = 0
-    with scratch_folder() as scratch, KeptReader(assignment) as reader:
+    with scratch_folder() as scratch, QuarantineReader(assignment) as reader:
         replay = _Replay(assignment, client, reader, scratch)
         while records := next_page(client, control, after):
             control.show(in_flight=len(records))
@@ -53,7 +53,7 @@ class _Replay:
     """``ingest`` takes one page after the other."""
 
     def __init__(
-        self, assignment: BatchAssignment, client: BatchControlPlane, reader: KeptReader, scratch: Path
+        self, assignment: BatchAssignment, client: BatchControlPlane, reader: QuarantineReader, scratch: Path
     ) -> None:
         self._assignment = assignment
         self._client = client
@@ -82,24 +82,28 @@ class _Replay:
             self.ingest(records[:middle])
             self.ingest(records[middle:])
 
-    def _written(self, read: RereadFiles) -> KeptPublishRequest:
-        told = self._assignment
-        return read.outcome(write(read.chunks(), told.spec, told.version, self._storage, self._scratch, self._ids))
+    def _written(self, read: RereadRecords) -> KeptPublishRequest:
+        assignment = self._assignment
+        return read.outcome(
+            write_bin(read.chunks(), assignment.spec, assignment.version, self._storage, self._scratch, self._ids)
+        )
 
     def _publish(self, request: KeptPublishRequest) -> None:
         self._failpoints.reach("written")
         until_answered(lambda: self._client.publish_kept(request), LONGEST_S)
         self._failpoints.reach("published")
 
-    def _keep(self, read: RereadFiles, reason: str) -> None:
+    def _keep(self, read: RereadRecords, reason: str) -> None:
         """One record, with the refusal."""
         self._refused_in_a_row += 1
         if self._refused_in_a_row > MOST_IN_A_ROW:
             raise Refused(f"Publishes are refused, and not for a record's sake: {reason}")
         try:
             self._publish(read.refused(reason))
-        except Unacceptable as again:
-            raise Refused(f"Publishes are refused, even of what is to stay in quarantine: {again}") from again
+        except Unacceptable as second_error:
+            raise Refused(
+                f"Publishes are refused, even of what is to stay in quarantine: {second_error}"
+            ) from second_error
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from typing import Self
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import Room
-from ingestion.batch.lines import Lines, of_a_line
-from ingestion.batch.reading import Chunk, Reader, Told
-from ingestion.batch.writing import Written
+from ingestion.batch.kept import QuarantineLimits
+from ingestion.batch.lines import Lines, single_line_format
+from ingestion.batch.reading import Chunk, Reader, SplitReport
+from ingestion.batch.writing import BinOutput
 from ingestion.rows import row_indexes
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.counters import Counters
@@ -22,20 +22,20 @@ from ingestion.specs.messages.batch_protocol import BatchAssignment
 from ingestion.specs.messages.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
 from ingestion.specs.tasks.batch import BatchIOConfig
 
-_ROOM = Room(MOST_RECORDS, sys.maxsize)
+_LIMITS = QuarantineLimits(MOST_RECORDS, sys.maxsize)
 _LONGEST_ERROR = 2_000
 _FILE = "its file"
 _NO_HEADER = "The line of its file that names the columns is not kept: name them in columns of the inputFormat."
 
 
-class KeptReader:
+class QuarantineReader:
     """All are suspect: they are decoded in a child process, since some are here because a decoder died of them."""
 
     def __init__(self, assignment: BatchAssignment) -> None:
         self._epoch = assignment.epoch
         self._written = assignment.spec.ioConfig
         inputs, storage = Inputs(assignment.reachable), open_deep_storage(assignment.deep_storage)
-        self._reader = Reader(assignment.spec, inputs, storage, _ROOM, careful=True)
+        self._reader = Reader(assignment.spec, inputs, storage, _LIMITS, careful=True)
 
     def __enter__(self) -> Self:
         return self
@@ -45,12 +45,12 @@ class KeptReader:
     ) -> None:
         self._reader.close()
 
-    def read(self, records: Sequence[KeptRecord]) -> RereadFiles:
+    def read(self, records: Sequence[KeptRecord]) -> RereadRecords:
         """Some that are published together."""
-        return RereadFiles(self._reader, self._written, records, self._epoch)
+        return RereadRecords(self._reader, self._written, records, self._epoch)
 
 
-class RereadFiles:
+class RereadRecords:
     """What becomes of some records; ``outcome`` knows it when all ``chunks`` were taken."""
 
     def __init__(self, reader: Reader, written: BatchIOConfig, records: Sequence[KeptRecord], epoch: int) -> None:
@@ -58,7 +58,7 @@ class RereadFiles:
         self._written = written
         self._records = records
         self._epoch = epoch
-        self._told = Told(0)
+        self._told = SplitReport(0)
         self._stored: list[int] = []
         self._bad: list[StillBad] = []
 
@@ -71,7 +71,7 @@ class RereadFiles:
             try:
                 written = self._format(header)
             except InputRefused as refused:
-                self._bad += [_bad(record.number, "unparseable", str(refused)) for record in some]
+                self._bad += [_still_bad(record.number, "unparseable", str(refused)) for record in some]
                 continue
             lines = Lines("record", [r.number for r in some], [r.payload or b"" for r in some])
             for part, rows in self._reader.rows(lines, written, self._told):
@@ -81,7 +81,7 @@ class RereadFiles:
     def _format(self, header: bytes) -> LineFormat:
         if self._written.has_header and not header:
             raise InputRefused(_NO_HEADER)
-        return of_a_line(self._written.line_format, _FILE, header)
+        return single_line_format(self._written.line_format, _FILE, header)
 
     def refused(self, reason: str) -> KeptPublishRequest:
         """None of them is stored: a publish with one was refused for what it says."""
@@ -93,13 +93,13 @@ class RereadFiles:
             counters=Counters(polled=polled, unparseable=polled, quarantined=polled),
             stored=[],
             thrown_away=[],
-            unparseable=[_bad(r.number, "refused", f"its publish was refused: {reason}") for r in self._records],
+            unparseable=[_still_bad(r.number, "refused", f"its publish was refused: {reason}") for r in self._records],
         )
 
-    def outcome(self, done: Written) -> KeptPublishRequest:
-        """``done``: what the chunks were written to."""
-        bad = [*self._bad, *(_bad(r.position, r.reason, r.error) for r in self._told.kept.records)]
-        ended = {*self._stored, *(one.number for one in bad)}
+    def outcome(self, done: BinOutput) -> KeptPublishRequest:
+        """``output``: what the chunks were written to."""
+        bad = [*self._bad, *(_still_bad(r.position, r.reason, r.error) for r in self._told.kept.records)]
+        ended = {*self._stored, *(record.number for record in bad)}
         rows = sum(file.rows for file in done.files)
         return KeptPublishRequest(
             publish_id=uuid.uuid4(),
@@ -123,5 +123,5 @@ class RereadFiles:
         )
 
 
-def _bad(number: int, reason: str, error: str) -> StillBad:
+def _still_bad(number: int, reason: str, error: str) -> StillBad:
     return StillBad.model_validate({"number": number, "reason": reason, "error": error[:_LONGEST_ERROR]})

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import Room
-from ingestion.batch.partitions import Division, Keys, Sample, division_of
-from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.kept import QuarantineLimits
+from ingestion.batch.partitions import Partitioning, PartitionKeys, Sample, plan_partitions
+from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
 from ingestion.batch.splits import Part, Split
-from ingestion.batch.writing import write
+from ingestion.batch.writing import write_bin
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.specs.messages.batch_protocol import Reachable
@@ -24,7 +24,7 @@ from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.tasks.batch import BatchSpec
 
-_ALL, _NOTHING = 0, Room(0, 0)
+_ALL_CHUNKS, _KEEP_NOTHING = 0, QuarantineLimits(0, 0)
 
 
 def rewrite_interval(
@@ -37,28 +37,28 @@ def rewrite_interval(
 ) -> list[SegmentFile]:
     """``spec`` deals out rows by hash or range, and reads segments; these are all that it reads.
 
-    Raises ``InputRefused`` for rows that it does not take, and what ``Reader.chunks`` and ``write`` do.
+    Raises ``InputRefused`` for rows that it does not take, and what ``Reader.chunks`` and ``write_bin`` do.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    with ScratchStorage(scratch / "read") as found, ScratchStorage(scratch / "dealt") as dealt:
-        _read(spec, segments, storage, found)
-        division = _division(spec, found)
-        for chunk in found.chunks(_ALL):
+    with ChunkStore(scratch / "read") as read_chunks, ChunkStore(scratch / "dealt") as dealt:
+        _read_chunks(spec, segments, storage, read_chunks)
+        division = _plan_partitions(spec, read_chunks)
+        for chunk in read_chunks.chunks(_ALL_CHUNKS):
             for number, piece in division.pieces(chunk):
                 dealt.add(number, piece)
         gathers = scratch / "gathers"
-        written = [write(dealt.chunks(n), spec, version, storage, gathers, ids) for n in sorted(dealt.keys)]
-    return [file for done in written for file in done.files]
+        written = [write_bin(dealt.chunks(n), spec, version, storage, gathers, ids) for n in sorted(dealt.keys)]
+    return [file for output in written for file in output.files]
 
 
-class ScratchStorage:
+class ChunkStore:
     """Chunks by a key, each key's in the order in which they came: their rows on disk, the rest in memory."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w+b")
         self.keys: dict[int, list[tuple[Chunk, int, int]]] = {}
 
-    def __enter__(self) -> ScratchStorage:
+    def __enter__(self) -> ChunkStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,14 +66,14 @@ class ScratchStorage:
 
     def add(self, key: int, chunk: Chunk) -> None:
         """After all that are there."""
-        begins = self._file.seek(0, 2)
+        start = self._file.seek(0, 2)
         self._file.write(chunk.content)
-        self.keys.setdefault(key, []).append((replace(chunk, content=b""), begins, len(chunk.content)))
+        self.keys.setdefault(key, []).append((replace(chunk, content=b""), start, len(chunk.content)))
 
     def chunks(self, key: int) -> Iterator[Chunk]:
         """Those of the key, with their rows."""
-        for chunk, begins, length in self.keys[key]:
-            self._file.seek(begins)
+        for chunk, start, length in self.keys[key]:
+            self._file.seek(start)
             yield replace(chunk, content=self._file.read(length))
 
     def told(self, key: int) -> Iterator[Chunk]:
@@ -81,27 +81,29 @@ class ScratchStorage:
         return (chunk for chunk, *_ in self.keys[key])
 
 
-def _read(spec: BatchSpec, segments: Sequence[InputSegment], storage: DeepStorage, found: ScratchStorage) -> None:
-    parts, told = tuple(Part(None, segment=segment) for segment in segments), Told(_ALL)
-    reader = Reader(spec, Inputs(Reachable()), storage, _NOTHING, careful=False)
+def _read_chunks(
+    spec: BatchSpec, segments: Sequence[InputSegment], storage: DeepStorage, chunk_store: ChunkStore
+) -> None:
+    parts, report = tuple(Part(None, segment=segment) for segment in segments), SplitReport(_ALL_CHUNKS)
+    reader = Reader(spec, Inputs(Reachable()), storage, _KEEP_NOTHING, careful=False)
     try:
-        for chunk in reader.chunks(Split(_ALL, parts), told):
-            found.add(_ALL, chunk)
+        for chunk in reader.chunks(Split(_ALL_CHUNKS, parts), report):
+            chunk_store.add(_ALL_CHUNKS, chunk)
     finally:
         reader.close()
     rows = sum(s.rows for s in segments)
-    if told.processed != rows:
-        first = f" The first: {told.unread[0].place}: {told.unread[0].error}" if told.unread else ""
-        raise InputRefused(f"Of {rows} rows {rows - told.processed} can't be written anew.{first}")
+    if report.processed != rows:
+        first = f" The first: {report.unread[0].place}: {report.unread[0].error}" if report.unread else ""
+        raise InputRefused(f"Of {rows} rows {rows - report.processed} can't be written anew.{first}")
 
 
-def _division(spec: BatchSpec, found: ScratchStorage) -> Division:
-    rows: Counter[Place] = Counter()
-    for chunk in found.told(_ALL):
+def _plan_partitions(spec: BatchSpec, chunk_store: ChunkStore) -> Partitioning:
+    rows: Counter[IntervalMs] = Counter()
+    for chunk in chunk_store.told(_ALL_CHUNKS):
         rows[chunk.place] += chunk.rows
-    keys = Keys.of(spec, [chunk.held for chunk in found.told(_ALL)])
-    samples: dict[Place, Sample] = {}
-    for chunk in found.chunks(_ALL) if keys.needs_sample else ():
-        sample = keys.sampled(_ALL, chunk)
+    keys = PartitionKeys.of(spec, [chunk.held for chunk in chunk_store.told(_ALL_CHUNKS)])
+    samples: dict[IntervalMs, Sample] = {}
+    for chunk in chunk_store.chunks(_ALL_CHUNKS) if keys.needs_sample else ():
+        sample = keys.sampled(_ALL_CHUNKS, chunk)
         samples[chunk.place] = samples[chunk.place].joined(sample) if chunk.place in samples else sample
-    return division_of(spec, keys, rows, samples, writers=1)
+    return plan_partitions(spec, keys, rows, samples, writers=1)

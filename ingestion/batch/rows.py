@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.lines import Line
 from ingestion.decode.formats.base import json_encoder
-from ingestion.decode.written_numbers import of_single, stored_json
+from ingestion.decode.written_numbers import single_number, stored_json
 from ingestion.rows import JSON_TYPE, TIME
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, storage_error
@@ -23,13 +23,13 @@ from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
-from ingestion.specs.schema.metrics import fields_of, plain
+from ingestion.specs.schema.metrics import fields_of, unfiltered_metric
 from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 _ROWS = 8_192
 
 
-def rows_of(
+def read_segment_rows(
     segment: InputSegment, storage: DeepStorage, interval: tuple[int, int], schema: DataSchema
 ) -> Iterator[Line]:
     """Those with a time in the interval, in milliseconds. Raises ``DamagedSegment``, ``DeepStorageError``, and
@@ -43,7 +43,7 @@ def rows_of(
             _check_sketches(file.schema_arrow, schema)
             needed = Shape.of(schema).has_extents
             for batch in file.iter_batches(_ROWS, use_threads=False):
-                for row, extents in zip(_plain(batch), _extents(batch, needed), strict=True):
+                for row, extents in zip(_visible_rows(batch), _extents(batch, needed), strict=True):
                     if interval[0] <= row[TIME] < interval[1]:
                         yield Line(f"{segment.path}, row", number, encode(row).encode(), extents)
                     number += 1
@@ -54,8 +54,8 @@ def rows_of(
 
 
 def _check_sketches(columns: pa.Schema, schema: DataSchema) -> None:
-    held = [plain(m) for m in schema.metricsSpec]
-    merged = {m.field for m in held if isinstance(m, SketchMetric) and m.reads_sketches}
+    metrics = [unfiltered_metric(m) for m in schema.metricsSpec]
+    merged = {m.field for m in metrics if isinstance(m, SketchMetric) and m.reads_sketches}
     dimensions = schema.dimensionsSpec
     read = fields_of(schema.metricsSpec) | {d.name for d in dimensions.dimensions}
     for column in columns:
@@ -76,7 +76,7 @@ def _extents(batch: pa.RecordBatch, needed: bool) -> Iterable[tuple[int, ...] | 
     return zip(*(batch.column(name).to_pylist() for name in EXTENTS), strict=True)
 
 
-def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+def _visible_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """Without what is hidden; what is null is left out."""
     batch = batch.select([name for name in batch.schema.names if name not in EXTENTS])
     columns: list[list[Any]] = []
@@ -88,7 +88,7 @@ def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         elif isinstance(field.type, SketchType):
             columns.append([None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()])
         elif pa.types.is_float32(field.type):
-            columns.append([None if v is None else of_single(v) for v in column.to_pylist()])
+            columns.append([None if v is None else single_number(v) for v in column.to_pylist()])
         else:
             columns.append([v.isoformat() if isinstance(v, datetime) else v for v in column.to_pylist()])
     names = batch.schema.names

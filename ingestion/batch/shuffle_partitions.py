@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ingestion.batch.bins import wanted_rows
-from ingestion.batch.reading import Place
+from ingestion.batch.bins import target_rows
+from ingestion.batch.reading import IntervalMs
 
 _GROUPS = 120  # so many intervals in a row have no lane together
 _LEAST_SLICES, _MOST_SLICES = 16, 256
@@ -37,39 +37,39 @@ class ShufflePartitions:
     def told(self) -> int:
         return _GROUPS * self.slices
 
-    def lane_of(self, place: Place, split: int, number: int) -> int:
+    def lane_of(self, interval: IntervalMs, split: int, number: int) -> int:
         """Where a chunk goes: the same for each attempt to make it."""
-        return _group(place) * self.slices + zlib.crc32(b"%d %d" % (split, number)) % self.slices
+        return _group_number(interval) * self.slices + zlib.crc32(b"%d %d" % (split, number)) % self.slices
 
-    def shares(self, rows: Mapping[Place, int], most_rows: int, writers: int) -> list[list[int]]:
+    def shares(self, rows: Mapping[IntervalMs, int], most_rows: int, writers: int) -> list[list[int]]:
         """Which lanes one Spark task reads, each: all of an interval's, unless that has more than ``most_rows``.
 
         ``rows``: how many each interval has.
         """
-        wanted = wanted_rows(sum(rows.values()), most_rows, writers)
-        found: list[list[int]] = []
-        held = 0
+        target = target_rows(sum(rows.values()), most_rows, writers)
+        shares: list[list[int]] = []
+        share_rows = 0
         for group, total, most in _groups(rows):
-            many = min(self.slices, -(-most // most_rows))
-            if not held or many > 1 or held + total > wanted:
-                found += [[] for _ in range(many)]
-                held = 0
-            held += total if many == 1 else 0
+            share_count = min(self.slices, -(-most // most_rows))
+            if not share_rows or share_count > 1 or share_rows + total > target:
+                shares += [[] for _ in range(share_count)]
+                share_rows = 0
+            share_rows += total if share_count == 1 else 0
             for number in range(self.slices):
-                found[number * many // self.slices - many].append(group * self.slices + number)
-        return found
+                shares[number * share_count // self.slices - share_count].append(group * self.slices + number)
+        return shares
 
 
-def _group(place: Place) -> int:
+def _group_number(place: IntervalMs) -> int:
     """Intervals in a row have different ones."""
     start, end = place
     return start // max(1, end - start) % _GROUPS
 
 
-def _groups(rows: Mapping[Place, int]) -> Iterator[tuple[int, int, int]]:
+def _groups(rows: Mapping[IntervalMs, int]) -> Iterator[tuple[int, int, int]]:
     """Those that have rows, in order: how many, and how many of one interval at most."""
-    found: dict[int, list[int]] = {}
-    for place, many in rows.items():
-        found.setdefault(_group(place), []).append(many)
-    for group in sorted(found):
-        yield group, sum(found[group]), max(found[group])
+    rows_by_group: dict[int, list[int]] = {}
+    for interval, row_count in rows.items():
+        rows_by_group.setdefault(_group_number(interval), []).append(row_count)
+    for group in sorted(rows_by_group):
+        yield group, sum(rows_by_group[group]), max(rows_by_group[group])

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ingestion.batch.errors import InputRefused
-from ingestion.batch.files import FoundFile
+from ingestion.batch.files import InputFile
 from ingestion.batch.inputs import Inputs
 from ingestion.specs.formats.file_format import CONTAINERS, AvroFileInputFormat
-from ingestion.specs.inputs.input_source import InlineInputSource, parts_of
+from ingestion.specs.inputs.input_source import InlineInputSource, leaf_sources
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.tasks.batch import BatchSpec
 
@@ -25,7 +25,7 @@ _TASKS_A_SLOT = 4
 class Part:
     """Of a file the records that begin in ``[start, end)``; of a spec its text; or the rows of a segment."""
 
-    file: FoundFile | None
+    file: InputFile | None
     start: int = 0
     end: int = 0
     text: str = ""
@@ -48,30 +48,30 @@ class Split:
     parts: tuple[Part, ...]
 
 
-def splits_of(spec: BatchSpec, inputs: Inputs, slots: int, segments: Sequence[InputSegment] = ()) -> list[Split]:
+def plan_splits(spec: BatchSpec, inputs: Inputs, slots: int, segments: Sequence[InputSegment] = ()) -> list[Split]:
     """Of all that the source names, or of ``segments``. Raises ``InputRefused``, also when there is nothing to read."""
     source, hint = spec.ioConfig.inputSource, spec.tuningConfig.splitHintSpec
     parts = [Part(None, segment=segment) for segment in segments]
-    for _, one in parts_of(source):
-        if isinstance(one, InlineInputSource):
-            parts.append(Part(None, text=one.data))
+    for _, leaf in leaf_sources(source):
+        if isinstance(leaf, InlineInputSource):
+            parts.append(Part(None, text=leaf.data))
         else:
-            parts += [Part(file, 0, file.size) for file in inputs.files_of(one) if file.size]
+            parts += [Part(file, 0, file.size) for file in inputs.list_files(leaf) if file.size]
     if not parts:
         raise InputRefused("There is nothing to read: what the inputSource names has nothing in it.")
-    parts = [replace(part, whole=_is_whole(part.file, spec)) if part.file else part for part in parts]
+    parts = [replace(part, whole=_is_unsplittable(part.file, spec)) if part.file else part for part in parts]
     size = split_bytes(sum(p.size for p in parts), hint.maxSplitSize, slots)
-    return dealt_out(parts, size, hint.maxNumFiles)
+    return pack_splits(parts, size, hint.maxNumFiles)
 
 
-def _is_whole(file: FoundFile, spec: BatchSpec) -> bool:
+def _is_unsplittable(file: InputFile, spec: BatchSpec) -> bool:
     """Whether nobody knows where in a file a record begins. Files that are no lines are compressed inside, or not."""
     path, written = file.path, spec.ioConfig.inputFormat
     if isinstance(written, CONTAINERS):
-        return file.is_of_the_web or isinstance(written, AvroFileInputFormat)
+        return file.is_on_the_web or isinstance(written, AvroFileInputFormat)
     if path.lower().endswith(_UNREADABLE):
         raise InputRefused(f"{path} is compressed in a way that is not supported: use gz, bz2 or xz.")
-    return file.is_of_the_web or path.lower().endswith(COMPRESSED)
+    return file.is_on_the_web or path.lower().endswith(COMPRESSED)
 
 
 def split_bytes(total: int, most: int, slots: int) -> int:
@@ -79,19 +79,19 @@ def split_bytes(total: int, most: int, slots: int) -> int:
     return min(most, _MOST_BYTES, max(_LEAST_BYTES, -(-total // (slots * _TASKS_A_SLOT))))
 
 
-def dealt_out(parts: Iterable[Part], size: int, most_files: int) -> list[Split]:
+def pack_splits(parts: Iterable[Part], size: int, most_files: int) -> list[Split]:
     """Splits of about so many bytes, in the order of the parts."""
     splits: list[Split] = []
-    held: list[Part] = []
-    for part in (piece for whole in parts for piece in _cut(whole, size)):
-        if held and (sum(p.size for p in held) + part.size > size or len(held) >= most_files):
-            splits.append(Split(len(splits), tuple(held)))
-            held = []
-        held.append(part)
-    return [*splits, Split(len(splits), tuple(held))] if held else splits
+    split_parts: list[Part] = []
+    for part in (piece for uncut in parts for piece in _cut_part(uncut, size)):
+        if split_parts and (sum(p.size for p in split_parts) + part.size > size or len(split_parts) >= most_files):
+            splits.append(Split(len(splits), tuple(split_parts)))
+            split_parts = []
+        split_parts.append(part)
+    return [*splits, Split(len(splits), tuple(split_parts))] if split_parts else splits
 
 
-def _cut(part: Part, size: int) -> Iterator[Part]:
+def _cut_part(part: Part, size: int) -> Iterator[Part]:
     file = part.file
     if file is None or part.whole or part.size <= size + size // 2:
         yield part

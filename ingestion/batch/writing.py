@@ -17,16 +17,16 @@ from ingestion.specs.tasks.batch import BatchSpec
 
 
 @dataclass(frozen=True)
-class Written:
+class BinOutput:
     """What a bin has become: of how many records which files."""
 
     records: int
     files: list[SegmentFile]
 
 
-def write(
+def write_bin(
     chunks: Iterable[Chunk], spec: BatchSpec, version: str, storage: DeepStorage, scratch: Path, ids: ColumnIds
-) -> Written:
+) -> BinOutput:
     """Raises ``DeepStorageError``, after which some files may have been stored: they are orphans; and what asking for
     ids does.
     """
@@ -41,4 +41,4 @@ def write(
     finally:
         index.close()
     # Their records come from files, which have no offsets.
-    return Written(records, [file.model_copy(update={"offsets": {}}) for file in files])
+    return BinOutput(records, [file.model_copy(update={"offsets": {}}) for file in files])

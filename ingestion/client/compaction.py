@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingestion.client.http import Speaker
+from ingestion.client.http import HttpClient
 from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.messages.compaction import (
     DepartureRequest,
@@ -15,7 +15,7 @@ from ingestion.specs.messages.compaction import (
 )
 
 
-class CompactionControlPlane(Speaker):
+class CompactionControlPlane(HttpClient):
     """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged."""
 
     def __init__(self, url: str, application: str, token: str) -> None:

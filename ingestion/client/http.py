@@ -31,12 +31,12 @@ from ingestion.specs.messages.protocol import (
 )
 from ingestion.specs.messages.replays import KeptRecord, KeptRecords, ProducedAnswer, ProducedRequest
 
-A = TypeVar("A", bound=BaseModel)
+AnswerModel = TypeVar("AnswerModel", bound=BaseModel)
 TIMEOUT_S = 10.0
-ALONE_S = 600.0  # an application whose heartbeats nobody answers for so long is over
+UNANSWERED_LIMIT_S = 600.0  # an application whose heartbeats nobody answers for so long is over
 
 
-class Speaker:
+class HttpClient:
     """Thread-safe; keeps connections open. ``token`` is sent in a header and never logged.
 
     ``base``: where the addresses of whoever speaks begin.
@@ -55,7 +55,7 @@ class Speaker:
         """Close the connections."""
         self._http.close()
 
-    def ask(self, method: str, path: str, body: BaseModel | None, answer: type[A]) -> A:
+    def ask(self, method: str, path: str, body: BaseModel | None, answer: type[AnswerModel]) -> AnswerModel:
         """Send a message. Raises what ``ingestion.client.errors`` names."""
         try:
             content = body.model_dump_json().encode() if body is not None else None
@@ -67,17 +67,17 @@ class Speaker:
             raise Unreachable(f"{type(error).__name__}: {error}") from None
         if response.status_code == 200:
             return answer.model_validate_json(response.content)
-        raise _error(response, path)
+        raise _to_error(response, path)
 
 
-class HttpControlPlane(Speaker):
+class HttpControlPlane(HttpClient):
     """What a task's application says, and hears.
 
     ``alone_s``: after so many seconds without an answer to a heartbeat, a heartbeat raises ``TaskOver``.
     """
 
     def __init__(
-        self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S, alone_s: float = ALONE_S
+        self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S, alone_s: float = UNANSWERED_LIMIT_S
     ) -> None:
         super().__init__(url, f"/internal/tasks/{task_id}", token, timeout_s)
         self._alone_s = alone_s
@@ -127,7 +127,7 @@ class HttpControlPlane(Speaker):
         self.ask("POST", "/produced", request, ProducedAnswer)
 
 
-def _error(response: httpx2.Response, path: str) -> Exception:
+def _to_error(response: httpx2.Response, path: str) -> Exception:
     status = response.status_code
     if status >= 500 or status in (408, 429):
         return Unreachable(f"{path}: status {status}")
@@ -136,12 +136,12 @@ def _error(response: httpx2.Response, path: str) -> Exception:
         return PublishRefused(Refusal.model_validate_json(response.content))
     # What somebody else on the way says, a proxy for example, is not about what a message says, but for its size.
     if status == 413 or (status == 400 and problem):
-        return Unacceptable(_told(response) if problem else "The message is too large for what is in between.")
+        return Unacceptable(_error_detail(response) if problem else "The message is too large for what is in between.")
     detail = f"{path}: status {status}: {response.text[:500]}"
     return TaskOver(detail) if status in (401, 404, 410) else Invalid(detail)
 
 
-def _told(response: httpx2.Response) -> str:
+def _error_detail(response: httpx2.Response) -> str:
     problem = response.json()
     faults = [f"{fault['pointer']}: {fault['detail']}" for fault in problem.get("errors", [])[:3]]
     return " ".join([str(problem.get("detail", "")), *faults])[:1000]

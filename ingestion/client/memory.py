@@ -70,8 +70,8 @@ class MemoryControlPlane:
                 key = (request.topic_id, partition)
                 if self.stored.get(key) == reset.stored:
                     self.stored[key] = reset.to
-                    kept = offsets.subtracted(self._settled.get(key, []), [(reset.to, reset.stored)])
-                    self._settled[key] = kept
+                    remaining = offsets.subtracted(self._settled.get(key, []), [(reset.to, reset.stored)])
+                    self._settled[key] = remaining
             for key in [(request.topic_id, p) for p in request.partitions]:
                 self.generations[key] = self.generations.get(key, 0) + request.new_generation
                 self.attempts[key] = self.attempts.get(key, 0) + request.new_process
@@ -96,7 +96,7 @@ class MemoryControlPlane:
             self._fence(number, request.epoch)
             if request.publish_id in self._answers:
                 return self._answer_again(request.publish_id)
-            settling = _settling(request)
+            settling = _ranges_to_settle(request)
             duplicates = self._overlap(request.topic_id, settling)
             if duplicates and not request.progress:
                 raise PublishRefused(Refusal(code="duplicates", detail="settled already", duplicates=duplicates))
@@ -140,11 +140,11 @@ class MemoryControlPlane:
     def _advance(self, request: PublishRequest) -> None:
         keys = {(request.topic_id, p): a for p, a in request.progress.items()}
         old = {k[1] for k, a in keys.items() if a.generation not in (None, self.generations.get(k, 0))}
-        moved = {k[1] for k, a in keys.items() if self.stored.get(k) != a.start}
-        stored = {p: self.stored.get((request.topic_id, p)) for p in old or moved}
+        mismatched = {k[1] for k, a in keys.items() if self.stored.get(k) != a.start}
+        stored = {p: self.stored.get((request.topic_id, p)) for p in old or mismatched}
         if old:
             raise PublishRefused(Refusal(code="generation", detail="went to another member", stored=stored))
-        if moved:
+        if mismatched:
             raise PublishRefused(Refusal(code="offsets", detail="other offsets are stored", stored=stored))
         self.stored.update({k: a.end for k, a in keys.items()})
         self.attempts.update(dict.fromkeys(keys, 0))
@@ -155,17 +155,17 @@ class MemoryControlPlane:
             raise PublishRefused(Refusal(code="abandoned", detail="given up"))
         return answer
 
-    def _overlap(self, topic_id: str, asked: dict[int, _Ranges]) -> dict[int, _Ranges]:
+    def _overlap(self, topic_id: str, ranges_by_partition: dict[int, _Ranges]) -> dict[int, _Ranges]:
         overlap = {}
-        for partition, ranges in asked.items():
-            known = self._settled.get((topic_id, partition), [])
-            common = offsets.subtracted(ranges, offsets.subtracted(ranges, known))
+        for partition, ranges in ranges_by_partition.items():
+            settled = self._settled.get((topic_id, partition), [])
+            common = offsets.subtracted(ranges, offsets.subtracted(ranges, settled))
             if common:
                 overlap[partition] = common
         return overlap
 
 
-def _settling(request: PublishRequest) -> dict[int, _Ranges]:
+def _ranges_to_settle(request: PublishRequest) -> dict[int, _Ranges]:
     ended: dict[int, _Ranges] = {}
     for segment in request.segments:
         for partition, ranges in segment.offsets.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ingestion.client.errors import Unacceptable
-from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, handed_out
+from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
 
 
 class MemoryColumns:
@@ -23,6 +23,6 @@ class MemoryColumns:
         with self._lock:
             self.asked.append(request)
             new = {(c.name, c.type): c for c in request.columns if (c.name, c.type) not in self._ids}
-            last = max((one.last for one in self._ids.values()), default=TIME_ID)
-            self._ids.update(zip(new, handed_out(new.values(), last), strict=True))
+            last = max((column_id.last for column_id in self._ids.values()), default=TIME_ID)
+            self._ids.update(zip(new, assign_ids(new.values(), last), strict=True))
             return ColumnsAnswer(ids=[self._ids[c.name, c.type] for c in request.columns])

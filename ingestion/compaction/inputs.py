@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, Columns, conformed
+from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, Columns, conform
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, SegmentError, storage_error
 from ingestion.segments.reader import verify
@@ -21,7 +21,7 @@ from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.schema.data_schema import EXTENTS
 
-_LEAD = 1  # a segment's first column is its rows' time
+_LEAD_COLUMNS = 1  # a segment's first column is its rows' time
 _IN_MEMORY_BYTES = 16 * 1024 * 1024  # a file up to this size is read once: checked and decoded
 _BATCH_ROWS = 32_768
 _TYPES: dict[str, pa.DataType] = {
@@ -36,11 +36,11 @@ _TYPES: dict[str, pa.DataType] = {
 }
 
 
-def united(schemas: Sequence[Sequence[Column]]) -> list[pa.Field]:
+def unify_schemas(schemas: Sequence[Sequence[Column]]) -> list[pa.Field]:
     """The columns after ``__time`` of segments with these schemas, each in the type that holds what all hold."""
     columns = Columns()
     for schema in schemas:
-        columns.add(pa.schema([(c.name, _TYPES[c.type]) for c in schema]).empty_table(), _LEAD)
+        columns.add(pa.schema([(c.name, _TYPES[c.type]) for c in schema]).empty_table(), _LEAD_COLUMNS)
     return columns.fields
 
 
@@ -72,7 +72,9 @@ class Inputs:
     @property
     def schema(self) -> pa.Schema:
         """That of the batches."""
-        return pa.schema([("c0", pa.int64()), *((f"c{i}", _plain(f.type)) for i, f in enumerate(self._fields, 1))])
+        return pa.schema(
+            [("c0", pa.int64()), *((f"c{i}", _storage_type(f.type)) for i, f in enumerate(self._fields, 1))]
+        )
 
     def reader(self) -> pa.RecordBatchReader:
         """All rows, once. While it is read, ``problem`` may come."""
@@ -88,7 +90,7 @@ class Inputs:
     def _of_files(self) -> Iterator[pa.RecordBatch]:
         for segment in self._segments:
             rows = 0
-            with _opened(self._storage, segment) as opened:
+            with _open_verified(self._storage, segment) as opened:
                 try:
                     file = pq.ParquetFile(opened)
                     self._check_extents(file.schema_arrow, segment)
@@ -109,15 +111,15 @@ class Inputs:
             )
 
     def _shaped(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = conformed(pa.Table.from_batches([batch]), self._fields, _LEAD)
-        for name, place in self._places.items():
-            self.sums[name] += pc.sum(rows.column(place)).as_py() or 0
+        rows = conform(pa.Table.from_batches([batch]), self._fields, _LEAD_COLUMNS)
+        for name, column_index in self._places.items():
+            self.sums[name] += pc.sum(rows.column(column_index)).as_py() or 0
         time = rows.column(0).cast(TIME_TYPE).cast(pa.int64())
         others = [_without_extension(c) for c in rows.columns[1:]]
         yield from pa.table([time, *others], schema=self.schema).to_batches()
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _storage_type(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
@@ -127,7 +129,7 @@ def _without_extension(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([c.storage for c in column.chunks], column.type.storage_type)
 
 
-def _opened(storage: DeepStorage, segment: InputSegment) -> BinaryIO | pa.BufferReader:
+def _open_verified(storage: DeepStorage, segment: InputSegment) -> BinaryIO | pa.BufferReader:
     """The file, once it is known to be what was registered."""
     if segment.size_bytes > _IN_MEMORY_BYTES:
         verify(storage, segment)

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.compaction.inputs import Inputs, united
+from ingestion.compaction.inputs import Inputs, unify_schemas
 from ingestion.errors import IngestionError
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME, TIME_TYPE
 from ingestion.segments.column_ids import ColumnIds
@@ -27,11 +27,11 @@ from ingestion.specs.schema.metrics import BY_TIME
 
 MEMORY_BYTES = 512 * 1024 * 1024  # for sorting and grouping; what is more goes to disk
 _BATCH_ROWS = 65_536
-_WHOLE = "(((sum({0})::HUGEINT % {1} + {1} + {2}) % {1}) - {2})::BIGINT"  # as in Druid, it wraps around
+_LONG_SUM = "(((sum({0})::HUGEINT % {1} + {1} + {2}) % {1}) - {2})::BIGINT"  # as in Druid, it wraps around
 _MODULUS = "18446744073709551616::HUGEINT"
 _HALF = "9223372036854775808::HUGEINT"
 _EXTENT_FIELDS = [pa.field(name, pa.int64()) for name in EXTENTS]
-_HOW_OF_EXTENTS = dict(zip(EXTENTS, ("first", "first", "last", "last"), strict=True))
+_EXTENT_AGGREGATES = dict(zip(EXTENTS, ("first", "first", "last", "last"), strict=True))
 
 
 class MergeFailed(IngestionError):
@@ -57,19 +57,19 @@ def merge(
     up, ``MergeFailed``, and what asking for ids does.
     """
     how = {m.name: m.how for m in job.data_schema.metricsSpec}
-    fields = united(job.schemas)
+    fields = unify_schemas(job.schemas)
     if job.rollup and not BY_TIME.isdisjoint(how.values()):
         fields += _EXTENT_FIELDS
-    counts = [name for name, what in how.items() if what == "count"] if job.rollup else []
+    counts = [name for name, aggregate in how.items() if aggregate == "count"] if job.rollup else []
     inputs = Inputs(storage, job.segments, fields, counts)
-    written = _Sums(counts, fields)
+    written = _CountSums(counts, fields)
     target = Target(job.data_schema, job.version, storage, scratch, job.max_rows_per_segment, job.index_spec, ids)
-    engine = _engine(scratch, memory_bytes)
+    engine = _open_engine(scratch, memory_bytes)
     try:
         engine.register("rows", inputs.reader())
-        statement = rolled_up(fields, how) if job.rollup else sorted_rows(fields, how)
+        statement = rollup_sql(fields, how) if job.rollup else sort_sql(fields, how)
         mergers = mergers_of(job.data_schema) if job.rollup else {}
-        tables = (written.of(t) for t in _tables(engine.sql(statement), fields, mergers))
+        tables = (written.of(t) for t in _typed_tables(engine.sql(statement), fields, mergers))
         interval = (job.interval_start, job.interval_end)
         files = write_interval(tables, interval, Shape(rollup=False, how=how, lead=0), target)
     except duckdb.Error as error:
@@ -83,30 +83,30 @@ def merge(
     return Merged(files, inputs.rows, {name: (inputs.sums[name], written.sums[name]) for name in counts})
 
 
-def sorted_rows(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
+def sort_sql(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
     """By time, then by the dimensions in their order, nulls last; JSON and lists have none."""
     keys = [f"c{i}" for i, f in enumerate(fields, 1) if f.name not in how and not _has_no_order(f.type)]
-    return f"SELECT * FROM rows ORDER BY {_ascending(['c0', *keys])}"  # noqa: S608 - of our own names
+    return f"SELECT * FROM rows ORDER BY {_order_by_sql(['c0', *keys])}"  # noqa: S608 - of our own names
 
 
-def rolled_up(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
+def rollup_sql(fields: Sequence[pa.Field], how: Mapping[str, str]) -> str:
     """A row for each time and dimensions, in the same order; in the end the texts of JSON and lists decide.
 
     Where a metric is a first or last value, ``fields`` has the extents too.
     """
-    named, how = list(enumerate(fields, 1)), {**how, **_HOW_OF_EXTENTS}
-    moments = _moments({f.name: f"c{i}" for i, f in named})
-    values = ["c0", *(_value(f"c{i}", f, how.get(f.name, ""), moments) for i, f in named)]
+    named, how = list(enumerate(fields, 1)), {**how, **_EXTENT_AGGREGATES}
+    moments = _extent_keys({f.name: f"c{i}" for i, f in named})
+    values = ["c0", *(_value_sql(f"c{i}", f, how.get(f.name, ""), moments) for i, f in named)]
     dimensions = [(f"c{i}", f.type) for i, f in named if f.name not in how]
     keys = ["c0", *(c for c, _ in dimensions)]
     ordered = ["c0", *(c for c, kind in dimensions if not _has_no_order(kind))]
     texts = [f"CAST({c} AS VARCHAR)" for c, kind in dimensions if _has_no_order(kind)]
     selected = ", ".join(values)
-    order = _ascending([*ordered, *texts])
+    order = _order_by_sql([*ordered, *texts])
     return f"SELECT {selected} FROM rows GROUP BY {', '.join(keys)} ORDER BY {order}"  # noqa: S608 - likewise
 
 
-def _moments(columns: Mapping[str, str]) -> dict[str, str]:
+def _extent_keys(columns: Mapping[str, str]) -> dict[str, str]:
     """By what the first of rows is the least, and the last the greatest: a time, and of equal ones the order."""
     if EXTENTS[0] not in columns:
         return {}
@@ -117,23 +117,23 @@ def _moments(columns: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _value(column: str, field: pa.Field, how: str, moments: Mapping[str, str]) -> str:
+def _value_sql(column: str, field: pa.Field, how: str, moments: Mapping[str, str]) -> str:
     if not how:
         return column
     if how in BY_TIME:
         chosen = "arg_min_null" if how == "first" else "arg_max_null"
         return f"{chosen}({column}, {moments[how]}) AS {column}"
     if isinstance(field.type, SketchType):
-        return f"list({column}) FILTER ({column} IS NOT NULL) AS {column}"  # of which ``_tables`` makes one
+        return f"list({column}) FILTER ({column} IS NOT NULL) AS {column}"  # of which ``_typed_tables`` makes one
     if how in ("count", "sum"):
-        whole = field.type == pa.int64()
-        merged = _WHOLE.format(column, _MODULUS, _HALF) if whole else f"sum({column})"
+        is_long = field.type == pa.int64()
+        merged = _LONG_SUM.format(column, _MODULUS, _HALF) if is_long else f"sum({column})"
     else:
         merged = f"{'any_value' if how == 'any' else how}({column})"
     return f"{merged} AS {column}"
 
 
-def _ascending(keys: Sequence[str]) -> str:
+def _order_by_sql(keys: Sequence[str]) -> str:
     return ", ".join(f"{key} ASC NULLS LAST" for key in keys)
 
 
@@ -141,7 +141,7 @@ def _has_no_order(kind: pa.DataType) -> bool:
     return bool(kind in (JSON_TYPE, LIST_TYPE))
 
 
-def _engine(scratch: Path, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+def _open_engine(scratch: Path, memory_bytes: int) -> duckdb.DuckDBPyConnection:
     folder = scratch / "sorting"
     folder.mkdir(parents=True, exist_ok=True)
     return duckdb.connect(
@@ -158,7 +158,7 @@ def _engine(scratch: Path, memory_bytes: int) -> duckdb.DuckDBPyConnection:
     )
 
 
-def _tables(
+def _typed_tables(
     rows: duckdb.DuckDBPyRelation, fields: Sequence[pa.Field], mergers: Mapping[str, Merger]
 ) -> Iterator[pa.Table]:
     """Under their own names and in their own types again. Of a column in ``mergers`` come lists of sketches."""
@@ -166,11 +166,13 @@ def _tables(
     for batch in rows.to_arrow_reader(_BATCH_ROWS):
         columns = pa.Table.from_batches([batch]).columns
         times = columns[0].cast(TIME_TYPE)
-        held = [_held(c, f, mergers) for c, f in zip(columns[1:], fields, strict=True)]
-        yield pa.table([times, *held], names=names)
+        typed = [_typed_column(c, f, mergers) for c, f in zip(columns[1:], fields, strict=True)]
+        yield pa.table([times, *typed], names=names)
 
 
-def _held(column: pa.ChunkedArray, field: pa.Field, mergers: Mapping[str, Merger]) -> pa.Array | pa.ChunkedArray:
+def _typed_column(
+    column: pa.ChunkedArray, field: pa.Field, mergers: Mapping[str, Merger]
+) -> pa.Array | pa.ChunkedArray:
     if not isinstance(field.type, SketchType):
         return column.cast(field.type)
     if field.name in mergers:
@@ -178,7 +180,7 @@ def _held(column: pa.ChunkedArray, field: pa.Field, mergers: Mapping[str, Merger
     return sketches(flat(column), field.type)
 
 
-class _Sums:
+class _CountSums:
     """Adds up the counts of what is written."""
 
     def __init__(self, counts: Sequence[str], fields: Sequence[pa.Field]) -> None:

@@ -15,17 +15,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ingestion.decode.envelope import taken
+from ingestion.decode.envelope import take_records
 from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.formats import Access, OpenRegistry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.pipes import (
     Pipe,
     PipeClosed,
-    outcome_of,
-    packed_rows,
-    unpacked_payloads,
-    unpacked_window,
+    pack_outcome,
+    pack_rows,
+    unpack_payloads,
+    unpack_window,
 )
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.kafka.addresses import AddressPolicy
@@ -56,66 +56,66 @@ def _private_pipe() -> Pipe:
 
 
 def _serve(pipe: Pipe, open_registry: OpenRegistry | None) -> None:
-    decoder = _made(pipe, open_registry)
+    decoder = _create_decoder(pipe, open_registry)
     if decoder is None:
         return
     try:
         while True:
             request = json.loads(pipe.receive())
             try:
-                _answer(pipe, decoder, request)
+                _answer_request(pipe, decoder, request)
             except RegistryUnreachable as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                _say(pipe, {"unreachable": str(error), "permanent": error.permanent})
+                _send(pipe, {"unreachable": str(error), "permanent": error.permanent})
             except TooSlow as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                _say(pipe, {"too_slow": str(error)})
+                _send(pipe, {"too_slow": str(error)})
             except TooWide as error:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                _say(pipe, {"too_wide": str(error)})
+                _send(pipe, {"too_wide": str(error)})
     except DecoderBroken as error:
-        _say(pipe, {"broken": str(error)})
+        _send(pipe, {"broken": str(error)})
     finally:
         decoder.close()
 
 
-def _made(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
-    wanted = json.loads(pipe.receive())
-    marker = wanted["crash_marker"]
+def _create_decoder(pipe: Pipe, open_registry: OpenRegistry | None) -> JsonDecoder | None:
+    settings = json.loads(pipe.receive())
+    marker = settings["crash_marker"]
     try:
         decoder = JsonDecoder(
-            DataSchema.model_validate(wanted["schema"]),
-            wanted["memory_limit_bytes"],
+            DataSchema.model_validate(settings["schema"]),
+            settings["memory_limit_bytes"],
             None if marker is None else b64decode(marker),
-            _FORMAT.validate_python(wanted["input_format"]),
-            Access(open_registry, wanted["schema_folder"], AddressPolicy.model_validate(wanted["address_policy"])),
-            wanted["batch_s"],
-            with_digits=wanted["with_digits"],
+            _FORMAT.validate_python(settings["input_format"]),
+            Access(open_registry, settings["schema_folder"], AddressPolicy.model_validate(settings["address_policy"])),
+            settings["batch_s"],
+            with_digits=settings["with_digits"],
         )
     except UnusableSchema as error:
-        _say(pipe, {"unusable": str(error)})
+        _send(pipe, {"unusable": str(error)})
         return None
-    _say(pipe, {})
+    _send(pipe, {})
     return decoder
 
 
-def _answer(pipe: Pipe, decoder: JsonDecoder, request: dict[str, Any]) -> None:
-    payloads, envelope = unpacked_payloads(pipe.receive(), request["topic"])
-    window = unpacked_window(request["window"])
+def _answer_request(pipe: Pipe, decoder: JsonDecoder, request: dict[str, Any]) -> None:
+    payloads, envelope = unpack_payloads(pipe.receive(), request["topic"])
+    window = unpack_window(request["window"])
     signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + _GRACE_S)
     if request["one_by_one"]:
         for index, payload in enumerate(payloads):
-            decoder.decode([payload], window, taken(envelope, [index]))
-            _say(pipe, {})
+            decoder.decode([payload], window, take_records(envelope, [index]))
+            _send(pipe, {})
             signal.setitimer(signal.ITIMER_REAL, request["timeout_s"] + _GRACE_S)
     else:
         decoded = decoder.decode(payloads, window, envelope)
-        _say(pipe, outcome_of(decoded))
-        pipe.send(packed_rows(decoded))
+        _send(pipe, pack_outcome(decoded))
+        pipe.send(pack_rows(decoded))
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _say(pipe: Pipe, answer: dict[str, Any]) -> None:
+def _send(pipe: Pipe, answer: dict[str, Any]) -> None:
     pipe.send(json.dumps(answer).encode())
 
 

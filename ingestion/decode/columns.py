@@ -59,7 +59,7 @@ class Values:
     @cached_property
     def unquoted(self) -> pa.Array | None:
         """The texts of strings without their quotes; None when an escape makes that more than cutting."""
-        if (_bytes(self.texts) == ord("\\")).any():
+        if (_text_bytes(self.texts) == ord("\\")).any():
             return None
         cut = pc.binary_slice(self.texts.cast(pa.binary()), 1, -1)
         return cut.view(pa.string())
@@ -67,7 +67,7 @@ class Values:
     @cached_property
     def whole(self) -> pa.Array | None:
         """The values as int64; None when not all of them are whole numbers of 64 bits."""
-        if self.numbers < self.total or not _IN_WHOLE_NUMBERS[_bytes(self.texts.drop_null())].all():
+        if self.numbers < self.total or not _IN_WHOLE_NUMBERS[_text_bytes(self.texts.drop_null())].all():
             return None
         return cast(self.texts, pa.int64())
 
@@ -81,10 +81,10 @@ class ColumnTyper:
     def typed(self, values: Values, kind: str, use: Use = "dimension", lists: str | None = None) -> pa.Array:
         """A column of a dimension's ``kind`` (string, long, float, double, json or auto).
 
-        ``lists``: how a string's several values are ordered; None keeps arrays as one text.
+        ``to_lists``: how a string's several values are ordered; None keeps arrays as one text.
         """
         if kind == "json":
-            return _as_json(values)
+            return _to_json_column(values)
         if kind == "long":
             return self._long(values, use)
         if kind in ("float", "double"):
@@ -95,12 +95,12 @@ class ColumnTyper:
         texts = self._string(values)
         if lists is None or not values.nested or not multivalue.has_arrays(values.texts):
             return texts
-        return multivalue.lists(self.engine, values.texts, texts, lists)
+        return multivalue.to_lists(self.engine, values.texts, texts, lists)
 
     def discovered(self, values: Values) -> pa.Array:
         """A column of the type that the values suggest; string when there is none."""
         if values.nested:
-            return _as_json(values)
+            return _to_json_column(values)
         if values.total and values.numbers == values.total:
             return self._double(values, "dimension") if values.whole is None else values.whole
         if values.total and values.booleans == values.total:
@@ -123,22 +123,22 @@ class ColumnTyper:
         texts = values.texts
         if values.strings:
             texts = flat(self.engine.run(AS_TEXT, TEXTS, pa.table({"e": texts})).column(0)).cast(pa.string())
-        return java_texts.retold(texts, values.texts) if values.numbers or values.nested else texts
+        return java_texts.with_java_texts(texts, values.texts) if values.numbers or values.nested else texts
 
 
-def _as_json(values: Values) -> pa.Array:
+def _to_json_column(values: Values) -> pa.Array:
     return java_texts.with_doubles(values.texts).cast(JSON_TYPE)
 
 
-def cast(texts: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+def cast(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """The texts as Arrow reads them; None when it can't read one (which takes it long: look first)."""
     try:
-        return texts.cast(wanted)
+        return texts.cast(kind)
     except pa.ArrowInvalid:
         return None
 
 
-def _bytes(texts: pa.Array) -> Bytes:
+def _text_bytes(texts: pa.Array) -> Bytes:
     """The bytes of all texts, one after the other (of a slice: also of its neighbours)."""
     data = texts.buffers()[2]
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
@@ -149,4 +149,4 @@ def first_bytes(texts: pa.Array) -> Bytes:
     if not len(texts):
         return np.empty(0, np.uint8)
     starts = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts)]
-    return _bytes(texts)[starts[validity(texts)]]
+    return _text_bytes(texts)[starts[validity(texts)]]

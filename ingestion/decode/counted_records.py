@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ingestion.decode.engine import Engine
 from ingestion.decode.fields import Mask
-from ingestion.decode.transforms import Columns, Matching, RecordFilter, Times, Transformed
+from ingestion.decode.transforms import Columns, FilterResult, RecordFilter, Times, Transformed
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.metrics import FilteredMetric
 
@@ -33,13 +33,15 @@ class CountedRecords:
         return [(field, f"metric {name!r}") for name, condition in self._filters.items() for field in condition.named]
 
     def by_metric(
-        self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, kept: Mask
-    ) -> dict[str, Matching]:
-        """Which of the ``kept`` records match, by the metric's name; those that nothing can be said of do not."""
-        return {name: written.matching(texts, columns, made, ms, kept) for name, written in self._filters.items()}
+        self, texts: pa.Array, columns: Columns, transformed: Transformed, ms: Times, is_kept: Mask
+    ) -> dict[str, FilterResult]:
+        """Which of the ``is_kept`` records match, by the metric's name; those that nothing can be said of do not."""
+        return {
+            name: written.matching(texts, columns, transformed, ms, is_kept) for name, written in self._filters.items()
+        }
 
 
-def undecided(counted: Mapping[str, Matching]) -> dict[int, str]:
+def undecided(counted: Mapping[str, FilterResult]) -> dict[int, str]:
     """The records that nothing can be said of, by index."""
     return {
         index: f"metric {name!r}: its filter fails on this record, which is not counted"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from ingestion.decode.payloads import emptiness
-from ingestion.rows import ROW, joined_rows, row_indexes
+from ingestion.decode.payloads import empty_reason
+from ingestion.rows import ROW, join_rows, row_indexes
 from ingestion.specs.inputs.io_config import Tombstones
 
 
@@ -32,11 +32,11 @@ class Decoded:
     # Of the rows' records, those with a field that could not be stored as its type says, and what is wrong with it.
     processed_with_error: dict[int, str] = field(default_factory=dict)
 
-    def with_tombstones(self, what: Tombstones) -> Decoded:
+    def with_tombstones(self, handling: Tombstones) -> Decoded:
         """Moves tombstones where the ioConfig wants them: those that go into quarantine are unparseable."""
-        if what != "quarantine" or not self.tombstones:
+        if handling != "quarantine" or not self.tombstones:
             return self
-        unparseable = self.unparseable | dict.fromkeys(self.tombstones, emptiness(None))
+        unparseable = self.unparseable | dict.fromkeys(self.tombstones, empty_reason(None))
         return replace(self, unparseable=dict(sorted(unparseable.items())), tombstones=[])
 
     def moved(self, by: Sequence[int]) -> Decoded:
@@ -54,9 +54,9 @@ class Decoded:
         )
 
 
-def joined(parts: Sequence[Decoded]) -> Decoded:
+def join_decoded(parts: Sequence[Decoded]) -> Decoded:
     """One result of several that share no index; columns get the type that holds what all parts hold."""
-    rows = joined_rows([p.rows for p in parts])
+    rows = join_rows([p.rows for p in parts])
     order = np.argsort(row_indexes(rows), kind="stable")
     return Decoded(
         rows=rows.take(pa.array(order)),

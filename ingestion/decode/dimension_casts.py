@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.druid_arrays import cast_to
-from ingestion.decode.druid_values import Fails, of_json, unwrapped
-from ingestion.decode.java_texts import UNREADABLE, whole_number
-from ingestion.decode.written_numbers import number_of
+from ingestion.decode.druid_values import EvaluationFailed, from_json, to_json_value
+from ingestion.decode.java_texts import UNREADABLE, long_or_double
+from ingestion.decode.written_numbers import parse_number
 from ingestion.rows import JSON_TYPE
 from ingestion.specs.schema.cast_types import CastType
 
@@ -38,42 +38,42 @@ class CastColumn:
     failed: pa.Array  # true where there is a value, and none of that type
 
 
-def cast_column(typer: ColumnTyper, values: Values, wanted: CastType) -> CastColumn:
+def cast_column(typer: ColumnTyper, values: Values, cast_type: CastType) -> CastColumn:
     """All values of a field, taken for the type."""
-    column = _of_one_kind(typer, values, wanted)
+    column = _cast_uniform(typer, values, cast_type)
     if column is not None:
         return CastColumn(column, pc.and_(values.texts.is_valid(), column.is_null()))
     encoded = values.texts.dictionary_encode()
-    found = [_cast(text, wanted) for text in encoded.dictionary.to_pylist()]
-    each = pa.array([value for value, _ in found], _ARROW.get(wanted, pa.string()))
-    failed = pa.array([failed for _, failed in found], pa.bool_())
+    casts = [_cast_text(text, cast_type) for text in encoded.dictionary.to_pylist()]
+    each = pa.array([value for value, _ in casts], _ARROW.get(cast_type, pa.string()))
+    failed = pa.array([failed for _, failed in casts], pa.bool_())
     column = each.take(encoded.indices)
-    arrays = wanted.startswith("ARRAY<")
+    arrays = cast_type.startswith("ARRAY<")
     return CastColumn(column.cast(JSON_TYPE) if arrays else column, failed.take(encoded.indices).fill_null(False))
 
 
-def _of_one_kind(typer: ColumnTyper, values: Values, wanted: CastType) -> pa.Array | None:
+def _cast_uniform(typer: ColumnTyper, values: Values, cast_type: CastType) -> pa.Array | None:
     """What needs no look at each value: numbers as numbers, texts as texts."""
-    if wanted in _ARROW and values.numbers == values.total:
-        return typer.typed(values, wanted.lower())
-    return values.unquoted if wanted == "STRING" and values.strings == values.total else None
+    if cast_type in _ARROW and values.numbers == values.total:
+        return typer.typed(values, cast_type.lower())
+    return values.unquoted if cast_type == "STRING" and values.strings == values.total else None
 
 
-def _cast(text: str, wanted: CastType) -> tuple[Any, bool]:
+def _cast_text(text: str, cast_type: CastType) -> tuple[Any, bool]:
     """The value that a column holds of a JSON text, and whether there is none."""
     try:
-        value = json.loads(text, parse_int=whole_number, parse_float=number_of, parse_constant=_no_json)
-        found = unwrapped(cast_to(of_json(value), wanted))
-    except (Fails, *UNREADABLE):
+        value = json.loads(text, parse_int=long_or_double, parse_float=parse_number, parse_constant=_reject_constant)
+        cast_value = to_json_value(cast_to(from_json(value), cast_type))
+    except (EvaluationFailed, *UNREADABLE):
         return None, True
-    if isinstance(found, list):
-        return (None, True) if _beyond(*found) else (json.dumps(found, ensure_ascii=False), False)
-    return (None, True) if _beyond(found) else (found, False)
+    if isinstance(cast_value, list):
+        return (None, True) if _has_infinity(*cast_value) else (json.dumps(cast_value, ensure_ascii=False), False)
+    return (None, True) if _has_infinity(cast_value) else (cast_value, False)
 
 
-def _beyond(*values: Any) -> bool:
+def _has_infinity(*values: Any) -> bool:
     return any(isinstance(value, float) and not math.isfinite(value) for value in values)
 
 
-def _no_json(_: str) -> Any:
-    raise Fails
+def _reject_constant(_: str) -> Any:
+    raise EvaluationFailed

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ingestion.decode.druid_patterns import pattern
-from ingestion.decode.druid_texts import bounded
+from ingestion.decode.druid_texts import check_length
 from ingestion.decode.druid_values import (
     Array,
     Element,
-    Fails,
+    EvaluationFailed,
     Nested,
     Value,
     array_of,
@@ -18,13 +18,13 @@ from ingestion.decode.druid_values import (
     as_int,
     as_text,
     cast,
-    units,
+    to_units,
 )
 
 
-def _plain(array: Array) -> Array:
+def _require_plain(array: Array) -> Array:
     if array.element in ("ARRAY", "COMPLEX<json>"):
-        raise Fails
+        raise EvaluationFailed
     return array
 
 
@@ -33,145 +33,145 @@ def array(*values: Value) -> Value:
 
 
 def array_length(value: Value) -> Value:
-    found = as_array(value)
-    return None if found is None else len(found.values)
+    values = as_array(value)
+    return None if values is None else len(values.values)
 
 
-def _at(found: Array | None, place: int) -> Value:
-    if found is None or not 0 <= place < len(found.values):
+def _element_at(values: Array | None, place: int) -> Value:
+    if values is None or not 0 <= place < len(values.values):
         return None
-    value: Value = found.values[place]
+    value: Value = values.values[place]
     return value
 
 
 def array_offset(value: Value, place: Value) -> Value:
-    return _at(as_array(value), as_int(place))
+    return _element_at(as_array(value), as_int(place))
 
 
 def array_ordinal(value: Value, place: Value) -> Value:
-    return _at(as_array(value), as_int(place) - 1)
+    return _element_at(as_array(value), as_int(place) - 1)
 
 
-def array_contains(value: Value, wanted: Value) -> Value:
-    one = as_array(value)
-    if one is None:
+def array_contains(value: Value, searched: Value) -> Value:
+    values = as_array(value)
+    if values is None:
         return None
-    others = wanted.values if isinstance(wanted, Array) else (wanted,)
-    return int(all(_holds(_plain(one), other) for other in others))
+    others = searched.values if isinstance(searched, Array) else (searched,)
+    return int(all(_contains(_require_plain(values), other) for other in others))
 
 
-def array_overlap(value: Value, wanted: Value) -> Value:
-    one = as_array(value)
-    if one is None:
+def array_overlap(value: Value, searched: Value) -> Value:
+    values = as_array(value)
+    if values is None:
         return None
-    others = wanted.values if isinstance(wanted, Array) else (wanted,)
-    return int(any(_holds(_plain(one), other) for other in others))
+    others = searched.values if isinstance(searched, Array) else (searched,)
+    return int(any(_contains(_require_plain(values), other) for other in others))
 
 
-def scalar_in_array(wanted: Value, value: Value) -> Value:
-    found = as_array(value)
-    if found is None:
+def scalar_in_array(scalar: Value, value: Value) -> Value:
+    values = as_array(value)
+    if values is None:
         return None
-    if wanted is None and None not in found.values:
+    if scalar is None and None not in values.values:
         return None
-    if isinstance(wanted, float) and found.element == "LONG" and wanted != int(wanted):
+    if isinstance(scalar, float) and values.element == "LONG" and scalar != int(scalar):
         return 0
-    return int(_holds(_plain(found), wanted))
+    return int(_contains(_require_plain(values), scalar))
 
 
-def _holds(array: Array, value: Any) -> bool:
+def _contains(array: Array, value: Any) -> bool:
     """The value is taken for the array's kind."""
     if value is None:
         return None in array.values
     if isinstance(value, Array | Nested):
-        raise Fails
-    taken = cast(value, array.element)
-    return taken is not None and taken in array.values
+        raise EvaluationFailed
+    element = cast(value, array.element)
+    return element is not None and element in array.values
 
 
-def _place_of(first: int) -> Callable[[Value, Value], Value]:
-    def made(value: Value, wanted: Value) -> Value:
-        found = as_array(value)
-        if found is None:
+def _index_finder(first: int) -> Callable[[Value, Value], Value]:
+    def find_index(value: Value, searched: Value) -> Value:
+        values = as_array(value)
+        if values is None:
             return None
-        if isinstance(wanted, Array | Nested):
-            raise Fails
-        same = (i for i, v in enumerate(found.values) if type(v) is type(wanted) and v == wanted)
+        if isinstance(searched, Array | Nested):
+            raise EvaluationFailed
+        same = (i for i, v in enumerate(values.values) if type(v) is type(searched) and v == searched)
         place = next(same, None)
         return None if place is None else place + first
 
-    return made
+    return find_index
 
 
-array_offset_of, array_ordinal_of = _place_of(0), _place_of(1)
+array_offset_of, array_ordinal_of = _index_finder(0), _index_finder(1)
 
 
-def _taken(array: Array, value: Value) -> Any:
-    return cast(value, _plain(array).element)
+def _cast_element(array: Array, value: Value) -> Any:
+    return cast(value, _require_plain(array).element)
 
 
 def array_append(value: Value, added: Value) -> Value:
-    found = as_array(value)
-    return None if found is None else Array(found.element, (*found.values, _taken(found, added)))
+    values = as_array(value)
+    return None if values is None else Array(values.element, (*values.values, _cast_element(values, added)))
 
 
 def array_prepend(added: Value, value: Value) -> Value:
-    found = as_array(value)
-    return None if found is None else Array(found.element, (_taken(found, added), *found.values))
+    values = as_array(value)
+    return None if values is None else Array(values.element, (_cast_element(values, added), *values.values))
 
 
 def array_concat(value: Value, other: Value) -> Value:
     """The values of both as they are."""
-    one, two = as_array(value), as_array(other)
-    if one is None or two is None:
+    left, right = as_array(value), as_array(other)
+    if left is None or right is None:
         return None
-    bounded(len(one.values) + len(two.values))
-    return Array(one.element, one.values + two.values)
+    check_length(len(left.values) + len(right.values))
+    return Array(left.element, left.values + right.values)
 
 
 def array_set_add(value: Value, added: Value) -> Value:
-    found = as_array(value)
-    return None if found is None else _set(found.element, (*found.values, _taken(found, added)))
+    values = as_array(value)
+    return None if values is None else _sorted_set(values.element, (*values.values, _cast_element(values, added)))
 
 
 def array_set_add_all(value: Value, other: Value) -> Value:
-    one, two = as_array(value), as_array(other)
-    if one is None or two is None:
+    left, right = as_array(value), as_array(other)
+    if left is None or right is None:
         return None
-    if one.element != two.element and two.values and one.values:
-        raise Fails
-    return _set(_plain(one).element, one.values + two.values)
+    if left.element != right.element and right.values and left.values:
+        raise EvaluationFailed
+    return _sorted_set(_require_plain(left).element, left.values + right.values)
 
 
-def _set(element: Element, values: tuple[Any, ...]) -> Array:
-    there = {v for v in values if v is not None}
-    ordered = sorted(there, key=units) if element == "STRING" else sorted(there)
+def _sorted_set(element: Element, values: tuple[Any, ...]) -> Array:
+    distinct = {v for v in values if v is not None}
+    ordered = sorted(distinct, key=to_units) if element == "STRING" else sorted(distinct)
     return Array(element, (*([None] if None in values else []), *ordered))
 
 
 def array_slice(value: Value, start: Value, end: Value = None) -> Value:
-    found = as_array(value)
-    if found is None:
+    values = as_array(value)
+    if values is None:
         return None
-    size = len(found.values)
+    size = len(values.values)
     first, last = as_int(start), size if end is None else as_int(end)
     if first < 0 or first > size or first > last:
         return None
-    bounded(last - first)
+    check_length(last - first)
     missing = (None,) * (last - max(first, size) if last > size else 0)
-    return Array(found.element, found.values[first:last] + missing)
+    return Array(values.element, values.values[first:last] + missing)
 
 
 def array_to_string(value: Value, between: Value) -> Value:
-    found = as_array(value)
-    if found is None or (len(found.values) == 1 and found.values[0] is None):
+    values = as_array(value)
+    if values is None or (len(values.values) == 1 and values.values[0] is None):
         return None
-    if any(isinstance(v, Array) for v in found.values):
-        raise Fails  # Java has no text for it that says anything
-    texts = ["null" if v is None else str(as_text(v)) for v in found.values]
-    made = (as_text(between) or "").join(texts)
-    bounded(len(made))
-    return made
+    if any(isinstance(v, Array) for v in values.values):
+        raise EvaluationFailed  # Java has no text for it that says anything
+    texts = ["null" if v is None else str(as_text(v)) for v in values.values]
+    joined = (as_text(between) or "").join(texts)
+    check_length(len(joined))
+    return joined
 
 
 def string_to_array(value: Value, between: Value) -> Value:
@@ -179,16 +179,16 @@ def string_to_array(value: Value, between: Value) -> Value:
     return None if text is None else Array("STRING", tuple(pattern(as_text(between) or "").split(text)))
 
 
-def of_texts(value: Value) -> Value:
+def to_text_array(value: Value) -> Value:
     """``mv_to_array`` and the like: an array of texts."""
-    found = as_array(value)
-    return None if found is None else Array("STRING", tuple(as_text(v) for v in _plain(found).values))
+    values = as_array(value)
+    return None if values is None else Array("STRING", tuple(as_text(v) for v in _require_plain(values).values))
 
 
-def of_texts_or_null(value: Value) -> Value:
+def to_text_array_or_null(value: Value) -> Value:
     """``mv_harmonize_nulls``: no value is a null."""
-    found = of_texts(value)
-    return found if isinstance(found, Array) and found.values else Array("STRING", (None,))
+    texts = to_text_array(value)
+    return texts if isinstance(texts, Array) and texts.values else Array("STRING", (None,))
 
 
 def cast_to(value: Value, kind: Value) -> Value:
@@ -202,9 +202,9 @@ def cast_to(value: Value, kind: Value) -> Value:
 
 
 def _array_cast(value: Value, element: Element) -> Value:
-    found = as_array(value)
-    if found is None:
+    values = as_array(value)
+    if values is None:
         if isinstance(value, Nested):
-            raise Fails
+            raise EvaluationFailed
         return None
-    return Array(element, tuple(None if v is None else cast(v, element) for v in _plain(found).values))
+    return Array(element, tuple(None if v is None else cast(v, element) for v in _require_plain(values).values))

@@ -13,25 +13,34 @@ from itertools import product
 from typing import Any
 
 from ingestion.decode.druid_functions import FUNCTIONS
-from ingestion.decode.druid_language import IN_SQL, Call, Field, Lambda, Literal, Node, NotTaken, not_taken
+from ingestion.decode.druid_language import (
+    USE_SQL_HINT,
+    Call,
+    Field,
+    Lambda,
+    Literal,
+    Node,
+    NotSupported,
+    unsupported_call,
+)
 from ingestion.decode.druid_operators import BINARY
-from ingestion.decode.druid_texts import bounded
+from ingestion.decode.druid_texts import check_length
 from ingestion.decode.druid_values import (
     Array,
-    Fails,
+    EvaluationFailed,
     Nested,
     Value,
     array_of,
     as_array,
     cast,
+    checked_text,
+    from_json,
+    is_true,
     kind_of,
-    of_json,
-    truth,
-    unwrapped,
-    whole_text,
+    to_json_value,
 )
-from ingestion.decode.field_uses import plain_uses
-from ingestion.specs.schema.joda import parts
+from ingestion.decode.field_uses import plain_fields
+from ingestion.specs.schema.joda import split_pattern
 
 _MOST_CALLS = 10_000
 Names = dict[str, Value]
@@ -41,12 +50,12 @@ _APPLIED = {"map": 1, "filter": 1, "any": 1, "all": 1, "fold": 2}
 
 
 def check(name: str, arguments: tuple[Node, ...]) -> None:
-    """Whether a call is taken at all. Raises ``NotTaken``."""
+    """Whether a call is taken at all. Raises ``NotSupported``."""
     function = FUNCTIONS.get(name)
     if function is None:
-        raise not_taken(name)
+        raise unsupported_call(name)
     if not function.least <= len(arguments) <= function.most:
-        raise NotTaken(f"{name!r} takes {function.least} to {function.most} arguments, not {len(arguments)}")
+        raise NotSupported(f"{name!r} takes {function.least} to {function.most} arguments, not {len(arguments)}")
     _check_lambdas(name, arguments)
     for place, checked in (function.written or {}).items():
         if place >= len(arguments):
@@ -57,11 +66,11 @@ def check(name: str, arguments: tuple[Node, ...]) -> None:
         if isinstance(written, Literal) and written.value is None and name in ("timestamp_parse", "timestamp_format"):
             continue
         if not (isinstance(written, Literal) and isinstance(written.value, str)):
-            raise NotTaken(f"argument {place + 1} of {name!r} must be a text, written out: {IN_SQL}")
+            raise NotSupported(f"argument {place + 1} of {name!r} must be a text, written out: {USE_SQL_HINT}")
         try:
             checked(written.value)
         except ValueError as error:
-            raise NotTaken(f"argument {place + 1} of {name!r}: {error}") from None
+            raise NotSupported(f"argument {place + 1} of {name!r}: {error}") from None
     if name == "timestamp_format":
         _check_names_of_zones(arguments)
 
@@ -69,22 +78,22 @@ def check(name: str, arguments: tuple[Node, ...]) -> None:
 def _check_names_of_zones(arguments: tuple[Node, ...]) -> None:
     """What Java calls other zones than UTC is not known here."""
     written = [a.value for a in arguments[1:] if isinstance(a, Literal)]
-    shows = bool(written) and any(run.startswith("z") for run, _ in parts(str(written[0] or "")))
+    shows = bool(written) and any(run.startswith("z") for run, _ in split_pattern(str(written[0] or "")))
     if shows and written[1:] not in ([], [None], ["UTC"]):
-        raise NotTaken(f"letter 'z' in argument 2 of 'timestamp_format' is taken of UTC alone: {IN_SQL}")
+        raise NotSupported(f"letter 'z' in argument 2 of 'timestamp_format' is taken of UTC alone: {USE_SQL_HINT}")
 
 
 def _check_lambdas(name: str, arguments: tuple[Node, ...]) -> None:
     applies = name in _APPLIED or name.startswith("cartesian_")
     if any(isinstance(a, Lambda) for a in arguments[applies:]):
-        raise NotTaken(f"{name!r} takes no function there")
+        raise NotSupported(f"{name!r} takes no function there")
     if not applies:
         return
     written, lists = arguments[0], len(arguments) - 1
     if not isinstance(written, Lambda):
-        raise NotTaken(f"argument 1 of {name!r} must be a function such as (x) -> x + 1")
+        raise NotSupported(f"argument 1 of {name!r} must be a function such as (x) -> x + 1")
     if len(written.names) != _APPLIED.get(name, lists):
-        raise NotTaken(f"the function in {name!r} must take {_APPLIED.get(name, lists)}, not {len(written.names)}")
+        raise NotSupported(f"the function in {name!r} must take {_APPLIED.get(name, lists)}, not {len(written.names)}")
 
 
 class Evaluator:
@@ -94,22 +103,23 @@ class Evaluator:
         self._calls = 0
         self._made = self._of(tree)
         self._condition = condition
-        self.plain = plain_uses(tree) if condition else frozenset()
+        self.plain = plain_fields(tree) if condition else frozenset()
 
     def text(self, fields: dict[str, str | None], ms: int) -> str | None:
-        """The result for a record's fields (JSON texts) as JSON text. Raises ``Fails``."""
+        """The result for a record's fields (JSON texts) as JSON text. Raises ``EvaluationFailed``."""
         self._calls = 0
         try:
             names = {
-                n: None if t is None else of_json(json.loads(t, parse_constant=_unknown)) for n, t in fields.items()
+                n: None if t is None else from_json(json.loads(t, parse_constant=_reject_constant))
+                for n, t in fields.items()
             }
             names["__time"] = ms
             if self._condition:
                 return self._said(names)
             value = self._made(names)
-            return None if value is None else _json_text(unwrapped(value))
+            return None if value is None else _json_text(to_json_value(value))
         except (RecursionError, ArithmeticError, MemoryError, ValueError):
-            raise Fails from None
+            raise EvaluationFailed from None
 
     def _said(self, names: Names) -> str | None:
         """Whether a condition is true.
@@ -118,20 +128,20 @@ class Evaluator:
         in the field before: only what is true, or not, in both ways is known.
         """
         lists = {n: v for n in self.plain if isinstance(v := names.get(n), Array) and v.values}
-        whole = _word(self._made(names))
-        if lists and self._of_each(names, lists) != whole:
-            raise Fails
-        return whole
+        answer = _truth_word(self._made(names))
+        if lists and self._evaluate_each(names, lists) != answer:
+            raise EvaluationFailed
+        return answer
 
-    def _of_each(self, names: Names, lists: Mapping[str, Array]) -> str | None:
+    def _evaluate_each(self, names: Names, lists: Mapping[str, Array]) -> str | None:
         """Whether it is true of one of the values."""
-        told: set[str | None] = set()
+        answers: set[str | None] = set()
         for chosen in product(*(v.values for v in lists.values())):
             self._calls += 1
             if self._calls > _MOST_CALLS:
-                raise Fails
-            told.add(_word(self._made(names | dict(zip(lists, chosen, strict=True)))))
-        return "true" if "true" in told else None if None in told else "false"
+                raise EvaluationFailed
+            answers.add(_truth_word(self._made(names | dict(zip(lists, chosen, strict=True)))))
+        return "true" if "true" in answers else None if None in answers else "false"
 
     def _of(self, node: Node) -> Evaluated:
         if isinstance(node, Literal):
@@ -141,7 +151,7 @@ class Evaluator:
             name = node.name
             return lambda names: names[name]
         if isinstance(node, Lambda):
-            raise NotTaken("a function stands where a value must be")
+            raise NotSupported("a function stands where a value must be")
         return self._called(node)
 
     def _called(self, node: Call) -> Evaluated:
@@ -154,13 +164,13 @@ class Evaluator:
         name = "unary -" if node.name == "-" and len(arguments) == 1 else node.name
         call = FUNCTIONS[name].call
         if call is None:
-            raise NotTaken(f"argument 1 of {node.name!r} must be a function such as (x) -> x + 1")
+            raise NotSupported(f"argument 1 of {node.name!r} must be a function such as (x) -> x + 1")
         if len(arguments) == 1:
             (only,) = arguments
             return lambda names: call(only(names))
         if len(arguments) == 2:
-            one, other = arguments
-            return lambda names: call(one(names), other(names))
+            left, right = arguments
+            return lambda names: call(left(names), right(names))
         return lambda names: call(*(a(names) for a in arguments))
 
     def _applied(self, node: Call, written: Lambda) -> Evaluated:
@@ -170,129 +180,129 @@ class Evaluator:
         def call(names: Names, values: Sequence[Value]) -> Value:
             self._calls += 1
             if self._calls > _MOST_CALLS:
-                raise Fails
+                raise EvaluationFailed
             return body({**names, **dict(zip(written.names, values, strict=True))})
 
-        apply = _mapped_with_texts if node.name in _MAPS and _chooses(written) else _APPLY[node.name]
+        apply = _map_with_texts if node.name in _MAPS and _may_return_field(written) else _APPLY[node.name]
         return lambda names: apply(lambda values: call(names, values), [o(names) for o in others])
 
 
-def _word(value: Value) -> str | None:
+def _truth_word(value: Value) -> str | None:
     if isinstance(value, Array | Nested):
-        raise Fails
-    return "true" if truth(value) else None if value is None else "false"
+        raise EvaluationFailed
+    return "true" if is_true(value) else None if value is None else "false"
 
 
-def _unknown(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(name)
 
 
 def _json_text(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        raise Fails
+        raise EvaluationFailed
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    bounded(len(text))
-    return whole_text(text)
+    check_length(len(text))
+    return checked_text(text)
 
 
 def _and(arguments: list[Evaluated]) -> Evaluated:
-    one, other = arguments
+    evaluate_left, evaluate_right = arguments
 
-    def made(names: Names) -> Value:
-        left = one(names)
-        if left is not None and not truth(left):
+    def evaluate(names: Names) -> Value:
+        left = evaluate_left(names)
+        if left is not None and not is_true(left):
             return 0
-        right = other(names)
-        if right is not None and not truth(right):
+        right = evaluate_right(names)
+        if right is not None and not is_true(right):
             return 0
         return None if left is None or right is None else 1
 
-    return made
+    return evaluate
 
 
 def _or(arguments: list[Evaluated]) -> Evaluated:
-    one, other = arguments
+    evaluate_left, evaluate_right = arguments
 
-    def made(names: Names) -> Value:
-        left = one(names)
-        if truth(left):
+    def evaluate(names: Names) -> Value:
+        left = evaluate_left(names)
+        if is_true(left):
             return 1
-        right = other(names)
-        if truth(right):
+        right = evaluate_right(names)
+        if is_true(right):
             return 1
         return None if left is None or right is None else 0
 
-    return made
+    return evaluate
 
 
-def _first_there(arguments: list[Evaluated]) -> Evaluated:
+def _coalesce(arguments: list[Evaluated]) -> Evaluated:
     return lambda names: next((v for a in arguments if (v := a(names)) is not None), None)
 
 
-def _searched(arguments: list[Evaluated]) -> Evaluated:
+def _case_searched(arguments: list[Evaluated]) -> Evaluated:
     pairs = [*zip(arguments[:-1:2], arguments[1::2], strict=False)]
     last = arguments[-1] if len(arguments) % 2 else None
 
-    def made(names: Names) -> Value:
+    def evaluate(names: Names) -> Value:
         for condition, value in pairs:
-            if truth(condition(names)):
+            if is_true(condition(names)):
                 return value(names)
         return None if last is None else last(names)
 
-    return made
+    return evaluate
 
 
-def _simple(arguments: list[Evaluated]) -> Evaluated:
+def _case_simple(arguments: list[Evaluated]) -> Evaluated:
     looked_at, *rest = arguments
     pairs = [*zip(rest[:-1:2], rest[1::2], strict=False)]
     last = rest[-1] if len(rest) % 2 else None
 
-    def made(names: Names) -> Value:
+    def evaluate(names: Names) -> Value:
         value = looked_at(names)
         for same, result in pairs:
-            if truth(BINARY["=="](value, same(names))):
+            if is_true(BINARY["=="](value, same(names))):
                 return result(names)
         return None if last is None else last(names)
 
-    return made
+    return evaluate
 
 
 _LAZY: dict[str, Callable[[list[Evaluated]], Evaluated]] = {
     "&&": _and,
     "||": _or,
-    "nvl": _first_there,
-    "coalesce": _first_there,
-    "if": _searched,
-    "case_searched": _searched,
-    "case_simple": _simple,
+    "nvl": _coalesce,
+    "coalesce": _coalesce,
+    "if": _case_searched,
+    "case_searched": _case_searched,
+    "case_simple": _case_simple,
 }
 Applied = Callable[[Sequence[Value]], Value]
 
 
 def _values(value: Value) -> tuple[Value, ...] | None:
-    found = as_array(value)
-    return None if found is None else found.values
+    array = as_array(value)
+    return None if array is None else array.values
 
 
-def _mapped(call: Applied, lists: list[Value]) -> Value:
+def _map(call: Applied, lists: list[Value]) -> Value:
     every = [_values(v) for v in lists]
     if any(v is None for v in every):
         return None
-    found = [call(values) for values in product(*(v for v in every if v is not None))]
-    if any(isinstance(v, Array) and len(v.values) == 1 for v in found):
-        raise Fails
-    return array_of(found) if found or not lists or not isinstance(lists[0], Array) else Array(lists[0].element, ())
+    mapped = [call(values) for values in product(*(v for v in every if v is not None))]
+    if any(isinstance(v, Array) and len(v.values) == 1 for v in mapped):
+        raise EvaluationFailed
+    return array_of(mapped) if mapped or not lists or not isinstance(lists[0], Array) else Array(lists[0].element, ())
 
 
-def _mapped_with_texts(call: Applied, lists: list[Value]) -> Value:
+def _map_with_texts(call: Applied, lists: list[Value]) -> Value:
     """A null that a field holds is a text to Druid, and makes texts of the numbers beside it."""
-    found = _mapped(call, lists)
-    if isinstance(found, Array) and found.element != "STRING" and None in found.values:
-        raise Fails
-    return found
+    mapped = _map(call, lists)
+    if isinstance(mapped, Array) and mapped.element != "STRING" and None in mapped.values:
+        raise EvaluationFailed
+    return mapped
 
 
-def _chooses(written: Lambda) -> bool:
+def _may_return_field(written: Lambda) -> bool:
     """Whether a field of the record may be its result."""
     return any(
         _is_choice(node) and any(_is_foreign(a, written) for a in node.arguments) for node in _calls(written.body)
@@ -316,45 +326,45 @@ def _calls(node: Node) -> Iterator[Call]:
             yield from _calls(argument)
 
 
-def _filtered(call: Applied, lists: list[Value]) -> Value:
-    found = as_array(lists[0])
-    if found is None:
+def _filter(call: Applied, lists: list[Value]) -> Value:
+    array = as_array(lists[0])
+    if array is None:
         return None
-    kept = tuple(v for v in found.values if truth(call((v,))))
-    return Array(found.element, kept) if kept else None
+    kept = tuple(v for v in array.values if is_true(call((v,))))
+    return Array(array.element, kept) if kept else None
 
 
 def _any(call: Applied, lists: list[Value]) -> Value:
-    return int(any(truth(call((v,))) for v in _values(lists[0]) or ()))
+    return int(any(is_true(call((v,))) for v in _values(lists[0]) or ()))
 
 
 def _all(call: Applied, lists: list[Value]) -> Value:
     values = _values(lists[0])
-    return int(values is not None and all(truth(call((v,))) for v in values))
+    return int(values is not None and all(is_true(call((v,))) for v in values))
 
 
-def _folded(call: Applied, lists: list[Value]) -> Value:
+def _fold(call: Applied, lists: list[Value]) -> Value:
     """What comes of it is of the first value's type, after each call, as in Druid."""
-    *others, found = lists
+    *others, total = lists
     every = [_values(v) for v in others]
     if any(v is None for v in every):
         return None
-    kind = None if isinstance(found, Array | Nested) else kind_of(found)
+    kind = None if isinstance(total, Array | Nested) else kind_of(total)
     for values in product(*(v for v in every if v is not None)):
-        found = call((*values, found))
-        if kind is not None and found is not None:
-            found = cast(found, kind)
-        if isinstance(found, str):
-            bounded(len(found))
-    return found
+        total = call((*values, total))
+        if kind is not None and total is not None:
+            total = cast(total, kind)
+        if isinstance(total, str):
+            check_length(len(total))
+    return total
 
 
 _APPLY: dict[str, Callable[[Applied, list[Value]], Value]] = {
-    "map": _mapped,
-    "cartesian_map": _mapped,
-    "filter": _filtered,
+    "map": _map,
+    "cartesian_map": _map,
+    "filter": _filter,
     "any": _any,
     "all": _all,
-    "fold": _folded,
-    "cartesian_fold": _folded,
+    "fold": _fold,
+    "cartesian_fold": _fold,
 }

@@ -8,14 +8,24 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from struct import pack
 
-from ingestion.decode.druid_moments import moment
-from ingestion.decode.druid_texts import bounded
-from ingestion.decode.druid_values import WIDE, Array, Fails, Nested, Value, as_text, java_text, number_text, units
+from ingestion.decode.druid_moments import to_datetime
+from ingestion.decode.druid_texts import check_length
+from ingestion.decode.druid_values import (
+    WIDE_CONTEXT,
+    Array,
+    EvaluationFailed,
+    Nested,
+    Value,
+    as_text,
+    java_text,
+    number_text,
+    to_units,
+)
 
 _CONVERSION = re.compile(r"%(\d+\$)?([-#+ 0,(<]*)(\d+)?(?:\.(\d+))?([tT]?)([a-zA-Z%])", re.ASCII)
 _MOST_PLACES = 300
-_NUMBERS = "doxefga"
-_WHOLE = "dox"
+_NUMBER_KINDS = "doxefga"
+_INTEGER_KINDS = "dox"
 _DIGITS = 6  # behind the point, unless it says how many
 # Flags that a conversion has no use for, beside those that it has: Java throws.
 _REFUSED = {
@@ -55,7 +65,7 @@ _TIMES = {
 }
 
 
-class _Unfit(Exception):
+class _IllegalFormat(Exception):
     """Java would throw."""
 
 
@@ -67,13 +77,13 @@ def format_(written: Value, *values: Value) -> Value:
     if not values:
         return template
     if any(isinstance(v, Array) or (isinstance(v, Nested) and not isinstance(v.value, dict)) for v in values):
-        raise Fails
+        raise EvaluationFailed
     try:
-        made = _Formatter(values).text(template)
-    except _Unfit:
-        made = "; ".join([template, *("null" if v is None else str(as_text(v)) for v in values)])
-    bounded(len(made))
-    return made
+        text = _Formatter(values).text(template)
+    except _IllegalFormat:
+        text = "; ".join([template, *("null" if v is None else str(as_text(v)) for v in values)])
+    check_length(len(text))
+    return text
 
 
 @dataclass(frozen=True)
@@ -86,22 +96,22 @@ class _Conversion:
     upper: bool
 
     def check(self) -> None:
-        """Raises ``_Unfit`` of what Java does not read."""
+        """Raises ``_IllegalFormat`` of what Java does not read."""
         flags = self.flags
         if len(set(flags)) < len(flags) or set(flags) & set(_REFUSED[self.kind]):
-            raise _Unfit
+            raise _IllegalFormat
         if self.width is None and set(flags) & set("-0"):
-            raise _Unfit
+            raise _IllegalFormat
         if {"-", "0"} <= set(flags) or {"+", " "} <= set(flags):
-            raise _Unfit
+            raise _IllegalFormat
         if self.places is not None and self.kind in "doxct%":
-            raise _Unfit
+            raise _IllegalFormat
 
     def aligned(self, text: str) -> str:
         text = text.upper() if self.upper else text
         if self.width is None:
             return text
-        bounded(self.width)
+        check_length(self.width)
         return text.ljust(self.width) if "-" in self.flags else text.rjust(self.width)
 
 
@@ -112,11 +122,11 @@ def _conversion(flags: str, width: str | None, places: str | None, timely: str, 
     elif small in _REFUSED and small != "t" and (letter == small or small in "bhscxega"):
         kind, part, upper = small, "", letter != small
     else:
-        raise _Unfit
+        raise _IllegalFormat
     wide = None if width is None else int(width)
-    found = _Conversion(flags, wide, None if places is None else int(places), kind, part, upper)
-    found.check()
-    return found
+    conversion = _Conversion(flags, wide, None if places is None else int(places), kind, part, upper)
+    conversion.check()
+    return conversion
 
 
 class _Formatter:
@@ -127,45 +137,45 @@ class _Formatter:
 
     def text(self, template: str) -> str:
         if "%" in _CONVERSION.sub("", template):
-            raise _Unfit
-        every = list(_CONVERSION.finditer(template))
-        for found in every:
-            if found[6] != "n":  # all are read before any is written
-                _conversion(*found.groups()[1:])
-        return _CONVERSION.sub(self._put, template)
+            raise _IllegalFormat
+        matches = list(_CONVERSION.finditer(template))
+        for match in matches:
+            if match[6] != "n":  # all are read before any is written
+                _conversion(*match.groups()[1:])
+        return _CONVERSION.sub(self._format_match, template)
 
-    def _put(self, found: re.Match[str]) -> str:
-        place, flags, width, places, timely, letter = found.groups()
+    def _format_match(self, match: re.Match[str]) -> str:
+        place, flags, width, places, timely, letter = match.groups()
         if letter == "n" and not timely:
             if flags or width or places:
-                raise _Unfit
+                raise _IllegalFormat
             return "\n"
         how = _conversion(flags, width, places, timely, letter)
         if how.kind == "%":
             return how.aligned("%")
-        return _shown(self._value(place, "<" in flags), how)
+        return _convert(self._value(place, "<" in flags), how)
 
-    def _value(self, place: str | None, again: bool) -> Value:
+    def _value(self, place: str | None, uses_last: bool) -> Value:
         if place == "0$":
-            raise Fails
-        number = self._last if again else self._next if place is None else int(place[:-1]) - 1
-        self._next += place is None and not again
+            raise EvaluationFailed
+        number = self._last if uses_last else self._next if place is None else int(place[:-1]) - 1
+        self._next += place is None and not uses_last
         self._last = number
         if not 0 <= number < len(self._values):
-            raise _Unfit
+            raise _IllegalFormat
         return self._values[number]
 
 
-def _shown(value: Value, how: _Conversion) -> str:
+def _convert(value: Value, how: _Conversion) -> str:
     if how.kind in "bhs":
         return how.aligned(_general(value, how.kind)[: how.places])
     if value is None:
         return how.aligned("null"[: how.places])
-    if how.kind in _NUMBERS:
+    if how.kind in _NUMBER_KINDS:
         return _number(value, how)
     if how.kind == "c" or not isinstance(value, int):
-        raise _Unfit
-    return how.aligned(_of_time(value, how.part))
+        raise _IllegalFormat
+    return how.aligned(_format_time(value, how.part))
 
 
 def _general(value: Value, kind: str) -> str:
@@ -185,20 +195,20 @@ def _hash(value: Value) -> int:
     if isinstance(value, int):
         return (value ^ (value % 2**64 >> 32)) & 0xFFFFFFFF
     if not isinstance(value, str):
-        raise Fails
-    found, coded = 0, units(value)
-    for place in range(0, len(coded), 2):
-        found = (31 * found + int.from_bytes(coded[place : place + 2])) & 0xFFFFFFFF
-    return found
+        raise EvaluationFailed
+    java_hash, coded = 0, to_units(value)
+    for offset in range(0, len(coded), 2):
+        java_hash = (31 * java_hash + int.from_bytes(coded[offset : offset + 2])) & 0xFFFFFFFF
+    return java_hash
 
 
 def _number(value: Value, how: _Conversion) -> str:
-    if how.kind in _WHOLE:
+    if how.kind in _INTEGER_KINDS:
         if not isinstance(value, int):
-            raise _Unfit
-        return _whole(value, how)
+            raise _IllegalFormat
+        return _integer(value, how)
     if not isinstance(value, float):
-        raise _Unfit
+        raise _IllegalFormat
     if value != value or abs(value) == float("inf"):
         return how.aligned(_signed(number_text(abs(value)), value < 0, how, padded=False))
     if how.kind == "a":
@@ -207,11 +217,11 @@ def _number(value: Value, how: _Conversion) -> str:
     return how.aligned(_signed(_grouped(_magnitude(abs(value), how), how), negative, how))
 
 
-def _whole(value: int, how: _Conversion) -> str:
+def _integer(value: int, how: _Conversion) -> str:
     if how.kind == "d":
         return how.aligned(_signed(_grouped(str(abs(value)), how), value < 0, how))
     if set(how.flags) & set("+ ("):
-        raise _Unfit
+        raise _IllegalFormat
     prefix = ("0x" if how.kind == "x" else "0") if "#" in how.flags else ""
     digits = format(value % 2**64, how.kind)
     return how.aligned(prefix + (digits.rjust((how.width or 0) - len(prefix), "0") if "0" in how.flags else digits))
@@ -220,10 +230,10 @@ def _whole(value: int, how: _Conversion) -> str:
 def _grouped(digits: str, how: _Conversion) -> str:
     if "," not in how.flags:
         return digits
-    whole, mark, rest = digits.partition(".")
-    if not whole.isdigit():
-        raise Fails
-    return f"{int(whole):,}{mark}{rest}"
+    integer_part, mark, rest = digits.partition(".")
+    if not integer_part.isdigit():
+        raise EvaluationFailed
+    return f"{int(integer_part):,}{mark}{rest}"
 
 
 def _signed(digits: str, negative: bool, how: _Conversion, padded: bool = True) -> str:
@@ -235,7 +245,7 @@ def _signed(digits: str, negative: bool, how: _Conversion, padded: bool = True) 
     elif " " in how.flags and digits != "NaN":
         before = " "
     if padded and "0" in how.flags:
-        bounded(how.width or 0)
+        check_length(how.width or 0)
         digits = digits.rjust((how.width or 0) - len(before) - len(behind), "0")
     return before + digits + behind
 
@@ -243,7 +253,7 @@ def _signed(digits: str, negative: bool, how: _Conversion, padded: bool = True) 
 def _magnitude(value: float, how: _Conversion) -> str:
     places = _DIGITS if how.places is None else how.places
     if places > _MOST_PLACES:
-        raise Fails
+        raise EvaluationFailed
     digits = Decimal(number_text(value))
     if how.kind == "g":
         return _shortest(digits, max(places, 1))
@@ -256,16 +266,19 @@ def _magnitude(value: float, how: _Conversion) -> str:
 
 def _fixed(digits: Decimal, places: int) -> str:
     """Half up, of the shortest digits, as Java."""
-    return f"{digits.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE):f}"
+    return f"{digits.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE_CONTEXT):f}"
 
 
 def _scientific(digits: Decimal, places: int) -> str:
     if not digits:
         return f"{_fixed(digits, places)}e+00"
     exponent = digits.adjusted()
-    mantissa = digits.scaleb(-exponent, WIDE).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE)
+    mantissa = digits.scaleb(-exponent, WIDE_CONTEXT).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE_CONTEXT)
     if mantissa >= 10:
-        mantissa, exponent = (mantissa / 10).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE), exponent + 1
+        mantissa, exponent = (
+            (mantissa / 10).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE_CONTEXT),
+            exponent + 1,
+        )
     return f"{mantissa:f}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
 
 
@@ -281,22 +294,22 @@ def _shortest(digits: Decimal, most: int) -> str:
 
 def _hexadecimal(value: float, how: _Conversion) -> str:
     if how.places is not None or "0" in how.flags:
-        raise Fails
+        raise EvaluationFailed
     mantissa, exponent = abs(value).hex().split("p")
-    whole, _, rest = mantissa.partition(".")
-    text = f"{whole}.{rest.rstrip('0') or '0'}p{int(exponent)}" if value else "0x0.0p0"
+    integer_part, _, rest = mantissa.partition(".")
+    text = f"{integer_part}.{rest.rstrip('0') or '0'}p{int(exponent)}" if value else "0x0.0p0"
     return how.aligned(_signed(text, number_text(value).startswith("-"), how))
 
 
-def _of_time(ms: int, part: str) -> str:
+def _format_time(ms: int, part: str) -> str:
     if part in "sQ":
         return str(ms if part == "Q" else ms // 1000 if ms >= 0 else -(-ms // 1000))
     if ms < _FIRST_GREGORIAN_MS:
-        raise Fails
-    return _of_moment(moment(ms), part)
+        raise EvaluationFailed
+    return _format_date(to_datetime(ms), part)
 
 
-def _of_moment(time: datetime, part: str) -> str:
+def _format_date(time: datetime, part: str) -> str:
     clock = time.hour % 12 or 12
     special = {
         "k": str(time.hour),
@@ -315,5 +328,5 @@ def _of_moment(time: datetime, part: str) -> str:
     if part in special:
         return special[part]
     if part not in _TIMES:
-        raise _Unfit
+        raise _IllegalFormat
     return time.strftime(_TIMES[part])

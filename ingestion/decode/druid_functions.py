@@ -20,9 +20,9 @@ from ingestion.decode import druid_texts as texts
 from ingestion.decode import druid_times as times
 from ingestion.decode.druid_format import format_
 from ingestion.decode.druid_operators import BINARY, negative
-from ingestion.decode.druid_values import Array, Fails, Nested, Value, as_double, to_long, truth
+from ingestion.decode.druid_values import Array, EvaluationFailed, Nested, Value, as_double, is_true, to_long
 
-MANY = 100
+MOST_ARGUMENTS = 100
 Call = Callable[..., Value]
 Check = Callable[[str], object]
 _KINDS = ("LONG", "DOUBLE", "STRING", "ARRAY<LONG>", "ARRAY<DOUBLE>", "ARRAY<STRING>")
@@ -40,45 +40,45 @@ class Function:
     written: Mapping[int, Check] | None = None
 
 
-def _any(text: str) -> None:
+def _accept_any(text: str) -> None:
     """Whatever it is."""
 
 
-def _kind(text: str) -> None:
+def _check_kind(text: str) -> None:
     if text.upper() not in _KINDS:
         raise ValueError(f"{text!r} is none of {', '.join(_KINDS)}")
 
 
-def _unit(text: str) -> None:
+def _check_unit(text: str) -> None:
     if text.upper() not in times.UNITS:
         raise ValueError(f"{text!r} is none of {', '.join(times.UNITS)}")
 
 
-def _period(text: str) -> None:
-    druid_moments.granularity(text, None, None)
+def _check_period(text: str) -> None:
+    druid_moments.parse_granularity(text, None, None)
 
 
-def _reads(text: str) -> None:
+def _check_joda_pattern(text: str) -> None:
     joda_reader.reader(text, None)
 
 
-def _subnet(text: str) -> object:
+def _check_subnet(text: str) -> object:
     if "/" not in text:
         raise ValueError(f"{text!r} is no subnet such as 10.0.0.0/8")
     return ipaddress.ip_network(text, strict=False)
 
 
-def _like(text: str) -> None:
+def _check_like(text: str) -> None:
     patterns.like(text, None)
 
 
-def _distinct(one: Value, other: Value) -> int:
-    if one is None or other is None:
-        return int((one is None) != (other is None))
-    return int(not BINARY["=="](one, other))
+def _is_distinct(left: Value, right: Value) -> int:
+    if left is None or right is None:
+        return int((left is None) != (right is None))
+    return int(not BINARY["=="](left, right))
 
 
-def _ipv4(text: str) -> ipaddress.IPv4Address | None:
+def _parse_ipv4(text: str) -> ipaddress.IPv4Address | None:
     """Of a dotted text; leading zeros and blanks are let pass."""
     parts = text.strip().split(".")
     if len(parts) != 4 or not all(p.isascii() and p.isdigit() and len(p) <= 3 and int(p) < 256 for p in parts):
@@ -86,27 +86,27 @@ def _ipv4(text: str) -> ipaddress.IPv4Address | None:
     return ipaddress.IPv4Address(".".join(str(int(p)) for p in parts))
 
 
-def _address(value: Value) -> ipaddress.IPv4Address | None:
+def _to_ipv4(value: Value) -> ipaddress.IPv4Address | None:
     if isinstance(value, str):
-        return _ipv4(value)
+        return _parse_ipv4(value)
     if isinstance(value, int) and 0 <= value < 2**32:
         return ipaddress.IPv4Address(value)
     return None
 
 
 def ipv4_match(value: Value, subnet: Value) -> Value:
-    found = _address(value)
-    return int(found is not None and found in ipaddress.ip_network(str(subnet), strict=False))
+    address = _to_ipv4(value)
+    return int(address is not None and address in ipaddress.ip_network(str(subnet), strict=False))
 
 
 def ipv4_parse(value: Value) -> Value:
-    found = _address(value)
-    return None if found is None else int(found)
+    address = _to_ipv4(value)
+    return None if address is None else int(address)
 
 
 def ipv4_stringify(value: Value) -> Value:
-    found = _address(value)
-    return value if isinstance(value, str) and found is not None else None if found is None else str(found)
+    address = _to_ipv4(value)
+    return value if isinstance(value, str) and address is not None else None if address is None else str(address)
 
 
 def ipv6_match(value: Value, subnet: Value) -> Value:
@@ -118,24 +118,24 @@ def ipv6_match(value: Value, subnet: Value) -> Value:
         return 0
 
 
-def _readable(step: int, units: tuple[str, ...]) -> Call:
-    def made(value: Value, places: Value = 2) -> Value:
+def _human_readable(step: int, units: tuple[str, ...]) -> Call:
+    def to_text(value: Value, places: Value = 2) -> Value:
         if isinstance(value, Array | Nested) or not isinstance(places, int) or not 0 <= places <= 3:
-            raise Fails
+            raise EvaluationFailed
         if isinstance(value, str) and as_double(value) is not None:
-            raise Fails
+            raise EvaluationFailed
         if not isinstance(value, int | float):
             return None
-        whole = to_long(value) if isinstance(value, float) else value
-        size, unit = float(abs(whole)), 0
+        long = to_long(value) if isinstance(value, float) else value
+        size, unit = float(abs(long)), 0
         while size >= step and unit < len(units) - 1:
             size, unit = size / step, unit + 1
         if not unit:
-            return f"{whole} {units[0]}".strip()
-        exact = abs(whole) / step**unit
-        return f"{'-' if whole < 0 else ''}{exact:.{places}f} {units[unit]}"
+            return f"{long} {units[0]}".strip()
+        exact = abs(long) / step**unit
+        return f"{'-' if long < 0 else ''}{exact:.{places}f} {units[unit]}"
 
-    return made
+    return to_text
 
 
 _BYTES = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
@@ -143,47 +143,47 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _PLAIN = ("", "K", "M", "G", "T", "P", "E")
 
 
-def _one(function: Callable[[float], float]) -> Function:
-    return Function(maths.of_double(function), 1, 1)
+def _unary_function(function: Callable[[float], float]) -> Function:
+    return Function(maths.unary_double(function), 1, 1)
 
 
-def _two(function: Callable[[float, float], float]) -> Function:
-    return Function(maths.of_doubles(function), 2, 2)
+def _binary_function(function: Callable[[float, float], float]) -> Function:
+    return Function(maths.binary_double(function), 2, 2)
 
 
-def _bits(function: Callable[[int, int], int]) -> Function:
-    return Function(maths.of_bits(function), 2, 2)
+def _bitwise_function(function: Callable[[int, int], int]) -> Function:
+    return Function(maths.binary_bits(function), 2, 2)
 
 
-_ZONE: Check = druid_moments.zone
+_ZONE: Check = druid_moments.parse_zone
 FUNCTIONS: Mapping[str, Function] = {
     **{sign: Function(call, 2, 2) for sign, call in BINARY.items()},
     "-": Function(BINARY["-"], 1, 2),
     "unary -": Function(negative, 1, 1),
-    "!": Function(lambda v: None if v is None else int(not truth(v)), 1, 1),
+    "!": Function(lambda v: None if v is None else int(not is_true(v)), 1, 1),
     "&&": Function(None, 2, 2),
     "||": Function(None, 2, 2),
     # general
-    "case_searched": Function(None, 2, MANY),
-    "case_simple": Function(None, 3, MANY),
-    "cast": Function(arrays.cast_to, 2, 2, {1: _kind}),
-    "coalesce": Function(None, 1, MANY),
+    "case_searched": Function(None, 2, MOST_ARGUMENTS),
+    "case_simple": Function(None, 3, MOST_ARGUMENTS),
+    "cast": Function(arrays.cast_to, 2, 2, {1: _check_kind}),
+    "coalesce": Function(None, 1, MOST_ARGUMENTS),
     "if": Function(None, 3, 3),
-    "isdistinctfrom": Function(_distinct, 2, 2),
-    "isfalse": Function(lambda v: int(v is not None and not truth(v)), 1, 1),
+    "isdistinctfrom": Function(_is_distinct, 2, 2),
+    "isfalse": Function(lambda v: int(v is not None and not is_true(v)), 1, 1),
     "isnull": Function(lambda v: int(v is None), 1, 1),
-    "istrue": Function(lambda v: int(truth(v)), 1, 1),
-    "like": Function(texts.like_, 2, 3, {1: _like, 2: _any}),
-    "notdistinctfrom": Function(lambda a, b: 1 - _distinct(a, b), 2, 2),
-    "notfalse": Function(lambda v: int(v is None or truth(v)), 1, 1),
+    "istrue": Function(lambda v: int(is_true(v)), 1, 1),
+    "like": Function(texts.like_, 2, 3, {1: _check_like, 2: _accept_any}),
+    "notdistinctfrom": Function(lambda a, b: 1 - _is_distinct(a, b), 2, 2),
+    "notfalse": Function(lambda v: int(v is None or is_true(v)), 1, 1),
     "notnull": Function(lambda v: int(v is not None), 1, 1),
-    "nottrue": Function(lambda v: int(not truth(v)), 1, 1),
+    "nottrue": Function(lambda v: int(not is_true(v)), 1, 1),
     "nvl": Function(None, 2, 2),
     # texts
-    "concat": Function(texts.concat, 0, MANY),
-    "contains_string": Function(texts.contains, 2, 2, {1: _any}),
-    "format": Function(format_, 1, MANY),
-    "icontains_string": Function(texts.icontains, 2, 2, {1: _any}),
+    "concat": Function(texts.concat, 0, MOST_ARGUMENTS),
+    "contains_string": Function(texts.contains, 2, 2, {1: _accept_any}),
+    "format": Function(format_, 1, MOST_ARGUMENTS),
+    "icontains_string": Function(texts.icontains, 2, 2, {1: _accept_any}),
     "left": Function(texts.left, 2, 2),
     "lower": Function(texts.lower, 1, 1),
     "lpad": Function(texts.lpad, 3, 3),
@@ -205,65 +205,65 @@ FUNCTIONS: Mapping[str, Function] = {
     "upper": Function(texts.upper, 1, 1),
     # times
     "subtract_months": Function(times.subtract_months, 3, 3, {2: _ZONE}),
-    "timestamp": Function(times.timestamp, 1, 2, {1: _reads}),
-    "timestamp_ceil": Function(times.timestamp_ceil, 2, 4, {1: _period, 3: _ZONE}),
-    "timestamp_extract": Function(times.timestamp_extract, 2, 3, {1: _unit, 2: _ZONE}),
-    "timestamp_floor": Function(times.timestamp_floor, 2, 4, {1: _period, 3: _ZONE}),
+    "timestamp": Function(times.timestamp, 1, 2, {1: _check_joda_pattern}),
+    "timestamp_ceil": Function(times.timestamp_ceil, 2, 4, {1: _check_period, 3: _ZONE}),
+    "timestamp_extract": Function(times.timestamp_extract, 2, 3, {1: _check_unit, 2: _ZONE}),
+    "timestamp_floor": Function(times.timestamp_floor, 2, 4, {1: _check_period, 3: _ZONE}),
     "timestamp_format": Function(times.timestamp_format, 1, 3, {1: joda_patterns.writer, 2: _ZONE}),
-    "timestamp_parse": Function(times.timestamp_parse, 1, 3, {1: _reads, 2: _ZONE}),
+    "timestamp_parse": Function(times.timestamp_parse, 1, 3, {1: _check_joda_pattern, 2: _ZONE}),
     "timestamp_shift": Function(times.timestamp_shift, 3, 4, {1: times.period_parts, 3: _ZONE}),
-    "unix_timestamp": Function(times.unix_timestamp, 1, 2, {1: _reads}),
+    "unix_timestamp": Function(times.unix_timestamp, 1, 2, {1: _check_joda_pattern}),
     # numbers
     "abs": Function(maths.absolute, 1, 1),
-    "acos": _one(math.acos),
-    "asin": _one(math.asin),
-    "atan": _one(math.atan),
-    "atan2": _two(math.atan2),
-    "bitwiseand": _bits(lambda a, b: a & b),
+    "acos": _unary_function(math.acos),
+    "asin": _unary_function(math.asin),
+    "atan": _unary_function(math.atan),
+    "atan2": _binary_function(math.atan2),
+    "bitwiseand": _bitwise_function(lambda a, b: a & b),
     "bitwisecomplement": Function(maths.complement, 1, 1),
     "bitwiseconvertdoubletolongbits": Function(maths.double_to_bits, 1, 1),
     "bitwiseconvertlongbitstodouble": Function(maths.bits_to_double, 1, 1),
-    "bitwiseor": _bits(lambda a, b: a | b),
-    "bitwiseshiftleft": _bits(maths.shift_left),
-    "bitwiseshiftright": _bits(maths.shift_right),
-    "bitwisexor": _bits(lambda a, b: a ^ b),
-    "cbrt": _one(math.cbrt),
-    "ceil": Function(maths.whole(math.ceil), 1, 1),
-    "copysign": _two(math.copysign),
-    "cos": _one(math.cos),
-    "cosh": _one(math.cosh),
-    "cot": _one(maths.cot),
-    "div": Function(maths.of_numbers(maths.divided, maths.divided_whole), 2, 2),
-    "exp": _one(math.exp),
-    "expm1": _one(math.expm1),
-    "floor": Function(maths.whole(math.floor), 1, 1),
+    "bitwiseor": _bitwise_function(lambda a, b: a | b),
+    "bitwiseshiftleft": _bitwise_function(maths.shift_left),
+    "bitwiseshiftright": _bitwise_function(maths.shift_right),
+    "bitwisexor": _bitwise_function(lambda a, b: a ^ b),
+    "cbrt": _unary_function(math.cbrt),
+    "ceil": Function(maths.rounding(math.ceil), 1, 1),
+    "copysign": _binary_function(math.copysign),
+    "cos": _unary_function(math.cos),
+    "cosh": _unary_function(math.cosh),
+    "cot": _unary_function(maths.cot),
+    "div": Function(maths.binary_number(maths.divide, maths.divide_to_long), 2, 2),
+    "exp": _unary_function(math.exp),
+    "expm1": _unary_function(math.expm1),
+    "floor": Function(maths.rounding(math.floor), 1, 1),
     "getexponent": Function(maths.exponent, 1, 1),
-    "hypot": _two(maths.hypot),
+    "hypot": _binary_function(maths.hypot),
     "log": Function(maths.logarithm(math.log), 1, 1),
     "log10": Function(maths.logarithm(math.log10), 1, 1),
     "log1p": Function(maths.logarithm(math.log1p, -1.0), 1, 1),
-    "max": Function(maths.of_numbers(max, maths.greatest), 2, 2),
-    "min": Function(maths.of_numbers(min, maths.least), 2, 2),
-    "nextafter": _two(math.nextafter),
-    "nextup": _one(lambda v: math.nextafter(v, math.inf)),
+    "max": Function(maths.binary_number(max, maths.greatest), 2, 2),
+    "min": Function(maths.binary_number(min, maths.least), 2, 2),
+    "nextafter": _binary_function(math.nextafter),
+    "nextup": _unary_function(lambda v: math.nextafter(v, math.inf)),
     "pi": Function(lambda: math.pi, 0, 0),
     "pow": Function(maths.pow_, 2, 2),
-    "remainder": _two(maths.remainder),
-    "rint": _one(maths.rint),
-    "round": Function(maths.rounded, 1, 2),
-    "safe_divide": Function(maths.of_numbers(maths.safely_divided, maths.safe_quotient), 2, 2),
+    "remainder": _binary_function(maths.remainder),
+    "rint": _unary_function(maths.rint),
+    "round": Function(maths.round_half_up, 1, 2),
+    "safe_divide": Function(maths.binary_number(maths.safe_divide, maths.safe_quotient), 2, 2),
     "scalb": Function(maths.scalb, 2, 2),
-    "signum": _one(maths.signum),
-    "sin": _one(math.sin),
-    "sinh": _one(maths.sinh),
-    "sqrt": _one(math.sqrt),
-    "tan": _one(math.tan),
-    "tanh": _one(math.tanh),
-    "todegrees": _one(math.degrees),
-    "toradians": _one(math.radians),
-    "ulp": _one(math.ulp),
+    "signum": _unary_function(maths.signum),
+    "sin": _unary_function(math.sin),
+    "sinh": _unary_function(maths.sinh),
+    "sqrt": _unary_function(math.sqrt),
+    "tan": _unary_function(math.tan),
+    "tanh": _unary_function(math.tanh),
+    "todegrees": _unary_function(math.degrees),
+    "toradians": _unary_function(math.radians),
+    "ulp": _unary_function(math.ulp),
     # arrays
-    "array": Function(arrays.array, 1, MANY),
+    "array": Function(arrays.array, 1, MOST_ARGUMENTS),
     "array_append": Function(arrays.array_append, 2, 2),
     "array_concat": Function(arrays.array_concat, 2, 2),
     "array_contains": Function(arrays.array_contains, 2, 2),
@@ -277,38 +277,38 @@ FUNCTIONS: Mapping[str, Function] = {
     "array_set_add": Function(arrays.array_set_add, 2, 2),
     "array_set_add_all": Function(arrays.array_set_add_all, 2, 2),
     "array_slice": Function(arrays.array_slice, 2, 3),
-    "array_to_mv": Function(arrays.of_texts, 1, 1),
+    "array_to_mv": Function(arrays.to_text_array, 1, 1),
     "array_to_string": Function(arrays.array_to_string, 2, 2),
-    "mv_harmonize_nulls": Function(arrays.of_texts_or_null, 1, 1),
-    "mv_to_array": Function(arrays.of_texts, 1, 1),
+    "mv_harmonize_nulls": Function(arrays.to_text_array_or_null, 1, 1),
+    "mv_to_array": Function(arrays.to_text_array, 1, 1),
     "scalar_in_array": Function(arrays.scalar_in_array, 2, 2),
     "string_to_array": Function(arrays.string_to_array, 2, 2, {1: patterns.pattern}),
     # functions as arguments
     "all": Function(None, 2, 2),
     "any": Function(None, 2, 2),
-    "cartesian_fold": Function(None, 3, MANY),
-    "cartesian_map": Function(None, 2, MANY),
+    "cartesian_fold": Function(None, 3, MOST_ARGUMENTS),
+    "cartesian_map": Function(None, 2, MOST_ARGUMENTS),
     "filter": Function(None, 2, 2),
     "fold": Function(None, 3, 3),
     "map": Function(None, 2, 2),
     # nested values
-    "json_keys": Function(nested.json_keys, 2, 2, {1: nested.path}),
-    "json_merge": Function(nested.json_merge, 2, MANY),
-    "json_object": Function(nested.json_object, 0, MANY),
-    "json_query": Function(nested.json_query, 2, 2, {1: nested.path}),
-    "json_query_array": Function(nested.json_query_array, 2, 2, {1: nested.path}),
-    "json_value": Function(nested.json_value, 2, 3, {1: nested.path, 2: _kind}),
+    "json_keys": Function(nested.json_keys, 2, 2, {1: nested.parse_path}),
+    "json_merge": Function(nested.json_merge, 2, MOST_ARGUMENTS),
+    "json_object": Function(nested.json_object, 0, MOST_ARGUMENTS),
+    "json_query": Function(nested.json_query, 2, 2, {1: nested.parse_path}),
+    "json_query_array": Function(nested.json_query_array, 2, 2, {1: nested.parse_path}),
+    "json_value": Function(nested.json_value, 2, 3, {1: nested.parse_path, 2: _check_kind}),
     "parse_json": Function(nested.parse_json, 1, 1),
     "to_json_string": Function(nested.to_json_string, 1, 1),
     "try_parse_json": Function(nested.try_parse_json, 1, 1),
     # the others
-    "greatest": Function(maths.reduction(max, maths.greatest, first=False), 0, MANY),
-    "least": Function(maths.reduction(min, maths.least, first=True), 0, MANY),
-    "human_readable_binary_byte_format": Function(_readable(1024, _BINARY), 1, 2),
-    "human_readable_decimal_byte_format": Function(_readable(1000, _BYTES), 1, 2),
-    "human_readable_decimal_format": Function(_readable(1000, _PLAIN), 1, 2),
-    "ipv4_match": Function(ipv4_match, 2, 2, {1: _subnet}),
+    "greatest": Function(maths.reduction(max, maths.greatest, first=False), 0, MOST_ARGUMENTS),
+    "least": Function(maths.reduction(min, maths.least, first=True), 0, MOST_ARGUMENTS),
+    "human_readable_binary_byte_format": Function(_human_readable(1024, _BINARY), 1, 2),
+    "human_readable_decimal_byte_format": Function(_human_readable(1000, _BYTES), 1, 2),
+    "human_readable_decimal_format": Function(_human_readable(1000, _PLAIN), 1, 2),
+    "ipv4_match": Function(ipv4_match, 2, 2, {1: _check_subnet}),
     "ipv4_parse": Function(ipv4_parse, 1, 1),
     "ipv4_stringify": Function(ipv4_stringify, 1, 1),
-    "ipv6_match": Function(ipv6_match, 2, 2, {1: _subnet}),
+    "ipv6_match": Function(ipv6_match, 2, 2, {1: _check_subnet}),
 }

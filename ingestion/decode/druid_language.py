@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ingestion.decode.druid_values import Array, Element, Fails, array_of, cast, of_units, units
+from ingestion.decode.druid_values import Array, Element, EvaluationFailed, array_of, cast, from_units, to_units
 
 MOST_DEPTH = 60
 _LONGEST_LONG = 2**63 - 1
@@ -30,10 +30,10 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 _ELEMENTS: Mapping[str, Element] = {"LONG": "LONG", "DOUBLE": "DOUBLE", "STRING": "STRING"}
 _BELOW_LONGS = "9223372036854775808"  # behind a minus it is the least long
-IN_SQL = 'write the expression in SQL, and say so with "language": "sql"'
+USE_SQL_HINT = 'write the expression in SQL, and say so with "language": "sql"'
 
 
-class NotTaken(ValueError):
+class NotSupported(ValueError):
     """This part of Druid's language is not taken; the message says which, and what to do."""
 
 
@@ -71,8 +71,8 @@ Node = Literal | Field | Call | Lambda
 Check = Callable[[str, tuple[Node, ...]], None]
 
 
-def read(text: str, check: Check) -> Node:
-    """The tree; ``check`` is asked about every call. Raises ``NotTaken``."""
+def parse_druid(text: str, check: Check) -> Node:
+    """The tree; ``check`` is asked about every call. Raises ``NotSupported``."""
     return _Reader(text, check).whole()
 
 
@@ -101,7 +101,7 @@ class _Reader:
     def whole(self) -> Node:
         node = self._level(0)
         if self._kind != "end":
-            raise NotTaken(f"{self._word!r} is not expected there: {IN_SQL}")
+            raise NotSupported(f"{self._word!r} is not expected there: {USE_SQL_HINT}")
         return node
 
     @property
@@ -146,7 +146,7 @@ class _Reader:
     def _deeper(self, read: Callable[[], Node]) -> Node:
         self._nested += 1
         if self._nested > MOST_DEPTH:
-            raise NotTaken(f"it is nested more than {MOST_DEPTH} levels deep")
+            raise NotSupported(f"it is nested more than {MOST_DEPTH} levels deep")
         node = read()
         self._nested -= 1
         return node
@@ -156,7 +156,7 @@ class _Reader:
         if kind in _LITERALS:
             return Literal(_LITERALS[kind](word))
         if kind == "quoted":
-            return Field(_unescaped(word))
+            return Field(_unescape(word))
         if kind == "name":
             return self._named(word)
         if word == "[":
@@ -167,7 +167,7 @@ class _Reader:
             node = self._deeper(lambda: self._level(0))
             self._expect(")")
             return node
-        raise NotTaken(f"something is missing before {word!r}" if word else "something is missing at the end")
+        raise NotSupported(f"something is missing before {word!r}" if word else "something is missing at the end")
 
     def _named(self, word: str) -> Node:
         if self._word == "(":
@@ -180,7 +180,7 @@ class _Reader:
     def _typed_array(self) -> Array:
         name = self._next()[1].upper()
         if name not in _ELEMENTS:
-            raise NotTaken(f"an array is of LONG, DOUBLE or STRING, not {name!r}")
+            raise NotSupported(f"an array is of LONG, DOUBLE or STRING, not {name!r}")
         self._expect(">")
         self._expect("[")
         return self._array(_ELEMENTS[name])
@@ -194,11 +194,11 @@ class _Reader:
         self._next()
         kinds = {type(v) for v in values if v is not None}
         if str in kinds and len(kinds) > 1:
-            raise NotTaken("an array that is written out holds texts or numbers, not both")
-        made = array_of(values)
-        if element is not None and element != made.element:
-            made = Array(element, tuple(cast(v, element) for v in made.values))
-        return made
+            raise NotSupported("an array that is written out holds texts or numbers, not both")
+        array = array_of(values)
+        if element is not None and element != array.element:
+            array = Array(element, tuple(cast(v, element) for v in array.values))
+        return array
 
     def _element(self) -> int | float | str | None:
         negative = self._word == "-" and self._kind == "sign"
@@ -208,7 +208,7 @@ class _Reader:
         if kind == "name" and word == "null" and not negative:
             return None
         if kind not in _LITERALS or (negative and kind == "text"):
-            raise NotTaken(f"{word!r} is not expected in an array that is written out: array(…) takes expressions")
+            raise NotSupported(f"{word!r} is not expected in an array that is written out: array(…) takes expressions")
         value = _LITERALS[kind](word)
         return -value if negative and not isinstance(value, str) else value
 
@@ -245,60 +245,66 @@ class _Reader:
 
     def _expect(self, sign: str) -> None:
         if self._next()[1] != sign:
-            raise NotTaken(f"{sign!r} is missing: {IN_SQL}")
+            raise NotSupported(f"{sign!r} is missing: {USE_SQL_HINT}")
 
     def _called(self, name: str, arguments: tuple[Node, ...]) -> Call:
         self._check(name, arguments)
         depth = 1 + max((a.depth for a in arguments), default=0)
         if depth > MOST_DEPTH:
-            raise NotTaken(f"it is nested more than {MOST_DEPTH} levels deep: so are more than so many signs in a row")
+            raise NotSupported(
+                f"it is nested more than {MOST_DEPTH} levels deep: so are more than so many signs in a row"
+            )
         return Call(name, arguments, depth)
 
 
-def not_taken(name: str) -> NotTaken:
+def unsupported_call(name: str) -> NotSupported:
     """The refusal of an operator or function by its name."""
-    what = "operator" if not name[:1].isalpha() else "function"
-    return NotTaken(f"Druid's {what} {name!r} is not taken: {IN_SQL}")
+    noun = "operator" if not name[:1].isalpha() else "function"
+    return NotSupported(f"Druid's {noun} {name!r} is not taken: {USE_SQL_HINT}")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    place = 0
+    position = 0
     end = len(text.rstrip(" \t\r\n"))
-    while place < end:
-        match = _TOKEN.match(text, place)
+    while position < end:
+        match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise NotTaken(_unread(text[place:].lstrip()))
+            raise NotSupported(_syntax_error(text[position:].lstrip()))
         yield match.lastgroup, match[match.lastgroup]
-        place = match.end()
+        position = match.end()
 
 
-def _unread(rest: str) -> str:
+def _syntax_error(rest: str) -> str:
     if rest[0] in "'\"":
-        return f"a text or name without its end, or with a \\ before a letter that needs none, is not taken: {IN_SQL}"
+        text = "a text or name without its end, or with a \\ before a letter that needs none, is not taken"
+        return f"{text}: {USE_SQL_HINT}"
     dotted = _DOTTED.match(rest)
     if dotted:
-        return f'{dotted[0]!r} is no name in Druid\'s expression language: write "{dotted[0]}" in quotes, or {IN_SQL}'
+        text = f"{dotted[0]!r} is no name in Druid's expression language"
+        return f'{text}: write "{dotted[0]}" in quotes, or {USE_SQL_HINT}'
     word = re.match(r"[\w.$]+|\S", rest)
-    return f"{word[0] if word else rest[:1]!r} is not of Druid's expression language as it is taken here: {IN_SQL}"
+    return (
+        f"{word[0] if word else rest[:1]!r} is not of Druid's expression language as it is taken here: {USE_SQL_HINT}"
+    )
 
 
 def _number(word: str) -> int | float:
     if word.isdecimal():
         if int(word) > _LONGEST_LONG:
-            raise NotTaken(f"{word} is beyond a long")
+            raise NotSupported(f"{word} is beyond a long")
         return int(word)
     number = float(word)
     if number == float("inf"):
-        raise NotTaken(f"{word} is beyond a double")
+        raise NotSupported(f"{word} is beyond a double")
     return number
 
 
-def _unescaped(word: str) -> str:
+def _unescape(word: str) -> str:
     text = _ESCAPE.sub(lambda m: chr(int(m[1][1:], 16)) if len(m[1]) > 1 else _ESCAPED.get(m[1], m[1]), word[1:-1])
     try:
-        return of_units(units(text))  # what two escapes say may be one character
-    except Fails:
-        raise NotTaken("a text holds a half of a character") from None
+        return from_units(to_units(text))  # what two escapes say may be one character
+    except EvaluationFailed:
+        raise NotSupported("a text holds a half of a character") from None
 
 
-_LITERALS: Mapping[str, Callable[[str], int | float | str]] = {"number": _number, "text": _unescaped}
+_LITERALS: Mapping[str, Callable[[str], int | float | str]] = {"number": _number, "text": _unescape}

@@ -11,9 +11,9 @@ from ingestion.decode.druid_operators import power, quotient
 from ingestion.decode.druid_values import (
     GREATEST_LONG,
     LEAST_LONG,
-    WIDE,
+    WIDE_CONTEXT,
     Array,
-    Fails,
+    EvaluationFailed,
     Nested,
     Value,
     as_double,
@@ -22,67 +22,67 @@ from ingestion.decode.druid_values import (
     as_text,
     number_text,
     to_long,
-    units,
-    wrapped,
+    to_units,
+    wrap_long,
 )
 
 _MOST_DIGITS = 400
 
 
-def of_double(function: Callable[[float], float]) -> Callable[[Value], Value]:
+def unary_double(function: Callable[[float], float]) -> Callable[[Value], Value]:
     """Of a number as a double; null of anything else, texts with numbers too."""
 
-    def made(value: Value) -> Value:
-        return _tried(function, float(value)) if isinstance(value, int | float) else None
+    def apply(value: Value) -> Value:
+        return _call_as_java(function, float(value)) if isinstance(value, int | float) else None
 
-    return made
+    return apply
 
 
-def of_doubles(function: Callable[[float, float], float]) -> Callable[[Value, Value], Value]:
+def binary_double(function: Callable[[float, float], float]) -> Callable[[Value, Value], Value]:
     """Of two numbers; beside one a text that holds none is 0."""
 
-    def made(one: Value, other: Value) -> Value:
-        if not _numeric(one, other):
+    def apply(left: Value, right: Value) -> Value:
+        if not _are_numeric(left, right):
             return None
-        return _tried(function, _double(one), _double(other))
+        return _call_as_java(function, _double(left), _double(right))
 
-    return made
+    return apply
 
 
-def of_numbers(
+def binary_number(
     longs: Callable[[int, int], Value], doubles: Callable[[float, float], Value]
 ) -> Callable[[Value, Value], Value]:
     """Of two numbers, which stay longs where both are."""
 
-    def made(one: Value, other: Value) -> Value:
-        if isinstance(one, int) and isinstance(other, int):
-            return longs(one, other)
-        return doubles(_double(one), _double(other)) if _numeric(one, other) else None
+    def apply(left: Value, right: Value) -> Value:
+        if isinstance(left, int) and isinstance(right, int):
+            return longs(left, right)
+        return doubles(_double(left), _double(right)) if _are_numeric(left, right) else None
 
-    return made
-
-
-def of_bits(function: Callable[[int, int], int]) -> Callable[[Value, Value], Value]:
-    def made(one: Value, other: Value) -> Value:
-        return wrapped(function(as_long(one) or 0, as_long(other) or 0)) if _numeric(one, other) else None
-
-    return made
+    return apply
 
 
-def _numeric(one: Value, other: Value) -> bool:
-    if isinstance(one, Array | Nested) or isinstance(other, Array | Nested):
-        raise Fails
-    if one is None or other is None:
+def binary_bits(function: Callable[[int, int], int]) -> Callable[[Value, Value], Value]:
+    def apply(left: Value, right: Value) -> Value:
+        return wrap_long(function(as_long(left) or 0, as_long(right) or 0)) if _are_numeric(left, right) else None
+
+    return apply
+
+
+def _are_numeric(left: Value, right: Value) -> bool:
+    if isinstance(left, Array | Nested) or isinstance(right, Array | Nested):
+        raise EvaluationFailed
+    if left is None or right is None:
         return False
-    return not (isinstance(one, str) and isinstance(other, str))
+    return not (isinstance(left, str) and isinstance(right, str))
 
 
 def _double(value: Value) -> float:
-    found = as_double(value)
-    return 0.0 if found is None else found
+    double = as_double(value)
+    return 0.0 if double is None else double
 
 
-def _tried(function: Callable[..., float], *values: float) -> float:
+def _call_as_java(function: Callable[..., float], *values: float) -> float:
     try:
         return function(*values)
     except ValueError:
@@ -93,13 +93,13 @@ def _tried(function: Callable[..., float], *values: float) -> float:
 
 def absolute(value: Value) -> Value:
     if isinstance(value, int):
-        return wrapped(abs(value))
+        return wrap_long(abs(value))
     return abs(value) if isinstance(value, float) else None
 
 
 def logarithm(function: Callable[[float], float], zero: float = 0.0) -> Callable[[Value], Value]:
     """Of ``zero`` it is negative infinity."""
-    return of_double(lambda value: -math.inf if value == zero else function(value))
+    return unary_double(lambda value: -math.inf if value == zero else function(value))
 
 
 def sinh(value: float) -> float:
@@ -110,13 +110,13 @@ def rint(value: float) -> float:
     return value if math.isinf(value) or value != value else math.copysign(float(round(value)), value)
 
 
-def whole(function: Callable[[float], int]) -> Callable[[Value], Value]:
+def rounding(function: Callable[[float], int]) -> Callable[[Value], Value]:
     """``ceil`` and ``floor``, which keep the sign of zero."""
 
-    def made(value: float) -> float:
+    def apply(value: float) -> float:
         return value if math.isinf(value) or value != value else math.copysign(float(function(value)), value)
 
-    return of_double(made)
+    return unary_double(apply)
 
 
 def signum(value: float) -> float:
@@ -127,47 +127,47 @@ def cot(value: float) -> float:
     return quotient(math.cos(value), math.sin(value))
 
 
-def hypot(one: float, other: float) -> float:
-    return math.hypot(one, other)
+def hypot(left: float, right: float) -> float:
+    return math.hypot(left, right)
 
 
-def remainder(one: float, other: float) -> float:
-    return math.remainder(one, other) if other else math.nan
+def remainder(left: float, right: float) -> float:
+    return math.remainder(left, right) if right else math.nan
 
 
-pow_ = of_doubles(power)
+pow_ = binary_double(power)
 
 
-def least(one: float, other: float) -> float:
+def least(left: float, right: float) -> float:
     """Java's: NaN wins, and -0.0 is below 0.0."""
-    if one != one or other != other:
+    if left != left or right != right:
         return math.nan
-    return one if one < other or (one == other and math.copysign(1, one) < 0) else other
+    return left if left < right or (left == right and math.copysign(1, left) < 0) else right
 
 
-def greatest(one: float, other: float) -> float:
-    if one != one or other != other:
+def greatest(left: float, right: float) -> float:
+    if left != left or right != right:
         return math.nan
-    return one if one > other or (one == other and math.copysign(1, one) > 0) else other
+    return left if left > right or (left == right and math.copysign(1, left) > 0) else right
 
 
-def divided(one: int, other: int) -> Value:
-    if not other:
-        raise Fails
-    found = abs(one) // abs(other)
-    return wrapped(found if (one < 0) == (other < 0) else -found)
+def divide(left: int, right: int) -> Value:
+    if not right:
+        raise EvaluationFailed
+    magnitude = abs(left) // abs(right)
+    return wrap_long(magnitude if (left < 0) == (right < 0) else -magnitude)
 
 
-def divided_whole(one: float, other: float) -> Value:
-    return to_long(quotient(one, other))
+def divide_to_long(left: float, right: float) -> Value:
+    return to_long(quotient(left, right))
 
 
-def safely_divided(one: int, other: int) -> Value:
-    return divided(one, other) if other else None
+def safe_divide(left: int, right: int) -> Value:
+    return divide(left, right) if right else None
 
 
-def safe_quotient(one: float, other: float) -> Value:
-    return one / other if other and other == other else None
+def safe_quotient(left: float, right: float) -> Value:
+    return left / right if right and right == right else None
 
 
 def complement(value: Value) -> Value:
@@ -178,7 +178,7 @@ def _whole_part(value: float) -> int:
     if isinstance(value, int):
         return value
     if not LEAST_LONG <= value <= GREATEST_LONG:
-        raise Fails
+        raise EvaluationFailed
     return to_long(value)
 
 
@@ -192,8 +192,8 @@ def double_to_bits(value: Value) -> Value:
 def bits_to_double(value: Value) -> Value:
     if not isinstance(value, int | float):
         return None
-    (found,) = struct.unpack(">d", struct.pack(">q", _whole_part(value)))
-    return float(found)
+    (double,) = struct.unpack(">d", struct.pack(">q", _whole_part(value)))
+    return float(double)
 
 
 def exponent(value: Value) -> Value:
@@ -205,16 +205,16 @@ def exponent(value: Value) -> Value:
     return max(math.frexp(number)[1] - 1, -1023) if number else -1023
 
 
-def shift_left(one: int, other: int) -> int:
-    return one << (other % 64)
+def shift_left(left: int, right: int) -> int:
+    return left << (right % 64)
 
 
-def shift_right(one: int, other: int) -> int:
-    return one >> (other % 64)
+def shift_right(left: int, right: int) -> int:
+    return left >> (right % 64)
 
 
 def scalb(value: Value, by: Value) -> Value:
-    if not _numeric(value, by):
+    if not _are_numeric(value, by):
         return None
     try:
         return math.ldexp(_double(value), as_int(by))
@@ -222,14 +222,14 @@ def scalb(value: Value, by: Value) -> Value:
         return math.copysign(math.inf, _double(value))
 
 
-def rounded(value: Value, places: Value = 0) -> Value:
+def round_half_up(value: Value, places: Value = 0) -> Value:
     """Half up, by the shortest digits of a double."""
     if value is None:
         return None
     if isinstance(value, str) and as_double(value) is None:
         return None
     if not isinstance(value, int | float) or not isinstance(places, int):
-        raise Fails
+        raise EvaluationFailed
     if isinstance(value, float):
         if value != value:
             return 0.0
@@ -245,27 +245,27 @@ def rounded(value: Value, places: Value = 0) -> Value:
         return type(value)(0)
     if exact.as_tuple().exponent >= -places:  # type: ignore[operator]  # it is finite
         return value + 0
-    found = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE)
-    return wrapped(int(found)) if isinstance(value, int) else float(found) + 0.0
+    found = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, WIDE_CONTEXT)
+    return wrap_long(int(found)) if isinstance(value, int) else float(found) + 0.0
 
 
 def reduction(longs: Callable[..., int], doubles: Callable[[float, float], float], first: bool) -> Callable[..., Value]:
     """``greatest`` and ``least``: nulls don't count; texts among them make all texts."""
 
-    def made(*values: Value) -> Value:
-        known = [v for v in values if v is not None]
-        if any(isinstance(v, Array | Nested) for v in known):
-            raise Fails
-        if not known:
+    def apply(*values: Value) -> Value:
+        numbers = [v for v in values if v is not None]
+        if any(isinstance(v, Array | Nested) for v in numbers):
+            raise EvaluationFailed
+        if not numbers:
             return None
-        if any(isinstance(v, str) for v in known):
-            texts = sorted((as_text(v) or "" for v in known), key=units)
+        if any(isinstance(v, str) for v in numbers):
+            texts = sorted((as_text(v) or "" for v in numbers), key=to_units)
             return texts[0 if first else -1]
-        if all(isinstance(v, int) for v in known):
-            return longs(v for v in known if isinstance(v, int))
-        found, *others = (as_double(v) or 0.0 for v in known)
+        if all(isinstance(v, int) for v in numbers):
+            return longs(v for v in numbers if isinstance(v, int))
+        extreme, *others = (as_double(v) or 0.0 for v in numbers)
         for other in others:
-            found = doubles(found, other)
-        return found
+            extreme = doubles(extreme, other)
+        return extreme
 
-    return made
+    return apply

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ingestion.decode.druid_values import Fails
-from ingestion.specs.errors import said
+from ingestion.decode.druid_values import EvaluationFailed
+from ingestion.specs.errors import error_text
 from ingestion.specs.schema.periods import PeriodGranularity, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ class BadTime(ValueError):
 
 
 @lru_cache(maxsize=64)
-def zone(name: str | None) -> tzinfo:
+def parse_zone(name: str | None) -> tzinfo:
     """A zone by its name or offset. Raises ``BadTime``."""
     try:
         return zone_of(name)
@@ -40,27 +40,27 @@ def zone(name: str | None) -> tzinfo:
 
 
 @lru_cache(maxsize=256)
-def granularity(period: str, origin_ms: int | None, zone_name: str | None) -> PeriodGranularity:
+def parse_granularity(period: str, origin_ms: int | None, zone_name: str | None) -> PeriodGranularity:
     """Raises ``BadTime``."""
-    zone(zone_name)
+    parse_zone(zone_name)
     written: dict[str, Any] = {"type": "period", "period": period, "timeZone": zone_name}
     if origin_ms is not None:
-        written["origin"] = moment(origin_ms)
+        written["origin"] = to_datetime(origin_ms)
     try:
         return PeriodGranularity.model_validate(written)
     except ValidationError as error:
-        raise BadTime(said(error.errors()[0])) from None
+        raise BadTime(error_text(error.errors()[0])) from None
 
 
-def moment(ms: int) -> datetime:
+def to_datetime(ms: int) -> datetime:
     """In UTC; of the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
-        raise Fails from None
+        raise EvaluationFailed from None
 
 
-def milliseconds(time: datetime) -> int:
+def to_ms(time: datetime) -> int:
     return (time - _EPOCH) // _MILLISECOND
 
 
@@ -68,54 +68,54 @@ def local_ms(local: datetime, where: tzinfo) -> int:
     """Of a time in a zone. A time that the zone skips fails, as in Joda; of two the first one counts."""
     time = local.replace(tzinfo=where, fold=0)
     try:
-        ms = milliseconds(time.astimezone(UTC))
-        if where is not UTC and moment(ms).astimezone(where).replace(tzinfo=None) != local:
-            raise Fails
+        ms = to_ms(time.astimezone(UTC))
+        if where is not UTC and to_datetime(ms).astimezone(where).replace(tzinfo=None) != local:
+            raise EvaluationFailed
     except OverflowError:
-        raise Fails from None
+        raise EvaluationFailed from None
     return ms
 
 
 def iso_ms(text: str, where: tzinfo = UTC, blank: bool = False) -> int | None:
     """ISO 8601 as Joda reads it; ``blank``: whether a blank may stand for the T. None where it can't be read."""
-    found = _ISO.fullmatch(text)
-    if found is None or (found["between"] == " " and not blank):
+    match = _ISO.fullmatch(text)
+    if match is None or (match["between"] == " " and not blank):
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     if parts["hour"] is None and parts["zone"] is not None and parts["between"] is None:
         return None
     try:
-        day = _day(text, parts)
-        local = day + _clock(parts)
+        day = _parse_date(text, parts)
+        local = day + _parse_clock(parts)
     except (ValueError, OverflowError):
         return None
     if parts["zone"] is not None:
         try:
-            return milliseconds((local - offset(parts["zone"])).replace(tzinfo=UTC))
+            return to_ms((local - parse_offset(parts["zone"])).replace(tzinfo=UTC))
         except (ValueError, OverflowError):
             return None
     try:
         return local_ms(local, where)
-    except Fails:
+    except EvaluationFailed:
         return None
 
 
-def _day(text: str, parts: dict[str, str | None]) -> datetime:
+def _parse_date(text: str, parts: dict[str, str | None]) -> datetime:
     year = int(parts["year"] or 0)
     if not 1 <= year <= 9999:
-        raise Fails
+        raise EvaluationFailed
     if parts["ordinal"] is not None or _ORDINAL.match(text):
         number = int(parts["ordinal"] or 0)
         if not 1 <= number <= (366 if monthrange(year, 2)[1] == 29 else 365):
             raise ValueError
         return datetime(year, 1, 1) + timedelta(days=number - 1)
     if parts["week"] is not None:
-        found = datetime.fromisocalendar(year, int(parts["week"]), int(parts["weekday"] or 1))
-        return datetime(found.year, found.month, found.day)
+        week_day = datetime.fromisocalendar(year, int(parts["week"]), int(parts["weekday"] or 1))
+        return datetime(week_day.year, week_day.month, week_day.day)
     return datetime(year, int(parts["month"] or 1), int(parts["day"] or 1))
 
 
-def _clock(parts: dict[str, str | None]) -> timedelta:
+def _parse_clock(parts: dict[str, str | None]) -> timedelta:
     hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
     if minute > 59 or second > 59 or hour > 23:
         raise ValueError
@@ -127,7 +127,7 @@ def _clock(parts: dict[str, str | None]) -> timedelta:
     return timedelta(hours=hour, minutes=minute, seconds=second) + fraction
 
 
-def offset(text: str) -> timedelta:
+def parse_offset(text: str) -> timedelta:
     """Of ``Z``, ``+02``, ``-08:00``: what is written at a time's end, and has been matched."""
     if text in "Zz":
         return timedelta(0)
@@ -135,5 +135,5 @@ def offset(text: str) -> timedelta:
     hours, minutes, seconds = int(digits[:2]), int(digits[2:4] or 0), int(digits[4:6] or 0)
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError
-    found = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    return -found if text[0] == "-" else found
+    delta = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return -delta if text[0] == "-" else delta

@@ -14,7 +14,7 @@ from typing import Any
 
 import re2
 
-from ingestion.decode.druid_values import Fails
+from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.specs.schema.java_classes import BadPattern
 from ingestion.specs.schema.java_patterns import translated
 
@@ -52,11 +52,11 @@ class Pattern:
     def replaced(self, text: str, by: str) -> str:
         """All matches; ``by`` is Java's: ``$1``, ``${name}``, and a backslash before what means itself."""
         self._check(text)
-        made, end = [], 0
+        pieces, end = [], 0
         for match in self._found(text):
-            made += [text[end : match.start()], self._expanded(match, by)]
+            pieces += [text[end : match.start()], self._expanded(match, by)]
             end = match.end()
-        return "".join([*made, text[end:]])
+        return "".join([*pieces, text[end:]])
 
     def split(self, text: str) -> list[str]:
         """Parts, as Java makes them without a limit: no empty texts at the end, none before a match of nothing."""
@@ -85,22 +85,22 @@ class Pattern:
                     continue
                 empty = match.start()
                 if text[empty : empty + 1] > "\uffff":
-                    raise Fails
+                    raise EvaluationFailed
             yield match
 
     def _expanded(self, match: Any, by: str) -> str:
-        def put(found: re.Match[str]) -> str:
-            if found[1] is not None:
-                return found[1]
-            name, rest = self._named(found[2] or "")
+        def put(reference: re.Match[str]) -> str:
+            if reference[1] is not None:
+                return reference[1]
+            name, rest = self._named(reference[2] or "")
             try:
                 group = match.group(name[1:-1] if name.startswith("{") else int(name))
             except (IndexError, KeyError, ValueError):
-                raise Fails from None
+                raise EvaluationFailed from None
             return (group or "") + rest
 
         if by.endswith("\\") and not by.endswith("\\\\"):
-            raise Fails
+            raise EvaluationFailed
         return _GROUP.sub(put, by) if "$" in by or "\\" in by else by
 
     def _named(self, name: str) -> tuple[str, str]:
@@ -114,7 +114,7 @@ class Pattern:
 
     def _check(self, text: str) -> None:
         if "empty" in self.odd and not text:
-            raise Fails  # no line begins in it for Java
+            raise EvaluationFailed  # no line begins in it for Java
         if text.isascii() and text.isprintable():
             return
         if (
@@ -122,7 +122,7 @@ class Pattern:
             or ("spaces" in self.odd and _ODD_SPACES.search(text))
             or ("end" in self.odd and text.endswith(_ENDS))
         ):
-            raise Fails
+            raise EvaluationFailed
 
 
 @lru_cache(maxsize=256)
@@ -130,12 +130,12 @@ def pattern(text: str) -> Pattern:
     """A regular expression of Java's. Raises ``BadPattern``."""
     if len(text) > MOST_CHARACTERS:
         raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
-    words, odd = translated(text)
+    words, odd_texts = translated(text)
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 8 << 20
     try:
-        return Pattern(re2.compile(words, options), odd)
+        return Pattern(re2.compile(words, options), odd_texts)
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise BadPattern(f"the pattern {text!r} is not taken: {reason}") from None
@@ -146,11 +146,11 @@ def like(text: str, escape: str | None) -> Pattern:
     """An SQL pattern, of the whole text. Raises ``BadPattern``."""
     if len(text) > MOST_CHARACTERS:
         raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
-    made, taken = [], False
+    pieces, is_escaped = [], False
     for letter in text:
-        if letter == escape and not taken:
-            taken = True
+        if letter == escape and not is_escaped:
+            is_escaped = True
             continue
-        made.append(re2.escape(letter) if taken or letter not in "%_" else ".*" if letter == "%" else ".")
-        taken = False
-    return Pattern(re2.compile(f"(?s)\\A(?:{''.join(made)})\\z"), ())
+        pieces.append(re2.escape(letter) if is_escaped or letter not in "%_" else ".*" if letter == "%" else ".")
+        is_escaped = False
+    return Pattern(re2.compile(f"(?s)\\A(?:{''.join(pieces)})\\z"), ())

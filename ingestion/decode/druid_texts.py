@@ -9,23 +9,23 @@ from ingestion.decode.druid_patterns import like, pattern
 from ingestion.decode.druid_values import (
     GREATEST_LONG,
     LEAST_LONG,
-    Fails,
+    EvaluationFailed,
     Value,
     as_int,
     as_text,
-    length,
-    part,
-    units,
-    whole_text,
+    checked_text,
+    slice_units,
+    to_units,
+    utf16_length,
 )
 
 MOST_LETTERS = 1_000_000
 
 
-def bounded(size: int) -> None:
+def check_length(size: int) -> None:
     """A text or list may not be longer."""
     if size > MOST_LETTERS:
-        raise Fails
+        raise EvaluationFailed
 
 
 def _text(value: Value) -> str | None:
@@ -38,42 +38,42 @@ def concat(*values: Value) -> Value:
     texts = [_text(v) for v in values]
     if not texts or any(t is None for t in texts):
         return None
-    made = "".join(t for t in texts if t is not None)
-    bounded(len(made))
-    return made
+    joined = "".join(t for t in texts if t is not None)
+    check_length(len(joined))
+    return joined
 
 
 def strlen(value: Value) -> Value:
     text = _text(value)
-    return None if text is None else length(text)
+    return None if text is None else utf16_length(text)
 
 
 def upper(value: Value) -> Value:
     text = _text(value)
-    return None if text is None else _younger_kept(text, str.upper)
+    return None if text is None else _keep_newer_letters(text, str.upper)
 
 
 def lower(value: Value) -> Value:
     text = _text(value)
-    return None if text is None else _younger_kept(text, str.lower)
+    return None if text is None else _keep_newer_letters(text, str.lower)
 
 
 # Letters whose case is younger than Java's Unicode, or whose case Java changes in another way.
-_YOUNG = re.compile("[\u2c2f\u2c5f\ua7c0\ua7c1\ua7d0\ua7d1\ua7d6-\ua7d9\U00010570-\U000105bf]")
+_NEWER_LETTERS = re.compile("[\u2c2f\u2c5f\ua7c0\ua7c1\ua7d0\ua7d1\ua7d6-\ua7d9\U00010570-\U000105bf]")
 
 
-def _younger_kept(text: str, change: Callable[[str], str]) -> str:
+def _keep_newer_letters(text: str, change: Callable[[str], str]) -> str:
     if text.isascii():
         return change(text)
-    if _YOUNG.search(text):
-        raise Fails
+    if _NEWER_LETTERS.search(text):
+        raise EvaluationFailed
     return change(text)
 
 
 def reverse(value: Value) -> Value:
     """By characters, as Java does."""
     if value is not None and not isinstance(value, str):
-        raise Fails
+        raise EvaluationFailed
     return None if value is None else value[::-1]
 
 
@@ -81,34 +81,34 @@ def substring(value: Value, start: Value, count: Value) -> Value:
     text = _text(value)
     if text is None:
         return None
-    first, most, size = as_int(start), as_int(count), length(text)
+    first, most, size = as_int(start), as_int(count), utf16_length(text)
     if first >= size:
         return None
     if first < 0:
-        raise Fails
-    return part(text, first, size if most < 0 else min(first + most, size))
+        raise EvaluationFailed
+    return slice_units(text, first, size if most < 0 else min(first + most, size))
 
 
 def left(value: Value, count: Value) -> Value:
-    text, most = _text(value), _count(count)
-    return None if text is None or most is None else part(text, 0, min(most, length(text)))
+    text, most = _text(value), _checked_count(count)
+    return None if text is None or most is None else slice_units(text, 0, min(most, utf16_length(text)))
 
 
 def right(value: Value, count: Value) -> Value:
-    text, most = _text(value), _count(count)
+    text, most = _text(value), _checked_count(count)
     if text is None or most is None:
         return None
-    size = length(text)
-    return part(text, max(0, size - most), size)
+    size = utf16_length(text)
+    return slice_units(text, max(0, size - most), size)
 
 
-def _count(value: Value) -> int | None:
+def _checked_count(value: Value) -> int | None:
     if value is None:
         return None
-    found = as_int(value)
-    if found < 0:
-        raise Fails
-    return found
+    count = as_int(value)
+    if count < 0:
+        raise EvaluationFailed
+    return count
 
 
 def repeat(value: Value, count: Value) -> Value:
@@ -116,99 +116,99 @@ def repeat(value: Value, count: Value) -> Value:
     if text is None or count is None:
         return None
     times = as_int(count)
-    bounded(len(text) * times)
+    check_length(len(text) * times)
     return text * times if times > 0 else None
 
 
 def lpad(value: Value, size: Value, chars: Value) -> Value:
-    padded = _padded(value, size, chars)
+    padded = _padding(value, size, chars)
     return padded if not isinstance(padded, tuple) else padded[1] + padded[0]
 
 
 def rpad(value: Value, size: Value, chars: Value) -> Value:
-    padded = _padded(value, size, chars)
+    padded = _padding(value, size, chars)
     return padded if not isinstance(padded, tuple) else padded[0] + padded[1]
 
 
-def _padded(value: Value, size: Value, chars: Value) -> str | tuple[str, str] | None:
+def _padding(value: Value, size: Value, chars: Value) -> str | tuple[str, str] | None:
     """Text and padding, or the result where nothing is to be padded."""
-    text, pad, wanted = _text(value), _text(chars), as_int(size)
-    if text is None or pad is None or wanted == 0:
+    text, pad, target_length = _text(value), _text(chars), as_int(size)
+    if text is None or pad is None or target_length == 0:
         return None
-    bounded(wanted)
-    missing = wanted - length(text)
+    check_length(target_length)
+    missing = target_length - utf16_length(text)
     if missing <= 0:
-        return part(text, 0, max(0, wanted))
+        return slice_units(text, 0, max(0, target_length))
     if not pad:
         return text
-    return text, part(pad * (missing // length(pad) + 1), 0, missing)
+    return text, slice_units(pad * (missing // utf16_length(pad) + 1), 0, missing)
 
 
 def strpos(haystack: Value, needle: Value, start: Value = 0) -> Value:
-    text, wanted = _text(haystack), _text(needle)
-    if text is None or wanted is None:
+    text, searched = _text(haystack), _text(needle)
+    if text is None or searched is None:
         return None
     place = max(0, as_int(start))
     if text.isascii():
-        return text.find(wanted, place) if wanted or place <= len(text) else len(text)
-    return _found(units(text), units(wanted), place)
+        return text.find(searched, place) if searched or place <= len(text) else len(text)
+    return _find_units(to_units(text), to_units(searched), place)
 
 
-def _found(text: bytes, wanted: bytes, place: int) -> int:
-    at = text.find(wanted, 2 * place)
+def _find_units(text: bytes, searched: bytes, place: int) -> int:
+    at = text.find(searched, 2 * place)
     while at > 0 and at % 2:
-        at = text.find(wanted, at + 1)
+        at = text.find(searched, at + 1)
     return at // 2 if at >= 0 else -1
 
 
-def _trimmed(from_left: bool, from_right: bool) -> Callable[..., Value]:
-    def made(value: Value, chars: Value = " ") -> Value:
+def _trimmer(from_left: bool, from_right: bool) -> Callable[..., Value]:
+    def trimmed(value: Value, chars: Value = " ") -> Value:
         text, letters = _text(value), "" if chars is None else _text(chars) or ""
         if text is None or not letters:
             return value
-        found = text.lstrip(letters) if from_left else text
-        found = found.rstrip(letters) if from_right else found
-        return value if found == text else found
+        stripped = text.lstrip(letters) if from_left else text
+        stripped = stripped.rstrip(letters) if from_right else stripped
+        return value if stripped == text else stripped
 
-    return made
-
-
-trim, ltrim, rtrim = _trimmed(True, True), _trimmed(True, False), _trimmed(False, True)
+    return trimmed
 
 
-def replace(value: Value, what: Value, by: Value) -> Value:
-    text, wanted, put = _text(value), _text(what), _text(by)
+trim, ltrim, rtrim = _trimmer(True, True), _trimmer(True, False), _trimmer(False, True)
+
+
+def replace(value: Value, old: Value, by: Value) -> Value:
+    text, searched, put = _text(value), _text(old), _text(by)
     if text is None:
         return None
-    if wanted is None or put is None:
-        raise Fails
-    if not wanted and not text.isascii():
-        raise Fails  # Java puts it between the halves of a character
-    bounded((text.count(wanted) + 1) * len(put) + len(text))
-    return text.replace(wanted, put)
+    if searched is None or put is None:
+        raise EvaluationFailed
+    if not searched and not text.isascii():
+        raise EvaluationFailed  # Java puts it between the halves of a character
+    check_length((text.count(searched) + 1) * len(put) + len(text))
+    return text.replace(searched, put)
 
 
-def contains(value: Value, wanted: Value) -> Value:
+def contains(value: Value, searched: Value) -> Value:
     text = _text(value)
-    return None if text is None else int((_text(wanted) or "") in text)
+    return None if text is None else int((_text(searched) or "") in text)
 
 
-def icontains(value: Value, wanted: Value) -> Value:
+def icontains(value: Value, searched: Value) -> Value:
     """Letter by letter, so that ß is not SS."""
     text = _text(value)
     if text is None:
         return None
-    return int(_folded(_text(wanted) or "") in _folded(text))
+    return int(_fold_case(_text(searched) or "") in _fold_case(text))
 
 
 _LONE_LOWER = {"\u0130": "i"}  # letters of which Java has a lower one and Python two
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     if text.isascii():
         return text.lower()
-    if _YOUNG.search(text):
-        raise Fails
+    if _NEWER_LETTERS.search(text):
+        raise EvaluationFailed
     raised = "".join(u if len(u := c.upper()) == 1 else c for c in text)
     return "".join(low if len(low := c.lower()) == 1 else _LONE_LOWER.get(c, c) for c in raised)
 
@@ -221,14 +221,14 @@ def like_(value: Value, written: Value, escape: Value = None) -> Value:
 
 
 def regexp_extract(value: Value, written: Value, index: Value = 0) -> Value:
-    text, found = _text(value), pattern(str(written))
-    match = None if text is None else found.search(text)
+    text, compiled = _text(value), pattern(str(written))
+    match = None if text is None else compiled.search(text)
     if match is None:
         return None
     try:
         group = match.group(as_int(index))
     except IndexError:
-        raise Fails from None
+        raise EvaluationFailed from None
     return group if group is None else str(group)
 
 
@@ -241,8 +241,8 @@ def regexp_replace(value: Value, written: Value, by: Value) -> Value:
     text, put = _text(value), _text(by)
     if text is None or put is None:
         return None
-    bounded(len(put) * (len(text) + 1))
-    return whole_text(pattern(str(written)).replaced(text, put))
+    check_length(len(put) * (len(text) + 1))
+    return checked_text(pattern(str(written)).replaced(text, put))
 
 
 def parse_long(value: Value, radix: Value = 10) -> Value:
@@ -255,9 +255,9 @@ def parse_long(value: Value, radix: Value = 10) -> Value:
     digits = text[1:] if text[:1] in ("-", "+") else text
     try:
         # Digit by digit: Python alone takes blanks, _ and the prefix of a base.
-        found = int(text, base) if digits and all(int(digit, base) >= 0 for digit in digits) else None
+        parsed = int(text, base) if digits and all(int(digit, base) >= 0 for digit in digits) else None
     except ValueError:
         return None
-    if found is None:
+    if parsed is None:
         return None
-    return found if LEAST_LONG <= found <= GREATEST_LONG else None
+    return parsed if LEAST_LONG <= parsed <= GREATEST_LONG else None

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from ingestion.decode.druid_moments import BadTime, granularity, iso_ms, local_ms, milliseconds, moment, zone
-from ingestion.decode.druid_values import Array, Fails, Nested, Value, as_long, as_text, to_long
+from ingestion.decode.druid_moments import BadTime, iso_ms, local_ms, parse_granularity, parse_zone, to_datetime, to_ms
+from ingestion.decode.druid_values import Array, EvaluationFailed, Nested, Value, as_long, as_text, to_long
 from ingestion.decode.joda_patterns import writer
 from ingestion.decode.joda_reader import reader
 
@@ -19,16 +19,16 @@ _PERIOD = re.compile(r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)
 def timestamp(value: Value, written: Value = None) -> Value:
     """Fails on what is no time."""
     if not isinstance(value, str):
-        raise Fails
-    found = iso_ms(value) if written is None else reader(str(written), None)(value)
-    if found is None:
-        raise Fails
-    return found
+        raise EvaluationFailed
+    ms = iso_ms(value) if written is None else reader(str(written), None)(value)
+    if ms is None:
+        raise EvaluationFailed
+    return ms
 
 
 def unix_timestamp(value: Value, written: Value = None) -> Value:
-    found = timestamp(value, written)
-    return _seconds(found) if isinstance(found, int) else None
+    ms = timestamp(value, written)
+    return _seconds(ms) if isinstance(ms, int) else None
 
 
 def _seconds(ms: int) -> int:
@@ -36,7 +36,7 @@ def _seconds(ms: int) -> int:
     return ms // 1000 if ms >= 0 else -(-ms // 1000)
 
 
-def _time(value: Value) -> int | None:
+def _to_time_ms(value: Value) -> int | None:
     """Of a text the number it holds."""
     return as_long(value)
 
@@ -44,43 +44,43 @@ def _time(value: Value) -> int | None:
 def _origin(value: Value, zone_name: Value) -> int | None:
     if value is None or isinstance(value, int):
         return value
-    found = iso_ms(str(as_text(value)), zone(_name(zone_name)))
-    if found is None:
-        raise Fails
-    return found
+    ms = iso_ms(str(as_text(value)), parse_zone(_text_or_none(zone_name)))
+    if ms is None:
+        raise EvaluationFailed
+    return ms
 
 
-def _name(value: Value) -> str | None:
+def _text_or_none(value: Value) -> str | None:
     return value if isinstance(value, str) else None
 
 
 def _bucket(value: Value, period: Value, origin: Value, zone_name: Value) -> tuple[int, int, int] | None:
-    ms = _time(value)
+    ms = _to_time_ms(value)
     if ms is None:
         return None
     try:
-        found = granularity(str(period), _origin(origin, zone_name), _name(zone_name))
+        buckets = parse_granularity(str(period), _origin(origin, zone_name), _text_or_none(zone_name))
     except BadTime:
-        raise Fails from None
-    start, end = found.bucket(moment(ms))
-    return ms, milliseconds(start), milliseconds(end)
+        raise EvaluationFailed from None
+    start, end = buckets.bucket(to_datetime(ms))
+    return ms, to_ms(start), to_ms(end)
 
 
 def timestamp_floor(value: Value, period: Value, origin: Value = None, zone_name: Value = None) -> Value:
-    found = _bucket(value, period, origin, zone_name)
-    return None if found is None else found[1]
+    bucket = _bucket(value, period, origin, zone_name)
+    return None if bucket is None else bucket[1]
 
 
 def timestamp_ceil(value: Value, period: Value, origin: Value = None, zone_name: Value = None) -> Value:
-    found = _bucket(value, period, origin, zone_name)
-    return None if found is None else found[0] if found[0] == found[1] else found[2]
+    bucket = _bucket(value, period, origin, zone_name)
+    return None if bucket is None else bucket[0] if bucket[0] == bucket[1] else bucket[2]
 
 
 @lru_cache(maxsize=64)
 def period_parts(text: str) -> tuple[int, timedelta]:
     """Months, and the rest. Raises ``BadTime``."""
-    found = _PERIOD.fullmatch(text)
-    parts = [int(p or 0) for p in found.groups()] if found else []
+    match = _PERIOD.fullmatch(text)
+    parts = [int(p or 0) for p in match.groups()] if match else []
     if not any(parts) or max(parts) > 10_000_000:
         raise BadTime(f"{text!r} is no period such as P1D or PT15M")
     years, months, weeks, days, hours, minutes, seconds = parts
@@ -89,25 +89,25 @@ def period_parts(text: str) -> tuple[int, timedelta]:
 
 def timestamp_shift(value: Value, period: Value, step: Value, zone_name: Value = None) -> Value:
     """Months and days are the zone's; each part is added by itself."""
-    ms, times = _time(value), _steps(step)
+    ms, times = _to_time_ms(value), _step_count(step)
     if ms is None:
         return None
     months, rest = period_parts(str(period))
-    where = zone(_name(zone_name))
+    where = parse_zone(_text_or_none(zone_name))
     days, clock = timedelta(days=rest.days), rest - timedelta(days=rest.days)
     if abs(times) > 10_000_000:
-        raise Fails
+        raise EvaluationFailed
     try:
-        local = moment(ms).astimezone(where).replace(tzinfo=None)
+        local = to_datetime(ms).astimezone(where).replace(tzinfo=None)
         if months or days:
             local = _months_later(local, months * times) + days * times
             ms = local_ms(local, where)
-        return milliseconds(moment(ms) + clock * times)
+        return to_ms(to_datetime(ms) + clock * times)
     except (OverflowError, ValueError):
-        raise Fails from None
+        raise EvaluationFailed from None
 
 
-def _steps(value: Value) -> int:
+def _step_count(value: Value) -> int:
     """What holds no number is 0."""
     return 0 if isinstance(value, Array | Nested) else as_long(value) or 0
 
@@ -143,14 +143,18 @@ def timestamp_extract(value: Value, unit: Value, zone_name: Value = None) -> Val
     if value is None:
         return None
     if isinstance(value, float):
-        raise Fails
+        raise EvaluationFailed
     ms = value if isinstance(value, int) else None
     if isinstance(value, str):
-        ms = iso_ms(value, zone(_name(zone_name)))
+        ms = iso_ms(value, parse_zone(_text_or_none(zone_name)))
     if ms is None:
-        raise Fails
+        raise EvaluationFailed
     name = str(unit).upper()
-    return _seconds(ms) if name == "EPOCH" else _UNITS[name](moment(ms).astimezone(zone(_name(zone_name))))
+    return (
+        _seconds(ms)
+        if name == "EPOCH"
+        else _UNITS[name](to_datetime(ms).astimezone(parse_zone(_text_or_none(zone_name))))
+    )
 
 
 def timestamp_parse(value: Value, written: Value = None, zone_name: Value = None) -> Value:
@@ -159,29 +163,29 @@ def timestamp_parse(value: Value, written: Value = None, zone_name: Value = None
     if text is None:
         return None
     if isinstance(written, str):
-        return reader(written, _name(zone_name))(text)
-    return iso_ms(text, zone(_name(zone_name)), blank=True)
+        return reader(written, _text_or_none(zone_name))(text)
+    return iso_ms(text, parse_zone(_text_or_none(zone_name)), blank=True)
 
 
 def timestamp_format(value: Value, written: Value = None, zone_name: Value = None) -> Value:
-    ms = to_long(value) if isinstance(value, float) else _time(value)
+    ms = to_long(value) if isinstance(value, float) else _to_time_ms(value)
     if ms is None:
         return None
-    where = zone(_name(zone_name))
+    where = parse_zone(_text_or_none(zone_name))
     try:
-        time = moment(ms).astimezone(where)
+        time = to_datetime(ms).astimezone(where)
     except OverflowError:
-        raise Fails from None
+        raise EvaluationFailed from None
     return writer(str(written) if isinstance(written, str) else "yyyy-MM-dd'T'HH:mm:ss.SSSZZ", not written)(time)
 
 
-def subtract_months(one: Value, other: Value, zone_name: Value) -> Value:
+def subtract_months(left_value: Value, right_value: Value, zone_name: Value) -> Value:
     """How many whole months lie between."""
-    left, right = as_long(one), as_long(other)
+    left, right = as_long(left_value), as_long(right_value)
     if left is None or right is None:
         return None
-    where = zone(_name(zone_name))
-    end, start = (moment(ms).astimezone(where).replace(tzinfo=None) for ms in (left, right))
+    where = parse_zone(_text_or_none(zone_name))
+    end, start = (to_datetime(ms).astimezone(where).replace(tzinfo=None) for ms in (left, right))
     months = (end.year - start.year) * 12 + end.month - start.month
     while months > 0 and _months_later(start, months) > end:
         months -= 1

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from decimal import Context
 from typing import Any, Literal
 
-from ingestion.decode.written_numbers import Written
+from ingestion.decode.written_numbers import ExactNumber
 
-WIDE = Context(prec=700)  # for the digits of any double
+WIDE_CONTEXT = Context(prec=700)  # for the digits of any double
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
 Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
 _LEAST_DOUBLE = 5e-324
@@ -24,7 +24,7 @@ _DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-class Fails(Exception):
+class EvaluationFailed(Exception):
     """The expression has no value for this record, or none that is known here."""
 
 
@@ -46,38 +46,38 @@ class Nested:
 Value = None | int | float | str | Array | Nested
 
 
-def of_json(value: Any) -> Value:
+def from_json(value: Any) -> Value:
     """What JSON says; numbers that no long and no double holds fail."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
-        return long_in_range(value)
+        return check_long(value)
     if isinstance(value, float):
-        return finite(value)
+        return check_finite(value)
     if isinstance(value, list):
-        return _of_list(value)
+        return _from_list(value)
     return Nested(value) if isinstance(value, dict) else text_or_null(value)
 
 
 def text_or_null(value: Any) -> str | None:
     """A text with a half of a character in it fails."""
-    return None if value is None else whole_text(value)
+    return None if value is None else checked_text(value)
 
 
-def whole_text(text: str) -> str:
+def checked_text(text: str) -> str:
     """The text, if no half of a character is in it: such texts can't be stored."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise Fails from None
+            raise EvaluationFailed from None
     return text
 
 
-def _of_list(values: list[Any]) -> Value:
+def _from_list(values: list[Any]) -> Value:
     if any(isinstance(v, dict | list) for v in values):
         return Nested(values)
-    return array_of([of_json(v) for v in values])
+    return array_of([from_json(v) for v in values])
 
 
 def array_of(values: Iterable[Value]) -> Array:
@@ -101,14 +101,14 @@ def _array_of_arrays(every: tuple[Value, ...]) -> Array:
     kinds = {v.element for v in inner}
     if len(kinds) > 1:
         if kinds - {"LONG", "DOUBLE", "STRING"}:
-            raise Fails
-        made: Element = "STRING" if "STRING" in kinds else "DOUBLE"
-        taken = as_text if made == "STRING" else as_double
-        inner = [Array(made, tuple(taken(i) for i in v.values)) for v in inner]
+            raise EvaluationFailed
+        element: Element = "STRING" if "STRING" in kinds else "DOUBLE"
+        convert = as_text if element == "STRING" else as_double
+        inner = [Array(element, tuple(convert(i) for i in v.values)) for v in inner]
     if len({i.element for v in inner for i in v.values if isinstance(i, Array)}) > 1:
-        raise Fails
-    held = iter(inner)
-    return Array("ARRAY", tuple(None if v is None else next(held) for v in every))
+        raise EvaluationFailed
+    arrays = iter(inner)
+    return Array("ARRAY", tuple(None if v is None else next(arrays) for v in every))
 
 
 def kind_of(value: Value) -> Element:
@@ -121,37 +121,37 @@ def kind_of(value: Value) -> Element:
     return "COMPLEX<json>" if isinstance(value, Nested) else "STRING"
 
 
-def long_in_range(value: int) -> int:
+def check_long(value: int) -> int:
     if not LEAST_LONG <= value <= GREATEST_LONG:
-        raise Fails
+        raise EvaluationFailed
     return value
 
 
-def wrapped(value: int) -> int:
+def wrap_long(value: int) -> int:
     """What 64 bits keep of a sum."""
     return (value + 2**63) % 2**64 - 2**63
 
 
-def finite(value: float) -> float:
+def check_finite(value: float) -> float:
     if value != value or value in (float("inf"), float("-inf")):
-        raise Fails
+        raise EvaluationFailed
     return value
 
 
-def number_in(text: str) -> int | float | None:
+def parse_number(text: str) -> int | float | None:
     """The number that a text holds as Java reads it: no blanks, no hexadecimal."""
     if _WHOLE.fullmatch(text):
-        whole = int(text) if len(text) < _MANY_DIGITS else GREATEST_LONG + 1
-        return whole if LEAST_LONG <= whole <= GREATEST_LONG else float(text)
+        integer = int(text) if len(text) < _MANY_DIGITS else GREATEST_LONG + 1
+        return integer if LEAST_LONG <= integer <= GREATEST_LONG else float(text)
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("fFdD") if not text.endswith("Infinity") else text)
     if _HEXADECIMAL.fullmatch(text):
-        return _of_hexadecimal(text.rstrip("fFdD"))
+        return _parse_hexadecimal(text.rstrip("fFdD"))
     folded = text.lower()
     return 1 if folded == "true" else 0 if folded == "false" else None
 
 
-def _of_hexadecimal(text: str) -> float:
+def _parse_hexadecimal(text: str) -> float:
     try:
         return float.fromhex(text)
     except OverflowError:
@@ -161,21 +161,21 @@ def _of_hexadecimal(text: str) -> float:
 def number(value: Value) -> int | float | None:
     """The value as a number; None where it is none."""
     if isinstance(value, str):
-        return number_in(value)
+        return parse_number(value)
     if isinstance(value, Array):
         return number(value.values[0]) if len(value.values) == 1 else None
     return value if isinstance(value, int | float) else None
 
 
 def as_double(value: Value) -> float | None:
-    found = number(value)
-    return None if found is None else float(found)
+    parsed = number(value)
+    return None if parsed is None else float(parsed)
 
 
 def as_long(value: Value) -> int | None:
     """The whole part; what is beyond a long becomes the nearest one."""
-    found = number(value)
-    return to_long(found) if isinstance(found, float) else found
+    parsed = number(value)
+    return to_long(parsed) if isinstance(parsed, float) else parsed
 
 
 def to_long(value: float) -> int:
@@ -191,13 +191,13 @@ def to_long(value: float) -> int:
 
 def as_int(value: Value) -> int:
     """Java's int of it: null is 0, and of a long the lower 32 bits."""
-    found = number(value) or 0
-    if isinstance(found, float):
-        return max(-(2**31), min(to_long(found), 2**31 - 1))
-    return (found + 2**31) % 2**32 - 2**31
+    parsed = number(value) or 0
+    if isinstance(parsed, float):
+        return max(-(2**31), min(to_long(parsed), 2**31 - 1))
+    return (parsed + 2**31) % 2**32 - 2**31
 
 
-def truth(value: Value) -> bool:
+def is_true(value: Value) -> bool:
     """Numbers greater than 0, and the text ``true``."""
     if isinstance(value, str):
         return value.lower() == "true"
@@ -218,7 +218,7 @@ def number_text(value: float) -> str:
     """A number as Java writes it."""
     if isinstance(value, int):
         return str(value)
-    if isinstance(value, Written):
+    if isinstance(value, ExactNumber):
         return value.text
     if value != value:
         return "NaN"
@@ -251,26 +251,26 @@ def java_text(value: Any) -> str:
     return value if isinstance(value, str) else number_text(value)
 
 
-def unwrapped(value: Value) -> Any:
+def to_json_value(value: Value) -> Any:
     """The value in JSON's terms."""
     if isinstance(value, Array):
-        return [unwrapped(v) for v in value.values]
+        return [to_json_value(v) for v in value.values]
     return value.value if isinstance(value, Nested) else value
 
 
-def cast(value: Value, wanted: Element) -> Value:
+def cast(value: Value, element: Element) -> Value:
     """To a plain kind."""
     if value is None:
         return None
     if isinstance(value, Array):
         if len(value.values) != 1:
-            raise Fails
+            raise EvaluationFailed
         value = value.values[0]
     if isinstance(value, Nested):
-        raise Fails
-    if wanted == "LONG":
+        raise EvaluationFailed
+    if element == "LONG":
         return as_long(value)
-    return as_double(value) if wanted == "DOUBLE" else as_text(value)
+    return as_double(value) if element == "DOUBLE" else as_text(value)
 
 
 def as_array(value: Value) -> Array | None:
@@ -279,31 +279,33 @@ def as_array(value: Value) -> Array | None:
         return value
     if isinstance(value, Nested):
         if not isinstance(value.value, list):
-            raise Fails
-        return Array("COMPLEX<json>", tuple(v if isinstance(v, str) or v is None else of_json(v) for v in value.value))
+            raise EvaluationFailed
+        return Array(
+            "COMPLEX<json>", tuple(v if isinstance(v, str) or v is None else from_json(v) for v in value.value)
+        )
     return Array(kind_of(value), (value,))
 
 
-def units(text: str) -> bytes:
+def to_units(text: str) -> bytes:
     """UTF-16, in which Java counts and sorts."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def of_units(units_: bytes) -> str:
+def from_units(units_: bytes) -> str:
     """Fails where a character was cut in half."""
     try:
         return units_.decode("utf-16-be")
     except UnicodeDecodeError:
-        raise Fails from None
+        raise EvaluationFailed from None
 
 
-def length(text: str) -> int:
+def utf16_length(text: str) -> int:
     """In UTF-16."""
-    return len(text) if text.isascii() or max(text) <= "\uffff" else len(units(text)) // 2
+    return len(text) if text.isascii() or max(text) <= "\uffff" else len(to_units(text)) // 2
 
 
-def part(text: str, start: int, end: int) -> str:
+def slice_units(text: str, start: int, end: int) -> str:
     """By places in UTF-16."""
     if text.isascii() or max(text) <= "\uffff":
         return text[start:end]
-    return of_units(units(text)[2 * start : 2 * end])
+    return from_units(to_units(text)[2 * start : 2 * end])

@@ -58,11 +58,11 @@ def _readable_errors() -> Iterator[None]:
         text = error.object.decode(errors="replace")
         raise _KINDS_OF_ERROR.get(text.partition(":")[0], duckdb.Error)(text) from None
     except (duckdb.FatalException, duckdb.InternalException):
-        _instance.cache_clear()  # it answers nobody any more
+        _open_database.cache_clear()  # it answers nobody any more
         raise
 
 
-class _Source:
+class _TableSource:
     """A table that DuckDB reads anew at every execution: a statement stays prepared while the batches change."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -83,7 +83,7 @@ class Engine:
     def __init__(self, memory_limit_bytes: int) -> None:
         self.memory_limit_bytes = memory_limit_bytes
         self._connected: duckdb.DuckDBPyConnection | None = None
-        self._sources = {name: _Source(schema) for name, schema in _SCHEMAS.items()}
+        self._sources = {name: _TableSource(schema) for name, schema in _SCHEMAS.items()}
         self._statements: dict[str, str] = {}
         self._numbers = count()
         self._interrupted = False
@@ -95,14 +95,14 @@ class Engine:
         return self._connected
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        made = _instance(self.memory_limit_bytes, os.getpid()).cursor()
+        connection = _open_database(self.memory_limit_bytes, os.getpid()).cursor()
         for name, source in self._sources.items():
-            made.register(name, source)
-        return made
+            connection.register(name, source)
+        return connection
 
     def register(self, name: str, schema: pa.Schema) -> None:
         """Offer a source to ``run`` beside those of this module."""
-        self._sources[name] = _Source(schema)
+        self._sources[name] = _TableSource(schema)
         if self._connected is not None:
             self._connected.register(name, self._sources[name])
 
@@ -143,7 +143,7 @@ class Engine:
         if self._interrupted:
             raise duckdb.InterruptException("Interrupted!")
 
-    def uninterrupted(self) -> None:
+    def clear_interrupt(self) -> None:
         """From here on only what is to come is interrupted."""
         self._interrupted = False
 
@@ -155,13 +155,13 @@ class Engine:
         self, sql: str, source: str, table: pa.Table, fetch: Callable[[duckdb.DuckDBPyConnection], Any]
     ) -> Any:
         self.check_interrupted()
-        held = self._sources[source]
-        held.table = table
+        table_source = self._sources[source]
+        table_source.table = table
         try:
             with _readable_errors():
                 return fetch(self._connection.execute(f"EXECUTE {self._prepared(sql)}"))
         finally:
-            held.table = held.empty
+            table_source.table = table_source.empty
 
     def _prepared(self, sql: str) -> str:
         name = self._statements.get(sql)
@@ -173,12 +173,12 @@ class Engine:
 
 
 @lru_cache(maxsize=2)  # limits that a process has; an instance is there as long as a connection to it is
-def _instance(memory_limit_bytes: int, pid: int) -> duckdb.DuckDBPyConnection:
+def _open_database(memory_limit_bytes: int, pid: int) -> duckdb.DuckDBPyConnection:
     """12 ms of processor time and 4 MB, where a connection to it takes 1 ms. ``pid``: what is forked has its own."""
-    made = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
+    connection = duckdb.connect(":memory:", config=_config(memory_limit_bytes))
     for setting in _SETTINGS:
-        made.execute(setting)
-    return made
+        connection.execute(setting)
+    return connection
 
 
 def _config(memory_limit_bytes: int) -> dict[str, str | bool | int | float | list[str]]:
@@ -191,7 +191,7 @@ def _config(memory_limit_bytes: int) -> dict[str, str | bool | int | float | lis
     }
 
 
-def literal(text: str) -> str:
+def sql_literal(text: str) -> str:
     """``text`` as an SQL string literal. Only for what must be constant at planning: paths and time patterns.
 
     Raises ``UnicodeEncodeError`` for a lone surrogate.
@@ -200,6 +200,6 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def pointer(name: str) -> str:
+def sql_json_pointer(name: str) -> str:
     """A top-level field's JSON pointer (RFC 6901) as an SQL literal; any name, also the empty one."""
-    return literal("/" + name.replace("~", "~0").replace("/", "~1"))
+    return sql_literal("/" + name.replace("~", "~0").replace("/", "~1"))

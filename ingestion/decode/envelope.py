@@ -27,6 +27,6 @@ class Envelope:
         )
 
 
-def taken(envelope: Envelope | None, indexes: Sequence[int]) -> Envelope | None:
-    """``envelope.taken``, for one that may be absent."""
+def take_records(envelope: Envelope | None, indexes: Sequence[int]) -> Envelope | None:
+    """``envelope.take_records``, for one that may be absent."""
     return None if envelope is None else envelope.taken(indexes)

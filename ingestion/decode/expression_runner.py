@@ -16,21 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.columns import Values, cast, first_bytes
-from ingestion.decode.druid_values import Fails
+from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.engine import Engine
-from ingestion.decode.expression_size import Measured
-from ingestion.decode.expressions import BadExpression, parsed, short
+from ingestion.decode.expression_size import ExpressionCost
+from ingestion.decode.expressions import BadExpression, parse_expression, shorten
 from ingestion.decode.fields import Mask, flat, validity
 from ingestion.decode.kinds import BEYOND, BOOLEAN, DOUBLE, JSON, LONG, NULL, STRING, TYPED
 from ingestion.rows import TIME
 
 _MOST_COMBINATIONS = 64  # of types in one batch; rarer ones see every field as text
 _MOST_PREPARED = 4 * _MOST_COMBINATIONS
-_MADE_AT_ONCE = 0.25  # of the memory that the engine may have
-_READ_AT_ONCE = 128 * 1024 * 1024  # bytes that functions go through: a second at worst
+_MEMORY_SHARE = 0.25  # of the memory that the engine may have
+_MOST_READ_BYTES = 128 * 1024 * 1024  # bytes that functions go through: a second at worst
 _KIND_OF_BYTE = np.full(256, DOUBLE, np.uint8)
 _KIND_OF_BYTE[list(b'"tf{[')] = (STRING, BOOLEAN, BOOLEAN, JSON, JSON)
-_UNFIT = (
+_EXPRESSION_ERRORS = (
     duckdb.BinderException,
     duckdb.CatalogException,
     duckdb.ConversionException,
@@ -48,7 +48,7 @@ Lengths = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class _Statement:
     sql: str
-    measured: Measured
+    measured: ExpressionCost
     lossy: bool  # it sees a field as null that is none
 
 
@@ -65,7 +65,7 @@ class Results:
         """Without the texts that are longer than ``most``."""
         lengths = lengths_of(texts)
         fit = lengths <= most
-        return cls(texts if fit.all() else _only(texts, fit), failed, lengths)
+        return cls(texts if fit.all() else _keep_only(texts, fit), failed, lengths)
 
     @classmethod
     def joined(cls, parts: Sequence[Results]) -> Results:
@@ -87,10 +87,10 @@ def lengths_of(texts: pa.Array) -> Lengths:
     return np.diff(places).astype(np.int64)
 
 
-def _only(texts: pa.Array, wanted: Mask) -> pa.Array:
+def _keep_only(texts: pa.Array, is_wanted: Mask) -> pa.Array:
     """Null instead of those that are not wanted; nothing of these stays in memory."""
-    places = pa.array(np.cumsum(wanted) - 1, mask=~wanted)
-    return texts.filter(pa.array(wanted)).take(places)
+    places = pa.array(np.cumsum(is_wanted) - 1, mask=~is_wanted)
+    return texts.filter(pa.array(is_wanted)).take(places)
 
 
 class ExpressionRunner:
@@ -98,7 +98,7 @@ class ExpressionRunner:
 
     def __init__(self, engine: Engine, text: str, language: str = "sql", condition: bool = False) -> None:
         self._engine = engine
-        self.expression = parsed(text, engine, language, condition)
+        self.expression = parse_expression(text, engine, language, condition)
         self.fields = [name for name in self.expression.columns if name != TIME]
         self._source = f"expression_fields_{next(_numbers)}"
         schema = pa.schema([(f"f{i}", pa.string()) for i in range(len(self.fields))] + [("ms", pa.int64())])
@@ -119,14 +119,14 @@ class ExpressionRunner:
         kinds = np.stack([_kinds(t) for t in texts], axis=1)
         if (kinds == kinds[0]).all():
             return self._results(table, most, tuple(kinds[0].tolist()))
-        combinations, which, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+        combinations, combination_of, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
         frequent = set(np.argsort(-sizes)[:_MOST_COMBINATIONS].tolist())
         parts, places = [], []
         for number, kind in enumerate(combinations.tolist()):
-            known = kind if number in frequent else [self.expression.rare(k) for k in kind]
-            place = np.flatnonzero(which.reshape(-1) == number)
+            field_kinds = kind if number in frequent else [self.expression.rare(k) for k in kind]
+            place = np.flatnonzero(combination_of.reshape(-1) == number)
             places.append(place)
-            parts.append(self._results(table.take(pa.array(place)), most[place], tuple(known)))
+            parts.append(self._results(table.take(pa.array(place)), most[place], tuple(field_kinds)))
         return Results.joined(parts).taken(np.argsort(np.concatenate(places)))
 
     def _results(self, table: pa.Table, most: Lengths, kinds: tuple[int, ...]) -> Results:
@@ -136,46 +136,47 @@ class ExpressionRunner:
         """
         statement = self._statement(kinds)
         if statement is None:
-            return self._otherwise(table, most, _nothing(len(table)))
-        made, read = statement.measured.made.of(table), statement.measured.read.of(table)
+            return self._otherwise(table, most, _all_failed(len(table)))
+        made_bytes, read_bytes = statement.measured.made.of(table), statement.measured.read.of(table)
         memory = self._engine.memory_limit_bytes
-        if made <= memory * _MADE_AT_ONCE and read <= _READ_AT_ONCE:
+        if made_bytes <= memory * _MEMORY_SHARE and read_bytes <= _MOST_READ_BYTES:
             return self._computed(table, most, statement)
         if len(table) > 1:
             middle = len(table) // 2
             first = self._results(table.slice(0, middle), most[:middle], kinds)
             return Results.joined([first, self._results(table.slice(middle), most[middle:], kinds)])
-        if made > memory:
+        if made_bytes > memory:
             raise MemoryError(
-                f"{short(self.expression.text)} may need {made:,.0f} bytes for it, of {memory:,} that it may have"
+                f"{shorten(self.expression.text)} may need {made_bytes:,.0f} bytes for it, of {memory:,} that it may "
+                "have"
             )
         return self._computed(table, most, statement)
 
     def _computed(self, table: pa.Table, most: Lengths, statement: _Statement) -> Results:
         try:
             answer = self._engine.run(statement.sql, self._source, table)
-        except _UNFIT:
-            return self._otherwise(table, most, _nothing(len(table)))
+        except _EXPRESSION_ERRORS:
+            return self._otherwise(table, most, _all_failed(len(table)))
         failed = np.asarray(answer.column("failed").to_numpy(), np.bool_) | statement.lossy
-        found = Results.of(flat(answer.column("v")).cast(pa.string()), failed, most)
-        return self._otherwise(table, most, found) if failed.any() else found
+        results = Results.of(flat(answer.column("v")).cast(pa.string()), failed, most)
+        return self._otherwise(table, most, results) if failed.any() else results
 
-    def _otherwise(self, table: pa.Table, most: Lengths, found: Results) -> Results:
+    def _otherwise(self, table: pa.Table, most: Lengths, results: Results) -> Results:
         """With what can be told of the records that failed, one by one."""
         evaluator = self.expression.evaluator
         if evaluator is None:
-            return found
-        failed = np.flatnonzero(found.failed)
+            return results
+        failed = np.flatnonzero(results.failed)
         columns = {name: table.column(i).take(pa.array(failed)).to_pylist() for i, name in enumerate(self.fields)}
         times = table.column("ms").take(pa.array(failed)).to_pylist()
-        texts, still = found.texts.to_pylist(), found.failed.copy()
+        texts, still = results.texts.to_pylist(), results.failed.copy()
         for number, place in enumerate(failed.tolist()):
             self._engine.check_interrupted()
-            with suppress(Fails):
+            with suppress(EvaluationFailed):
                 texts[place] = evaluator.text({name: texts_[number] for name, texts_ in columns.items()}, times[number])
                 still[place] = False
-        told = Results.of(pa.array(texts, pa.string()), still, most)
-        return Results(told.texts, told.failed, np.maximum(told.lengths, found.lengths))
+        completed = Results.of(pa.array(texts, pa.string()), still, most)
+        return Results(completed.texts, completed.failed, np.maximum(completed.lengths, results.lengths))
 
     def _statement(self, kinds: tuple[int, ...]) -> _Statement | None:
         """What is run for these kinds; the one longest unused is forgotten, for records may bring ever new ones."""
@@ -190,13 +191,13 @@ class ExpressionRunner:
 
     def _made(self, kinds: tuple[int, ...]) -> _Statement | None:
         """TRY gives null where the expression fails, and a structure that holds null where it is null."""
-        known = dict(zip(self.fields, kinds, strict=True))
-        form = self.expression.form(known)
+        kind_by_field = dict(zip(self.fields, kinds, strict=True))
+        form = self.expression.form(kind_by_field)
         if form is None:
             return None
         fields = {name: f"f{i}" for i, name in enumerate(self.fields)}
         columns = [
-            f"{self.expression.column(name, known.get(name, NULL), fields.get(name, ''))} AS c{i}"
+            f"{self.expression.column(name, kind_by_field.get(name, NULL), fields.get(name, ''))} AS c{i}"
             for i, name in enumerate(self.expression.columns)
         ]
         inner = f"SELECT {', '.join([*columns, '0 AS nothing'])} FROM {self._source}"
@@ -213,14 +214,14 @@ class ExpressionRunner:
                 continue
             try:
                 self._engine.run(statement.sql, self._source, self._empty)
-            except _UNFIT as error:
+            except _EXPRESSION_ERRORS as error:
                 problem = str(error).splitlines()[0] if kind == STRING else problem
             else:
                 return
-        raise BadExpression(f"{short(self.expression.text)}: {problem}")
+        raise BadExpression(f"{shorten(self.expression.text)}: {problem}")
 
 
-def _nothing(count: int) -> Results:
+def _all_failed(count: int) -> Results:
     """All of them fail."""
     return Results(pa.nulls(count, pa.string()), np.ones(count, np.bool_), np.zeros(count, np.int64))
 
@@ -229,14 +230,14 @@ def _kinds(texts: pa.Array) -> npt.NDArray[np.uint8]:
     kinds = np.full(len(texts), NULL, np.uint8)
     kinds[validity(texts)] = _KIND_OF_BYTE[first_bytes(texts)]
     if (kinds == DOUBLE).any():
-        kinds[_matching(texts, "^-?[0-9]{1,18}$")] = LONG
-        _tell_apart(kinds, texts)
+        kinds[_matches(texts, "^-?[0-9]{1,18}$")] = LONG
+        _refine_number_kinds(kinds, texts)
     return kinds
 
 
-def _tell_apart(kinds: npt.NDArray[np.uint8], texts: pa.Array) -> None:
+def _refine_number_kinds(kinds: npt.NDArray[np.uint8], texts: pa.Array) -> None:
     """Of the other numbers, those that are a long after all, and those that are no double."""
-    for place in np.flatnonzero(_matching(texts, "^-?[0-9]{19}$")).tolist():
+    for place in np.flatnonzero(_matches(texts, "^-?[0-9]{19}$")).tolist():
         if _LEAST_LONG <= int(texts[place].as_py()) <= _GREATEST_LONG:
             kinds[place] = LONG
     others = np.flatnonzero(kinds == DOUBLE)
@@ -245,7 +246,7 @@ def _tell_apart(kinds: npt.NDArray[np.uint8], texts: pa.Array) -> None:
         kinds[others[~np.isfinite(numbers.to_numpy(zero_copy_only=False))]] = BEYOND
 
 
-def _matching(texts: pa.Array, pattern: str) -> Mask:
+def _matches(texts: pa.Array, pattern: str) -> Mask:
     return np.asarray(
         pc.match_substring_regex(texts, pattern).fill_null(False).to_numpy(zero_copy_only=False), np.bool_
     )

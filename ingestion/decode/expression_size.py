@@ -70,8 +70,8 @@ class Size:
         )
 
 
-_NOTHING = Size()
-_SMALL_ONE = Size(_SMALL)
+_ZERO_SIZE = Size()
+_SMALL_SIZE = Size(_SMALL)
 _LISTS = 6.0  # quotes and escapes around each of many short elements
 _FACTORS = {
     **dict.fromkeys(("upper", "ucase", "lower", "lcase", "base64", "to_base64"), 1.5),
@@ -109,18 +109,18 @@ _SMALL_TYPES = frozenset(_SMALL_TYPE_NAMES.split()) | {"TIMESTAMP WITH TIME ZONE
 
 
 @dataclass(frozen=True)
-class Measured:
+class ExpressionCost:
     """What an expression costs: bytes that it makes, and bytes that it goes through."""
 
     made: Size  # all that is made on the way to a result, together with it
     read: Size  # all that is gone through; a byte takes some nanoseconds
 
 
-def measured(tree: Node) -> Measured:
+def measure(tree: Node) -> ExpressionCost:
     """Bound an expression of DuckDB's own tree. Raises ``TooLarge``."""
     measurer = _Measurer()
     result = measurer.size(tree)
-    return Measured(measurer.made + result, measurer.read + result)
+    return ExpressionCost(measurer.made + result, measurer.read + result)
 
 
 def _check(size: Size) -> None:
@@ -134,7 +134,7 @@ def _check(size: Size) -> None:
 
 class _Measurer:
     def __init__(self) -> None:
-        self.made = self.read = _NOTHING
+        self.made = self.read = _ZERO_SIZE
         self._nodes = 0
         self._depth = 0
 
@@ -176,7 +176,7 @@ class _Measurer:
     def _condition(self, node: Node) -> Size:
         for child in _children(node):
             self.read += self.size(child)
-        return _SMALL_ONE
+        return _SMALL_SIZE
 
     def _operator(self, node: Node) -> Size:
         sizes = [self.size(child) for child in node["children"]]
@@ -186,19 +186,19 @@ class _Measurer:
         if kind in ("OPERATOR_NULLIF", "OPERATOR_TRY", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT"):
             return self._made(sizes[0])
         self.read += _sum(sizes)
-        return _SMALL_ONE
+        return _SMALL_SIZE
 
     def _function(self, node: Node) -> Size:
         name = str(node["function_name"]).lower()
         arguments = [a["expression"] for a in node["arguments"]]
         sizes = [self.size(a) for a in arguments]
-        self.read += _sum(sizes) * _passes(name, sizes, arguments)
+        self.read += _sum(sizes) * _scan_count(name, sizes, arguments)
         rule = _RULES.get(name)
         if rule is not None:
             return self._made(rule(sizes, arguments))
         if name in SMALL:
-            return _SMALL_ONE
-        return self._made(_sum(sizes) * _FACTORS.get(name, 1.0) + _SMALL_ONE)
+            return _SMALL_SIZE
+        return self._made(_sum(sizes) * _FACTORS.get(name, 1.0) + _SMALL_SIZE)
 
     _BY_CLASS: Mapping[str, Callable[[_Measurer, Node], Size]] = {
         "COLUMN_REF": _column,
@@ -222,22 +222,22 @@ def _children(node: Node) -> Iterator[Node]:
 
 
 def _sum(sizes: Sequence[Size]) -> Size:
-    return sum(sizes, _NOTHING)
+    return sum(sizes, _ZERO_SIZE)
 
 
-def _cast_to(wanted: Node, child: Size) -> Size:
-    name = str(wanted["type_name"]).upper()
+def _cast_to(type_node: Node, child: Size) -> Size:
+    name = str(type_node["type_name"]).upper()
     if name in _TYPES:
-        for inner in wanted["children"]:
+        for inner in type_node["children"]:
             if inner["class"] == "TYPE":
                 _cast_to(inner, child)
-        return child * _TYPES[name] + _SMALL_ONE
+        return child * _TYPES[name] + _SMALL_SIZE
     if name not in _SMALL_TYPES:
         raise TooLarge(f"it can't cast to {name.lower()}")  # an array's length is memory whatever is in it
-    return _SMALL_ONE
+    return _SMALL_SIZE
 
 
-def _passes(name: str, sizes: Sequence[Size], arguments: Sequence[Node]) -> float:
+def _scan_count(name: str, sizes: Sequence[Size], arguments: Sequence[Node]) -> float:
     """How often a text is gone through, at worst: for a pattern as often as that has parts, repetitions written out."""
     place = _CONSTANTS.get(name)
     if place is None or place >= len(sizes):
@@ -249,21 +249,21 @@ def _passes(name: str, sizes: Sequence[Size], arguments: Sequence[Node]) -> floa
     return length / 4 + sum(max(int(least), int(most or 0)) for least, most in repeated)
 
 
-def _constant(size: Size, what: str) -> float:
+def _constant(size: Size, subject: str) -> float:
     if not size.is_constant:
-        raise TooLarge(f"{what} must be a constant text, not made of the record's fields")
+        raise TooLarge(f"{subject} must be a constant text, not made of the record's fields")
     return size.fixed
 
 
-def _replaced(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_replace(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``replace(text, what, by)``."""
     by = _constant(sizes[2], "what 'replace' puts in") if len(sizes) > 2 else 0.0
     length = len(_literal(arguments[1]).encode()) if len(sizes) > 1 else 1
     bytes_put_in = len(_literal(arguments[2]).encode()) if len(sizes) > 2 and _is_text(arguments[2]) else by
-    return sizes[0] * max(1.0, bytes_put_in / max(1, length)) + _SMALL_ONE
+    return sizes[0] * max(1.0, bytes_put_in / max(1, length)) + _SMALL_SIZE
 
 
-def _replaced_by_pattern(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_pattern_replace(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``regexp_replace(text, pattern, by)``: what is put in also where nothing was, and with what was found."""
     by = _constant(sizes[2], "what 'regexp_replace' puts in") if len(sizes) > 2 else 0.0
     if len(arguments) > 2 and _is_text(arguments[2]):
@@ -272,48 +272,50 @@ def _replaced_by_pattern(sizes: Sequence[Size], arguments: Sequence[Node]) -> Si
     return sizes[0] * (1.0 + by) + Size(by + _SMALL)
 
 
-def _extracted(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_extract(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``regexp_extract(text, pattern, names)``: each name's group may hold all of the text."""
     groups = len(arguments[2].get("arguments", ())) if len(arguments) > 2 else 0
-    return sizes[0] * (1.0 + groups) + _sum(sizes[2:]) + _SMALL_ONE
+    return sizes[0] * (1.0 + groups) + _sum(sizes[2:]) + _SMALL_SIZE
 
 
-def _joined(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_join(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``array_to_string(list, between)``."""
-    return _with_between(sizes[:1], sizes[1:2], arguments[1:2], "array_to_string")
+    return _size_with_separator(sizes[:1], sizes[1:2], arguments[1:2], "array_to_string")
 
 
-def _joined_with(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_concat_ws(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``concat_ws(between, …)``: a list among the others is joined too."""
-    joined = _with_between(sizes[1:], sizes[:1], arguments[:1], "concat_ws")
+    joined = _size_with_separator(sizes[1:], sizes[:1], arguments[:1], "concat_ws")
     return joined + _sum(sizes[:1]) * len(sizes)
 
 
-def _with_between(sizes: Sequence[Size], between: Sequence[Size], arguments: Sequence[Node], function: str) -> Size:
+def _size_with_separator(
+    sizes: Sequence[Size], between: Sequence[Size], arguments: Sequence[Node], function: str
+) -> Size:
     """Texts and lists with a text between all that is in them; each element of a list takes it two bytes at least."""
     length = sum(_constant(size, f"what {function!r} puts between") for size in between)
     if arguments and _is_text(arguments[0]):
         length = len(_literal(arguments[0]).encode())
-    return _sum(sizes) * (1.0 + length / 2) + _SMALL_ONE
+    return _sum(sizes) * (1.0 + length / 2) + _SMALL_SIZE
 
 
-def _formatted(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_strftime(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``strftime``: every two characters of the pattern may become a whole time."""
     return _sum(sizes) * 16.0
 
 
-def _extracted_by_path(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_path_extract(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """A list of paths gives a value for each."""
     paths = len(arguments[1].get("arguments", ())) if len(arguments) > 1 else 0
-    return _sum(sizes[:1]) * (2.0 * max(1, paths)) + _SMALL_ONE
+    return _sum(sizes[:1]) * (2.0 * max(1, paths)) + _SMALL_SIZE
 
 
-def _first(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+def _size_of_first(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     return _sum(sizes[:1])
 
 
-def _either(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
-    largest = _NOTHING
+def _size_of_either(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
+    largest = _ZERO_SIZE
     for size in sizes:
         largest |= size
     return largest
@@ -328,15 +330,17 @@ def _is_text(node: Node) -> bool:
 
 
 _RULES: Mapping[str, Callable[[Sequence[Size], Sequence[Node]], Size]] = {
-    "replace": _replaced,
-    "regexp_replace": _replaced_by_pattern,
-    "regexp_extract": _extracted,
-    "array_to_string": _joined,
-    "concat_ws": _joined_with,
-    "strftime": _formatted,
-    **dict.fromkeys(("json_extract", "json_extract_path", "json_extract_string", "->", "->>"), _extracted_by_path),
-    **dict.fromkeys(("json_extract_path_text", "json_value"), _extracted_by_path),
-    **dict.fromkeys(("if", "ifnull", "greatest", "least"), _either),
-    **dict.fromkeys(("left", "right", "left_grapheme", "right_grapheme", "substr", "substring"), _first),
-    **dict.fromkeys(("substring_grapheme", "split_part", "trim", "ltrim", "rtrim", "reverse", "nullif"), _first),
+    "replace": _size_of_replace,
+    "regexp_replace": _size_of_pattern_replace,
+    "regexp_extract": _size_of_extract,
+    "array_to_string": _size_of_join,
+    "concat_ws": _size_of_concat_ws,
+    "strftime": _size_of_strftime,
+    **dict.fromkeys(("json_extract", "json_extract_path", "json_extract_string", "->", "->>"), _size_of_path_extract),
+    **dict.fromkeys(("json_extract_path_text", "json_value"), _size_of_path_extract),
+    **dict.fromkeys(("if", "ifnull", "greatest", "least"), _size_of_either),
+    **dict.fromkeys(("left", "right", "left_grapheme", "right_grapheme", "substr", "substring"), _size_of_first),
+    **dict.fromkeys(
+        ("substring_grapheme", "split_part", "trim", "ltrim", "rtrim", "reverse", "nullif"), _size_of_first
+    ),
 }

@@ -31,8 +31,8 @@ from sqlglot.tokens import Token, TokenType
 
 from ingestion.decode import druid_language, druid_meaning
 from ingestion.decode.druid_evaluator import Evaluator, check
-from ingestion.decode.engine import Engine, literal
-from ingestion.decode.expression_size import Measured, TooLarge, measured
+from ingestion.decode.engine import Engine, sql_literal
+from ingestion.decode.expression_size import ExpressionCost, TooLarge, measure
 from ingestion.decode.kinds import BEYOND, BOOLEAN, JSON, LONG, NULL, STRING, TYPED
 from ingestion.decode.scalar_functions import ALLOWED
 from ingestion.rows import TIME
@@ -66,11 +66,11 @@ class BadExpression(ValueError):
 
 
 @dataclass(frozen=True)
-class Form:
+class CompiledSql:
     """An expression as it is run: SQL over the columns c0, c1, and so on."""
 
     sql: str
-    measured: Measured
+    measured: ExpressionCost
 
 
 class Expression(Protocol):
@@ -95,7 +95,7 @@ class Expression(Protocol):
         """The kind that this one is taken for where a batch holds more combinations of kinds than are told apart."""
         ...
 
-    def form(self, kinds: Mapping[str, int]) -> Form | None:
+    def form(self, kinds: Mapping[str, int]) -> CompiledSql | None:
         """What is run for fields of these kinds; None where it makes no sense for them. Raises ``BadExpression``."""
         ...
 
@@ -104,7 +104,7 @@ class Expression(Protocol):
 class SqlExpression:
     text: str
     columns: tuple[str, ...]
-    the_form: Form
+    the_form: CompiledSql
 
     @property
     def evaluator(self) -> Evaluator | None:
@@ -116,7 +116,7 @@ class SqlExpression:
     def rare(self, kind: int) -> int:
         return kind if kind in (NULL, BEYOND) else STRING
 
-    def form(self, kinds: Mapping[str, int]) -> Form | None:
+    def form(self, kinds: Mapping[str, int]) -> CompiledSql | None:
         return self.the_form
 
 
@@ -139,15 +139,15 @@ class DruidExpression:
     def rare(self, kind: int) -> int:
         return BEYOND  # there is no SQL for it then
 
-    def form(self, kinds: Mapping[str, int]) -> Form | None:
+    def form(self, kinds: Mapping[str, int]) -> CompiledSql | None:
         if BEYOND in kinds.values() or any(kinds.get(name) == JSON for name in self.evaluator.plain):
             return None
         places = {name: f"c{i}" for i, name in enumerate(self.columns)}
         try:
-            typed = druid_meaning.in_sql(self.tree, {**kinds, TIME: LONG}, places)
-            sql = (druid_meaning.condition if self.condition else druid_meaning.result)(typed)
-            return _measured_form(self.text, sql, len(self.columns), self.engine)
-        except (druid_meaning.Unfit, BadExpression):
+            typed = druid_meaning.translate(self.tree, {**kinds, TIME: LONG}, places)
+            sql = (druid_meaning.filter_sql if self.condition else druid_meaning.transform_sql)(typed)
+            return _compile_sql(self.text, sql, len(self.columns), self.engine)
+        except (druid_meaning.NotTranslatable, BadExpression):
             return None
 
 
@@ -165,49 +165,49 @@ class _Parser(DuckDBParser):
         super()._advance(times)
 
 
-def parsed(text: str, engine: Engine, language: str = "sql", condition: bool = False) -> Expression:
+def parse_expression(text: str, engine: Engine, language: str = "sql", condition: bool = False) -> Expression:
     """Take an expression apart and check it. Raises ``BadExpression``."""
-    return _of_druid(text, engine, condition) if language == "druid" else _of_sql(text, engine)
+    return _parse_druid_text(text, engine, condition) if language == "druid" else _parse_sql_text(text, engine)
 
 
-def _of_druid(text: str, engine: Engine, condition: bool) -> Expression:
+def _parse_druid_text(text: str, engine: Engine, condition: bool) -> Expression:
     try:
-        tree = druid_language.read(text, check)
+        tree = druid_language.parse_druid(text, check)
         evaluator = Evaluator(tree, condition)
-    except druid_language.NotTaken as error:
-        raise BadExpression(f"{error}: {short(text)}") from None
+    except druid_language.NotSupported as error:
+        raise BadExpression(f"{error}: {shorten(text)}") from None
     return DruidExpression(text, druid_language.fields_of(tree), tree, engine, condition, evaluator)
 
 
-def _of_sql(text: str, engine: Engine) -> Expression:
+def _parse_sql_text(text: str, engine: Engine) -> Expression:
     try:
-        tree = _one_tree(text)
-        _refuse_by_name(tree)
-        columns = _columns_renamed(tree)
+        tree = _parse_tree(text)
+        _refuse_named(tree)
+        columns = _rename_columns(tree)
         return SqlExpression(
-            text, columns, _measured_form(text, tree.sql(dialect="duckdb", comments=False), len(columns), engine)
+            text, columns, _compile_sql(text, tree.sql(dialect="duckdb", comments=False), len(columns), engine)
         )
     except BadExpression:
         raise
     except TooLarge as error:
-        raise BadExpression(f"{error}: {short(text)}") from None
+        raise BadExpression(f"{error}: {shorten(text)}") from None
     except Exception as error:  # sqlglot meets odd text with any error at all
-        raise BadExpression(f"the expression can't be read: {short(text)}") from error
+        raise BadExpression(f"the expression can't be read: {shorten(text)}") from error
 
 
-def _measured_form(text: str, sql: str, columns: int, engine: Engine) -> Form:
+def _compile_sql(text: str, sql: str, columns: int, engine: Engine) -> CompiledSql:
     try:
-        return Form(sql, measured(_as_duckdb_reads_it(text, sql, {f"c{i}" for i in range(columns)}, engine)))
+        return CompiledSql(sql, measure(_duckdb_tree(text, sql, {f"c{i}" for i in range(columns)}, engine)))
     except TooLarge as error:
-        raise BadExpression(f"{error}: {short(text)}") from None
+        raise BadExpression(f"{error}: {shorten(text)}") from None
 
 
-def _one_tree(text: str) -> exp.Expr:
+def _parse_tree(text: str) -> exp.Expr:
     tokens = DuckDB().tokenize(text)
     _check_brackets(tokens)
     trees = _Parser().parse(tokens, text)
     if len(trees) != 1 or trees[0] is None:
-        raise BadExpression(f"there must be one expression: {short(text)}")
+        raise BadExpression(f"there must be one expression: {shorten(text)}")
     # A root that is replaced (a lone column) needs something above it.
     return exp.Paren(this=trees[0])
 
@@ -220,56 +220,60 @@ def _check_brackets(tokens: Sequence[Token]) -> None:
             raise TooLarge(f"its brackets are nested more than {_DEEPEST} levels deep")
 
 
-def _refuse_by_name(tree: exp.Expr) -> None:
+def _refuse_named(tree: exp.Expr) -> None:
     for node in tree.walk():
         for kind, name in _NAMED.items():
             if isinstance(node, kind):
-                raise BadExpression(f"an expression can't hold {name}: {short(node.sql(dialect='duckdb'))}")
+                raise BadExpression(f"an expression can't hold {name}: {shorten(node.sql(dialect='duckdb'))}")
 
 
-def _columns_renamed(tree: exp.Expr) -> tuple[str, ...]:
+def _rename_columns(tree: exp.Expr) -> tuple[str, ...]:
     names: dict[str, str] = {}
     for column in list(tree.find_all(exp.Column)):
         if len(column.parts) > 1 or not isinstance(column.this, exp.Identifier):
             shown = column.sql(dialect="duckdb")
-            raise BadExpression(f"write a field's name between double quotes if it holds a dot: {short(shown)}")
+            raise BadExpression(f"write a field's name between double quotes if it holds a dot: {shorten(shown)}")
         column.replace(exp.column(names.setdefault(column.name, f"c{len(names)}")))
     return tuple(names)
 
 
-def _as_duckdb_reads_it(text: str, sql: str, columns: set[str], engine: Engine) -> dict[str, Any]:
+def _duckdb_tree(text: str, sql: str, columns: set[str], engine: Engine) -> dict[str, Any]:
     """DuckDB's tree of the expression, every node of it checked."""
-    ((answer,),) = engine.execute(f"SELECT json_serialize_sql({literal(f'SELECT {sql}')})").fetchall()
+    ((answer,),) = engine.execute(f"SELECT json_serialize_sql({sql_literal(f'SELECT {sql}')})").fetchall()
     read = json.loads(answer)
     if read["error"] or len(read["statements"]) != 1:
-        raise BadExpression(f"the expression can't be read: {short(text)}")
+        raise BadExpression(f"the expression can't be read: {shorten(text)}")
     node = read["statements"][0]["node"]
-    bare = node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1
+    is_single_select = node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1
     rest = {k: v for k, v in node.items() if k != "select_list"}
-    if not bare or any("class" in d for d in _objects(rest)) or node["from_table"]["type"] != "EMPTY":
-        raise BadExpression(f"only a scalar expression is taken: {short(text)}")
-    for part in _objects(node["select_list"]):
+    if (
+        not is_single_select
+        or any("class" in d for d in _nested_objects(rest))
+        or node["from_table"]["type"] != "EMPTY"
+    ):
+        raise BadExpression(f"only a scalar expression is taken: {shorten(text)}")
+    for part in _nested_objects(node["select_list"]):
         if "class" in part:
             _check_node(part, columns, text)
     selected: dict[str, Any] = node["select_list"][0]
     return selected
 
 
-def _objects(node: Any) -> Iterator[dict[str, Any]]:
+def _nested_objects(node: Any) -> Iterator[dict[str, Any]]:
     if isinstance(node, dict):
         yield node
     if isinstance(node, dict | list):
         for inner in node.values() if isinstance(node, dict) else node:
-            yield from _objects(inner)
+            yield from _nested_objects(inner)
 
 
-def _check_node(node: dict[str, Any], known: set[str], text: str) -> None:
+def _check_node(node: dict[str, Any], columns: set[str], text: str) -> None:
     kind = node["class"]
     if kind == "FUNCTION":
         _check_function(node)
     elif kind not in _CLASSES or (kind == "OPERATOR" and node["type"] not in _OPERATORS):
-        raise BadExpression(f"only a scalar expression is taken, without {kind.lower()}: {short(text)}")
-    elif kind == "COLUMN_REF" and (len(node["column_names"]) != 1 or node["column_names"][0] not in known):
+        raise BadExpression(f"only a scalar expression is taken, without {kind.lower()}: {shorten(text)}")
+    elif kind == "COLUMN_REF" and (len(node["column_names"]) != 1 or node["column_names"][0] not in columns):
         raise BadExpression(f"{'.'.join(node['column_names'])} can't be used in an expression")
 
 
@@ -281,6 +285,6 @@ def _check_function(node: dict[str, Any]) -> None:
         raise BadExpression(f"{name!r} takes no DISTINCT, FILTER or ORDER BY here")
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """A text as messages show it."""
     return text if len(text) <= 100 else text[:100] + "…"

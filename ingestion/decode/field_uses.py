@@ -16,19 +16,19 @@ _LISTS = {
 }
 
 
-def uses(node: Node, listed: bool = False) -> Iterator[tuple[str, bool]]:
+def field_uses(node: Node, listed: bool = False) -> Iterator[tuple[str, bool]]:
     """Each field where it stands, and whether a list is meant there."""
     if isinstance(node, Field):
         yield node.name, listed
     elif isinstance(node, Lambda):
-        yield from ((name, listed) for name, listed in uses(node.body) if name not in node.names)
+        yield from ((name, listed) for name, listed in field_uses(node.body) if name not in node.names)
     elif isinstance(node, Call):
         applied = bool(node.arguments) and isinstance(node.arguments[0], Lambda)
         for number, argument in enumerate(node.arguments):
-            yield from uses(argument, applied or number in _LISTS.get(node.name, ()))
+            yield from field_uses(argument, applied or number in _LISTS.get(node.name, ()))
 
 
-def plain_uses(tree: Node) -> frozenset[str]:
+def plain_fields(tree: Node) -> frozenset[str]:
     """The fields that stand for plain values alone."""
-    found = [*uses(tree)]
-    return frozenset(n for n, _ in found) - {n for n, listed in found if listed}
+    all_uses = [*field_uses(tree)]
+    return frozenset(n for n, _ in all_uses) - {n for n, listed in all_uses if listed}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.engine import RECORDS, Engine, pointer
+from ingestion.decode.engine import RECORDS, Engine, sql_json_pointer
 from ingestion.decode.suspects import Suspects
 
 Mask = npt.NDArray[np.bool_]
@@ -46,13 +46,13 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Places:
+class FieldPaths:
     """Where in a record DuckDB finds fields that are not read by their names. Such a field is null, never missing."""
 
     named: Mapping[str, str] = field(default_factory=dict)  # name → a path as an SQL literal
 
 
-BY_NAME = Places()
+BY_NAME = FieldPaths()
 
 
 class FieldReader:
@@ -68,7 +68,7 @@ class FieldReader:
         fixed: Iterable[str],
         discovers: bool,
         unlimited: Callable[[str], bool] = lambda _: False,
-        places: Places = BY_NAME,
+        places: FieldPaths = BY_NAME,
     ) -> None:
         self._engine = engine
         self._fixed = list(dict.fromkeys(fixed))
@@ -89,30 +89,30 @@ class FieldReader:
         columns = {name: flat(table.column(f"c{i}")) for i, name in enumerate(self.names)}
         return Fields(is_object, columns, flat(table.column("counts")) if self._discovers else None)
 
-    def learn(self, texts: pa.Array, fields: Fields, kept: Mask) -> tuple[bool, dict[int, str]]:
-        """Take in what fields the ``kept`` records hold beyond the known ones.
+    def learn(self, texts: pa.Array, fields: Fields, is_kept: Mask) -> tuple[bool, dict[int, str]]:
+        """Take in what fields the ``is_kept`` records hold beyond the known ones.
 
         Returns whether there are new ones (then read again), and the errors, by index, of records that hold a field
         that can be no column, or too many. Raises ``TooManyFields``.
         """
-        errors = self._too_wide(texts, fields, kept)
+        errors = self._too_wide(texts, fields, is_kept)
         if errors:
-            kept = kept.copy()
-            kept[list(errors)] = False
-        more = self._with_more(fields, kept)
+            is_kept = is_kept.copy()
+            is_kept[list(errors)] = False
+        more = self._with_further_fields(fields, is_kept)
         if not more.size:
             return False, errors
         lists = self._keys(texts, more)
         unusable = self._with_unusable_names(lists, more)
         if unusable:
-            kept = kept.copy()
-            kept[list(unusable)] = False
-            lists = lists.filter(pa.array(kept[more]))
-        return self._learn_from(texts, lists, kept), errors | unusable
+            is_kept = is_kept.copy()
+            is_kept[list(unusable)] = False
+            lists = lists.filter(pa.array(is_kept[more]))
+        return self._learn_from(texts, lists, is_kept), errors | unusable
 
-    def with_doubles(self, fields: Fields, kept: Mask) -> dict[int, str]:
+    def with_doubles(self, fields: Fields, is_kept: Mask) -> dict[int, str]:
         """The errors, by index, of kept records that hold a field twice; once ``learn`` knows all of their fields."""
-        return dict.fromkeys(self._with_more(fields, kept).tolist(), "holds a field twice")
+        return dict.fromkeys(self._with_further_fields(fields, is_kept).tolist(), "holds a field twice")
 
     def _with_unusable_names(self, lists: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
         """By index, what is wrong with records of these fields of which one can be no column."""
@@ -120,11 +120,11 @@ class FieldReader:
         bad = {n: why for n in pc.unique(every).to_pylist() if (why := unusable_name(n)) and not self._unlimited(n)}
         if not bad:
             return {}
-        held = pc.is_in(every, value_set=pa.array(list(bad), pa.string()))
-        places = indexes[pc.list_parent_indices(lists).filter(held).to_numpy()].tolist()
-        return {i: bad[name] for i, name in zip(places, every.filter(held).to_pylist(), strict=True)}
+        is_bad = pc.is_in(every, value_set=pa.array(list(bad), pa.string()))
+        places = indexes[pc.list_parent_indices(lists).filter(is_bad).to_numpy()].tolist()
+        return {i: bad[name] for i, name in zip(places, every.filter(is_bad).to_pylist(), strict=True)}
 
-    def _learn_from(self, texts: pa.Array, lists: pa.Array, kept: Mask) -> bool:
+    def _learn_from(self, texts: pa.Array, lists: pa.Array, is_kept: Mask) -> bool:
         """Whether there are new ones. ``lists``: the fields of kept records that hold more than the known ones."""
         known = set(self.names)
         new = [n for n in pc.unique(pc.list_flatten(lists)).to_pylist() if n not in known]
@@ -133,15 +133,15 @@ class FieldReader:
         if len(known) + len(new) - len(self._fixed) <= MOST_DISCOVERED:
             self._use([*self.names, *new])
         else:
-            self._learn_those_of(texts, np.flatnonzero(kept))
+            self._learn_only(texts, np.flatnonzero(is_kept))
         return True
 
-    def _too_wide(self, texts: pa.Array, fields: Fields, kept: Mask) -> dict[int, str]:
+    def _too_wide(self, texts: pa.Array, fields: Fields, is_kept: Mask) -> dict[int, str]:
         """Records that alone hold more fields than may be discovered, whatever is read with them."""
         if fields.counts is None or (pc.max(fields.counts).as_py() or 0) <= MOST_DISCOVERED:
             return {}
         counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
-        suspects = np.flatnonzero((counts > MOST_DISCOVERED) & kept)
+        suspects = np.flatnonzero((counts > MOST_DISCOVERED) & is_kept)
         fixed, faults = set(self._fixed), {}
         for index, names in zip(suspects.tolist(), self._keys(texts, suspects).to_pylist(), strict=True):
             count = len({n for n in names if n not in fixed and not self._unlimited(n)})
@@ -159,33 +159,33 @@ class FieldReader:
         self._engine.forget(self._sql)
         self._engine.forget(self._checking_sql)
         self.names = names
-        self._sql = _query(names, self._discovers, self._places, check=False)
-        self._checking_sql = _query(names, self._discovers, self._places, check=True)
+        self._sql = _fields_sql(names, self._discovers, self._places, check=False)
+        self._checking_sql = _fields_sql(names, self._discovers, self._places, check=True)
 
-    def _with_more(self, fields: Fields, kept: Mask) -> npt.NDArray[np.int64]:
+    def _with_further_fields(self, fields: Fields, kept: Mask) -> npt.NDArray[np.int64]:
         """Indexes of kept records that hold more fields than were read."""
         read = sum(len(c) - c.null_count for c in fields.columns.values())
         if fields.counts is None or (pc.sum(fields.counts).as_py() or 0) == read:
             return np.empty(0, np.int64)
-        known = np.zeros(len(kept), np.int64)
+        read_counts = np.zeros(len(kept), np.int64)
         for column in fields.columns.values():
-            known += validity(column)
+            read_counts += validity(column)
         counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
-        return np.flatnonzero((counts > known) & kept)
+        return np.flatnonzero((counts > read_counts) & kept)
 
     def _keys(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> pa.Array:
         table = pa.table({"j": texts.take(pa.array(indexes))})
         return flat(self._engine.run(_JSON_KEYS, RECORDS, table).column(0))
 
-    def _learn_those_of(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> None:
+    def _learn_only(self, texts: pa.Array, indexes: npt.NDArray[np.int64]) -> None:
         """And forget all others. Raises ``TooManyFields``."""
         fixed = set(self._fixed)
         names = pc.unique(pc.list_flatten(self._keys(texts, indexes))).to_pylist()
-        found = [name for name in names if name not in fixed]
-        limited = sum(not self._unlimited(name) for name in found)
+        discovered = [name for name in names if name not in fixed]
+        limited = sum(not self._unlimited(name) for name in discovered)
         if limited > MOST_DISCOVERED:
             raise TooManyFields(limited)
-        self._use([*self._fixed, *found])
+        self._use([*self._fixed, *discovered])
 
 
 def unusable_name(name: str) -> str:
@@ -210,11 +210,11 @@ def validity(array: pa.Array) -> Mask:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _query(names: list[str], counts: bool, places: Places, check: bool) -> str:
+def _fields_sql(names: list[str], counts: bool, places: FieldPaths, check: bool) -> str:
     opens = r"""CASE WHEN starts_with(j, '{') THEN TRUE ELSE starts_with(ltrim(j, E' \t\r\n'), '{') END"""
-    paths = {name: places.named.get(name) or pointer(name) for name in names}
+    paths = {name: places.named.get(name) or sql_json_pointer(name) for name in names}
     numbers = {name: number for number, name in enumerate(paths, 1)}
-    columns = ["is_object", *(f"{_value(name, numbers, places)} AS c{i}" for i, name in enumerate(names))]
+    columns = ["is_object", *(f"{_value_sql(name, numbers, places)} AS c{i}" for i, name in enumerate(names))]
     inner = [f"coalesce({opens}, FALSE) AS is_object", f"json_extract(j, [{', '.join(paths.values())}]) AS l"]
     if counts:
         columns.append("counts")
@@ -223,6 +223,6 @@ def _query(names: list[str], counts: bool, places: Places, check: bool) -> str:
     return f"SELECT {', '.join(columns)} FROM (SELECT {', '.join(inner)} FROM {texts})"
 
 
-def _value(name: str, numbers: Mapping[str, int], places: Places) -> str:
-    found = f"l[{numbers[name]}]::VARCHAR"
-    return f"CASE WHEN is_object THEN coalesce({found}, 'null') END" if name in places.named else found
+def _value_sql(name: str, numbers: Mapping[str, int], places: FieldPaths) -> str:
+    field_sql = f"l[{numbers[name]}]::VARCHAR"
+    return f"CASE WHEN is_object THEN coalesce({field_sql}, 'null') END" if name in places.named else field_sql

@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.engine import CANDIDATES, Engine, pointer
+from ingestion.decode.engine import CANDIDATES, Engine, sql_json_pointer
 from ingestion.decode.fields import Mask
 from ingestion.decode.numbers import NUMBER_PATTERN
 from ingestion.rows import TIME
@@ -61,7 +61,7 @@ _numbers = count()
 _EXACT_DOUBLE = 2**53
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?)([fFdD]?)", re.ASCII)
 _LONGEST_NUMBER = 400
-Says = Callable[[str], str]
+ToPredicate = Callable[[str], str]
 
 
 class FilterRunner:
@@ -77,13 +77,15 @@ class FilterRunner:
         compiler = _Compiler(engine)
         predicate = compiler.predicate(condition)
         compiler.lists = True
-        of_lists = compiler.predicate(condition)
+        list_predicate = compiler.predicate(condition)
         compiler.make_arguments(arguments)
         self.fields = compiler.fields
         self.expressions = compiler.expressions
-        of = f"FROM ({{}}) AS r, {arguments} AS a"
-        self._sql = f"SELECT coalesce({predicate}, FALSE) AS keep {of.format(compiler.source(lists=False))}"
-        self._sql_of_lists = f"SELECT coalesce({of_lists}, FALSE) AS keep {of.format(compiler.source(lists=True))}"
+        from_clause = f"FROM ({{}}) AS r, {arguments} AS a"
+        self._sql = f"SELECT coalesce({predicate}, FALSE) AS keep {from_clause.format(compiler.source(lists=False))}"
+        self._sql_of_lists = (
+            f"SELECT coalesce({list_predicate}, FALSE) AS keep {from_clause.format(compiler.source(lists=True))}"
+        )
 
     def matches(self, texts: pa.Array, ms: pa.Array) -> Mask:
         """Which records match; every text is a JSON object."""
@@ -121,7 +123,7 @@ class _Compiler:
         """SQL that gives the fields in question as text, and of ``lists`` the values."""
         if not self._fields:
             return "SELECT ms FROM candidates"
-        paths = ", ".join(pointer(name) for name in self._fields)
+        paths = ", ".join(sql_json_pointer(name) for name in self._fields)
         texts = f"json_extract_string(j, [{paths}]) AS f"
         if self._by_kind:
             texts += f", json_type(j, [{paths}]) AS k"
@@ -132,14 +134,14 @@ class _Compiler:
         )
         return f"SELECT {texts}, [{values} for x in json_extract(j, [{paths}])] AS l, ms FROM candidates"
 
-    def _of_any(self, name: str, says: Says, says_in_list: Says | None = None) -> str:
+    def _of_any(self, name: str, says: ToPredicate, says_in_list: ToPredicate | None = None) -> str:
         """What ``says`` of the field's value; of a list whether it says so of one of its values."""
         field = self._field(name)
         if not self.lists or name == TIME:
             return says(field)
         values = field.replace("r.f", "r.l")
-        said = (says_in_list or says)("v")
-        return f"CASE WHEN {values} IS NULL THEN {says(field)} ELSE list_bool_or([{said} for v in {values}]) END"
+        element_sql = (says_in_list or says)("v")
+        return f"CASE WHEN {values} IS NULL THEN {says(field)} ELSE list_bool_or([{element_sql} for v in {values}]) END"
 
     def _field(self, name: str) -> str:
         if name == TIME:
@@ -173,7 +175,7 @@ class _Compiler:
     def _same_text(self, name: str, value: Scalar) -> str:
         return self._of_any(name, *self._among(name, [value]))
 
-    def _among(self, name: str, values: Sequence[Scalar]) -> tuple[Says, Says]:
+    def _among(self, name: str, values: Sequence[Scalar]) -> tuple[ToPredicate, ToPredicate]:
         """Whether a field is one of the values; and whether something in a list is, where numbers are texts."""
         written = [self._text(v) for v in values]
         texts = self._argument(written, "VARCHAR[]")
@@ -187,8 +189,10 @@ class _Compiler:
         kind = self._kind(name)
         in_doubles = f"list_contains({self._argument(doubles, 'DOUBLE[]')}, TRY_CAST({{0}} AS DOUBLE))"
         in_longs = f"list_contains({self._argument(longs, 'HUGEINT[]')}, TRY_CAST({{0}} AS HUGEINT))"
-        whole = f"{kind} IN ('BIGINT', 'UBIGINT')"
-        either = f"CASE WHEN {kind} = 'DOUBLE' THEN {in_doubles} WHEN {whole} THEN {in_longs} ELSE {as_text('{0}')} END"
+        is_integer = f"{kind} IN ('BIGINT', 'UBIGINT')"
+        either = (
+            f"CASE WHEN {kind} = 'DOUBLE' THEN {in_doubles} WHEN {is_integer} THEN {in_longs} ELSE {as_text('{0}')} END"
+        )
         return either.format, as_text
 
     def _kind(self, name: str) -> str:
@@ -207,10 +211,10 @@ class _Compiler:
         number = _as_number(value) if numeric else None
         if number is None or abs(number) > _EXACT_DOUBLE:
             return self._same_text(column, value)
-        wanted = self._argument(number, "DOUBLE")
+        argument = self._argument(number, "DOUBLE")
 
         def says(field: str) -> str:
-            return f"CASE WHEN {field} IS NOT NULL THEN coalesce({self._number(field)} = {wanted}, FALSE) END"
+            return f"CASE WHEN {field} IS NOT NULL THEN coalesce({self._number(field)} = {argument}, FALSE) END"
 
         return self._of_any(column, says)
 
@@ -219,23 +223,23 @@ class _Compiler:
 
     def _in(self, condition: InFilter) -> str:
         null = "{0} IS NULL OR " if None in condition.values else ""
-        known = self._among(condition.dimension, [v for v in condition.values if v is not None])
-        says, says_in_list = ((lambda field, k=k: f"({null.format(field)}{k(field)})") for k in known)
+        membership = self._among(condition.dimension, [v for v in condition.values if v is not None])
+        says, says_in_list = ((lambda field, k=k: f"({null.format(field)}{k(field)})") for k in membership)
         return self._of_any(condition.dimension, says, says_in_list)
 
     def _in_type(self, condition: InTypeFilter) -> str:
         values = [v for v in condition.values if v is not None]
         null = "WHEN {0} IS NULL THEN TRUE " if None in condition.values else ""
         if condition.matchValueType == "STRING":
-            known = self._among(condition.column, values)
+            membership = self._among(condition.column, values)
         else:
             among = f"coalesce(list_contains({self._argument(values, 'DOUBLE[]')}, {self._number('{0}')}), FALSE)"
-            known = among.format, among.format
+            membership = among.format, among.format
         says = f"CASE {null}WHEN {{0}} IS NOT NULL THEN {{1}} END"
-        return self._of_any(condition.column, *((lambda field, k=k: says.format(field, k(field))) for k in known))
+        return self._of_any(condition.column, *((lambda field, k=k: says.format(field, k(field))) for k in membership))
 
     def _like(self, condition: LikeFilter) -> str:
-        pattern = self._argument(_pattern(condition.pattern, condition.escape))
+        pattern = self._argument(_like_pattern(condition.pattern, condition.escape))
         return self._of_any(condition.dimension, lambda field: f"{field} LIKE {pattern} ESCAPE '\\'")
 
     def _bound(self, condition: BoundFilter) -> str:
@@ -254,41 +258,41 @@ class _Compiler:
     def _above(self, condition: BoundFilter, bound: Scalar) -> Callable[[str], str]:
         sign = ">" if condition.lowerStrict else ">="
         value = _as_number(bound) if condition.ordering == "numeric" else None
-        wanted = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
+        argument = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
         if condition.ordering == "lexicographic":
-            return lambda field: f"{field} {sign} {wanted}"
+            return lambda field: f"{field} {sign} {argument}"
         if condition.ordering == "strlen":
-            return self._by_length(sign, wanted, self._text(bound))
+            return self._by_length(sign, argument, self._text(bound))
         if value is not None:
-            return lambda field: f"{self._number(field)} {sign} {wanted}"
-        return lambda field: f"({self._number(field)} IS NOT NULL OR {field} {sign} {wanted})"
+            return lambda field: f"{self._number(field)} {sign} {argument}"
+        return lambda field: f"({self._number(field)} IS NOT NULL OR {field} {sign} {argument})"
 
     def _below(self, condition: BoundFilter, bound: Scalar) -> Callable[[str], str]:
         sign = "<" if condition.upperStrict else "<="
         value = _as_number(bound) if condition.ordering == "numeric" else None
-        wanted = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
+        argument = self._argument(self._text(bound)) if value is None else self._argument(value, "DOUBLE")
         if condition.ordering == "lexicographic":
-            return lambda field: f"{field} {sign} {wanted}"
+            return lambda field: f"{field} {sign} {argument}"
         if condition.ordering == "strlen":
-            return self._by_length(sign, wanted, self._text(bound))
+            return self._by_length(sign, argument, self._text(bound))
         if value is not None:
-            return lambda field: f"({self._number(field)} IS NULL OR {self._number(field)} {sign} {wanted})"
-        return lambda field: f"({self._number(field)} IS NULL AND {field} {sign} {wanted})"
+            return lambda field: f"({self._number(field)} IS NULL OR {self._number(field)} {sign} {argument})"
+        return lambda field: f"({self._number(field)} IS NULL AND {field} {sign} {argument})"
 
-    def _by_length(self, sign: str, wanted: str, bound: str) -> Callable[[str], str]:
+    def _by_length(self, sign: str, argument: str, bound: str) -> Callable[[str], str]:
         """By how many characters of UTF-16 a text has; those of one length by their order."""
         length = self._argument(len(bound.encode("utf-16-le")) // 2, "BIGINT")
 
         def says(field: str) -> str:
-            own = f"length({field}) + length(regexp_replace({field}, '[\\x00-\\x{{FFFF}}]', '', 'g'))"
-            return f"({own} {sign[0]} {length} OR ({own} = {length} AND {field} {sign} {wanted}))"
+            field_length = f"length({field}) + length(regexp_replace({field}, '[\\x00-\\x{{FFFF}}]', '', 'g'))"
+            return f"({field_length} {sign[0]} {length} OR ({field_length} = {length} AND {field} {sign} {argument}))"
 
         return says
 
     def _expression(self, condition: ExpressionFilter | LeafFilter) -> str:
-        known = (name for name, other in self.expressions.items() if other is condition)
+        names = (name for name, other in self.expressions.items() if other is condition)
         # No field that a filter names is called so by chance.
-        name = next(known, f"\0expression {len(self.expressions)}")
+        name = next(names, f"\0expression {len(self.expressions)}")
         self.expressions[name] = condition
         says = f"{self._field(name)} = 'true'"
         in_sql = isinstance(condition, ExpressionFilter) and condition.language == "sql"
@@ -322,28 +326,28 @@ class _Compiler:
     }
 
 
-def _pattern(pattern: str, escape: str | None) -> str:
+def _like_pattern(pattern: str, escape: str | None) -> str:
     """The pattern with a backslash as escape. An escape at the end means nothing, as in Druid; DuckDB refuses it."""
-    out, taken = [], False
+    out, is_escaped = [], False
     for char in pattern:
-        if char == escape and not taken:
-            taken = True
+        if char == escape and not is_escaped:
+            is_escaped = True
             continue
-        out.append("\\" + char if char == "\\" or (taken and char in "%_") else char)
-        taken = False
+        out.append("\\" + char if char == "\\" or (is_escaped and char in "%_") else char)
+        is_escaped = False
     return "".join(out)
 
 
 def _as_doubles(texts: Sequence[str]) -> list[float]:
     """The numbers among the texts, as Java reads a double."""
-    found = (_NUMBER.fullmatch(text) for text in texts if len(text) <= _LONGEST_NUMBER)
-    return [float(match[1]) for match in found if match]
+    matches = (_NUMBER.fullmatch(text) for text in texts if len(text) <= _LONGEST_NUMBER)
+    return [float(match[1]) for match in matches if match]
 
 
 def _as_longs(texts: Sequence[str]) -> list[int]:
     """The whole numbers of 64 bits among the texts, also those written as 2.0."""
-    found = (_NUMBER.fullmatch(text) for text in texts if len(text) <= _LONGEST_NUMBER)
-    numbers = (Decimal(match[1]) for match in found if match and not match[2])
+    matches = (_NUMBER.fullmatch(text) for text in texts if len(text) <= _LONGEST_NUMBER)
+    numbers = (Decimal(match[1]) for match in matches if match and not match[2])
     return [int(n) for n in numbers if -(2**63) <= n < 2**63 and n == n.to_integral_value()]
 
 

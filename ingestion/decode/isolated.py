@@ -14,8 +14,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from ingestion.decode.decoded import Decoded, joined
-from ingestion.decode.envelope import Envelope, taken
+from ingestion.decode.decoded import Decoded, join_decoded
+from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.formats import JSON, Access
 from ingestion.decode.json_decoder import DEFAULT_BATCH_S, DEFAULT_MEMORY_LIMIT_BYTES
@@ -23,9 +23,9 @@ from ingestion.decode.pipes import (
     Pipe,
     PipeClosed,
     PipeTimeout,
-    decoded_of,
-    packed_payloads,
-    packed_window,
+    pack_payloads,
+    pack_window,
+    unpack_decoded,
 )
 from ingestion.decode.window import MessageWindow
 from ingestion.specs.formats.input_format import InputFormat
@@ -36,11 +36,11 @@ _UNBOUNDED = MessageWindow()
 
 
 class _ChildFailed(Exception):
-    """The child died or hung while it worked; ``done`` records it had finished one by one before."""
+    """The child died or hung while it worked; ``finished`` records it had finished one by one before."""
 
-    def __init__(self, message: str, done: int = 0) -> None:
+    def __init__(self, message: str, finished: int = 0) -> None:
         super().__init__(message)
-        self.done = done
+        self.done = finished
 
 
 class IsolatedDecoder:
@@ -105,10 +105,10 @@ class IsolatedDecoder:
         except _ChildFailed as failure:
             if len(payloads) == 1:
                 return self._all_crashed(str(failure), 1, window)
-        crashed = self._killers(payloads, window, envelope)
+        crashed = self._find_killers(payloads, window, envelope)
         others = [i for i in range(len(payloads)) if i not in crashed]
         rest = [payloads[i] for i in others]
-        decoded = self._decode_or_split(rest, window, taken(envelope, others)).moved(others)
+        decoded = self._decode_or_split(rest, window, take_records(envelope, others)).moved(others)
         return replace(decoded, crashed=crashed | decoded.crashed)
 
     def close(self) -> None:
@@ -128,9 +128,9 @@ class IsolatedDecoder:
                 return self._all_crashed(str(failure), len(payloads), window)
         middle = len(payloads) // 2
         second_half = range(middle, len(payloads))
-        first = self.decode(payloads[:middle], window, taken(envelope, range(middle)))
-        second = self.decode(payloads[middle:], window, taken(envelope, second_half))
-        return joined([first, second.moved(second_half)])
+        first = self.decode(payloads[:middle], window, take_records(envelope, range(middle)))
+        second = self.decode(payloads[middle:], window, take_records(envelope, second_half))
+        return join_decoded([first, second.moved(second_half)])
 
     def _decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
         try:
@@ -139,7 +139,7 @@ class IsolatedDecoder:
             self.close()
             raise
 
-    def _killers(
+    def _find_killers(
         self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
     ) -> dict[int, str]:
         """The records that fail alone, and how."""
@@ -147,7 +147,7 @@ class IsolatedDecoder:
         start = 0
         while start < len(payloads):
             try:
-                left = taken(envelope, range(start, len(payloads)))
+                left = take_records(envelope, range(start, len(payloads)))
                 self._ready().walk(payloads[start:], window, left, self._timeout_s)
                 break
             except _ChildFailed as failure:
@@ -188,7 +188,7 @@ class _Child:
         finally:
             os.close(child_reads)
             os.close(child_writes)
-        self._introduce(settings)
+        self._send_settings(settings)
 
     def is_dead(self) -> bool:
         return self._process.poll() is not None
@@ -201,21 +201,21 @@ class _Child:
         try:
             self._request(payloads, window, envelope, timeout_s, False, deadline)
             outcome = self._answer(deadline)
-            return decoded_of(outcome, self._pipe.receive(deadline))
+            return unpack_decoded(outcome, self._pipe.receive(deadline))
         except (PipeClosed, PipeTimeout) as error:
-            raise _ChildFailed(self._epitaph(error, timeout_s)) from error
+            raise _ChildFailed(self._exit_message(error, timeout_s)) from error
 
     def walk(
         self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None, timeout_s: float
     ) -> None:
         """Go through the records one by one. Raises ``_ChildFailed`` with the number of those that went well."""
-        done = 0
+        finished = 0
         try:
             self._request(payloads, window, envelope, timeout_s, True, time.monotonic() + timeout_s)
-            for done in range(len(payloads)):  # noqa: B007 - used when it fails
+            for finished in range(len(payloads)):  # noqa: B007 - used when it fails
                 self._answer(time.monotonic() + timeout_s)
         except (PipeClosed, PipeTimeout) as error:
-            raise _ChildFailed(self._epitaph(error, timeout_s), done) from error
+            raise _ChildFailed(self._exit_message(error, timeout_s), finished) from error
 
     def end(self) -> None:
         """Close the pipes, which ends an idle child, and kill one that is not."""
@@ -226,13 +226,13 @@ class _Child:
             self._process.kill()
             self._process.wait()
 
-    def _introduce(self, settings: dict[str, Any]) -> None:
+    def _send_settings(self, settings: dict[str, Any]) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
         try:
             self._pipe.send(json.dumps(settings).encode(), deadline)
             self._answer(deadline)
         except (PipeClosed, PipeTimeout) as error:
-            message = self._epitaph(error, _START_TIMEOUT_S)
+            message = self._exit_message(error, _START_TIMEOUT_S)
             self._pipe.close()
             raise DecoderBroken(f"the decoder's child process does not start: {message}") from error
         except DecodeError:
@@ -264,25 +264,25 @@ class _Child:
     ) -> None:
         topic = None if envelope is None else envelope.topic
         request = {
-            "window": packed_window(window),
+            "window": pack_window(window),
             "topic": topic,
             "timeout_s": timeout_s,
             "one_by_one": one_by_one,
         }
         self._pipe.send(json.dumps(request).encode(), deadline)
-        self._pipe.send(packed_payloads(payloads, envelope), deadline)
+        self._pipe.send(pack_payloads(payloads, envelope), deadline)
 
-    def _epitaph(self, error: PipeClosed | PipeTimeout, timeout_s: float) -> str:
+    def _exit_message(self, error: PipeClosed | PipeTimeout, timeout_s: float) -> str:
         """How it ended; kills it if it has not."""
         if isinstance(error, PipeTimeout):
             self._process.kill()
             self._process.wait()
             return f"the decoder did not finish within {timeout_s:g} s"
         code = self._process.wait()
-        return f"the decoder died: {_cause(code)}"
+        return f"the decoder died: {_exit_cause(code)}"
 
 
-def _cause(code: int) -> str:
+def _exit_cause(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     try:

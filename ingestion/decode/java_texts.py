@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.druid_values import java_text
-from ingestion.decode.written_numbers import MARKED, Written, json_of, number_of
+from ingestion.decode.written_numbers import MARKED, ExactNumber, parse_number, to_json_text
 
 # Numbers that Java writes in another way than JSON has them, and what holds others.
 _OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]|^[-+]?[NnIi]"
@@ -23,14 +23,14 @@ _MAY_HOLD_ONE = r"(?s)^\[.*[\[{]"
 _LONG_WHOLE = r"[0-9]{19}"
 
 
-def retold(texts: pa.Array, jsons: pa.Array) -> pa.Array:
+def with_java_texts(texts: pa.Array, jsons: pa.Array) -> pa.Array:
     """``texts`` with Java's for those whose JSON text is a number with a fraction, an object or an array."""
     other = pc.match_substring_regex(jsons, _OTHER).fill_null(False)
     other = pc.and_not(other, pc.match_substring_regex(jsons, _PLAIN).fill_null(False))
     if not pc.any(other).as_py():
         return texts
-    held = [_text(json_text) for json_text in jsons.filter(other).to_pylist()]
-    return pc.replace_with_mask(texts, other, pa.array(held, pa.string()))
+    java_texts = [_java_text(json_text) for json_text in jsons.filter(other).to_pylist()]
+    return pc.replace_with_mask(texts, other, pa.array(java_texts, pa.string()))
 
 
 def are_nested(jsons: pa.Array) -> pa.Array:
@@ -39,21 +39,21 @@ def are_nested(jsons: pa.Array) -> pa.Array:
     suspects = pc.match_substring_regex(jsons, _MAY_HOLD_ONE).fill_null(False)
     if not pc.any(suspects).as_py():
         return nested
-    found = [_holds_one(json_text) for json_text in jsons.filter(suspects).to_pylist()]
-    return pc.replace_with_mask(nested, suspects, pa.array(found, pa.bool_()))
+    holds_nested = [_holds_nested(json_text) for json_text in jsons.filter(suspects).to_pylist()]
+    return pc.replace_with_mask(nested, suspects, pa.array(holds_nested, pa.bool_()))
 
 
-def _holds_one(json_array: str) -> bool:
+def _holds_nested(json_array: str) -> bool:
     try:
         return any(isinstance(value, dict | list) for value in json.loads(json_array))
     except UNREADABLE:
         return True
 
 
-def elements(json_array: str) -> list[str | None]:
+def array_elements(json_array: str) -> list[str | None]:
     """The texts of an array's values; the array itself as the only one where it can't be read."""
     try:
-        values = json.loads(json_array, parse_int=whole_number, parse_float=number_of)
+        values = json.loads(json_array, parse_int=long_or_double, parse_float=parse_number)
     except UNREADABLE:
         return [json_array]
     return [None if value is None else java_text(value) for value in values]
@@ -64,15 +64,15 @@ def with_doubles(jsons: pa.Array) -> pa.Array:
     long = pc.match_substring_regex(jsons, f"{_LONG_WHOLE}|{MARKED}").fill_null(False)
     if not pc.any(long).as_py():
         return jsons
-    held = [_with_doubles(json_text) for json_text in jsons.filter(long).to_pylist()]
-    return pc.replace_with_mask(jsons, long, pa.array(held, pa.string()))
+    rewritten = [_with_doubles(json_text) for json_text in jsons.filter(long).to_pylist()]
+    return pc.replace_with_mask(jsons, long, pa.array(rewritten, pa.string()))
 
 
-def _text(json_text: str) -> str | None:
+def _java_text(json_text: str) -> str | None:
     if re.match(NO_JSON, json_text):
         return None
     try:
-        return java_text(json.loads(json_text, parse_int=whole_number, parse_float=number_of))
+        return java_text(json.loads(json_text, parse_int=long_or_double, parse_float=parse_number))
     except UNREADABLE:
         return json_text
 
@@ -80,26 +80,26 @@ def _text(json_text: str) -> str | None:
 def _with_doubles(json_text: str) -> str:
     changed = False
 
-    def whole(digits: str) -> int | float:
+    def parse_integer(digits: str) -> int | float:
         nonlocal changed
-        found = whole_number(digits)
-        changed |= isinstance(found, float)
-        return found
+        number = long_or_double(digits)
+        changed |= isinstance(number, float)
+        return number
 
-    def other(digits: str) -> float:
+    def parse_decimal(digits: str) -> float:
         nonlocal changed
-        found = number_of(digits)
-        changed |= isinstance(found, Written) and found.text != digits
-        return found
+        number = parse_number(digits)
+        changed |= isinstance(number, ExactNumber) and number.text != digits
+        return number
 
     try:
-        value: Any = json.loads(json_text, parse_int=whole, parse_float=other)
-        return json_of(value) if changed else json_text
+        value: Any = json.loads(json_text, parse_int=parse_integer, parse_float=parse_decimal)
+        return to_json_text(value) if changed else json_text
     except UNREADABLE:
         return json_text
 
 
-def whole_number(digits: str) -> int | float:
+def long_or_double(digits: str) -> int | float:
     """A long, or a double where that is beyond one."""
-    found = int(digits) if len(digits) < 400 else float("inf")
-    return found if -(2**63) <= found < 2**63 else float(digits)
+    number = int(digits) if len(digits) < 400 else float("inf")
+    return number if -(2**63) <= number < 2**63 else float(digits)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 
-from ingestion.decode.druid_values import Fails
+from ingestion.decode.druid_values import EvaluationFailed
 
 _SECOND, _MINUTE, _HOUR, _HALF, DAY = 1000, 60_000, 3_600_000, 43_200_000, 86_400_000
 _WEEK = 7 * DAY
@@ -21,7 +21,7 @@ _DEFAULT_YEAR = 2000
 _THURSDAY = 3  # 1970-01-01, from Monday
 
 
-class NotMade(Fails):
+class UndeterminedTime(EvaluationFailed):
     """Joda makes a time of these parts, and it is not known which."""
 
 
@@ -38,22 +38,22 @@ class Field:
 def days_of(year: int, month: int, day: int) -> int:
     """Since 1970."""
     shifted = year - (month <= 2)
-    era, of_era = divmod(shifted, 400)
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    era, day_of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + day_of_era * 365 + day_of_era // 4 - day_of_era // 100 + day_of_year - 719_468
 
 
 def date_of(ms: int) -> tuple[int, int, int]:
     """Year, month and day."""
-    era, of_era = divmod(ms // DAY + 719_468, 146_097)
-    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    shifted = (5 * of_year + 2) // 153
+    era, day_of_era = divmod(ms // DAY + 719_468, 146_097)
+    year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    shifted = (5 * day_of_year + 2) // 153
     month = shifted + 3 if shifted < 10 else shifted - 9
-    return year + era * 400 + (month <= 2), month, of_year - (153 * shifted + 2) // 5 + 1
+    return year + era * 400 + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1
 
 
-def _checked(value: int, least: int, most: int) -> int:
+def _check_range(value: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ValueError
     return value
@@ -73,21 +73,21 @@ def _day_of_year(ms: int) -> int:
 
 def _put_year(ms: int, year: int) -> int:
     """Days from March on keep their date, and February 29th becomes the 28th."""
-    _checked(year, -_LAST_YEAR, _LAST_YEAR + 1)  # Joda goes one too far
-    now, day = date_of(ms)[0], _day_of_year(ms)
+    _check_range(year, -_LAST_YEAR, _LAST_YEAR + 1)  # Joda goes one too far
+    old_year, day = date_of(ms)[0], _day_of_year(ms)
     if day > 59:
-        day += _is_leap(year) - _is_leap(now)
+        day += _is_leap(year) - _is_leap(old_year)
     return (days_of(year, 1, 1) + day - 1) * DAY + ms % DAY
 
 
 def _put_year_of_era(ms: int, year: int) -> int:
-    _checked(year, 1, _LAST_YEAR)
+    _check_range(year, 1, _LAST_YEAR)
     return _put_year(ms, year if date_of(ms)[0] > 0 else 1 - year)
 
 
 def _put_era(ms: int, era: int) -> int:
     if not era:
-        raise NotMade
+        raise UndeterminedTime
     year = date_of(ms)[0]
     return ms if year > 0 else _put_year(ms, -year)
 
@@ -108,7 +108,7 @@ def _floor_year(ms: int) -> int:
 
 def _put_month(ms: int, month: int) -> int:
     year, _, day = date_of(ms)
-    _checked(month, 1, 12)
+    _check_range(month, 1, 12)
     return days_of(year, month, min(day, _days_in(year, month))) * DAY + ms % DAY
 
 
@@ -118,12 +118,12 @@ def _floor_month(ms: int) -> int:
 
 
 def _put_day(ms: int, day: int) -> int:
-    year, month, now = date_of(ms)
-    return ms + (_checked(day, 1, _days_in(year, month)) - now) * DAY
+    year, month, old_day = date_of(ms)
+    return ms + (_check_range(day, 1, _days_in(year, month)) - old_day) * DAY
 
 
 def _put_day_of_year(ms: int, day: int) -> int:
-    return ms + (_checked(day, 1, 365 + _is_leap(date_of(ms)[0])) - _day_of_year(ms)) * DAY
+    return ms + (_check_range(day, 1, 365 + _is_leap(date_of(ms)[0])) - _day_of_year(ms)) * DAY
 
 
 def _weekday(ms: int) -> int:
@@ -151,20 +151,20 @@ def _weeks_in(year: int) -> int:
 
 
 def _put_week(ms: int, week: int) -> int:
-    year, now = _week(ms)
-    return ms + (_checked(week, 1, _weeks_in(year)) - now) * _WEEK
+    year, old_week = _week(ms)
+    return ms + (_check_range(week, 1, _weeks_in(year)) - old_week) * _WEEK
 
 
 def _put_weekyear(ms: int, year: int) -> int:
     """Week and weekday stay, but that a week 53 becomes the last one."""
-    _checked(abs(year), 0, _LAST_YEAR)
-    now, week = _week(ms)
-    week = min(week, _weeks_in(now), _weeks_in(year))
+    _check_range(abs(year), 0, _LAST_YEAR)
+    old_year, week = _week(ms)
+    week = min(week, _weeks_in(old_year), _weeks_in(year))
     return _first_week(year) + (week - 1) * _WEEK + ms - _floor_week(ms)
 
 
 def _put_weekday(ms: int, day: int) -> int:
-    return ms + (_checked(day, 1, 7) - 1 - _weekday(ms)) * DAY
+    return ms + (_check_range(day, 1, 7) - 1 - _weekday(ms)) * DAY
 
 
 def _floor_day(ms: int) -> int:
@@ -175,14 +175,14 @@ def _clock(within: int, size: int) -> Field:
     """Equal parts, from 0."""
 
     def put(ms: int, value: int) -> int:
-        return ms + (_checked(value, 0, within // size - 1) - ms % within // size) * size
+        return ms + (_check_range(value, 0, within // size - 1) - ms % within // size) * size
 
     return Field(within, size, put, lambda ms: ms - ms % size)
 
 
 def _from_one(field: Field, most: int) -> Field:
     """Its last value is 0."""
-    return Field(field.within, field.size, lambda ms, v: field.put(ms, _checked(v, 1, most) % most), field.floor)
+    return Field(field.within, field.size, lambda ms, v: field.put(ms, _check_range(v, 1, most) % most), field.floor)
 
 
 _HOURS, _HALF_HOURS = _clock(DAY, _HOUR), _clock(_HALF, _HOUR)
@@ -210,14 +210,14 @@ FIELDS = {
 }
 
 
-def assembled(read: Iterable[tuple[Field, int]]) -> int:
+def assemble_time(read: Iterable[tuple[Field, int]]) -> int:
     """The time of these fields. Without a year it is of 2000, without any part of a date of 1970.
 
     Raises ``ValueError`` where a field can't have its value.
     """
     fields = sorted(read, key=lambda pair: (-pair[0].within, -pair[0].size))
     if fields and DAY <= fields[0][0].size <= _MONTH:
-        return assembled([*fields, (FIELDS["y"], _DEFAULT_YEAR)])
+        return assemble_time([*fields, (FIELDS["y"], _DEFAULT_YEAR)])
     ms = 0
     for field, value in fields:
         ms = field.floor(field.put(ms, value))

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
 from ingestion.decode.druid_moments import BadTime
-from ingestion.decode.druid_values import Fails
-from ingestion.specs.schema.joda import parts
+from ingestion.decode.druid_values import EvaluationFailed
+from ingestion.specs.schema.joda import split_pattern
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 MONTHS += ["August", "September", "October", "November", "December"]
@@ -33,7 +33,7 @@ def _zone_id(time: datetime) -> str:
 def _zone_name(time: datetime, long: bool) -> str:
     """Java's names of other zones are not known here."""
     if time.tzinfo is not UTC:
-        raise Fails
+        raise EvaluationFailed
     return "Coordinated Universal Time" if long else "UTC"
 
 
@@ -65,7 +65,7 @@ _SHOWN: dict[str, Callable[[datetime, int], str]] = {
 @lru_cache(maxsize=256)
 def writer(pattern: str, utc_as_z: bool = False) -> Callable[[datetime], str]:
     """Writes times by Joda's pattern. Raises ``BadTime``."""
-    tokens = parts(pattern)
+    tokens = split_pattern(pattern)
     if not any(run or text for run, text in tokens):
         raise BadTime("the pattern is empty")
     for run, _ in tokens:
@@ -91,18 +91,19 @@ _NUMBERS = {"y": 9, "Y": 9, "M": 2, "d": 2, "H": 2, "h": 2, "m": 2, "s": 2, "S":
 
 def shape(pattern: str) -> str | None:
     """A regular expression of texts that the pattern reads, as strptime does; None where there is none."""
-    every = parts(pattern)
-    after = [*(run for run, _ in every[1:]), ""]
+    pairs = split_pattern(pattern)
+    after = [*(run for run, _ in pairs[1:]), ""]
     shapes = [
-        _shape(run, then) if run else f"(?i:{re.escape(text)})" for (run, text), then in zip(every, after, strict=True)
+        _part_shape(run, then) if run else f"(?i:{re.escape(text)})"
+        for (run, text), then in zip(pairs, after, strict=True)
     ]
     return "".join(s for s in shapes if s is not None) if all(s is not None for s in shapes) else None
 
 
-def _shape(run: str, then: str) -> str | None:
+def _part_shape(run: str, then: str) -> str | None:
     letter, count = run[0], len(run)
     if letter == "M" and count > 2:
-        return _either(sorted({n for m in MONTHS for n in (m, m[:3])}, key=len, reverse=True))
+        return _alternatives(sorted({n for m in MONTHS for n in (m, m[:3])}, key=len, reverse=True))
     if letter == "S":
         # strptime takes all digits that follow.
         return None if then[:1] in _NUMBERS and not then.startswith("MMM") else rf"\d{{1,{count}}}"
@@ -112,9 +113,9 @@ def _shape(run: str, then: str) -> str | None:
         # Joda takes as many digits as there are, up to the most.
         return rf"\d{{{count}}}" if letter in "yY" or count >= _NUMBERS[letter] else None
     if letter == "a":
-        return _either(["AM", "PM"])
+        return _alternatives(["AM", "PM"])
     return OFFSET if letter == "Z" and count < 3 and not then else None
 
 
-def _either(names: list[str]) -> str:
+def _alternatives(names: list[str]) -> str:
     return f"(?:{'|'.join(form for n in names for form in (n, n.lower(), n.upper()))})"

@@ -38,22 +38,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestion.decode.counted_records import CountedRecords, undecided
-from ingestion.decode.decoded import Decoded, joined
+from ingestion.decode.decoded import Decoded, join_decoded
 from ingestion.decode.engine import Engine
-from ingestion.decode.envelope import Envelope, taken
+from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import MOST_IN_BATCH, FieldReader, Fields, Mask, TooManyFields
-from ingestion.decode.formats import JSON, Access, Tools, keeps_digits, reader_of
+from ingestion.decode.formats import JSON, Access, ReaderTools, create_reader, keeps_digits
 from ingestion.decode.formats.base import Texts
-from ingestion.decode.formats.flatten import in_place
+from ingestion.decode.formats.flatten import flatten_in_place
 from ingestion.decode.metric_expressions import MetricExpressions
 from ingestion.decode.named_fields import undiscovered_fields
-from ingestion.decode.payloads import Diagnosis, texts_of
+from ingestion.decode.payloads import Diagnosis, decode_texts
 from ingestion.decode.rowmaker import RowFields, RowMaker
-from ingestion.decode.several import Several
+from ingestion.decode.several import MultiRowReader
 from ingestion.decode.times import TimeReader, truncated
-from ingestion.decode.transforms import TOO_LONG, UNDECIDED, Matching, Transformed, Transforms
+from ingestion.decode.transforms import TOO_LONG, UNDECIDED, FilterResult, Transformed, Transforms
 from ingestion.decode.watchdog import Watchdog
 from ingestion.decode.window import MessageWindow
 from ingestion.decode.written_numbers import as_written
@@ -69,9 +69,9 @@ _LEAST_S = 0.1  # for a single record
 _TIMES_AN_EMPTY_ONE = 20
 _UNBOUNDED = MessageWindow()
 _NO_ACCESS = Access()
-_NONE = Transformed()
+_NO_TRANSFORMS = Transformed()
 _FAULTS = (duckdb.Error, pa.ArrowException, MemoryError)
-_GOOD = [b"{}", b'{"":1}']
+_GOOD_PAYLOADS = [b"{}", b'{"":1}']
 
 
 class JsonDecoder:
@@ -96,14 +96,14 @@ class JsonDecoder:
         with_digits: bool = False,
     ) -> None:
         self._crash_marker = crash_marker
-        kept = with_digits or keeps_digits(input_format)
-        self._made = partial(_Parts, schema, memory_limit_bytes, input_format, access, kept)
-        self._several = Several.of(input_format, memory_limit_bytes)
+        wants_digits = with_digits or keeps_digits(input_format)
+        self._made = partial(_CompiledSchema, schema, memory_limit_bytes, input_format, access, wants_digits)
+        self._several = MultiRowReader.of(input_format, memory_limit_bytes)
         self._batch_s = batch_s
-        self._watchdog = Watchdog(_interrupting(self), hang_s)
+        self._watchdog = Watchdog(_interrupter(self), hang_s)
         try:
             self._parts = self._made()
-            self._least_s = self._tried_out()
+            self._least_s = self._measure_record_s()
         except (duckdb.Error, UnicodeEncodeError, BadExpression) as error:
             self._watchdog.close()
             raise UnusableSchema(f"the dataSchema can't be used: {_first_line(error)}") from error
@@ -121,17 +121,19 @@ class JsonDecoder:
         """
         if self._crash_marker is not None and any(p and self._crash_marker in p for p in payloads):
             os._exit(70)
-        found = self._decode_once(payloads, window, envelope)
-        if self._several is None or not found.unparseable:
-            return found
-        return self._several.read(found, payloads, envelope, lambda rows, of: self._decode_once(rows, window, of))
+        decoded = self._decode_once(payloads, window, envelope)
+        if self._several is None or not decoded.unparseable:
+            return decoded
+        return self._several.read(
+            decoded, payloads, envelope, lambda rows, theirs: self._decode_once(rows, window, theirs)
+        )
 
     def close(self) -> None:
         """Free DuckDB's memory. The decoder is of no use afterwards."""
         self._watchdog.close()
         self._parts.close()
 
-    def _tried_out(self) -> float:
+    def _measure_record_s(self) -> float:
         """How much processor time a record may take, the spec being what it is."""
         with self._watchdog.watching(self._batch_s * _BUDGET):
             began = time.thread_time()
@@ -152,9 +154,9 @@ class JsonDecoder:
         try:
             with self._watchdog.watching(seconds):
                 return self._parts.decode(payloads, window, envelope)
-        except TooManyFields as many:
-            if many.fields > MOST_IN_BATCH:
-                raise TooWide(f"{len(payloads)} records hold {many.fields:,} fields to discover") from None
+        except TooManyFields as too_many:
+            if too_many.fields > MOST_IN_BATCH:
+                raise TooWide(f"{len(payloads)} records hold {too_many.fields:,} fields to discover") from None
             return self._in_parts(payloads, window, envelope, seconds, -(-len(payloads) // 2))
         except duckdb.InterruptException as error:
             self._check_budget(len(payloads))
@@ -179,7 +181,7 @@ class JsonDecoder:
         error: BaseException,
     ) -> Decoded:
         if len(payloads) < 2:
-            self._check_by_a_good_record(error)
+            self._check_good_record(error)
             message = f"the decoder gives up on this record: {_reason(error, seconds)}"
             return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
         size = -(-len(payloads) // _PORTIONS)
@@ -195,23 +197,23 @@ class JsonDecoder:
     ) -> Decoded:
         parts = []
         for start in range(0, len(payloads), size):
-            there = range(start, min(start + size, len(payloads)))
-            part = self._decode_or_split(payloads[start : there.stop], window, taken(envelope, there), seconds)
-            parts.append(part.moved(there))
-        return joined(parts)
+            span = range(start, min(start + size, len(payloads)))
+            part = self._decode_or_split(payloads[start : span.stop], window, take_records(envelope, span), seconds)
+            parts.append(part.moved(span))
+        return join_decoded(parts)
 
-    def _check_by_a_good_record(self, error: BaseException) -> None:
+    def _check_good_record(self, error: BaseException) -> None:
         try:
-            self._tried_out()
-        except _FAULTS as again:
-            raise DecoderBroken(f"DuckDB decodes not even an empty object: {_first_line(again)}") from error
+            self._measure_record_s()
+        except _FAULTS as second_error:
+            raise DecoderBroken(f"DuckDB decodes not even an empty object: {_first_line(second_error)}") from error
 
     def _start_anew(self) -> None:
         self._parts.close()
         self._parts = self._made()
 
 
-def _interrupting(decoder: JsonDecoder) -> Callable[[], None]:
+def _interrupter(decoder: JsonDecoder) -> Callable[[], None]:
     """Interrupts what the decoder does then. A watchdog's thread must not keep it alive until the process ends."""
     reference = weakref.ref(decoder)
 
@@ -233,7 +235,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
-class _Parts:
+class _CompiledSchema:
     """One connection and what is compiled on it."""
 
     def __init__(
@@ -246,8 +248,9 @@ class _Parts:
     ) -> None:
         self._engine = Engine(memory_limit_bytes)
         self._with_digits = with_digits
-        input_format, places = in_place(schema, input_format, keeps_digits=with_digits)
-        self._reader = reader_of(input_format, Tools.of(self._engine, schema, access, keeps_digits=with_digits))
+        input_format, places = flatten_in_place(schema, input_format, keeps_digits=with_digits)
+        tools = ReaderTools.of(self._engine, schema, access, keeps_digits=with_digits)
+        self._reader = create_reader(input_format, tools)
         # Of other formats, and flattened, a field that stands twice is one that hides another.
         self._tells_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
         self._time_column = schema.timestampSpec.column
@@ -286,17 +289,17 @@ class _Parts:
         self._engine.close()
 
     def no_rows(self) -> pa.Table:
-        return self._decoded(texts_of([]), _UNBOUNDED).rows
+        return self._decoded(decode_texts([]), _UNBOUNDED).rows
 
     def try_out(self) -> None:
         """Go through all of it once: whatever is wrong with it, and not with a record, is raised."""
-        self._engine.uninterrupted()
-        nothing: list[None] = [None] * len(_GOOD)
-        self._reader.read(_GOOD, Envelope("", nothing, nothing, [()] * len(_GOOD)))
-        self._decoded(texts_of(_GOOD), _UNBOUNDED)
+        self._engine.clear_interrupt()
+        nothing: list[None] = [None] * len(_GOOD_PAYLOADS)
+        self._reader.read(_GOOD_PAYLOADS, Envelope("", nothing, nothing, [()] * len(_GOOD_PAYLOADS)))
+        self._decoded(decode_texts(_GOOD_PAYLOADS), _UNBOUNDED)
 
     def decode(self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None) -> Decoded:
-        self._engine.uninterrupted()
+        self._engine.clear_interrupt()
         decoded = self._decoded(self._reader.read(payloads, envelope), window)
         if None not in payloads:
             return decoded
@@ -312,26 +315,26 @@ class _Parts:
         times = self._times.read(fields.columns[self._time_column], fields.is_object)
         errors |= times.errors
         good = fields.is_object & times.readable
-        made = self._made(texts, fields, np.where(good, times.ms, 0))
-        if made.too_long:
-            errors |= {i: TOO_LONG for i in made.too_long if i not in errors}
-            good[list(made.too_long)] = False
+        transformed = self._made(texts, fields, np.where(good, times.ms, 0))
+        if transformed.too_long:
+            errors |= {i: TOO_LONG for i in transformed.too_long if i not in errors}
+            good[list(transformed.too_long)] = False
         if self._time_made:
-            times = self._made_times.read(made.columns.pop(TIME), good)
+            times = self._made_times.read(transformed.columns.pop(TIME), good)
             errors |= times.errors
             good &= times.readable
-        filtered = self._transforms.matching(texts, fields.columns, made, times.ms, good)
+        filtered = self._transforms.matching(texts, fields.columns, transformed, times.ms, good)
         if filtered.undecided:
             errors |= dict.fromkeys(filtered.undecided, UNDECIDED)
             good[list(filtered.undecided)] = False
         matching = filtered.kept
         inside = window.holds(times.ms)
-        kept = matching & inside
-        fields, kept, beyond = self._discover(texts, fields, kept)
-        counted = self._counted.by_metric(texts, fields.columns, made, times.ms, kept)
+        is_kept = matching & inside
+        fields, is_kept, beyond = self._discover(texts, fields, is_kept)
+        counted = self._counted.by_metric(texts, fields.columns, transformed, times.ms, is_kept)
         if self._with_digits:
             fields = replace(fields, columns=as_written(texts, fields.columns, self._maker.numbers))
-        rows, faults = self._rows(fields, made, times.ms, kept, counted)
+        rows, faults = self._rows(fields, transformed, times.ms, is_kept, counted)
         return Decoded(
             rows=rows,
             unparseable=dict(sorted((errors | beyond).items())),
@@ -341,59 +344,59 @@ class _Parts:
         )
 
     def _made(self, texts: pa.Array, fields: Fields, ms: npt.NDArray[np.int64]) -> Transformed:
-        return self._transforms.apply(texts, fields.columns, ms) if self._transforms.names else _NONE
+        return self._transforms.apply(texts, fields.columns, ms) if self._transforms.names else _NO_TRANSFORMS
 
-    def _discover(self, texts: pa.Array, fields: Fields, kept: Mask) -> tuple[Fields, Mask, dict[int, str]]:
+    def _discover(self, texts: pa.Array, fields: Fields, is_kept: Mask) -> tuple[Fields, Mask, dict[int, str]]:
         if not self._discovers:
-            return fields, kept, {}
-        changed, beyond = self._fields.learn(texts, fields, kept)
+            return fields, is_kept, {}
+        changed, beyond = self._fields.learn(texts, fields, is_kept)
         if beyond:
-            kept = kept.copy()
-            kept[list(beyond)] = False
+            is_kept = is_kept.copy()
+            is_kept[list(beyond)] = False
         fields = self._fields.read(texts) if changed else fields
-        doubled = self._fields.with_doubles(fields, kept) if self._tells_doubles else {}
+        doubled = self._fields.with_doubles(fields, is_kept) if self._tells_doubles else {}
         if doubled:
-            kept = kept.copy()
-            kept[list(doubled)] = False
-        return fields, kept, beyond | doubled
+            is_kept = is_kept.copy()
+            is_kept[list(doubled)] = False
+        return fields, is_kept, beyond | doubled
 
     def _rows(
         self,
         fields: Fields,
         made_fields: Transformed,
         ms: npt.NDArray[np.int64],
-        kept: Mask,
-        counted: dict[str, Matching],
+        is_kept: Mask,
+        counted: dict[str, FilterResult],
     ) -> tuple[pa.Table, dict[int, str]]:
         """The rows of the kept records, and by index what is wrong with some of them."""
-        index = np.flatnonzero(kept).astype(np.int32)
-        whole = len(index) == len(kept)
+        index = np.flatnonzero(is_kept).astype(np.int32)
+        keeps_all = len(index) == len(is_kept)
         columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
-        columns = columns if whole else _filtered(columns, pa.array(kept))
-        masks = {name: pa.array(matching.kept[kept]) for name, matching in counted.items()}
-        kept_ms = ms if whole else ms[kept]
+        columns = columns if keeps_all else _filter_columns(columns, pa.array(is_kept))
+        masks = {name: pa.array(matching.kept[is_kept]) for name, matching in counted.items()}
+        kept_ms = ms if keeps_all else ms[is_kept]
         numbers = self._numbers.apply(columns, kept_ms, masks)
-        alone = frozenset(n for n in made_fields.columns if _is_nowhere(fields.columns.get(n)))
-        made = self._maker.make(RowFields({**columns, **numbers.columns}, len(index), masks, alone))
+        alone = frozenset(n for n in made_fields.columns if _is_absent(fields.columns.get(n)))
+        row_columns = self._maker.make(RowFields({**columns, **numbers.columns}, len(index), masks, alone))
         if self._discovers:
-            self._fields.forget_all_but(made.discovered)
+            self._fields.forget_all_but(row_columns.discovered)
         cut = truncated(kept_ms, self._granularity.queryGranularity, self._granularity.segmentGranularity)
-        held = [(ROW, pa.array(index)), (TIME, _as_time(cut)), *made.columns]
+        named_columns = [(ROW, pa.array(index)), (TIME, _to_time_column(cut)), *row_columns.columns]
         if self._maker.needs_record_time:
-            held.append((RECORD_TIME, _as_time(kept_ms)))
-        rows = pa.table([column for _, column in held], names=[name for name, _ in held])
-        faults = {int(index[row]): fault for row, fault in (numbers.faults | made.faults).items()}
-        return rows, undecided(counted) | made_fields.faults(kept) | faults
+            named_columns.append((RECORD_TIME, _to_time_column(kept_ms)))
+        rows = pa.table([column for _, column in named_columns], names=[name for name, _ in named_columns])
+        faults = {int(index[row]): fault for row, fault in (numbers.faults | row_columns.faults).items()}
+        return rows, undecided(counted) | made_fields.faults(is_kept) | faults
 
 
-def _as_time(ms: npt.NDArray[np.int64]) -> pa.Array:
+def _to_time_column(ms: npt.NDArray[np.int64]) -> pa.Array:
     return pa.array(ms, pa.int64()).view(TIME_TYPE)
 
 
-def _is_nowhere(texts: pa.Array | None) -> bool:
+def _is_absent(texts: pa.Array | None) -> bool:
     """Of a field as records have it."""
     return texts is None or texts.null_count == len(texts)
 
 
-def _filtered(columns: dict[str, pa.Array], kept: pa.Array) -> dict[str, pa.Array]:
+def _filter_columns(columns: dict[str, pa.Array], kept: pa.Array) -> dict[str, pa.Array]:
     return {name: column.filter(kept) for name, column in columns.items()}

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.druid_language import read
-from ingestion.decode.field_uses import uses
+from ingestion.decode.druid_language import parse_druid
+from ingestion.decode.field_uses import field_uses
 from ingestion.decode.fields import Mask
 from ingestion.decode.java_texts import UNREADABLE
 from ingestion.decode.transforms import Columns
@@ -35,27 +35,29 @@ class ListUses:
     @classmethod
     def of(cls, expression: str) -> ListUses:
         """Of one that can be read."""
-        found = [*uses(read(expression, lambda name, arguments: None))]
-        return cls(frozenset(n for n, listed in found if listed), frozenset(n for n, listed in found if not listed))
+        all_uses = [*field_uses(parse_druid(expression, lambda name, arguments: None))]
+        return cls(
+            frozenset(n for n, listed in all_uses if listed), frozenset(n for n, listed in all_uses if not listed)
+        )
 
     def unwrapped(self, columns: Columns) -> tuple[Columns, Lists | None]:
         """The fields, lists of one value as that value; and where longer ones stand. None: nowhere is a list."""
         changed: dict[str, pa.Array] = {}
-        found: Lists | None = None
+        lists: Lists | None = None
         for name in sorted(self.for_values & columns.keys()):
             are = pc.starts_with(columns[name], "[").fill_null(False)
             places = np.flatnonzero(are.to_numpy(zero_copy_only=False))
             if not len(places):
                 continue
-            found = found or Lists(*(np.zeros(len(columns[name]), np.bool_) for _ in range(2)))
+            lists = lists or Lists(*(np.zeros(len(columns[name]), np.bool_) for _ in range(2)))
             values = [_elements(text) for text in columns[name].take(pa.array(places)).to_pylist()]
             nested = np.array([any(isinstance(inner, dict | list) for inner in v) for v in values])
             several = np.array([len(v) > 1 for v in values])
-            found.of_both[places[nested | (several & (name in self.for_lists))]] = True
-            found.of_values[places[several & ~nested & (name not in self.for_lists)]] = True
+            lists.of_both[places[nested | (several & (name in self.for_lists))]] = True
+            lists.of_values[places[several & ~nested & (name not in self.for_lists)]] = True
             texts = [json.dumps(v[0] if len(v) == 1 else v) for v in values]
             changed[name] = pc.replace_with_mask(columns[name], are, pa.array(texts, pa.string()))
-        return {**columns, **changed} if changed else columns, found
+        return {**columns, **changed} if changed else columns, lists
 
 
 def _elements(text: str) -> list[Any]:

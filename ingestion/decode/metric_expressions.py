@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.columns import first_bytes
-from ingestion.decode.druid_values import Fails, number, of_json
+from ingestion.decode.druid_values import EvaluationFailed, from_json, number
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
@@ -32,7 +32,7 @@ _IS_NUMBER = np.isin(np.arange(256), list(b"-0123456789"))
 
 
 @dataclass(frozen=True)
-class MadeNumbers:
+class ComputedNumbers:
     """What expressions made of rows."""
 
     columns: dict[str, pa.Array] = field(default_factory=dict)  # numbers as JSON texts, by the metric's field
@@ -66,20 +66,20 @@ class MetricExpressions:
         """The fields that they make."""
         return frozenset(name for name, _ in self._runners.values())
 
-    def apply(self, columns: Columns, ms: Times, counted: Mapping[str, pa.Array]) -> MadeNumbers:
+    def apply(self, columns: Columns, ms: Times, counted: Mapping[str, pa.Array]) -> ComputedNumbers:
         """Make the numbers of rows. ``counted``: of which of them alone a metric is made, by its name."""
-        result = MadeNumbers()
+        result = ComputedNumbers()
         most = np.full(len(ms), _LONGEST, np.int64)
-        for name, (made, compiled) in self._runners.items():
-            seen, lists = compiled.lists.unwrapped(columns)
-            found = compiled.runner.run(seen, ms, most)
-            texts, failed = _numbers(found.texts, found.failed | (found.lengths > _LONGEST))
+        for name, (column_name, compiled) in self._runners.items():
+            unwrapped, lists = compiled.lists.unwrapped(columns)
+            computed = compiled.runner.run(unwrapped, ms, most)
+            texts, failed = _numbers(computed.texts, computed.failed | (computed.lengths > _LONGEST))
             if lists is not None:
                 texts, failed = (
                     pc.if_else(pa.array(lists.of_values), None, texts),
                     failed & ~lists.of_values | lists.of_both,
                 )
-            result.columns[made] = texts
+            result.columns[column_name] = texts
             if name in counted:
                 failed = failed & counted[name].to_numpy(zero_copy_only=False)
             for row in np.flatnonzero(failed).tolist():
@@ -103,27 +103,27 @@ class _Compiled:
 
 def _numbers(texts: pa.Array, failed: Mask) -> tuple[pa.Array, Mask]:
     """The texts of numbers, and what is one in the others; and where there may be one that nobody can tell."""
-    there = texts.is_valid().to_numpy(zero_copy_only=False)
-    others = there.copy()
-    others[there] = ~_IS_NUMBER[first_bytes(texts)]
+    is_present = texts.is_valid().to_numpy(zero_copy_only=False)
+    others = is_present.copy()
+    others[is_present] = ~_IS_NUMBER[first_bytes(texts)]
     places = np.flatnonzero(others)
     if not len(places):
         return texts, failed
-    failed, made = failed.copy(), []
+    failed, parsed = failed.copy(), []
     for place, text in zip(places.tolist(), texts.take(pa.array(places)).to_pylist(), strict=True):
         try:
-            made.append(_number(text))
-        except (Fails, *UNREADABLE):
-            made.append(None)
+            parsed.append(_number(text))
+        except (EvaluationFailed, *UNREADABLE):
+            parsed.append(None)
             failed[place] = True
-    return pc.replace_with_mask(texts, pa.array(others), pa.array(made, pa.string())), failed
+    return pc.replace_with_mask(texts, pa.array(others), pa.array(parsed, pa.string())), failed
 
 
 def _number(text: str) -> str | None:
-    """Raises ``Fails``."""
-    found = number(of_json(json.loads(text)))
-    if found is None:
+    """Raises ``EvaluationFailed``."""
+    parsed = number(from_json(json.loads(text)))
+    if parsed is None:
         return None
-    if isinstance(found, float) and not np.isfinite(found):
-        raise Fails
-    return json.dumps(found)
+    if isinstance(parsed, float) and not np.isfinite(parsed):
+        raise EvaluationFailed
+    return json.dumps(parsed)

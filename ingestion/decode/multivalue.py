@@ -34,33 +34,35 @@ def has_arrays(texts: pa.Array) -> bool:
     return bool(pc.any(pc.starts_with(texts, "[")).as_py())
 
 
-def lists(engine: Engine, texts: pa.Array, singles: pa.Array, handling: str) -> pa.Array:
+def to_lists(engine: Engine, texts: pa.Array, singles: pa.Array, handling: str) -> pa.Array:
     """A column of lists. ``texts``: the field's JSON texts; ``singles``: what those are as text that are no arrays."""
     sql = f"""
 SELECT CASE WHEN len(o) > 1 OR o[1] IS NOT NULL THEN o END AS v
 FROM (SELECT {_ORDERED[handling]} AS o FROM (SELECT json_extract_string(e, '$[*]') AS v FROM texts))"""
-    plain = _plain(texts)
+    plain = _with_text_elements(texts)
     lists = flat(engine.run(sql, TEXTS, pa.table({"e": plain})).column(0)).cast(LIST_TYPE)
     arrays = pc.starts_with(texts, "[").fill_null(False)
     if (pc.max(pc.list_value_length(pc.if_else(arrays, lists, None))).as_py() or 0) < 2:
-        return pc.if_else(arrays, _firsts(lists), singles)
+        return pc.if_else(arrays, _first_elements(lists), singles)
     return pc.if_else(arrays, lists, _lists_of_one(singles))
 
 
-def _plain(texts: pa.Array) -> pa.Array:
+def _with_text_elements(texts: pa.Array) -> pa.Array:
     """The JSON texts, in which arrays hold strings alone if they held anything that Java writes in its own way."""
-    odd = pc.match_substring_regex(texts, _ODD).fill_null(False)
-    if not pc.any(odd).as_py():
+    is_odd = pc.match_substring_regex(texts, _ODD).fill_null(False)
+    if not pc.any(is_odd).as_py():
         return texts
-    held = [json.dumps(java_texts.elements(text), ensure_ascii=False) for text in texts.filter(odd).to_pylist()]
-    return pc.replace_with_mask(texts, odd, pa.array(held, pa.string()))
+    rewritten = [
+        json.dumps(java_texts.array_elements(text), ensure_ascii=False) for text in texts.filter(is_odd).to_pylist()
+    ]
+    return pc.replace_with_mask(texts, is_odd, pa.array(rewritten, pa.string()))
 
 
-def _firsts(lists: pa.Array) -> pa.Array:
+def _first_elements(lists: pa.Array) -> pa.Array:
     """Of lists of one, or null."""
-    return pa.array([None if held is None else held[0] for held in lists.to_pylist()], pa.string())
+    return pa.array([None if values is None else values[0] for values in lists.to_pylist()], pa.string())
 
 
 def _lists_of_one(singles: pa.Array) -> pa.Array:
-    held = [None if text is None else [text] for text in singles.to_pylist()]
-    return pa.array(held, LIST_TYPE)
+    singletons = [None if text is None else [text] for text in singles.to_pylist()]
+    return pa.array(singletons, LIST_TYPE)

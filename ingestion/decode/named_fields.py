@@ -20,18 +20,18 @@ def named_fields(engine: Engine, schema: DataSchema, input_format: InputFormat, 
     Without what transforms make. ``timed``: whether the ``timestampSpec`` is meant. Raises ``BadExpression``.
     """
     transforms = Transforms(engine, schema.transformSpec)
-    of_either = [*transforms.filter_reads, *CountedRecords(engine, schema).reads, *_of_schema(engine, schema)]
+    uses_by_any = [*transforms.filter_reads, *CountedRecords(engine, schema).reads, *_schema_fields(engine, schema)]
     if timed and TIME not in transforms.names:
-        of_either.append((schema.timestampSpec.column, "timestampSpec"))
-    of_records = [*transforms.reads, *(read for read in of_either if read[0] not in transforms.names)]
-    of_records += [(field.name, "flattenSpec") for field in flattened_by(input_format)]
+        uses_by_any.append((schema.timestampSpec.column, "timestampSpec"))
+    record_uses = [*transforms.reads, *(read for read in uses_by_any if read[0] not in transforms.names)]
+    record_uses += [(field.name, "flattenSpec") for field in flattened_by(input_format)]
     if schema.dimensionsSpec.discovers:
-        of_records += [(name, "dimensionExclusions") for name in schema.dimensionsSpec.dimensionExclusions]
-    found: dict[str, list[str]] = {}
-    for name, reader in dict.fromkeys(of_records):
+        record_uses += [(name, "dimensionExclusions") for name in schema.dimensionsSpec.dimensionExclusions]
+    readers: dict[str, list[str]] = {}
+    for name, reader in dict.fromkeys(record_uses):
         if name != TIME:
-            found.setdefault(name, []).append(reader)
-    return found
+            readers.setdefault(name, []).append(reader)
+    return readers
 
 
 def undiscovered_fields(engine: Engine, schema: DataSchema, input_format: InputFormat) -> frozenset[str]:
@@ -46,8 +46,8 @@ def undiscovered_fields(engine: Engine, schema: DataSchema, input_format: InputF
     named = named_fields(engine, schema, inner, timed=True).keys() - {field.name for field in flatten.fields}
     if not isinstance(input_format, KafkaInputFormat):
         return frozenset(named)
-    own = (input_format.timestampColumnName, input_format.topicColumnName, input_format.keyColumnName)
-    return frozenset(n for n in named if n not in own and not n.startswith(input_format.headerColumnPrefix))
+    kafka_columns = (input_format.timestampColumnName, input_format.topicColumnName, input_format.keyColumnName)
+    return frozenset(n for n in named if n not in kafka_columns and not n.startswith(input_format.headerColumnPrefix))
 
 
 def flattened_by(input_format: InputFormat) -> list[FlattenField]:
@@ -57,7 +57,7 @@ def flattened_by(input_format: InputFormat) -> list[FlattenField]:
     return [] if spec is None else list(spec.fields)
 
 
-def _of_schema(engine: Engine, schema: DataSchema) -> Iterator[tuple[str, str]]:
+def _schema_fields(engine: Engine, schema: DataSchema) -> Iterator[tuple[str, str]]:
     yield from MetricExpressions(engine, schema.metricsSpec).reads
     for metric in schema.metricsSpec:
         if metric.field is not None and metric.made_from is None:

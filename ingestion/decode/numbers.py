@@ -73,5 +73,5 @@ def doubles(engine: Engine, texts: pa.Array, use: Use) -> pa.Array:
     return _run(engine, _DOUBLES[use], texts, pa.float64())
 
 
-def _run(engine: Engine, sql: str, texts: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return engine.run(sql, TEXTS, pa.table({"e": texts})).column(0).combine_chunks().cast(wanted)
+def _run(engine: Engine, sql: str, texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return engine.run(sql, TEXTS, pa.table({"e": texts})).column(0).combine_chunks().cast(kind)

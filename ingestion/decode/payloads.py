@@ -65,13 +65,13 @@ class JsonLines(Sequence[bytes]):
         return with_breaks - max(0, len(self) - 1) - last_has_one
 
 
-def texts_of(payloads: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, str]]:
+def decode_texts(payloads: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, str]]:
     """The payloads as string array (null where there is no text), and the errors of those nulls by index.
 
     A byte order mark is dropped, as Jackson and so Druid do.
     """
     raw = payloads.held if isinstance(payloads, JsonLines) else pa.array(payloads, pa.binary())
-    errors = {i: emptiness(p) for i, p in enumerate(payloads) if not p} if _has_empty(raw) else {}
+    errors = {i: empty_reason(p) for i, p in enumerate(payloads) if not p} if _has_empty(raw) else {}
     try:
         texts = raw.cast(pa.string())
     except pa.ArrowInvalid:
@@ -86,7 +86,7 @@ def _has_empty(raw: pa.Array) -> bool:
     return bool(raw.null_count) or pc.min(pc.binary_length(raw)).as_py() == 0
 
 
-def emptiness(payload: bytes | None) -> str:
+def empty_reason(payload: bytes | None) -> str:
     return "the record has no value (null payload)" if payload is None else "the payload is empty"
 
 
@@ -117,10 +117,10 @@ class Diagnosis:
         try:
             kind = self._engine.value(_JSON_TYPE, RECORDS, pa.table({"j": [text]}))
         except duckdb.InvalidInputException as error:
-            return _malformed(str(error))
+            return _malformed_reason(str(error))
         return f"not a JSON object but {_KINDS.get(str(kind), 'a number')}"
 
 
-def _malformed(message: str) -> str:
+def _malformed_reason(message: str) -> str:
     match = _MALFORMED.search(message)
     return f"not JSON: {match[2]} at byte {match[1]}" if match else "not JSON"

@@ -68,17 +68,17 @@ class Pipe:
             raise PipeClosed from error
 
     def _exactly(self, length: int, deadline: float | None) -> bytes:
-        held = bytearray()
-        while len(held) < length:
+        received = bytearray()
+        while len(received) < length:
             _wait(self._read_fd, deadline, write=False)
             try:
-                part = os.read(self._read_fd, min(_CHUNK, length - len(held)))
+                part = os.read(self._read_fd, min(_CHUNK, length - len(received)))
             except BlockingIOError:
                 continue
             if not part:
                 raise PipeClosed
-            held += part
-        return bytes(held)
+            received += part
+        return bytes(received)
 
 
 def _wait(fd: int, deadline: float | None, write: bool) -> None:
@@ -89,7 +89,7 @@ def _wait(fd: int, deadline: float | None, write: bool) -> None:
         raise PipeTimeout
 
 
-def packed_payloads(payloads: Sequence[bytes | None], envelope: Envelope | None = None) -> memoryview:
+def pack_payloads(payloads: Sequence[bytes | None], envelope: Envelope | None = None) -> memoryview:
     """The payloads as an Arrow stream: a binary column, and with an envelope one for each of its columns."""
     columns = {"payload": pa.array(payloads, pa.large_binary())}
     if envelope is not None:
@@ -97,23 +97,23 @@ def packed_payloads(payloads: Sequence[bytes | None], envelope: Envelope | None 
         columns["timestamp_ms"] = pa.array(list(envelope.timestamps_ms), pa.int64())
         headers = [[{"name": n, "value": v} for n, v in some] for some in envelope.headers]
         columns["headers"] = pa.array(headers, _HEADERS)
-    return _packed(pa.table(columns))
+    return _to_ipc(pa.table(columns))
 
 
-def unpacked_payloads(frame: bytes, topic: str | None = None) -> tuple[list[bytes | None], Envelope | None]:
+def unpack_payloads(frame: bytes, topic: str | None = None) -> tuple[list[bytes | None], Envelope | None]:
     """The payloads, and their envelope if there is one (then ``topic`` is given)."""
-    columns = _unpacked(frame).to_pydict()
+    columns = _from_ipc(frame).to_pydict()
     if topic is None:
         return columns["payload"], None
     headers = [[(h["name"], h["value"]) for h in some] for some in columns["headers"]]
     return columns["payload"], Envelope(topic, columns["key"], columns["timestamp_ms"], headers)
 
 
-def packed_rows(decoded: Decoded) -> memoryview:
-    return _packed(decoded.rows)
+def pack_rows(decoded: Decoded) -> memoryview:
+    return _to_ipc(decoded.rows)
 
 
-def outcome_of(decoded: Decoded) -> dict[str, Any]:
+def pack_outcome(decoded: Decoded) -> dict[str, Any]:
     """All of a result but its rows, fit for JSON."""
     return {
         "unparseable": list(decoded.unparseable.items()),
@@ -124,9 +124,9 @@ def outcome_of(decoded: Decoded) -> dict[str, Any]:
     }
 
 
-def decoded_of(outcome: dict[str, Any], frame: bytes) -> Decoded:
+def unpack_decoded(outcome: dict[str, Any], frame: bytes) -> Decoded:
     return Decoded(
-        rows=_unpacked(frame),
+        rows=_from_ipc(frame),
         unparseable=dict(outcome["unparseable"]),
         filtered=outcome["filtered"],
         outside_window=outcome["outside_window"],
@@ -135,22 +135,22 @@ def decoded_of(outcome: dict[str, Any], frame: bytes) -> Decoded:
     )
 
 
-def packed_window(window: MessageWindow) -> list[str | None]:
+def pack_window(window: MessageWindow) -> list[str | None]:
     return [None if t is None else t.isoformat() for t in (window.earliest, window.latest)]
 
 
-def unpacked_window(times: list[str | None]) -> MessageWindow:
+def unpack_window(times: list[str | None]) -> MessageWindow:
     earliest, latest = (None if t is None else datetime.fromisoformat(t) for t in times)
     return MessageWindow(earliest, latest)
 
 
-def _packed(table: pa.Table) -> memoryview:
+def _to_ipc(table: pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return memoryview(sink.getvalue())
 
 
-def _unpacked(frame: bytes) -> pa.Table:
+def _from_ipc(frame: bytes) -> pa.Table:
     with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
         return reader.read_all()

@@ -16,7 +16,7 @@ from ingestion.decode.java_texts import NO_JSON
 from ingestion.decode.sketch_columns import sketch_column
 from ingestion.rows import RECORD_TIME
 from ingestion.specs.schema.data_schema import DataSchema, DimensionSchema
-from ingestion.specs.schema.metrics import Metric, StringMetric, plain
+from ingestion.specs.schema.metrics import Metric, StringMetric, unfiltered_metric
 from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
@@ -37,7 +37,7 @@ class RowFields:
 
 
 @dataclass
-class Made:
+class RowColumns:
     """Columns in the order of the segment."""
 
     columns: list[tuple[str, pa.Array]] = field(default_factory=list)
@@ -74,95 +74,97 @@ class RowMaker:
         kinds += [(m.field, m.kind) for m in self._metrics if m.field is not None]
         return frozenset(name for name, _ in kinds) - {name for name, kind in kinds if kind not in _NUMBERS}
 
-    def make(self, fields: RowFields) -> Made:
+    def make(self, fields: RowFields) -> RowColumns:
         """The columns of these records' rows."""
-        made = Made()
+        row_columns = RowColumns()
         values = {name: Values(fields.texts[name]) for name in dict.fromkeys(self.names)}
         for dimension in self._dimensions:
-            self._add_dimension(made, dimension, values[dimension.name])
+            self._add_dimension(row_columns, dimension, values[dimension.name])
         if self._discovers:
-            self._discover(made, fields)
+            self._discover(row_columns, fields)
         for metric in self._metrics:
-            self._add_metric(made, metric, values, fields)
-        return made
+            self._add_metric(row_columns, metric, values, fields)
+        return row_columns
 
-    def _add_dimension(self, made: Made, dimension: DimensionSchema, values: Values) -> None:
+    def _add_dimension(self, row_columns: RowColumns, dimension: DimensionSchema, values: Values) -> None:
         name, kind = dimension.name, dimension.type
-        if dimension.taken_for is not None:
-            found = cast_column(self._typer, values, dimension.taken_for)
-            _note(made, found.failed, f"field {name!r} can't be cast to {dimension.castToType}")
-            made.columns.append((name, found.column))
+        if dimension.cast_target is not None:
+            converted = cast_column(self._typer, values, dimension.cast_target)
+            _note_fault(row_columns, converted.failed, f"field {name!r} can't be cast to {dimension.castToType}")
+            row_columns.columns.append((name, converted.column))
             return
         column = self._typer.typed(values, kind, lists=dimension.multiValueHandling)
-        _note_faults(made, values, column, kind, f"field {name!r}")
-        made.columns.append((name, column))
+        _note_faults(row_columns, values, column, kind, f"field {name!r}")
+        row_columns.columns.append((name, column))
 
-    def _discover(self, made: Made, fields: RowFields) -> None:
+    def _discover(self, row_columns: RowColumns, fields: RowFields) -> None:
         """Discovered dimensions in the order they were first met."""
         hidden = self._undiscovered | fields.made_alone
         others = {name: Values(texts) for name, texts in fields.texts.items() if name not in hidden}
         for name, values in others.items():
             if values.total:
-                made.discovered.append(name)
-                self._add_discovered(made, values, name)
+                row_columns.discovered.append(name)
+                self._add_discovered(row_columns, values, name)
 
-    def _add_discovered(self, made: Made, values: Values, name: str) -> None:
+    def _add_discovered(self, row_columns: RowColumns, values: Values, name: str) -> None:
         if not self._discovers_strings:
             column = self._typer.discovered(values)
-            _note_faults(made, values, column, "auto", f"field {name!r}")
-            made.columns.append((name, column))
+            _note_faults(row_columns, values, column, "auto", f"field {name!r}")
+            row_columns.columns.append((name, column))
         elif name and (values := values.without_nested()).total:
             column = self._typer.typed(values, "string", lists="SORTED_ARRAY")
-            _note_faults(made, values, column, "string", f"field {name!r}")
+            _note_faults(row_columns, values, column, "string", f"field {name!r}")
             if column.null_count < len(column):
-                made.columns.append((name, column))
+                row_columns.columns.append((name, column))
 
-    def _add_metric(self, made: Made, metric: Metric, values: Mapping[str, Values], fields: RowFields) -> None:
+    def _add_metric(
+        self, row_columns: RowColumns, metric: Metric, values: Mapping[str, Values], fields: RowFields
+    ) -> None:
         counted = fields.counted.get(metric.name)
         if metric.field is None:
             ones = pa.array(np.ones(fields.count, np.int64))
-            made.columns.append((metric.name, ones if counted is None else counted.cast(pa.int64())))
+            row_columns.columns.append((metric.name, ones if counted is None else counted.cast(pa.int64())))
             return
         raw = values[metric.field]
         if counted is not None:
             raw = Values(pc.if_else(counted, raw.texts, None))
-        held = plain(metric)
-        if isinstance(held, SketchMetric):
-            made.columns.append((metric.name, self._sketches(made, raw, held)))
+        unfiltered = unfiltered_metric(metric)
+        if isinstance(unfiltered, SketchMetric):
+            row_columns.columns.append((metric.name, self._sketches(row_columns, raw, unfiltered)))
             return
         column = self._typer.typed(raw, metric.kind, "metric")
-        what = f"field {metric.field!r}" if metric.made_from is None else f"the expression of metric {metric.name!r}"
-        _note_faults(made, raw, column, metric.kind, what)
-        if isinstance(held, StringMetric):
-            column = cut(column, held.maxStringBytes)
-        made.columns.append((metric.name, column))
+        subject = f"field {metric.field!r}" if metric.made_from is None else f"the expression of metric {metric.name!r}"
+        _note_faults(row_columns, raw, column, metric.kind, subject)
+        if isinstance(unfiltered, StringMetric):
+            column = cut_texts(column, unfiltered.maxStringBytes)
+        row_columns.columns.append((metric.name, column))
 
-    def _sketches(self, made: Made, raw: Values, metric: SketchMetric) -> pa.Array:
-        found = sketch_column(self._typer, raw, metric)
-        _note(made, found.faults, f"field {metric.field!r} {found.problem}")
-        return found.column
+    def _sketches(self, row_columns: RowColumns, raw: Values, metric: SketchMetric) -> pa.Array:
+        sketches = sketch_column(self._typer, raw, metric)
+        _note_fault(row_columns, sketches.faults, f"field {metric.field!r} {sketches.problem}")
+        return sketches.column
 
 
-def _note_faults(made: Made, values: Values, column: pa.Array, kind: str, what: str) -> None:
-    """Rows that hold something which the column does not. ``what``: where it comes from."""
+def _note_faults(row_columns: RowColumns, values: Values, column: pa.Array, kind: str, subject: str) -> None:
+    """Rows that hold something which the column does not. ``subject``: where it comes from."""
     if kind == "auto":
         if pa.types.is_floating(column.type):
-            _note_lost(made, values.texts, column, f"{what} holds a number that is beyond a double")
-            _note_rounded(made, values.texts, column, what)
+            _note_lost(row_columns, values.texts, column, f"{subject} holds a number that is beyond a double")
+            _note_rounded(row_columns, values.texts, column, subject)
         return
     if kind == "string" and values.numbers:
-        _note(made, _matching(values.texts, NO_JSON), f"{what} is not JSON: NaN or Infinity")
+        _note_fault(row_columns, _matching(values.texts, NO_JSON), f"{subject} is not JSON: NaN or Infinity")
     if kind not in _NUMBERS:
         return
-    _note_lost(made, values.texts, column, f"{what} is not {_NUMBERS[kind]}")
+    _note_lost(row_columns, values.texts, column, f"{subject} is not {_NUMBERS[kind]}")
 
 
-def _note_lost(made: Made, texts: pa.Array, column: pa.Array, fault: str) -> None:
+def _note_lost(row_columns: RowColumns, texts: pa.Array, column: pa.Array, fault: str) -> None:
     if column.null_count != texts.null_count:
-        _note(made, pc.and_(texts.is_valid(), column.is_null()), fault)
+        _note_fault(row_columns, pc.and_(texts.is_valid(), column.is_null()), fault)
 
 
-def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, what: str) -> None:
+def _note_rounded(row_columns: RowColumns, texts: pa.Array, column: pa.Array, subject: str) -> None:
     """Whole numbers that are another one in a column of doubles."""
     if (pc.max(pc.binary_length(texts)).as_py() or 0) < _LEAST_TO_ROUND:
         return
@@ -170,21 +172,21 @@ def _note_rounded(made: Made, texts: pa.Array, column: pa.Array, what: str) -> N
     for row in wide.tolist():
         value = column[row].as_py()
         if value is not None and int(texts[row].as_py()) != value:
-            made.faults.setdefault(row, f"{what} is rounded: it has more digits than a double holds")
+            row_columns.faults.setdefault(row, f"{subject} is rounded: it has more digits than a double holds")
 
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(texts, pattern).fill_null(False)
 
 
-def _note(made: Made, where: pa.Array, fault: str) -> None:
+def _note_fault(row_columns: RowColumns, where: pa.Array, fault: str) -> None:
     for row in np.flatnonzero(where.to_numpy(zero_copy_only=False)).tolist():
-        made.faults.setdefault(row, fault)
+        row_columns.faults.setdefault(row, fault)
 
 
-def cut(column: pa.Array, most_bytes: int) -> pa.Array:
+def cut_texts(column: pa.Array, most_bytes: int) -> pa.Array:
     """Texts of that many bytes at most; no character is cut in two."""
     if (pc.max(pc.binary_length(column)).as_py() or 0) <= most_bytes:
         return column
-    held = [None if t is None else t.encode()[:most_bytes].decode(errors="ignore") for t in column.to_pylist()]
-    return pa.array(held, pa.string())
+    shortened = [None if t is None else t.encode()[:most_bytes].decode(errors="ignore") for t in column.to_pylist()]
+    return pa.array(shortened, pa.string())

@@ -27,9 +27,9 @@ from ingestion.decode import java_texts
 from ingestion.decode.columns import ColumnTyper, Values, first_bytes
 from ingestion.decode.fields import validity
 from ingestion.sketches import single
-from ingestion.sketches.hashing import Hashes, hashes_of_doubles, hashes_of_longs, hashes_of_texts
+from ingestion.sketches.hashing import Hashes, hash_doubles, hash_longs, hash_texts
 from ingestion.sketches.merging import Integers, Merger
-from ingestion.sketches.reading import read
+from ingestion.sketches.reading import read_sketch
 from ingestion.sketches.types import sketches
 from ingestion.specs.schema.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
 
@@ -64,23 +64,23 @@ class SketchColumn:
 def sketch_column(typer: ColumnTyper, values: Values, metric: SketchMetric) -> SketchColumn:
     """A sketch for each row, none is null."""
     texts = values.texts
-    kinds = _Kinds.of(texts)
+    kinds = _RowsByKind.of(texts)
     merger = Merger.of(metric)
     parts = _Parts()
     if isinstance(metric, QuantilesMetric):
         numbers = kinds.numbers
-        parts.add(numbers, single.of_numbers(metric, _doubles(texts.take(pa.array(numbers)))))
-        _add_read(parts, typer, texts, kinds.strings, lambda text: _number_or_sketch(text, metric, merger))
+        parts.add(numbers, single.from_numbers(metric, _doubles(texts.take(pa.array(numbers)))))
+        _add_sketches(parts, typer, texts, kinds.strings, lambda text: _number_or_sketch(text, metric, merger))
         at_fault, problem = kinds.others, f"is neither a number nor a {metric.kind} in base64"
     elif metric.reads_sketches:
-        _add_read(parts, typer, texts, kinds.strings, lambda text: read(text, merger))
+        _add_sketches(parts, typer, texts, kinds.strings, lambda text: read_sketch(text, merger))
         at_fault = np.concatenate([kinds.numbers, kinds.others])
         problem = f"is no {metric.kind} in base64"
     else:
         _add_distinct(parts, typer, texts, kinds, metric)
         at_fault = kinds.unhashed
         problem = "is neither a text, a number nor an array of them"
-    column, without = _column(parts, len(texts), single.empty(metric), merger)
+    column, without = _column(parts, len(texts), single.empty_sketch(metric), merger)
     wrong = np.zeros(len(texts), np.bool_)
     wrong[at_fault] = True
     if metric.reads_sketches:
@@ -89,7 +89,7 @@ def sketch_column(typer: ColumnTyper, values: Values, metric: SketchMetric) -> S
 
 
 @dataclass(frozen=True)
-class _Kinds:
+class _RowsByKind:
     """Which rows hold what, by their JSON texts' first byte."""
 
     strings: Integers
@@ -98,52 +98,52 @@ class _Kinds:
     unhashed: Integers  # objects, true, false, and what is not JSON
 
     @classmethod
-    def of(cls, texts: pa.Array) -> _Kinds:
+    def of(cls, texts: pa.Array) -> _RowsByKind:
         codes = np.zeros(len(texts), np.uint8)
         codes[validity(texts)] = first_bytes(texts)
         signed = np.flatnonzero(np.isin(codes, list(b"-+")))
         endless = pc.match_substring_regex(texts.take(pa.array(signed)), _ENDLESS).to_numpy(zero_copy_only=False)
         codes[signed[endless]] = ord("I")
-        of = {kind: np.flatnonzero(np.isin(codes, list(bytes_))) for kind, bytes_ in _FIRST.items()}
-        return cls(of["strings"], of["numbers"], of["arrays"], of["unhashed"])
+        rows_by_kind = {kind: np.flatnonzero(np.isin(codes, list(bytes_))) for kind, bytes_ in _FIRST_BYTES.items()}
+        return cls(rows_by_kind["strings"], rows_by_kind["numbers"], rows_by_kind["arrays"], rows_by_kind["unhashed"])
 
     @property
     def others(self) -> Integers:
         return np.concatenate([self.arrays, self.unhashed])
 
 
-_FIRST = {"strings": b'"', "numbers": b"-+0123456789.", "arrays": b"[", "unhashed": b"{tfNnIi"}
+_FIRST_BYTES = {"strings": b'"', "numbers": b"-+0123456789.", "arrays": b"[", "unhashed": b"{tfNnIi"}
 
 
 def _add_distinct(
-    parts: _Parts, typer: ColumnTyper, texts: pa.Array, kinds: _Kinds, metric: HllMetric | ThetaMetric
+    parts: _Parts, typer: ColumnTyper, texts: pa.Array, kinds: _RowsByKind, metric: HllMetric | ThetaMetric
 ) -> None:
     encoding = "utf8" if isinstance(metric, ThetaMetric) else metric.stringEncoding
 
     def hashed(rows: Integers, hashes: Hashes) -> None:
-        parts.add(rows, single.of_hashes(metric, hashes))
+        parts.add(rows, single.from_hashes(metric, hashes))
 
     strings = _unquoted(typer, texts, kinds.strings)
-    held = np.flatnonzero(pc.not_equal(strings, "").to_numpy(zero_copy_only=False))
-    hashed(kinds.strings[held], hashes_of_texts(strings.take(pa.array(held)), encoding))
+    not_empty = np.flatnonzero(pc.not_equal(strings, "").to_numpy(zero_copy_only=False))
+    hashed(kinds.strings[not_empty], hash_texts(strings.take(pa.array(not_empty)), encoding))
     _add_numbers(hashed, texts, kinds.numbers)
-    rows, elements = _elements(texts, kinds.arrays)
-    hashed(rows, hashes_of_texts(elements, encoding))
+    rows, elements = _array_elements(texts, kinds.arrays)
+    hashed(rows, hash_texts(elements, encoding))
 
 
 def _add_numbers(hashed: Callable[[Integers, Hashes], None], texts: pa.Array, rows: Integers) -> None:
     """Whole ones within 64 bits as longs, others as doubles."""
     numbers = texts.take(pa.array(rows))
-    whole = Values(numbers).whole
-    if whole is not None:
-        hashed(rows, hashes_of_longs(whole.to_numpy(zero_copy_only=False)))
+    as_longs = Values(numbers).whole
+    if as_longs is not None:
+        hashed(rows, hash_longs(as_longs.to_numpy(zero_copy_only=False)))
         return
     fraction = pc.match_substring_regex(numbers, _FRACTION).to_numpy(zero_copy_only=False)
     digits = [int(text) if len(text) < 400 else 1 << 64 for text in numbers.filter(pa.array(~fraction)).to_pylist()]
     fraction[~fraction] = [not -(2**63) <= value < 2**63 for value in digits]
     longs = np.array([value for value in digits if -(2**63) <= value < 2**63], np.int64)
-    hashed(rows[~fraction], hashes_of_longs(longs))
-    hashed(rows[fraction], hashes_of_doubles(_doubles(numbers.filter(pa.array(fraction)))))
+    hashed(rows[~fraction], hash_longs(longs))
+    hashed(rows[fraction], hash_doubles(_doubles(numbers.filter(pa.array(fraction)))))
 
 
 def _doubles(texts: pa.Array) -> npt.NDArray[np.float64]:
@@ -154,46 +154,46 @@ def _unquoted(typer: ColumnTyper, texts: pa.Array, rows: Integers) -> pa.Array:
     return typer.typed(Values(texts.take(pa.array(rows))), "string").fill_null("")
 
 
-def _elements(texts: pa.Array, rows: Integers) -> tuple[Integers, pa.Array]:
+def _array_elements(texts: pa.Array, rows: Integers) -> tuple[Integers, pa.Array]:
     """What is in arrays, with the row of each; nulls and empty texts are left out."""
     pairs = [
         (row, element)
         for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True)
-        for element in java_texts.elements(text)
+        for element in java_texts.array_elements(text)
         if element
     ]
     return np.array([row for row, _ in pairs], np.int64), pa.array([element for _, element in pairs], pa.string())
 
 
-def _add_read(
+def _add_sketches(
     parts: _Parts, typer: ColumnTyper, texts: pa.Array, rows: Integers, reader: Callable[[str], bytes | None]
 ) -> None:
     """Those of the texts that can be read."""
-    found = [reader(text) for text in _unquoted(typer, texts, rows).to_pylist()]
-    held = np.array([sketch is not None for sketch in found], np.bool_)
-    parts.add(rows[held], pa.array([sketch for sketch in found if sketch is not None], pa.binary()))
+    read_sketches = [reader(text) for text in _unquoted(typer, texts, rows).to_pylist()]
+    is_sketch = np.array([sketch is not None for sketch in read_sketches], np.bool_)
+    parts.add(rows[is_sketch], pa.array([sketch for sketch in read_sketches if sketch is not None], pa.binary()))
 
 
 def _number_or_sketch(text: str, metric: QuantilesMetric, merger: Merger) -> bytes | None:
     if not text:
-        return single.empty(metric)
+        return single.empty_sketch(metric)
     number = _number(text)
     if number is None:
-        return read(text, merger)
+        return read_sketch(text, merger)
     if number != number:
-        return single.empty(metric)
-    made: bytes = single.of_numbers(metric, np.array([number]))[0].as_py()
-    return made
+        return single.empty_sketch(metric)
+    sketch: bytes = single.from_numbers(metric, np.array([number]))[0].as_py()
+    return sketch
 
 
 def _number(text: str) -> float | None:
     """What Druid takes for a number there: all that Java writes, also with the letter of its type. None: it is none."""
     if _NUMBER.fullmatch(text):
         return float(text.rstrip("fFdD"))
-    return _of_hexadecimal(text.rstrip("fFdD")) if _HEXADECIMAL.fullmatch(text) else None
+    return _parse_hexadecimal(text.rstrip("fFdD")) if _HEXADECIMAL.fullmatch(text) else None
 
 
-def _of_hexadecimal(text: str) -> float:
+def _parse_hexadecimal(text: str) -> float:
     try:
         return float.fromhex(text)
     except OverflowError:  # as of decimal digits, it is beyond all
@@ -210,10 +210,10 @@ def _column(parts: _Parts, count: int, empty: bytes, merger: Merger) -> tuple[pa
     rows = np.concatenate(parts.rows)
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
-    held = sketches(pa.concat_arrays(parts.sketches).take(pa.array(order)), merger.type)
+    in_order = sketches(pa.concat_arrays(parts.sketches).take(pa.array(order)), merger.type)
     starts = np.append(0, np.flatnonzero(np.diff(ordered)) + 1)
-    merged = merger.merged(held, starts).storage
+    merged = merger.merged(in_order, starts).storage
     without[ordered[starts]] = False
     place = np.cumsum(~without) - 1
-    taken = merged.take(pa.array(place, mask=without))
-    return sketches(taken.fill_null(pa.scalar(empty, pa.binary())) if without.any() else taken, merger.type), without
+    by_row = merged.take(pa.array(place, mask=without))
+    return sketches(by_row.fill_null(pa.scalar(empty, pa.binary())) if without.any() else by_row, merger.type), without

@@ -28,12 +28,12 @@ import pyarrow.compute as pc
 
 from ingestion.decode import joda_patterns, written_times
 from ingestion.decode.columns import AS_TEXT, Values, cast
-from ingestion.decode.engine import TEXTS, Engine, literal
+from ingestion.decode.engine import TEXTS, Engine, sql_literal
 from ingestion.decode.fields import Mask, flat, validity
 from ingestion.decode.numbers import NUMBER_PATTERN, TEXT
 from ingestion.specs.schema.data_schema import TimestampSpec
 from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME, Granularity
-from ingestion.specs.schema.joda import parts, strptime_patterns
+from ingestion.specs.schema.joda import split_pattern, strptime_patterns
 from ingestion.specs.schema.periods import AnyGranularity
 
 Times = npt.NDArray[np.int64]
@@ -79,7 +79,7 @@ _NUMBERS = {
 _STRPTIME = "(us - ((us % 1000) + 1000) % 1000) // 1000"
 
 
-def query(time_format: str) -> str | None:
+def time_query(time_format: str) -> str | None:
     """SQL over ``texts`` that gives times in milliseconds, null where it reads none; None if DuckDB is no help."""
     source = f"SELECT e, {TEXT} AS t FROM texts"
     if time_format == "ruby":
@@ -89,16 +89,16 @@ def query(time_format: str) -> str | None:
     if time_format in _BETWEEN:
         return _query_of_iso(time_format, source)
     if "%" in time_format:
-        return _query_of_strptime(f"try_strptime(t, [{literal(time_format)}])", source)
+        return _query_of_strptime(f"try_strptime(t, [{sql_literal(time_format)}])", source)
     return _query_of_joda(time_format, source)
 
 
 def _query_of_joda(time_format: str, source: str) -> str | None:
     """Of patterns with a year alone; strptime's parts that are not there are those of 1900."""
     shape, patterns = joda_patterns.shape(time_format), strptime_patterns(time_format)
-    if shape is None or not patterns or not {"y", "Y"} & {run[:1] for run, _ in parts(time_format)}:
+    if shape is None or not patterns or not {"y", "Y"} & {run[:1] for run, _ in split_pattern(time_format)}:
         return None
-    condition = f"regexp_full_match(t, {literal(shape)})"
+    condition = f"regexp_full_match(t, {sql_literal(shape)})"
     if all(p.endswith("%z") for p in patterns):  # with an offset it takes the 31st of a month that has 30 days
         local = f"regexp_replace(t, '{joda_patterns.OFFSET}$', '')"
         condition += f" AND {_strptime(local, [p.removesuffix('%z') for p in patterns])} IS NOT NULL"
@@ -108,7 +108,7 @@ def _query_of_joda(time_format: str, source: str) -> str | None:
 
 
 def _strptime(text: str, patterns: list[str]) -> str:
-    return f"try_strptime({text}, [{', '.join(map(literal, patterns))}])"
+    return f"try_strptime({text}, [{', '.join(map(sql_literal, patterns))}])"
 
 
 def _query_of_iso(time_format: str, source: str) -> str:
@@ -123,8 +123,8 @@ def _query_of_iso(time_format: str, source: str) -> str:
 
 
 def _query_of_strptime(parsed: str, source: str) -> str:
-    whole = f"SELECT CASE WHEN isfinite(p) THEN epoch_us(p) END AS us FROM (SELECT {parsed} AS p FROM ({source}))"
-    return f"SELECT {_STRPTIME} AS ms FROM ({whole})"
+    micros = f"SELECT CASE WHEN isfinite(p) THEN epoch_us(p) END AS us FROM (SELECT {parsed} AS p FROM ({source}))"
+    return f"SELECT {_STRPTIME} AS ms FROM ({micros})"
 
 
 @dataclass(frozen=True)
@@ -142,15 +142,15 @@ class TimeReader:
     def __init__(self, engine: Engine, spec: TimestampSpec, segment_granularity: AnyGranularity) -> None:
         self._engine = engine
         self._spec = spec
-        self._sql = query(spec.format)
+        self._sql = time_query(spec.format)
         numbers_or_ours = spec.format in (*_NUMBERS, "ruby") or "%" in spec.format
         self._one_by_one = None if numbers_or_ours else written_times.reader(spec.format)
         self._missing_ms = None if spec.missingValue is None else (spec.missingValue - _EPOCH) // _MILLISECOND
         self._first = _FIRST_MS
         self._end = end_of_time(segment_granularity)
 
-    def read(self, texts: pa.Array, wanted: Mask) -> ReadTimes:
-        """The times of the ``wanted`` rows; ``texts`` is the field's JSON text, null where the record has none."""
+    def read(self, texts: pa.Array, is_wanted: Mask) -> ReadTimes:
+        """The times of the ``is_wanted`` rows; ``texts`` is the field's JSON text, null where the record has none."""
         values = Values(texts)
         parsed = self._milliseconds(values)
         readable = validity(parsed)
@@ -160,12 +160,12 @@ class TimeReader:
             ms = np.where(missing, self._missing_ms, ms)
             readable = readable | missing
         inside = (ms >= self._first) & (ms < self._end)
-        bad = np.flatnonzero(wanted & ~(readable & inside)).tolist()
+        bad = np.flatnonzero(is_wanted & ~(readable & inside)).tolist()
         errors = {i: self._error(values.texts[i].as_py(), bool(readable[i])) for i in bad}
         return ReadTimes(ms, readable & inside, errors)
 
     def _milliseconds(self, values: Values) -> pa.Array:
-        quick = self._quick(values)
+        quick = self._read_uniform(values)
         if quick is not None:
             return quick
         table = pa.table({"e": values.texts})
@@ -174,40 +174,40 @@ class TimeReader:
             times = flat(self._engine.run(self._sql, TEXTS, table).column(0)).cast(pa.int64())
         if self._one_by_one is None or times.null_count == values.texts.null_count:
             return times
-        return self._with_the_rest(self._one_by_one, values.texts, times)
+        return self._read_remaining(self._one_by_one, values.texts, times)
 
-    def _with_the_rest(self, read: Callable[[str], int | None], texts: pa.Array, times: pa.Array) -> pa.Array:
+    def _read_remaining(self, read: Callable[[str], int | None], texts: pa.Array, times: pa.Array) -> pa.Array:
         """And those of the other texts that hold a time."""
-        held = validity(texts) & ~validity(times)
-        written = flat(self._engine.run(AS_TEXT, TEXTS, pa.table({"e": texts.filter(pa.array(held))})).column(0))
-        found = pa.array(map(read, written.to_pylist()), pa.int64())
-        return pc.replace_with_mask(times, pa.array(held), found)
+        is_left = validity(texts) & ~validity(times)
+        written = flat(self._engine.run(AS_TEXT, TEXTS, pa.table({"e": texts.filter(pa.array(is_left))})).column(0))
+        read_times = pa.array(map(read, written.to_pylist()), pa.int64())
+        return pc.replace_with_mask(times, pa.array(is_left), read_times)
 
-    def _quick(self, values: Values) -> pa.Array | None:
+    def _read_uniform(self, values: Values) -> pa.Array | None:
         """What Arrow reads at once when all values are alike; None when DuckDB is to look at them."""
         if self._spec.format in _BETWEEN and values.strings == values.total:
             plain = values.unquoted is not None and _is_plain(values.unquoted, self._spec.format == "auto")
-            return _iso(values.unquoted) if plain else None
+            return _parse_iso(values.unquoted) if plain else None
         if self._spec.format in ("auto", "millis") and values.numbers == values.total:
             return values.whole
         if values.numbers < values.total or values.whole is None:
             return None
         if self._spec.format in ("posix", "ruby"):
             return _thousandfold(values.whole)
-        return _divided(values.whole, _PER_MILLI[self._spec.format]) if self._spec.format in _PER_MILLI else None
+        return _divide(values.whole, _PER_MILLI[self._spec.format]) if self._spec.format in _PER_MILLI else None
 
     def _error(self, text: str | None, readable: bool) -> str:
         column = self._spec.column
         if text is None and self._missing_ms is None:
-            return f"field {_shown(column)!r} holds no time: it is missing or null"
+            return f"field {_shorten(column)!r} holds no time: it is missing or null"
         if not readable:
-            return f"field {_shown(column)!r} holds no time of format {self._spec.format}: {_shown(text or '')}"
+            return f"field {_shorten(column)!r} holds no time of format {self._spec.format}: {_shorten(text or '')}"
         last = _EPOCH + timedelta(milliseconds=self._end - 1)
-        shown = f"{_shown(column)!r} is not between year 1 and {last:%Y-%m-%dT%H:%M:%S}Z: {_shown(text or '')}"
+        shown = f"{_shorten(column)!r} is not between year 1 and {last:%Y-%m-%dT%H:%M:%S}Z: {_shorten(text or '')}"
         return f"the time in field {shown}"
 
 
-def _iso(texts: pa.Array) -> pa.Array | None:
+def _parse_iso(texts: pa.Array) -> pa.Array | None:
     """ISO 8601 as Arrow reads it: all with a zone or all without, down to microseconds; else None."""
     first = pc.drop_null(texts)
     zoned = len(first) > 0 and first[0].as_py()[10:].strip("0123456789.:T ") != ""
@@ -243,12 +243,12 @@ def _thousandfold(seconds: pa.Array) -> pa.Array | None:
         return None
 
 
-def _divided(whole: pa.Array, by: int) -> pa.Array:
-    numbers = whole.fill_null(0).to_numpy()
-    return pa.array(np.where(numbers < 0, -(-numbers // by), numbers // by), mask=~validity(whole))
+def _divide(dividends: pa.Array, by: int) -> pa.Array:
+    numbers = dividends.fill_null(0).to_numpy()
+    return pa.array(np.where(numbers < 0, -(-numbers // by), numbers // by), mask=~validity(dividends))
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 

@@ -39,24 +39,24 @@ class Transformed:
     failed: dict[str, Mask] = field(default_factory=dict)  # by name, for which records it failed
     too_long: frozenset[int] = frozenset()  # records of which more was made than is kept of one
 
-    def faults(self, kept: Mask) -> dict[int, str]:
+    def faults(self, is_kept: Mask) -> dict[int, str]:
         """What went wrong with the kept records, by index."""
         faults: dict[int, str] = {}
         for name, failed in self.failed.items():
-            for index in np.flatnonzero(failed & kept).tolist():
+            for index in np.flatnonzero(failed & is_kept).tolist():
                 faults.setdefault(index, f"transform {name!r} fails on this record")
         return faults
 
 
 @dataclass(frozen=True)
-class Matching:
+class FilterResult:
     """Which records the filter keeps."""
 
     kept: Mask
     undecided: frozenset[int]  # whether the filter keeps them hangs on an expression of Druid's that fails on them
 
 
-_NOBODY: frozenset[int] = frozenset()
+_NO_RECORDS: frozenset[int] = frozenset()
 UNDECIDED = "the filter's expression fails on this record, so that nothing says whether to keep it"
 TOO_LONG = f"its transforms make of it more than {_MOST_TIMES} times its length and {_MOST_BYTES:,} bytes"
 
@@ -65,7 +65,7 @@ class Transforms:
     """Compiled. Raises ``BadExpression``."""
 
     def __init__(self, engine: Engine, spec: TransformSpec) -> None:
-        self._made = {t.name: _runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
+        self._made = {t.name: _expression_runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
         self._filter = None if spec.filter is None else RecordFilter(engine, spec.filter)
 
     @property
@@ -76,15 +76,17 @@ class Transforms:
     @property
     def fields(self) -> list[str]:
         """The records' fields that have to be read for expressions, and for a filter that needs more than records."""
-        wanted = [name for runner in self._made.values() for name in runner.fields]
+        names = [name for runner in self._made.values() for name in runner.fields]
         if self._filter is not None:
-            wanted += self._filter.fields(bool(self._made))
-        return list(dict.fromkeys(wanted))
+            names += self._filter.fields(bool(self._made))
+        return list(dict.fromkeys(names))
 
     @property
     def reads(self) -> list[tuple[str, str]]:
         """The records' fields that expressions read, each with its transform."""
-        return [(name, f"transform {made!r}") for made, runner in self._made.items() for name in runner.fields]
+        return [
+            (name, f"transform {made_field!r}") for made_field, runner in self._made.items() for name in runner.fields
+        ]
 
     @property
     def filter_reads(self) -> list[tuple[str, str]]:
@@ -94,18 +96,20 @@ class Transforms:
     def apply(self, records: pa.Array, columns: Columns, ms: Times) -> Transformed:
         """Make fields of ``records`` (their texts) with the fields ``columns`` and times ``ms``."""
         left = lengths_of(records) * _MOST_TIMES + _MOST_BYTES
-        made = Transformed()
+        transformed = Transformed()
         for name, runner in self._made.items():
             results = runner.run(columns, ms, left)
-            made.columns[name], made.failed[name] = results.texts, results.failed
+            transformed.columns[name], transformed.failed[name] = results.texts, results.failed
             left = left - results.lengths
-        return replace(made, too_long=frozenset(np.flatnonzero(left < 0).tolist()))
+        return replace(transformed, too_long=frozenset(np.flatnonzero(left < 0).tolist()))
 
-    def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Matching:
+    def matching(
+        self, texts: pa.Array, columns: Columns, transformed: Transformed, ms: Times, good: Mask
+    ) -> FilterResult:
         """Which of the ``good`` records the filter keeps."""
         if self._filter is None:
-            return Matching(good, _NOBODY)
-        return self._filter.matching(texts, columns, made, ms, good)
+            return FilterResult(good, _NO_RECORDS)
+        return self._filter.matching(texts, columns, transformed, ms, good)
 
 
 class RecordFilter:
@@ -114,7 +118,7 @@ class RecordFilter:
     def __init__(self, engine: Engine, written: Filter) -> None:
         self._filter = FilterRunner(engine, written)
         expressions = self._filter.expressions
-        self._conditions = {name: _condition(engine, e) for name, e in expressions.items()}
+        self._conditions = {name: _condition_runner(engine, e) for name, e in expressions.items()}
         self._of_druid = [
             name for name, e in expressions.items() if not isinstance(e, ExpressionFilter) or e.language == "druid"
         ]
@@ -128,23 +132,27 @@ class RecordFilter:
     @property
     def named(self) -> list[str]:
         """The fields that it looks at, which are records' own or made."""
-        wanted = [name for runner in self._conditions.values() for name in runner.fields] + self._filter.fields
-        return [name for name in dict.fromkeys(wanted) if name not in self._conditions]
+        names = [name for runner in self._conditions.values() for name in runner.fields] + self._filter.fields
+        return [name for name in dict.fromkeys(names) if name not in self._conditions]
 
-    def matching(self, texts: pa.Array, columns: Columns, made: Transformed, ms: Times, good: Mask) -> Matching:
+    def matching(
+        self, texts: pa.Array, columns: Columns, transformed: Transformed, ms: Times, good: Mask
+    ) -> FilterResult:
         """Which of the ``good`` records it keeps."""
-        if not made.columns and not self._conditions:
-            return Matching(self._kept(texts, ms, good), _NOBODY)
-        seen = {**columns, **made.columns}
-        conditions = {name: runner.run(seen, ms, _a_word_each(ms)) for name, runner in self._conditions.items()}
-        told = {name: found.texts for name, found in conditions.items()}
-        matching = self._kept(self._as_records(seen | told, ms), ms, good)
+        if not transformed.columns and not self._conditions:
+            return FilterResult(self._kept(texts, ms, good), _NO_RECORDS)
+        all_columns = {**columns, **transformed.columns}
+        conditions = {name: runner.run(all_columns, ms, _word_lengths(ms)) for name, runner in self._conditions.items()}
+        condition_texts = {name: results.texts for name, results in conditions.items()}
+        matching = self._kept(self._as_records(all_columns | condition_texts, ms), ms, good)
         failed = {name: conditions[name].failed for name in self._of_druid if conditions[name].failed.any()}
         if not failed:
-            return Matching(matching, _NOBODY)
-        told |= {name: pc.if_else(pa.array(mask), "true", told[name]) for name, mask in failed.items()}
-        otherwise = self._kept(self._as_records(seen | told, ms), ms, good)
-        return Matching(matching & otherwise, frozenset(np.flatnonzero(matching != otherwise).tolist()))
+            return FilterResult(matching, _NO_RECORDS)
+        condition_texts |= {
+            name: pc.if_else(pa.array(mask), "true", condition_texts[name]) for name, mask in failed.items()
+        }
+        otherwise = self._kept(self._as_records(all_columns | condition_texts, ms), ms, good)
+        return FilterResult(matching & otherwise, frozenset(np.flatnonzero(matching != otherwise).tolist()))
 
     def _kept(self, texts: pa.Array, ms: Times, good: Mask) -> Mask:
         matching = good.copy()
@@ -162,21 +170,21 @@ class RecordFilter:
         return pc.binary_join_element_wise(*parts, "}", "")
 
 
-def _a_word_each(ms: Times) -> Times:
+def _word_lengths(ms: Times) -> Times:
     """Of a condition's result no more is kept than says whether it is true."""
     return np.full(len(ms), _LONGEST_WORD, np.int64)
 
 
-def _condition(engine: Engine, written: ExpressionFilter | LeafFilter) -> ExpressionRunner | LeafRunner:
+def _condition_runner(engine: Engine, written: ExpressionFilter | LeafFilter) -> ExpressionRunner | LeafRunner:
     if isinstance(written, ExpressionFilter):
-        return _runner(engine, "filter", written)
+        return _expression_runner(engine, "filter", written)
     try:
         return LeafRunner(engine, written)
     except BadExpression as error:
         raise BadExpression(f"filter: {error}") from error
 
 
-def _runner(engine: Engine, where: str, written: ExpressionTransform | ExpressionFilter) -> ExpressionRunner:
+def _expression_runner(engine: Engine, where: str, written: ExpressionTransform | ExpressionFilter) -> ExpressionRunner:
     try:
         return ExpressionRunner(engine, written.expression, written.language, isinstance(written, ExpressionFilter))
     except BadExpression as error:

@@ -56,8 +56,8 @@ class Watchdog:
 
     def _start(self) -> None:
         if self._thread is None:
-            told = weakref.ref(self), self._closed
-            self._thread = threading.Thread(target=_watch, args=told, name="decoder-watchdog", daemon=True)
+            arguments = weakref.ref(self), self._closed
+            self._thread = threading.Thread(target=_watch, args=arguments, name="decoder-watchdog", daemon=True)
             self._thread.start()
 
     def check(self) -> None:

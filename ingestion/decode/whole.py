@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingestion.decode.decoded import Decoded, joined
-from ingestion.decode.envelope import Envelope, taken
+from ingestion.decode.decoded import Decoded, join_decoded
+from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import TooWide
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
 
 
-def decoded_whole(
+def decode_together(
     decoder: JsonDecoder,
     payloads: Sequence[bytes | None],
     window: MessageWindow,
@@ -23,7 +23,7 @@ def decoded_whole(
     except TooWide:
         middle = len(payloads) // 2
     parts = [
-        decoded_whole(decoder, payloads[there.start : there.stop], window, taken(envelope, there)).moved(there)
-        for there in (range(middle), range(middle, len(payloads)))
+        decode_together(decoder, payloads[span.start : span.stop], window, take_records(envelope, span)).moved(span)
+        for span in (range(middle), range(middle, len(payloads)))
     ]
-    return joined(parts)
+    return join_decoded(parts)

@@ -30,8 +30,8 @@ class MessageWindow:
         start = io_config.lateMessageRejectionStartDateTime
         late, early = io_config.lateMessageRejectionPeriod, io_config.earlyMessageRejectionPeriod
         return cls(
-            earliest=start if late is None else _moved(begin, -late),
-            latest=None if early is None else _moved(end, early),
+            earliest=start if late is None else _shift_time(begin, -late),
+            latest=None if early is None else _shift_time(end, early),
         )
 
     @property
@@ -54,7 +54,7 @@ class MessageWindow:
         return inside
 
 
-def _moved(time: datetime, by: timedelta) -> datetime | None:
+def _shift_time(time: datetime, by: timedelta) -> datetime | None:
     try:
         return time.astimezone(UTC) + by
     except OverflowError:

@@ -37,7 +37,7 @@ _MAY_BE_ONE = r"(?s)^([0-9]|[^\"].*[0-9])[.eE]"
 MARKED = r"[0-9][eE]0([,}\]]|$)"
 
 
-class Number:
+class NumberToken:
     """A number that is written into a JSON text as ``token``. It is no float, so that encoders ask how."""
 
     __slots__ = ("token",)  # there may be many in a record
@@ -46,64 +46,64 @@ class Number:
         self.token = token
 
 
-class Written(float):
+class ExactNumber(float):
     """A number as a double, with its ``token`` in the JSON text, and its ``text`` in a column of texts."""
 
     token: str
     text: str
 
     @classmethod
-    def of(cls, token: str, text: str) -> Written:
-        made = cls(token)
-        made.token, made.text = token, text
-        return made
+    def of(cls, token: str, text: str) -> ExactNumber:
+        number = cls(token)
+        number.token, number.text = token, text
+        return number
 
 
-def of_decimal(value: Decimal) -> Number | str:
+def decimal_number(value: Decimal) -> NumberToken | str:
     """All digits that it was written with; of one with a very long exponent the double, or a text if none is near."""
     if abs(int(value.as_tuple().exponent)) > _LONGEST_EXPONENT:
         double = float(value)
-        return Number(json.dumps(double)) if math.isfinite(double) and bool(double) == bool(value) else str(value)
+        return NumberToken(json.dumps(double)) if math.isfinite(double) and bool(double) == bool(value) else str(value)
     digits = format(value, "f")
     if "." not in digits:
-        return Number(digits if _LEAST_LONG <= int(value) <= _GREATEST_LONG else digits + _DECIMAL)
-    return Number(digits if len(digits) <= _LONGEST_PLAIN and _is_plain(float(digits)) else digits + _DECIMAL)
+        return NumberToken(digits if _LEAST_LONG <= int(value) <= _GREATEST_LONG else digits + _DECIMAL)
+    return NumberToken(digits if len(digits) <= _LONGEST_PLAIN and _is_plain(float(digits)) else digits + _DECIMAL)
 
 
-def of_single(value: float) -> Number:
+def single_number(value: float) -> NumberToken:
     """A float of 32 bits: the double that it is, marked where its own text may be another one."""
     if not math.isfinite(value):
-        return Number(json.dumps(value))
+        return NumberToken(json.dumps(value))
     plain = repr(value)
     if len(plain) <= _SHORT and _is_plain(value):
-        return Number(plain)
-    return Number((plain if "e" not in plain else format(Decimal(plain), "f")) + _SINGLE)
+        return NumberToken(plain)
+    return NumberToken((plain if "e" not in plain else format(Decimal(plain), "f")) + _SINGLE)
 
 
-def number_of(token: str) -> float:
+def parse_number(token: str) -> float:
     """Of a JSON number that is not whole; for ``json.loads`` (``parse_float``)."""
     if token.endswith(_DECIMAL):
-        return Written.of(token, token[: -len(_DECIMAL)])
+        return ExactNumber.of(token, token[: -len(_DECIMAL)])
     value = float(token)
     if token.endswith(_SINGLE):
-        return Written.of(token, single_text(value))
+        return ExactNumber.of(token, single_text(value))
     doubles = repr(value)
     is_decimal = doubles != token and "e" not in token.lower() and "e" not in doubles
-    return Written.of(token, token) if is_decimal else value
+    return ExactNumber.of(token, token) if is_decimal else value
 
 
 def stored_json(text: str) -> Any:
-    """The value of a JSON text in a column, with a ``Number`` for each number that no double is written as."""
-    return json.loads(text, parse_float=_stored, parse_int=_stored_whole)
+    """The value of a JSON text in a column, with a ``NumberToken`` for each number that no double is written as."""
+    return json.loads(text, parse_float=_parse_stored, parse_int=_parse_stored_integer)
 
 
-def _stored(digits: str) -> float | Number | str:
+def _parse_stored(digits: str) -> float | NumberToken | str:
     value = float(digits)
-    return value if "e" in digits.lower() or repr(value) == digits else of_decimal(Decimal(digits))
+    return value if "e" in digits.lower() or repr(value) == digits else decimal_number(Decimal(digits))
 
 
-def _stored_whole(digits: str) -> int | Number | str:
-    return int(digits) if len(digits) < _LONG_DIGITS else of_decimal(Decimal(digits))
+def _parse_stored_integer(digits: str) -> int | NumberToken | str:
+    return int(digits) if len(digits) < _LONG_DIGITS else decimal_number(Decimal(digits))
 
 
 def single_text(value: float) -> str:
@@ -116,22 +116,22 @@ def single_text(value: float) -> str:
     return str(np.format_float_scientific(single, unique=True, trim="0", exp_digits=1)).replace("e+", "E").upper()
 
 
-def json_of(value: Any, *, marked: bool = False) -> str:
+def to_json_text(value: Any, *, marked: bool = False) -> str:
     """A JSON text without blanks, of numbers with their own digits.
 
     ``marked``: as they stand in a record, where NaN and Infinity may stand, too. Else these raise ``ValueError``.
     """
     if isinstance(value, dict):
-        inner = (f"{json.dumps(k, ensure_ascii=False)}:{json_of(v, marked=marked)}" for k, v in value.items())
+        inner = (f"{json.dumps(k, ensure_ascii=False)}:{to_json_text(v, marked=marked)}" for k, v in value.items())
         return "{" + ",".join(inner) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(json_of(v, marked=marked) for v in value) + "]"
-    if isinstance(value, Written):
+        return "[" + ",".join(to_json_text(v, marked=marked) for v in value) + "]"
+    if isinstance(value, ExactNumber):
         return value.token if marked else value.text
     return json.dumps(value, ensure_ascii=False, allow_nan=marked)
 
 
-def may_hold_one(texts: pa.Array) -> pa.Array:
+def may_hold_exact_number(texts: pa.Array) -> pa.Array:
     """Which of these records' JSON texts are worth a look for numbers that no double is written as."""
     return pc.match_substring_regex(texts, _MAY_HOLD_ONE).fill_null(False)
 
@@ -141,7 +141,7 @@ def as_written(texts: pa.Array, columns: Mapping[str, pa.Array], numbers: Collec
 
     ``numbers``: fields that become numbers alone, for which a float of 32 bits is what DuckDB writes.
     """
-    candidates = may_hold_one(texts)
+    candidates = may_hold_exact_number(texts)
     if not pc.any(candidates).as_py():
         return dict(columns)
     records = _Records(texts)
@@ -162,43 +162,45 @@ class _Records:
 
     def column(self, name: str, column: pa.Array, candidates: pa.Array) -> pa.Array:
         """A field; of the candidates as it is written, where a number stands in it."""
-        found = pc.and_(candidates, pc.match_substring_regex(column, _MAY_BE_ONE)).fill_null(False)
-        single = pc.and_(found, pc.match_substring_regex(column, "^[-0-9]")).fill_null(False)
+        may_be_number = pc.and_(candidates, pc.match_substring_regex(column, _MAY_BE_ONE)).fill_null(False)
+        single = pc.and_(may_be_number, pc.match_substring_regex(column, "^[-0-9]")).fill_null(False)
         if "\\" not in name:
             single = pc.and_(single, self._flat)
             column = self._numbers(name, column, single)
-            found = pc.and_not(found, single)
-        places = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
+            may_be_number = pc.and_not(may_be_number, single)
+        places = np.flatnonzero(may_be_number.to_numpy(zero_copy_only=False)).tolist()
         if not places:
             return column
-        held = [_field(name, column[at].as_py(), self._record(at)) for at in places]
-        return pc.replace_with_mask(column, found, pa.array(held, pa.string()))
+        exact_texts = [_field_text(name, column[at].as_py(), self._record(at)) for at in places]
+        return pc.replace_with_mask(column, may_be_number, pa.array(exact_texts, pa.string()))
 
-    def _numbers(self, name: str, column: pa.Array, there: pa.Array) -> pa.Array:
+    def _numbers(self, name: str, column: pa.Array, is_number: pa.Array) -> pa.Array:
         """Of records without another object in them the name stands before the number, and in no text."""
-        if not pc.any(there).as_py():
+        if not pc.any(is_number).as_py():
             return column
         pattern = rf"\Q{json.dumps(name, ensure_ascii=False)}\E:{_A_NUMBER}"
-        tokens = pc.struct_field(pc.extract_regex(self._texts.filter(there), pattern), "token")
-        return pc.replace_with_mask(column, there, pc.coalesce(tokens, column.filter(there)))
+        tokens = pc.struct_field(pc.extract_regex(self._texts.filter(is_number), pattern), "token")
+        return pc.replace_with_mask(column, is_number, pc.coalesce(tokens, column.filter(is_number)))
 
     def _record(self, at: int) -> Any:
         if at not in self._read:
             try:
-                self._read[at] = json.loads(self._texts[at].as_py(), parse_float=number_of, object_pairs_hook=_first)
+                self._read[at] = json.loads(
+                    self._texts[at].as_py(), parse_float=parse_number, object_pairs_hook=_keep_first
+                )
             except (ValueError, RecursionError):
                 self._read[at] = {}
         return self._read[at]
 
 
-def _field(name: str, otherwise: str, record: Any) -> str:
+def _field_text(name: str, otherwise: str, record: Any) -> str:
     try:
-        return json_of(record[name], marked=True)
+        return to_json_text(record[name], marked=True)
     except (LookupError, ValueError, RecursionError):
         return otherwise
 
 
-def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object's members. As for DuckDB, of a name that stands twice the first one counts."""
     return dict(reversed(pairs)) if len({name for name, _ in pairs}) < len(pairs) else dict(pairs)
 

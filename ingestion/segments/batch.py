@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.held import HeldRun
-from ingestion.segments.intervals import spread
-from ingestion.segments.places import Integers, Places
+from ingestion.segments.held import MemoryRun
+from ingestion.segments.intervals import count_by_interval
+from ingestion.segments.places import Integers, RecordPositions
 from ingestion.segments.shape import Shape, int64s
 from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
 from ingestion.specs.messages.protocol import SegmentFile
@@ -21,9 +21,9 @@ from ingestion.specs.schema.index_spec import IndexSpec
 _ALL_DEFAULTS = IndexSpec()
 
 
-def intervals_among(rows: pa.Table, schema: DataSchema) -> int:
+def count_intervals(rows: pa.Table, schema: DataSchema) -> int:
     """How many segment intervals the rows of a decoded batch fall into."""
-    return len(spread(int64s(rows.column(1).cast(pa.int64())), schema.granularitySpec.segmentGranularity)[0])
+    return len(count_by_interval(int64s(rows.column(1).cast(pa.int64())), schema.granularitySpec.segmentGranularity)[0])
 
 
 def write_segments(
@@ -47,8 +47,8 @@ def write_segments(
     """
     if not len(rows):
         return []
-    places = Places()
+    places = RecordPositions()
     places.add(partitions, offsets)
-    run = HeldRun.of(rows, Shape.of(schema), time.time_ns())
+    run = MemoryRun.of(rows, Shape.of(schema), time.time_ns())
     target = Target(schema, version, storage, scratch, max_rows_per_segment, index_spec, ids)
     return write_rows(run.blocks(run.fields, GROUP_BYTES), places, target)

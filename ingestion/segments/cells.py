@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from ingestion.segments.names import iso
-from ingestion.sketches.showing import told_by
+from ingestion.sketches.showing import describe_sketch
 from ingestion.specs.messages.newest_rows import MOST_ANSWER, MOST_TEXT, RowsOrder
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.schema.metric_base import SketchKind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST_TEXT = 16
-_LONG = frozenset({"string", "strings", "json"})  # what is cut, and masked
+_TEXT_TYPES = frozenset({"string", "strings", "json"})  # what is cut, and masked
 _SKETCHES = frozenset(get_args(SketchKind))
 _MASK = {"masked": True}
 
@@ -58,12 +58,12 @@ class Cells:
         statement = f"SELECT {', '.join([time, *values])} FROM {rows} {latest}"  # noqa: S608 - of numbers and our own names
         return statement, [self._order.like[c.name] for _, c in alike]
 
-    def row(self, values: Sequence[Any], columns: Sequence[Column], file: int, place: int) -> Row:
+    def row(self, values: Sequence[Any], columns: Sequence[Column], file: int, row_number: int) -> Row:
         """What the statement gave for one row."""
         longest = self._longest(len(columns))
         pairs = zip(values[1::2], values[2::2], columns, strict=True)
         cells = {column.name: self._cell(value, size, column, longest) for value, size, column in pairs}
-        return Row(values[0], -file, -place, cells)
+        return Row(values[0], -file, -row_number, cells)
 
     def _longest(self, columns: int) -> int:
         return max(_LEAST_TEXT, min(MOST_TEXT, MOST_ANSWER // (self._order.limit * columns)))
@@ -72,7 +72,7 @@ class Cells:
         kind = column.type
         if self._order.role_that_sees(column.name):
             return "NULL", "NULL"  # nor whether there is a value
-        if kind not in _LONG:
+        if kind not in _TEXT_TYPES:
             return (f"epoch_ms({name})" if kind == "timestamp" else name), "NULL"
         if self._order.masked:
             return f"CASE WHEN {name} IS NOT NULL THEN true END", "NULL"
@@ -90,8 +90,8 @@ class Cells:
         if kind == "double":
             return value if math.isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
         if kind in _SKETCHES:
-            return told_by(kind, value)
-        if kind not in _LONG:
+            return describe_sketch(kind, value)
+        if kind not in _TEXT_TYPES:
             return value
         if self._order.masked:
             return _MASK

@@ -31,7 +31,7 @@ class ColumnIds:
         """
         self._learn(columns)
         ids = {column.name: self._known[column.name, column.type] for column in columns}
-        return pa.schema([_marked(field, ids[field.name]) if field.name in ids else field for field in schema])
+        return pa.schema([_with_column_id(field, ids[field.name]) if field.name in ids else field for field in schema])
 
     def _learn(self, columns: Sequence[Column]) -> None:
         new = {(c.name, c.type): c for c in columns if (c.name, c.type) not in self._known}
@@ -40,10 +40,10 @@ class ColumnIds:
             self._known.update(zip(new, answer.ids, strict=True))
 
 
-def _marked(field: pa.Field, of: ColumnId) -> pa.Field:
-    if of.element is not None:
-        field = field.with_type(pa.list_(_with_id(field.type.value_field, of.element)))
-    return _with_id(field, of.id)
+def _with_column_id(field: pa.Field, column_id: ColumnId) -> pa.Field:
+    if column_id.element is not None:
+        field = field.with_type(pa.list_(_with_id(field.type.value_field, column_id.element)))
+    return _with_id(field, column_id.id)
 
 
 def _with_id(field: pa.Field, number: int) -> pa.Field:

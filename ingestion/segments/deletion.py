@@ -22,9 +22,9 @@ def delete(storage: DeepStorage, page: DeletePage) -> DeletedPage:
     """Delete what is Headgate's; the rest stays, and counts as failed."""
     failed: list[int] = []
     error, in_a_row = "", 0
-    for place, path in enumerate(page.paths):
+    for index, path in enumerate(page.paths):
         if in_a_row == FAILURES:
-            failed.append(place)
+            failed.append(index)
             continue
         try:
             if not is_ours(path):
@@ -32,24 +32,24 @@ def delete(storage: DeepStorage, page: DeletePage) -> DeletedPage:
             storage.delete(path)
             in_a_row = 0
         except DeepStorageError as refused:
-            failed.append(place)
+            failed.append(index)
             error, in_a_row = error or str(refused), 0 if refused.permanent else in_a_row + 1
     return DeletedPage(failed=failed, error=error)
 
 
-def main(given: TextIO, told: TextIO) -> None:
+def main(orders: TextIO, answers: TextIO) -> None:
     """Answer until nothing more is asked."""
 
     def tell(answer: DeletedPage) -> None:
-        print(answer.model_dump_json(), file=told, flush=True)
+        print(answer.model_dump_json(), file=answers, flush=True)
 
     try:
-        storage = open_deep_storage(DeleteOrder.model_validate_json(given.readline()).deep_storage)
+        storage = open_deep_storage(DeleteOrder.model_validate_json(orders.readline()).deep_storage)
     except DeepStorageError as error:
         tell(DeletedPage(error=str(error)))
         return
     tell(DeletedPage())
-    for line in given:
+    for line in orders:
         tell(delete(storage, DeletePage.model_validate_json(line)))
 
 

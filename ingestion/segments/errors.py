@@ -39,7 +39,7 @@ _PERMANENT = frozenset(
 )
 
 
-def storage_error(what: str, error: OSError) -> DeepStorageError:
+def storage_error(action: str, error: OSError) -> DeepStorageError:
     """A file system's error; a full disk or a failing device may pass, a refusal does not."""
     reason = error.strerror or str(error)
-    return DeepStorageError(f"can't {what}: {reason}", permanent=error.errno in _PERMANENT)
+    return DeepStorageError(f"can't {action}: {reason}", permanent=error.errno in _PERMANENT)

@@ -20,43 +20,43 @@ _MOST_TEXT = 80  # characters of a least or greatest value
 _TEXTS = frozenset({"string", "strings", "json"})
 
 
-def footer_of(file: OpenedFile, order: RowsOrder) -> Footer:
+def read_footer(file: OpenedFile, order: RowsOrder) -> Footer:
     """Its footer, as the order's user may see it. Raises ``DamagedSegment`` if it is no Parquet file."""
     columns = file.columns()
     with file.open() as opened:
         try:
-            told = pq.ParquetFile(opened).metadata
+            metadata = pq.ParquetFile(opened).metadata
         except (pa.ArrowException, OSError) as error:
             raise DamagedSegment(f"{file.registered.path} can't be read as Parquet: {error}") from error
     chunks: dict[str, list[Any]] = {column.name: [] for column in columns}
-    for name, chunk in _chunks(told):
+    for name, chunk in _column_chunks(metadata):
         chunks.get(name, []).append(chunk)
     return Footer(
-        rows=told.num_rows,
-        row_groups=told.num_row_groups,
-        written_by=str(told.created_by or ""),
-        columns=[_column(column, chunks[column.name], order) for column in columns],
+        rows=metadata.num_rows,
+        row_groups=metadata.num_row_groups,
+        written_by=str(metadata.created_by or ""),
+        columns=[_footer_column(column, chunks[column.name], order) for column in columns],
     )
 
 
-def _chunks(told: Any) -> Iterator[tuple[str, Any]]:
+def _column_chunks(metadata: Any) -> Iterator[tuple[str, Any]]:
     """Each column's part of each row group, by the column's name: names may hold dots, so places say whose it is."""
-    tops = [told.schema.column(n).path for n in range(told.num_columns)]
-    names = told.schema.to_arrow_schema().names
-    owners = _owners(tops, names)
-    for group in range(told.num_row_groups):
-        for n in range(told.num_columns):
-            yield owners[n], told.row_group(group).column(n)
+    tops = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
+    names = metadata.schema.to_arrow_schema().names
+    owners = _column_names(tops, names)
+    for group in range(metadata.num_row_groups):
+        for n in range(metadata.num_columns):
+            yield owners[n], metadata.row_group(group).column(n)
 
 
-def _owners(paths: list[str], names: list[str]) -> list[str]:
+def _column_names(paths: list[str], names: list[str]) -> list[str]:
     """Columns of segments are flat, or lists: each has one leaf, in the order of the schema."""
     return names if len(paths) == len(names) else [path.partition(".")[0] for path in paths]
 
 
-def _column(column: Column, chunks: list[Any], order: RowsOrder) -> FooterColumn:
+def _footer_column(column: Column, chunks: list[Any], order: RowsOrder) -> FooterColumn:
     codecs = sorted({str(chunk.compression).lower() for chunk in chunks})
-    found = FooterColumn(
+    footer_column = FooterColumn(
         name=column.name,
         type=column.type,
         compression=", ".join(codecs),
@@ -64,28 +64,33 @@ def _column(column: Column, chunks: list[Any], order: RowsOrder) -> FooterColumn
         uncompressed_bytes=sum(chunk.total_uncompressed_size for chunk in chunks),
     )
     if role := order.role_that_sees(column.name):
-        return found.model_copy(update={"role": role})
+        return footer_column.model_copy(update={"role": role})
     statistics = [chunk.statistics for chunk in chunks]
-    if not statistics or any(one is None for one in statistics):
-        return found
-    known = all(one.has_null_count for one in statistics)
-    nulls = sum(one.null_count for one in statistics) if known else None
+    if not statistics or any(chunk_statistics is None for chunk_statistics in statistics):
+        return footer_column
+    have_null_counts = all(chunk_statistics.has_null_count for chunk_statistics in statistics)
+    nulls = sum(chunk_statistics.null_count for chunk_statistics in statistics) if have_null_counts else None
     if order.masked and column.type in _TEXTS:
-        return found.model_copy(update={"nulls": nulls, "masked": True})
+        return footer_column.model_copy(update={"nulls": nulls, "masked": True})
     without = column.type in ("strings", "json") or column.type.startswith("COMPLEX<")
-    ends = {} if without else _ends(statistics)
-    return found.model_copy(update={"nulls": nulls, **ends})
+    ends = {} if without else _min_max(statistics)
+    return footer_column.model_copy(update={"nulls": nulls, **ends})
 
 
-def _ends(statistics: list[Any]) -> dict[str, Any]:
+def _min_max(statistics: list[Any]) -> dict[str, Any]:
     """The least and the greatest value; without, where a row group with values does not say."""
-    told = [one for one in statistics if one.has_min_max]
-    if not told or any(one.num_values and not one.has_min_max for one in statistics):
+    with_min_max = [chunk_statistics for chunk_statistics in statistics if chunk_statistics.has_min_max]
+    if not with_min_max or any(
+        chunk_statistics.num_values and not chunk_statistics.has_min_max for chunk_statistics in statistics
+    ):
         return {}
-    return {"least": _shown(min(one.min for one in told)), "greatest": _shown(max(one.max for one in told))}
+    return {
+        "least": _display_value(min(chunk_statistics.min for chunk_statistics in with_min_max)),
+        "greatest": _display_value(max(chunk_statistics.max for chunk_statistics in with_min_max)),
+    }
 
 
-def _shown(value: Any) -> Any:
+def _display_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return iso(value.replace(tzinfo=UTC) if value.tzinfo is None else value)
     if isinstance(value, float) and not math.isfinite(value):

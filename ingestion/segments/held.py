@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ingestion.rows import conformed
-from ingestion.segments.rollup import rolled_up
+from ingestion.rows import conform
+from ingestion.segments.rollup import roll_up
 from ingestion.segments.shape import Integers, Shape, sorted_order
 
-_FEWEST = 1024  # rows of a block, whatever they weigh
-_MOST = 131_072
+_FEWEST_BLOCK_ROWS = 1024  # rows of a block, whatever they weigh
+_MOST_BLOCK_ROWS = 131_072
 _WIDE = 3  # blocks that reach over so much more than their rows
 
 
 @dataclass(frozen=True)
-class HeldRun:
+class MemoryRun:
     """Rows that wait in memory for their segment."""
 
     rows: pa.Table
@@ -27,14 +27,14 @@ class HeldRun:
     first_ms: int
 
     @classmethod
-    def of(cls, rows: pa.Table, shape: Shape, came: int) -> HeldRun:
+    def of(cls, rows: pa.Table, shape: Shape, came: int) -> MemoryRun:
         """Of decoded rows, one at least, that stand in the order of column 0, the records' numbers.
 
-        ``came``: as of ``Shape.taken_in``.
+        ``first_record``: as of ``Shape.to_shape``.
         """
-        taken = shape.taken_in(rows, came)
-        keys = [taken.column(shape.lead)] if shape.rollup else shape.keys(taken)
-        return cls(taken, sorted_order(keys), shape, int(shape.times(taken).min()))
+        shaped = shape.to_shape(rows, came)
+        keys = [shaped.column(shape.lead)] if shape.rollup else shape.keys(shaped)
+        return cls(shaped, sorted_order(keys), shape, int(shape.times(shaped).min()))
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -45,7 +45,7 @@ class HeldRun:
         """All rows, in order, in tables of about so many bytes with these columns, rolled up if that is wanted."""
         size = block_rows(self.rows, most_bytes)
         for block in self._sorted(size):
-            yield conformed(rolled_up(block, self.shape) if self.shape.rollup else block, fields, self.shape.lead + 1)
+            yield conform(roll_up(block, self.shape) if self.shape.rollup else block, fields, self.shape.lead + 1)
 
     def _sorted(self, size: int) -> Iterator[pa.Table]:
         if self.order is None:
@@ -66,10 +66,10 @@ class HeldRun:
         if not self.shape.rollup:
             return cuts
         times = self.shape.times(self.rows)[order]
-        moved = np.unique(np.searchsorted(times, times[cuts - 1], side="right"))
-        return moved[moved < len(order)]
+        time_ends = np.unique(np.searchsorted(times, times[cuts - 1], side="right"))
+        return time_ends[time_ends < len(order)]
 
 
 def block_rows(rows: pa.Table, most_bytes: int) -> int:
     """How many rows like these make so many bytes."""
-    return int(np.clip(most_bytes * len(rows) // max(rows.nbytes, 1), _FEWEST, _MOST))
+    return int(np.clip(most_bytes * len(rows) // max(rows.nbytes, 1), _FEWEST_BLOCK_ROWS, _MOST_BLOCK_ROWS))

@@ -11,16 +11,16 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ingestion.rows import ROW, Columns, conformed, row_indexes
+from ingestion.rows import ROW, Columns, conform, row_indexes
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.held import HeldRun
-from ingestion.segments.intervals import Interval, spread
-from ingestion.segments.merge import Run, merged, together
+from ingestion.segments.held import MemoryRun
+from ingestion.segments.intervals import Interval, count_by_interval
+from ingestion.segments.merge import Run, merge_runs, merge_tables
 from ingestion.segments.persist import Generation, Persister
-from ingestion.segments.places import Integers, Places
+from ingestion.segments.places import Integers, RecordPositions
 from ingestion.segments.shape import Shape, int64s
-from ingestion.segments.spill import LIGHT, SpilledRun, Spiller
+from ingestion.segments.spill import SPILL_COMPRESSION, SpilledRun, Spiller
 from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.schema.data_schema import DataSchema
@@ -55,7 +55,7 @@ class RowIndex:
         self._folder = scratch / f"index-{uuid4().hex}"
         self._share_bytes = share_bytes(tuning)
         self._block_bytes = max(tuning.maxBytesInMemory // (4 * _OPEN_RUNS), _LEAST_BLOCK_BYTES)
-        spec = tuning.indexSpecForIntermediatePersists or LIGHT
+        spec = tuning.indexSpecForIntermediatePersists or SPILL_COMPRESSION
         self._spiller = Spiller(self._folder, self._shape, self._granularity, spec, self._block_bytes)
         self._persister = Persister(self._spiller)
         self._begin()
@@ -63,7 +63,7 @@ class RowIndex:
     def _begin(self) -> None:
         self._came = time.time_ns()
         self._open = Generation(self._came)
-        self._places = Places()
+        self._places = RecordPositions()
         self._columns = Columns()
         self._runs: list[SpilledRun] = []
         self._counts: Counter[Interval] = Counter()
@@ -117,13 +117,13 @@ class RowIndex:
         ``maxPendingPersists`` persists would wait. Raises ``DeepStorageError`` when the local disk refused an earlier
         persist and does so again; then this batch is not taken in, and nothing that was is lost.
         """
-        for generation, runs in self._persister.mended(self._names):
+        for generation, runs in self._persister.retry_failed(self._names):
             self._take([(generation, runs)])
         base = self._places.add(partitions, offsets)
         if not len(rows):
             return
         self._columns.add(rows)
-        counts, changes = spread(int64s(rows.column(1).cast(pa.int64())), self._granularity)
+        counts, changes = count_by_interval(int64s(rows.column(1).cast(pa.int64())), self._granularity)
         self._counts.update(counts)
         self._changes += changes
         self._open.add(rows.set_column(0, ROW, pa.array(row_indexes(rows) + base)), counts)
@@ -153,14 +153,14 @@ class RowIndex:
         """
         self.settle()
         fields = self._shape.fields(self._columns)
-        self._fit(fields)
+        self._fit_types(fields)
         self._thin_out(fields)
         runs: list[Run] = [*self._runs, *self._held(fields)]
         block_bytes = GROUP_BYTES if len(runs) == 1 else self._block_bytes
         tuning = self._tuning
         most = tuning.maxRowsPerSegment
         target = Target(self._schema, version, storage, self._scratch, most, tuning.indexSpec, ids)
-        files = write_rows(merged(runs, self._shape, fields, block_bytes), self._places, target)
+        files = write_rows(merge_runs(runs, self._shape, fields, block_bytes), self._places, target)
         pa.default_memory_pool().release_unused()
         return files
 
@@ -202,39 +202,39 @@ class RowIndex:
         if ended:
             pa.default_memory_pool().release_unused()
 
-    def _held(self, fields: list[pa.Field]) -> list[HeldRun]:
+    def _held(self, fields: list[pa.Field]) -> list[MemoryRun]:
         """What is in memory, also what could not be persisted."""
         generations = [*self._persister.failed, self._open]
         batches = [batch for g in generations for batch in g.batches]
         columns = self._columns.fields
         if not batches:
             return []
-        rows = pa.concat_tables([conformed(b, columns) for b in batches])
-        return [HeldRun.of(rows, self._shape, self._came)]
+        rows = pa.concat_tables([conform(b, columns) for b in batches])
+        return [MemoryRun.of(rows, self._shape, self._came)]
 
-    def _fit(self, fields: list[pa.Field]) -> None:
+    def _fit_types(self, fields: list[pa.Field]) -> None:
         """Sort and merge anew the runs of which a column's type has become another by a later batch."""
         for run in [r for r in self._runs if not r.columns.agrees_with(self._columns)]:
-            rows = together(list(run.blocks(fields, self._block_bytes)), self._shape)
+            rows = merge_tables(list(run.blocks(fields, self._block_bytes)), self._shape)
             self._replace([run], [rows])
 
     def _thin_out(self, fields: list[pa.Field]) -> None:
         """Merge runs until no more than a few overlap anywhere."""
-        while len(deep := _deepest(self._runs)) > _OPEN_RUNS:
+        while len(deep := _most_overlapping(self._runs)) > _OPEN_RUNS:
             deep.sort(key=lambda run: run.rows)
             for start in range(0, len(deep), _OPEN_RUNS):
                 some = deep[start : start + _OPEN_RUNS]
                 if len(some) > 1:
-                    self._replace(some, merged(some, self._shape, fields, self._block_bytes))
+                    self._replace(some, merge_runs(some, self._shape, fields, self._block_bytes))
 
     def _replace(self, runs: Sequence[SpilledRun], blocks: Iterable[pa.Table]) -> None:
-        made = self._spiller.spill(blocks)
+        merged = self._spiller.spill(blocks)
         for run in runs:
             self._counts.subtract(run.counts)
             self._runs.remove(run)
             run.delete()
-        self._counts.update(made.counts)
-        self._runs.append(made)
+        self._counts.update(merged.counts)
+        self._runs.append(merged)
 
 
 def share_bytes(tuning: TuningConfig) -> int:
@@ -242,7 +242,7 @@ def share_bytes(tuning: TuningConfig) -> int:
     return tuning.maxBytesInMemory // (2 + tuning.maxPendingPersists)
 
 
-def _deepest(runs: Sequence[SpilledRun]) -> list[SpilledRun]:
+def _most_overlapping(runs: Sequence[SpilledRun]) -> list[SpilledRun]:
     """The runs around the time that most of them have rows before and after."""
     edges = sorted([*((r.first_ms, 0) for r in runs), *((r.last_ms, 1) for r in runs)])
     depth = deepest = at = 0

@@ -17,28 +17,28 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def intervals_of(ms: _Int64s, granularity: AnyGranularity) -> Iterator[tuple[Interval, slice]]:
+def split_by_interval(ms: _Int64s, granularity: AnyGranularity) -> Iterator[tuple[Interval, slice]]:
     """Each interval with the slice of its rows, ``ms`` ascending: one search for each interval, not each row."""
     start = 0
     while start < len(ms):
-        interval = granularity.bucket(time_of(ms[start]))
+        interval = granularity.bucket(to_datetime(ms[start]))
         end = int(np.searchsorted(ms, (interval[1] - _EPOCH) // _MILLISECOND))
         yield interval, slice(start, end)
         start = end
 
 
-def spread(ms: _Int64s, granularity: AnyGranularity) -> tuple[Counter[Interval], int]:
+def count_by_interval(ms: _Int64s, granularity: AnyGranularity) -> tuple[Counter[Interval], int]:
     """How many rows each interval has, and how often two rows in a row have different ones; ``ms`` in any order."""
     if not len(ms):
         return Counter(), 0
-    interval = granularity.bucket(time_of(ms.min()))
-    if time_of(ms.max()) < interval[1]:
+    interval = granularity.bucket(to_datetime(ms.min()))
+    if to_datetime(ms.max()) < interval[1]:
         return Counter({interval: len(ms)}), 0
-    parts = list(intervals_of(np.sort(ms), granularity))
+    parts = list(split_by_interval(np.sort(ms), granularity))
     starts = [(interval[0] - _EPOCH) // _MILLISECOND for interval, _ in parts]
     changes = np.count_nonzero(np.diff(np.searchsorted(np.array(starts), ms, side="right")))
     return Counter({interval: part.stop - part.start for interval, part in parts}), int(changes)
 
 
-def time_of(ms: np.int64) -> datetime:
+def to_datetime(ms: np.int64) -> datetime:
     return _EPOCH + timedelta(milliseconds=int(ms))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ingestion.segments.rollup import rolled_up
+from ingestion.segments.rollup import roll_up
 from ingestion.segments.shape import Shape, flat, int64s, sorted_order
 
 Key = tuple[Any, ...]
@@ -26,7 +26,7 @@ class Run(Protocol):
         ...
 
 
-def merged(runs: Sequence[Run], shape: Shape, fields: Sequence[pa.Field], block_bytes: int) -> Iterator[pa.Table]:
+def merge_runs(runs: Sequence[Run], shape: Shape, fields: Sequence[pa.Field], block_bytes: int) -> Iterator[pa.Table]:
     """The rows of all runs in order, with rollup those that are the same made one. No table is empty.
 
     A run is opened when its time comes: of runs that follow each other, one or two are open at once.
@@ -34,26 +34,26 @@ def merged(runs: Sequence[Run], shape: Shape, fields: Sequence[pa.Field], block_
     waiting = sorted(runs, key=lambda run: run.first_ms, reverse=True)
     cursors: list[_Cursor] = []
     while waiting or cursors:
-        if waiting and not any(c.last < _start(waiting[-1]) for c in cursors):
+        if waiting and not any(c.last < _start_key(waiting[-1]) for c in cursors):
             cursors.append(_Cursor(waiting.pop().blocks(fields, block_bytes), shape))
             continue
         boundary = min(c.last for c in cursors)
         # Nobody has rows up to here that are not in a block: no run has two that are the same.
         parts = [part for c in cursors if len(part := c.taken(boundary))]
-        yield parts[0] if len(parts) == 1 else together(parts, shape)
+        yield parts[0] if len(parts) == 1 else merge_tables(parts, shape)
         cursors = [c for c in cursors if not c.done]
 
 
-def _start(run: Run) -> Key:
+def _start_key(run: Run) -> Key:
     """Comes before every row of that time."""
-    return (_rank(run.first_ms),)
+    return (_sort_rank(run.first_ms),)
 
 
-def together(parts: list[pa.Table], shape: Shape) -> pa.Table:
+def merge_tables(parts: list[pa.Table], shape: Shape) -> pa.Table:
     """Rows in any order to one sorted table, with rollup those that are the same made one."""
     rows = pa.concat_tables(parts)
     if shape.rollup:
-        return rolled_up(rows, shape)
+        return roll_up(rows, shape)
     order = sorted_order([*shape.keys(rows), rows.column(0)])
     return rows if order is None else rows.take(pa.array(order))
 
@@ -97,10 +97,10 @@ class _Cursor:
         self.last = self._key(len(block) - 1)
 
     def _key(self, row: int) -> Key:
-        return tuple(_rank(column[row].as_py()) for column in self._keys)
+        return tuple(_sort_rank(column[row].as_py()) for column in self._keys)
 
 
-def _rank(value: Any) -> tuple[int, Any]:
+def _sort_rank(value: Any) -> tuple[int, Any]:
     """What sorts as Arrow does: NaN after the numbers, null after all."""
     if value is None:
         return (2, 0)

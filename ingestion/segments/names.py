@@ -19,7 +19,7 @@ _TIME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _DATASOURCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 _INTERVAL = re.compile(rf"{_TIME}_{_TIME}")
-_OURS = re.compile(
+_HEADGATE_FILE = re.compile(
     rf"{_DATASOURCE.pattern}/{_INTERVAL.pattern}/[A-Za-z0-9._-]+/(?:{_UUID}\.parquet|\.[0-9a-f]{{32}}\.tmp)"
 )
 
@@ -27,7 +27,7 @@ _OURS = re.compile(
 def segment_path(datasource: str, interval: tuple[datetime, datetime], version: str, file: UUID) -> str:
     """The relative path of a segment file."""
     start, end = (iso(t).replace(":", "-") for t in interval)
-    return f"{datasource}/{start}_{end}/{_safe(version)}/{file}.parquet"
+    return f"{datasource}/{start}_{end}/{_safe_version(version)}/{file}.parquet"
 
 
 def temporary_name() -> str:
@@ -37,7 +37,7 @@ def temporary_name() -> str:
 
 def is_ours(path: str) -> bool:
     """Whether a file at this relative path was put there by Headgate: a segment file, or one on its way."""
-    return _OURS.fullmatch(path) is not None and ".." not in path.split("/")
+    return _HEADGATE_FILE.fullmatch(path) is not None and ".." not in path.split("/")
 
 
 def may_be_datasource(folder: str) -> bool:
@@ -63,6 +63,6 @@ def iso(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _safe(version: str) -> str:
+def _safe_version(version: str) -> str:
     safe = _UNSAFE.sub("_", version.replace(":", "-"))
     return "_" + safe if safe.startswith(".") or not safe else safe

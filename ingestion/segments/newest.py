@@ -22,8 +22,8 @@ from ingestion.errors import IngestionError
 from ingestion.segments.cells import Cells, Row
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
-from ingestion.segments.footer import footer_of
-from ingestion.segments.numbered_files import NumberedFiles, OpenedFile, opened
+from ingestion.segments.footer import read_footer
+from ingestion.segments.numbered_files import NumberedFiles, OpenedFile, open_registered
 from ingestion.sketches.showing import UnreadableSketch
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import FileProblem, Footer, RowsAnswer, RowsColumn, RowsOrder
@@ -42,7 +42,7 @@ class _Reading:
         self._order, self._storage = order, storage
         self._cells = Cells(order)
         self._files = NumberedFiles()
-        self._engine = locked(self._files, len(order.files))
+        self._engine = open_locked_engine(self._files, len(order.files))
         self._until = time.monotonic() + order.reading_s
         self._newest: list[Row] = []  # a heap: the oldest of them first
         self._columns: dict[str, set[str]] = {}
@@ -68,29 +68,29 @@ class _Reading:
 
     def _read_some(self, pool: ThreadPoolExecutor, first: int) -> None:
         files = self._order.files[first : first + _AT_ONCE]
-        for number, (file, found) in enumerate(zip(files, pool.map(self._opened, files), strict=True), first):
+        for number, (file, opened_file) in enumerate(zip(files, pool.map(self._opened, files), strict=True), first):
             if self._holds_all_since(self._order.last_ms[number]):
                 return
             try:
-                self._take_in(number, found)
+                self._take_file(number, opened_file)
             except (IngestionError, UnreadableSketch, duckdb.Error, pa.ArrowException, OSError) as error:
-                self._problems.append(FileProblem(path=file.path, problem=_told(file.path, error)))
+                self._problems.append(FileProblem(path=file.path, problem=_problem_text(file.path, error)))
             finally:
                 self._files.forget(number)
 
     def _opened(self, file: RegisteredFile) -> OpenedFile | Exception:
         try:
-            return opened(self._storage, file)
+            return open_registered(self._storage, file)
         except (IngestionError, OSError) as error:
             return error
 
-    def _take_in(self, number: int, found: OpenedFile | Exception) -> None:
-        if isinstance(found, Exception):
-            raise found
-        self._files.keep(number, found)
-        columns = found.columns()
+    def _take_file(self, number: int, opened_file: OpenedFile | Exception) -> None:
+        if isinstance(opened_file, Exception):
+            raise opened_file
+        self._files.keep(number, opened_file)
+        columns = opened_file.columns()
         if self._order.footer and number == 0:
-            self._footer = footer_of(found, self._order)
+            self._footer = read_footer(opened_file, self._order)
         statement, values = self._cells.statement(NumberedFiles.address(number), columns)
         rows = self._engine.execute(statement, values).fetchall()
         for column in columns:
@@ -117,7 +117,7 @@ class _Reading:
         )
 
 
-def locked(files: NumberedFiles, count: int) -> duckdb.DuckDBPyConnection:
+def open_locked_engine(files: NumberedFiles, count: int) -> duckdb.DuckDBPyConnection:
     """DuckDB with these files, and nothing else."""
     engine = duckdb.connect(
         ":memory:",
@@ -145,14 +145,14 @@ def _settings(count: int) -> Iterator[str]:
     yield "SET lock_configuration = true"
 
 
-def _told(path: str, error: Exception) -> str:
+def _problem_text(path: str, error: Exception) -> str:
     if isinstance(error, duckdb.OutOfMemoryException):
         return "its rows take too much memory to be shown"
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return text.removeprefix(f"{path} ")
 
 
-def newest(order: RowsOrder) -> RowsAnswer:
+def read_newest(order: RowsOrder) -> RowsAnswer:
     """Carry it out. Only what concerns all files alike is refused."""
     try:
         storage = open_deep_storage(order.deep_storage)
@@ -161,12 +161,12 @@ def newest(order: RowsOrder) -> RowsAnswer:
     return _Reading(order, storage).answer()
 
 
-def main(given: TextIO, told: TextIO) -> None:
+def main(orders: TextIO, answers: TextIO) -> None:
     """Answer one order."""
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
-    order = RowsOrder.model_validate_json(given.readline())
-    print(newest(order).model_dump_json(), file=told, flush=True)
+    order = RowsOrder.model_validate_json(orders.readline())
+    print(read_newest(order).model_dump_json(), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -38,27 +38,27 @@ class OpenedFile:
         """What it holds, in its order. Raises ``DamagedSegment`` if it is no Parquet file."""
         with self.open() as file:
             try:
-                return columns_of(pa.schema(_as_written(field) for field in pq.read_schema(file)))
+                return columns_of(pa.schema(_without_element_name(field) for field in pq.read_schema(file)))
             except (pa.ArrowException, OSError) as error:
                 raise DamagedSegment(f"{self.registered.path} can't be read as Parquet: {error}") from error
 
 
-def _as_written(field: pa.Field) -> pa.Field:
+def _without_element_name(field: pa.Field) -> pa.Field:
     """A list's values have a name of Parquet's own, which is no part of its type."""
     return pa.field(field.name, pa.list_(field.type.value_type)) if pa.types.is_list(field.type) else field
 
 
-def opened(storage: DeepStorage, file: RegisteredFile) -> OpenedFile:
+def open_registered(storage: DeepStorage, file: RegisteredFile) -> OpenedFile:
     """The file, if it is there and is what was registered. Raises ``DamagedSegment`` or ``DeepStorageError``."""
     if not storage.exists(file.path):
         raise DamagedSegment(f"{file.path} does not exist")
     size_bytes = storage.size(file.path)
     if size_bytes != file.size_bytes:
         raise DamagedSegment(f"{file.path} has {size_bytes} bytes, not {file.size_bytes}")
-    return OpenedFile(storage, file, _content(storage, file) if size_bytes <= WHOLE_BYTES else None)
+    return OpenedFile(storage, file, _fetch_content(storage, file) if size_bytes <= WHOLE_BYTES else None)
 
 
-def _content(storage: DeepStorage, file: RegisteredFile) -> bytes:
+def _fetch_content(storage: DeepStorage, file: RegisteredFile) -> bytes:
     with storage.open(file.path) as opened_file:
         content = opened_file.read(WHOLE_BYTES + 1)
     sha256 = hashlib.sha256(content).hexdigest()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ingestion.rows import Columns, columns_of, conformed
-from ingestion.segments.held import HeldRun
+from ingestion.rows import Columns, columns_of, conform
+from ingestion.segments.held import MemoryRun
 from ingestion.segments.intervals import Interval
 from ingestion.segments.spill import SpilledRun, Spiller
 
@@ -68,7 +68,7 @@ class Persister:
                 self.failed.append(generation)
         return ready
 
-    def mended(self, names: Sequence[str]) -> Iterator[tuple[Generation, list[SpilledRun]]]:
+    def retry_failed(self, names: Sequence[str]) -> Iterator[tuple[Generation, list[SpilledRun]]]:
         """Try again, here, what failed. Raises ``DeepStorageError`` for the first that fails again."""
         while self.failed:
             runs = self._persisted(self.failed[0], names)
@@ -82,10 +82,10 @@ class Persister:
         """A run for each set of batches whose columns have the same types. All are written, or none."""
         runs: list[SpilledRun] = []
         try:
-            for columns, batches in _alike(generation.batches):
+            for columns, batches in _group_by_types(generation.batches):
                 fields = sorted(columns.fields, key=lambda f: names.index(f.name))
-                rows = pa.concat_tables([conformed(b, fields) for b in batches])
-                run = HeldRun.of(rows, self._spiller.shape, generation.came)
+                rows = pa.concat_tables([conform(b, fields) for b in batches])
+                run = MemoryRun.of(rows, self._spiller.shape, generation.came)
                 runs.append(self._spiller.spill(run.blocks(run.fields, self._spiller.block_bytes)))
         except BaseException:
             for run_ in runs:
@@ -95,7 +95,7 @@ class Persister:
         return runs
 
 
-def _alike(batches: Sequence[pa.Table]) -> list[tuple[Columns, list[pa.Table]]]:
+def _group_by_types(batches: Sequence[pa.Table]) -> list[tuple[Columns, list[pa.Table]]]:
     """Batches that agree on the types of their columns. Those that do not are kept apart until all types are known."""
     groups: list[tuple[Columns, list[pa.Table]]] = []
     for batch in batches:

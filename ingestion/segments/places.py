@@ -15,7 +15,7 @@ Integers = npt.NDArray[np.integer[Any]]
 _Int64s = npt.NDArray[np.int64]
 
 
-class Places:
+class RecordPositions:
     """Numbers the records of batches from 0 on, and knows partition and offset of each: 24 bytes for every run."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Places:
         partitions, offsets = self._joined(self._partition)[run], self._joined(self._offset)[run]
         offsets = offsets + numbers - self._joined(self._first)[run]
         return {
-            int(p): ranges_of_offsets.merged(_pairs(offsets[partitions == p], lengths[partitions == p]))
+            int(p): ranges_of_offsets.merged(_to_ranges(offsets[partitions == p], lengths[partitions == p]))
             for p in np.unique(partitions)
         }
 
@@ -59,7 +59,7 @@ class Places:
         span = np.searchsorted(starts, firsts, side="right") - 1
         inside = firsts[(span >= 0) & (firsts < ends[span])] if len(starts) else firsts[:0]
         cuts = np.union1d(starts, inside)
-        stops = np.minimum(np.append(cuts[1:], np.iinfo(np.int64).max), _end_of(cuts, starts, ends))
+        stops = np.minimum(np.append(cuts[1:], np.iinfo(np.int64).max), _span_end(cuts, starts, ends))
         return cuts, stops - cuts, np.searchsorted(firsts, cuts, side="right") - 1
 
     @staticmethod
@@ -69,10 +69,10 @@ class Places:
         return parts[0] if parts else np.empty(0, np.int64)
 
 
-class Chosen:
+class RecordSet:
     """A set of record numbers, a byte for each of all that there are; emptied by taking its ranges."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: RecordPositions) -> None:
         self._places = places
         self._mask = np.zeros(len(places), np.bool_)
         self._low, self._high = len(places), 0
@@ -96,9 +96,9 @@ def _spans(chosen: npt.NDArray[np.bool_]) -> tuple[_Int64s, _Int64s]:
     return edges[::2], edges[1::2]
 
 
-def _end_of(cuts: _Int64s, starts: _Int64s, ends: _Int64s) -> _Int64s:
+def _span_end(cuts: _Int64s, starts: _Int64s, ends: _Int64s) -> _Int64s:
     return ends[np.searchsorted(starts, cuts, side="right") - 1]
 
 
-def _pairs(offsets: _Int64s, lengths: _Int64s) -> Iterable[Range]:
+def _to_ranges(offsets: _Int64s, lengths: _Int64s) -> Iterable[Range]:
     return zip(offsets.tolist(), (offsets + lengths).tolist(), strict=True)

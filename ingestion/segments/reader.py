@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingestion.rows import TIME, TIME_TYPE, Columns, conformed
+from ingestion.rows import TIME, TIME_TYPE, Columns, conform
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, storage_error
 from ingestion.specs.schema.data_schema import EXTENTS
@@ -53,7 +53,7 @@ def read_segments(storage: DeepStorage, paths: Sequence[str]) -> pa.RecordBatchR
     """
     columns = Columns()
     for path in paths:
-        with _parquet(storage, path) as file:
+        with _open_parquet(storage, path) as file:
             columns.add(file.schema_arrow.empty_table(), _LEAD)
     fields = [f for f in columns.fields if f.name not in EXTENTS]
     schema = pa.schema([(TIME, TIME_TYPE), *((f.name, f.type) for f in fields)])
@@ -62,15 +62,15 @@ def read_segments(storage: DeepStorage, paths: Sequence[str]) -> pa.RecordBatchR
 
 def _batches(storage: DeepStorage, paths: Sequence[str], fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:
     for path in paths:
-        with _parquet(storage, path) as file:
+        with _open_parquet(storage, path) as file:
             for batch in file.iter_batches():
                 rows = pa.Table.from_batches([batch])
                 times = rows.column(0).cast(TIME_TYPE)  # of files of any version
-                yield from conformed(rows.set_column(0, TIME, times), fields, _LEAD).to_batches()
+                yield from conform(rows.set_column(0, TIME, times), fields, _LEAD).to_batches()
 
 
 @contextmanager
-def _parquet(storage: DeepStorage, path: str) -> Iterator[pq.ParquetFile]:
+def _open_parquet(storage: DeepStorage, path: str) -> Iterator[pq.ParquetFile]:
     with storage.open(path) as opened:
         try:
             yield pq.ParquetFile(opened)

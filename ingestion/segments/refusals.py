@@ -13,29 +13,43 @@ from ingestion.segments.errors import DeepStorageError, storage_error
 _AWS = re.compile(r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? during (?P<operation>\w+)")
 _DETAIL_LENGTH = 500
 # Of the location, or of what reaches it.
-_FAULTS = (pa.ArrowException, ImportError, NotImplementedError, TypeError, ValueError)
-_NUMBERS: dict[type[OSError], int] = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST}  # fsspec has none
+_PERMANENT_ERRORS = (pa.ArrowException, ImportError, NotImplementedError, TypeError, ValueError)
+_ERRNO_BY_TYPE: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT,
+    FileExistsError: errno.EEXIST,
+}  # fsspec has none
 NO_BUCKET = "there is no such bucket; make it, or correct HEADGATE_DEEP_STORAGE"
-_KEYS = "the credentials are wrong or have ended; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"
-_RIGHTS = "access is denied; the credentials must allow to list the bucket, and to read, write and delete objects in it"
-_PLACE = "the bucket is elsewhere; correct the region or the endpoint"
+_WRONG_CREDENTIALS = (
+    "the credentials are wrong or have ended; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"
+)
+_ACCESS_DENIED = (
+    "access is denied; the credentials must allow to list the bucket, and to read, write and delete objects in it"
+)
+_WRONG_REGION = "the bucket is elsewhere; correct the region or the endpoint"
 # By the names that the AWS SDK gives them.
 _AWS_REFUSALS = {
-    "ACCESS_DENIED": _RIGHTS,
+    "ACCESS_DENIED": _ACCESS_DENIED,
     "NO_SUCH_BUCKET": NO_BUCKET,
-    "EXPIRED_TOKEN": _KEYS,
-    "INCOMPLETE_SIGNATURE": _KEYS,
-    "INVALID_ACCESS_KEY_ID": _KEYS,
-    "INVALID_CLIENT_TOKEN_ID": _KEYS,
-    "INVALID_SIGNATURE": _KEYS,
-    "MISSING_AUTHENTICATION_TOKEN": _KEYS,
-    "SIGNATURE_DOES_NOT_MATCH": _KEYS,
-    "UNRECOGNIZED_CLIENT": _KEYS,
+    "EXPIRED_TOKEN": _WRONG_CREDENTIALS,
+    "INCOMPLETE_SIGNATURE": _WRONG_CREDENTIALS,
+    "INVALID_ACCESS_KEY_ID": _WRONG_CREDENTIALS,
+    "INVALID_CLIENT_TOKEN_ID": _WRONG_CREDENTIALS,
+    "INVALID_SIGNATURE": _WRONG_CREDENTIALS,
+    "MISSING_AUTHENTICATION_TOKEN": _WRONG_CREDENTIALS,
+    "SIGNATURE_DOES_NOT_MATCH": _WRONG_CREDENTIALS,
+    "UNRECOGNIZED_CLIENT": _WRONG_CREDENTIALS,
 }
-_STATUS_REFUSALS = {301: _PLACE, 307: _PLACE, 400: _PLACE, 401: _KEYS, 403: _RIGHTS, 404: NO_BUCKET}
+_STATUS_REFUSALS = {
+    301: _WRONG_REGION,
+    307: _WRONG_REGION,
+    400: _WRONG_REGION,
+    401: _WRONG_CREDENTIALS,
+    403: _ACCESS_DENIED,
+    404: NO_BUCKET,
+}
 # Google's and Azure's libraries say it in their texts.
 _TEXT_REFUSALS = (
-    (re.compile(r"Status\(PERMISSION_DENIED|AuthorizationFailure|AuthorizationPermissionMismatch"), _RIGHTS),
+    (re.compile(r"Status\(PERMISSION_DENIED|AuthorizationFailure|AuthorizationPermissionMismatch"), _ACCESS_DENIED),
     (
         re.compile(r"Status\(UNAUTHENTICATED|AuthenticationFailed|InvalidAuthenticationInfo"),
         "the credentials are wrong",
@@ -48,14 +62,14 @@ _SECRETS = re.compile(
 )
 
 
-def refusal(what: str, error: Exception) -> DeepStorageError:
+def to_storage_error(action: str, error: Exception) -> DeepStorageError:
     """The error of something that can't be done, as ``DeepStorageError``."""
-    if isinstance(error, OSError) and (number := error.errno or _NUMBERS.get(type(error))) is not None:
-        return storage_error(what, OSError(number, os.strerror(number)))
+    if isinstance(error, OSError) and (number := error.errno or _ERRNO_BY_TYPE.get(type(error))) is not None:
+        return storage_error(action, OSError(number, os.strerror(number)))
     detail = _without_secrets(" ".join(str(error).split()))[:_DETAIL_LENGTH]
     hint = _hint(detail)
-    permanent = bool(hint) or (isinstance(error, _FAULTS) and not isinstance(error, OSError))
-    return DeepStorageError(f"can't {what}: {hint} ({detail})" if hint else f"can't {what}: {detail}", permanent)
+    permanent = bool(hint) or (isinstance(error, _PERMANENT_ERRORS) and not isinstance(error, OSError))
+    return DeepStorageError(f"can't {action}: {hint} ({detail})" if hint else f"can't {action}: {detail}", permanent)
 
 
 def _hint(detail: str) -> str:

@@ -19,15 +19,15 @@ from pyarrow import fs
 
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import parts_of, temporary_name
-from ingestion.segments.refusals import NO_BUCKET, refusal
+from ingestion.segments.refusals import NO_BUCKET, to_storage_error
 from ingestion.segments.stored import StoredFile
 
-_OTHERS = frozenset({"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
-_BY_OBJECT = frozenset({"gs", "gcs"})  # an object shows when it is complete; the others have files that grow
+_ARROW_SCHEMES = frozenset({"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+_OBJECT_SCHEMES = frozenset({"gs", "gcs"})  # an object shows when it is complete; the others have files that grow
 _S3_OPTIONS = frozenset({"endpoint_override", "region", "scheme"})
 _SECRET_OPTION = re.compile(r"key|secret|token|password|signature|sas|credential(?!_kind$)", re.IGNORECASE)
 CONNECT_S = 5.0
-SILENCE_S = 10.0  # without a byte from the other side
+READ_TIMEOUT_S = 10.0  # without a byte from the other side
 
 
 class ArrowStorage:
@@ -104,8 +104,8 @@ class ArrowStorage:
                 return []
 
     @contextmanager
-    def _connected(self, what: str) -> Iterator[fs.FileSystem]:
-        with _told(what):
+    def _connected(self, action: str) -> Iterator[fs.FileSystem]:
+        with _storage_errors(action):
             yield self._connect()
 
 
@@ -120,7 +120,7 @@ def _copy(system: fs.FileSystem, local: os.PathLike[str], path: str) -> int:
 
 def _copy_and_rename(system: fs.FileSystem, local: os.PathLike[str], path: str) -> int:
     folder = path.rpartition("/")[0]
-    _make(system, folder)
+    _make_folder(system, folder)
     temporary = f"{folder}/{temporary_name()}"
     try:
         size = _copy(system, local, temporary)
@@ -132,7 +132,7 @@ def _copy_and_rename(system: fs.FileSystem, local: os.PathLike[str], path: str) 
     return size
 
 
-def _make(system: fs.FileSystem, folder: str) -> None:
+def _make_folder(system: fs.FileSystem, folder: str) -> None:
     try:
         system.create_dir(folder, recursive=True)
     except Exception:  # with some, one that is there is an error, each with its own
@@ -147,20 +147,20 @@ def open_remote(location: str) -> ArrowStorage:
     _check_without_secrets(scheme, parts)
     address = f"{scheme}://{parts.netloc}{parts.path}"
     if scheme == "s3":
-        return _s3(parts, address)
-    if scheme not in _OTHERS:
+        return _open_s3(parts, address)
+    if scheme not in _ARROW_SCHEMES:
         from ingestion.segments import by_fsspec  # not at the top: it takes long, and most have no use for it
 
         root = by_fsspec.root_of(location, scheme)
-        return ArrowStorage(partial(by_fsspec.connected, location), root, address, by_object=False)
-    system, root = _opened(location, scheme, parts)
-    return ArrowStorage(lambda: system, root, address, by_object=scheme in _BY_OBJECT)
+        return ArrowStorage(partial(by_fsspec.connect, location), root, address, by_object=False)
+    system, root = _open_arrow_system(location, scheme, parts)
+    return ArrowStorage(lambda: system, root, address, by_object=scheme in _OBJECT_SCHEMES)
 
 
 def _check_without_secrets(scheme: str, parts: SplitResult) -> None:
     """A location is written down in settings, tasks and logs: it may hold no credentials."""
     named = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    keyed = scheme == "s3" or scheme in _BY_OBJECT  # elsewhere it is a container or a user
+    keyed = scheme == "s3" or scheme in _OBJECT_SCHEMES  # elsewhere it is a container or a user
     key = keyed and parts.username not in (None, "", "anonymous")
     if parts.password is not None or key or any(map(_SECRET_OPTION.search, named)):
         raise DeepStorageError(
@@ -170,51 +170,51 @@ def _check_without_secrets(scheme: str, parts: SplitResult) -> None:
         )
 
 
-def _s3(parts: SplitResult, address: str) -> ArrowStorage:
+def _open_s3(parts: SplitResult, address: str) -> ArrowStorage:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(set(options) - _S3_OPTIONS)
     if unknown or not parts.hostname:
-        what = f"the option {unknown[0]!r} is not known" if unknown else "there is no bucket"
+        problem = f"the option {unknown[0]!r} is not known" if unknown else "there is no bucket"
         raise DeepStorageError(
-            f"deep storage: {what}; write s3://bucket/folder, and if needed ?endpoint_override=…&region=…&scheme=…",
+            f"deep storage: {problem}; write s3://bucket/folder, and if needed ?endpoint_override=…&region=…&scheme=…",
             True,
         )
-    endpoint = options.get("endpoint_override") or _environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    endpoint = options.get("endpoint_override") or _first_variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     scheme, _, host = endpoint.rpartition("://")
-    region = options.get("region") or _environment("AWS_REGION", "AWS_DEFAULT_REGION")
+    region = options.get("region") or _first_variable("AWS_REGION", "AWS_DEFAULT_REGION")
     if endpoint and not region:
         region = "us-east-1"  # what servers of one's own expect; the SDK would look for a cloud's metadata service
-    with _told("reach deep storage"):
+    with _storage_errors("reach deep storage"):
         system = fs.S3FileSystem(
             region=region or None,
             endpoint_override=host.rstrip("/") or None,
             scheme=options.get("scheme") or scheme or "https",
             connect_timeout=CONNECT_S,
-            request_timeout=SILENCE_S,
+            request_timeout=READ_TIMEOUT_S,
             allow_delayed_open=True,  # a small file is one request
             retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),  # the breaker retries
         )
     return ArrowStorage(lambda: system, parts.netloc + parts.path, address, by_object=True)
 
 
-def _environment(*names: str) -> str:
+def _first_variable(*names: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
-def _opened(location: str, scheme: str, parts: SplitResult) -> Any:
-    if scheme in _BY_OBJECT and "retry_limit_seconds" not in parts.query:
+def _open_arrow_system(location: str, scheme: str, parts: SplitResult) -> Any:
+    if scheme in _OBJECT_SCHEMES and "retry_limit_seconds" not in parts.query:
         # Its library retries for 15 minutes by itself; the breaker retries.
         location += ("&" if parts.query else "?") + f"retry_limit_seconds={CONNECT_S:g}"
-    with _told("reach deep storage"):
+    with _storage_errors("reach deep storage"):
         return fs.FileSystem.from_uri(location)
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _storage_errors(action: str) -> Iterator[None]:
     """Turn errors into ``DeepStorageError``: fsspec's file systems have their libraries' own."""
     try:
         yield
     except DeepStorageError:
         raise
     except Exception as error:
-        raise refusal(what, error) from None
+        raise to_storage_error(action, error) from None

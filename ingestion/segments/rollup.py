@@ -26,7 +26,7 @@ _EXTREMES: dict[str, dict[pa.DataType, Any]] = {
 _REDUCERS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add, "count": np.add}
 
 
-def rolled_up(rows: pa.Table, shape: Shape) -> pa.Table:
+def roll_up(rows: pa.Table, shape: Shape) -> pa.Table:
     """The rows, sorted, one for each time and dimensions; also of rows that this function gave before."""
     columns = [flat(c) for c in rows.columns]
     table = pa.table(columns, names=rows.column_names)
@@ -37,14 +37,17 @@ def rolled_up(rows: pa.Table, shape: Shape) -> pa.Table:
         return table
     groups = _Groups.of(keys, order)
     lasts = groups.lasts(int64s(columns[_LAST_TIME]), int64s(columns[_LAST_ORDER])) if shape.has_extents else None
-    merged = [_of_records(columns[0], groups), *(c.take(pa.array(groups.firsts)) for c in columns[1 : shape.lead + 1])]
+    merged = [
+        _record_lists(columns[0], groups),
+        *(c.take(pa.array(groups.firsts)) for c in columns[1 : shape.lead + 1]),
+    ]
     if lasts is not None:
         merged[_LAST_TIME], merged[_LAST_ORDER] = (columns[i].take(pa.array(lasts)) for i in (_LAST_TIME, _LAST_ORDER))
     for name, column in zip(rows.column_names[shape.lead + 1 :], columns[shape.lead + 1 :], strict=True):
         if name in shape.sketches:
             merged.append(shape.sketches[name].merged(column.take(pa.array(groups.order)), groups.starts))
             continue
-        value = _value(column, shape.how.get(name, "first"), groups, lasts)
+        value = _reduced_column(column, shape.how.get(name, "first"), groups, lasts)
         merged.append(as_floats(value) if name in shape.float_sums else value)
     return pa.table(merged, names=rows.column_names)
 
@@ -79,43 +82,43 @@ class _Groups:
 def _changes(column: pa.Array) -> npt.NDArray[np.bool_]:
     """Whether each value but the first is another than the one before it; null is null, and NaN is NaN."""
     before, after = column.slice(0, len(column) - 1), column.slice(1)
-    changed = _bools(pc.not_equal(before, after).fill_null(False))
+    changed = _to_bools(pc.not_equal(before, after).fill_null(False))
     if column.null_count:
-        changed |= _bools(before.is_valid()) != _bools(after.is_valid())
+        changed |= _to_bools(before.is_valid()) != _to_bools(after.is_valid())
     if pa.types.is_floating(column.type):
-        changed &= ~(_bools(pc.is_nan(before).fill_null(False)) & _bools(pc.is_nan(after).fill_null(False)))
+        changed &= ~(_to_bools(pc.is_nan(before).fill_null(False)) & _to_bools(pc.is_nan(after).fill_null(False)))
     return changed
 
 
-def _bools(column: pa.Array) -> npt.NDArray[np.bool_]:
+def _to_bools(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _of_records(lists: pa.ListArray, groups: _Groups) -> pa.ListArray:
+def _record_lists(lists: pa.ListArray, groups: _Groups) -> pa.ListArray:
     """All records of each group."""
-    taken = lists.take(pa.array(groups.order))
-    ends = taken.offsets.to_numpy()
-    return pa.ListArray.from_arrays(pa.array(np.append(ends[groups.starts], ends[-1]), pa.int32()), taken.values)
+    in_order = lists.take(pa.array(groups.order))
+    ends = in_order.offsets.to_numpy()
+    return pa.ListArray.from_arrays(pa.array(np.append(ends[groups.starts], ends[-1]), pa.int32()), in_order.values)
 
 
-def _value(column: pa.Array, how: str, groups: _Groups, lasts: Integers | None) -> pa.Array:
+def _reduced_column(column: pa.Array, how: str, groups: _Groups, lasts: Integers | None) -> pa.Array:
     """A metric's values, or with ``first`` also a dimension's."""
     if how == "first":
         return column.take(pa.array(groups.firsts))
     if how == "last":
         return column.take(pa.array(lasts))
-    held = column.take(pa.array(groups.order))
-    valid = _bools(held.is_valid())
+    in_order = column.take(pa.array(groups.order))
+    valid = _to_bools(in_order.is_valid())
     if how == "any":
-        return held.take(_first_valid(valid, groups.starts))
+        return in_order.take(_first_valid_rows(valid, groups.starts))
     nothing = _EXTREMES["sum" if how == "count" else how][column.type]
-    numbers = held.fill_null(nothing).to_numpy(zero_copy_only=False)
+    numbers = in_order.fill_null(nothing).to_numpy(zero_copy_only=False)
     # As in Druid, whole numbers wrap around when a sum is too great for them.
     reduced = _REDUCERS[how].reduceat(numbers, groups.starts)
     return pa.array(reduced, column.type, mask=~np.logical_or.reduceat(valid, groups.starts))
 
 
-def _first_valid(valid: npt.NDArray[np.bool_], starts: Integers) -> pa.Array:
+def _first_valid_rows(valid: npt.NDArray[np.bool_], starts: Integers) -> pa.Array:
     """Of each group the place of the first value that is not null; null if there is none."""
     places = np.where(valid, np.arange(len(valid)), len(valid))
     first = np.minimum.reduceat(places, starts)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ingestion.rows import LIST_TYPE, RECORD_TIME, Columns
 from ingestion.sketches.merging import Merger
 from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
-from ingestion.specs.schema.metrics import plain
+from ingestion.specs.schema.metrics import unfiltered_metric
 from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 Integers = npt.NDArray[np.int64]
@@ -51,14 +51,14 @@ class Shape:
     def has_extents(self) -> bool:
         return self.lead > 1
 
-    def taken_in(self, rows: pa.Table, came: int = 0) -> pa.Table:
+    def to_shape(self, rows: pa.Table, came: int = 0) -> pa.Table:
         """Decoded rows, column 0 the records' numbers, in this shape; neither merged nor sorted.
 
-        ``came``: the record number 0 in the order of all records. Rows of segments may bring their own extents.
+        ``first_record``: the record number 0 in the order of all records. Rows of segments may bring their own extents.
         """
         records = int64s(rows.column(0))
-        held = rows.select([i for i, f in enumerate(rows.schema) if not is_own(f)])
-        columns, names = held.columns[1:], held.column_names[1:]
+        decoded = rows.select([i for i, f in enumerate(rows.schema) if not is_hidden(f)])
+        columns, names = decoded.columns[1:], decoded.column_names[1:]
         if not self.rollup:
             return pa.table([pa.array(records), *columns], names=[RECORDS, *names])
         lead = [_lists_of_one(records)]
@@ -68,7 +68,7 @@ class Shape:
 
     def fields(self, columns: Columns) -> list[pa.Field]:
         """Those of decoded rows that a segment holds after ``__time``."""
-        return [f for f in columns.fields if not is_own(f)]
+        return [f for f in columns.fields if not is_hidden(f)]
 
     def keys(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """The columns by which rows are sorted, the number of the record aside."""
@@ -76,7 +76,7 @@ class Shape:
         named = zip(rows.column_names[after:], rows.columns[after:], strict=True)
         dimensions = [column for name, column in named if name not in self.how]
         ordered = [c for c in dimensions if not _has_no_order(c.type)]
-        texts = [_text(c) for c in dimensions if _has_no_order(c.type)] if self.rollup else []
+        texts = [_sortable_text(c) for c in dimensions if _has_no_order(c.type)] if self.rollup else []
         return [rows.column(self.lead), *ordered, *texts]
 
     def records(self, rows: pa.Table) -> Integers:
@@ -95,8 +95,8 @@ class Shape:
 
 def mergers_of(schema: DataSchema) -> dict[str, Merger]:
     """How the values of metrics that are sketches become one, by name."""
-    held = {m.name: plain(m) for m in schema.metricsSpec}
-    return {name: Merger.of(metric) for name, metric in held.items() if isinstance(metric, SketchMetric)}
+    metrics = {m.name: unfiltered_metric(m) for m in schema.metricsSpec}
+    return {name: Merger.of(metric) for name, metric in metrics.items() if isinstance(metric, SketchMetric)}
 
 
 def sorted_order(keys: list[pa.ChunkedArray]) -> Integers | None:
@@ -121,19 +121,19 @@ def int64s(column: pa.Array | pa.ChunkedArray) -> Integers:
 def _extents(rows: pa.Table, order: Integers) -> list[pa.Array]:
     """Those that rows bring, and where they bring none that of one record."""
     times = _record_times(rows)
-    own = [pa.array(column) for column in (times, order, times, order)]
+    computed = [pa.array(column) for column in (times, order, times, order)]
     if EXTENTS[0] not in rows.column_names:
-        return own
-    return [pc.coalesce(flat(rows.column(name)), mine) for name, mine in zip(EXTENTS, own, strict=True)]
+        return computed
+    return [pc.coalesce(flat(rows.column(name)), default) for name, default in zip(EXTENTS, computed, strict=True)]
 
 
 def _record_times(rows: pa.Table) -> Integers:
     """When records happened, which is not the row's time where that was cut."""
-    at = _record_time_at(rows)
+    at = _record_time_index(rows)
     return int64s(rows.column(1 if at is None else at).cast(pa.int64()))
 
 
-def _record_time_at(rows: pa.Table) -> int | None:
+def _record_time_index(rows: pa.Table) -> int | None:
     """Which column it is: the one of that name that holds times; no dimension does."""
     return next((i for i, f in enumerate(rows.schema) if _is_record_time(f)), None)
 
@@ -142,7 +142,7 @@ def _is_record_time(field: pa.Field) -> bool:
     return bool(field.name == RECORD_TIME and pa.types.is_timestamp(field.type))
 
 
-def is_own(field: pa.Field) -> bool:
+def is_hidden(field: pa.Field) -> bool:
     """Whether it is no column of the records'."""
     return field.name in EXTENTS or _is_record_time(field)
 
@@ -155,7 +155,7 @@ def _has_no_order(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) or bool(kind == LIST_TYPE)
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _sortable_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """JSON as it is written, lists as Python writes them."""
     if isinstance(column.type, pa.BaseExtensionType):
         return pa.chunked_array([c.storage for c in column.chunks], pa.string())

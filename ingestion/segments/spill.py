@@ -13,16 +13,16 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingestion.rows import TIME, Columns, conformed
+from ingestion.rows import TIME, Columns, conform
 from ingestion.segments.encoding import parquet_options
 from ingestion.segments.errors import SegmentError, storage_error
 from ingestion.segments.held import block_rows
-from ingestion.segments.intervals import Interval, intervals_of
+from ingestion.segments.intervals import Interval, split_by_interval
 from ingestion.segments.shape import Shape
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.schema.periods import AnyGranularity
 
-LIGHT = IndexSpec(dimensionCompression="lz4", metricCompression="lz4", jsonCompression="lz4")
+SPILL_COMPRESSION = IndexSpec(dimensionCompression="lz4", metricCompression="lz4", jsonCompression="lz4")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class SpilledRun:
                     raise SegmentError(f"{self.path} is not what was written to it")
                 for group in range(file.num_row_groups):
                     block = file.read_row_group(group, use_threads=False).rename_columns(self.schema.names)
-                    yield conformed(block.cast(self.schema), fields, self.shape.lead + 1)
+                    yield conform(block.cast(self.schema), fields, self.shape.lead + 1)
         except (OSError, pa.ArrowException) as error:
             raise SegmentError(f"rows that were kept in {self.path} can't be read back: {error}") from error
 
@@ -94,7 +94,7 @@ class Spiller:
             for block in blocks:
                 ms = self.shape.times(block)
                 ends += [int(ms[0]), int(ms[-1])]
-                counts.update({i: part.stop - part.start for i, part in intervals_of(ms, self.granularity)})
+                counts.update({i: part.stop - part.start for i, part in split_by_interval(ms, self.granularity)})
                 columns.add(block, self.shape.lead + 1)
                 renamed = block.rename_columns(self._names(block))
                 writer = writer or pq.ParquetWriter(path, renamed.schema, **self._options(block, renamed))

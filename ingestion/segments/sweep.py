@@ -67,8 +67,8 @@ class Sweep:
     def _sweep_folder(self, folder: str) -> None:
         old = filter(self._is_old_and_ours, self._storage.files(folder))
         while page := [SweptFile(path=f.path, size_bytes=f.size_bytes) for f in islice(old, PAGE)]:
-            for place in self._judge(SweepPage(files=page)).delete:
-                self._delete(page[place])
+            for index in self._judge(SweepPage(files=page)).delete:
+                self._delete(page[index])
             if self._time_is_up():
                 return
 
@@ -104,31 +104,31 @@ class Sweep:
             self._end = self._end.model_copy(update={"error": str(error)})
 
 
-def _shuffled(folders: list[str], wanted: Callable[[str], bool]) -> list[str]:
-    chosen = [folder for folder in folders if wanted(folder)]
+def _shuffled(folders: list[str], is_wanted: Callable[[str], bool]) -> list[str]:
+    chosen = [folder for folder in folders if is_wanted(folder)]
     random.shuffle(chosen)
     return chosen
 
 
-def main(given: TextIO, told: TextIO) -> int:
+def main(answers: TextIO, pages: TextIO) -> int:
     """Exit code 0 when all was looked at that there was time for."""
 
     def judge(page: SweepPage) -> SweepVerdict:
-        print(page.model_dump_json(), file=told, flush=True)
-        return SweepVerdict.model_validate_json(_line(given))
+        print(page.model_dump_json(), file=pages, flush=True)
+        return SweepVerdict.model_validate_json(_read_line(answers))
 
-    order = SweepOrder.model_validate_json(_line(given))
+    order = SweepOrder.model_validate_json(_read_line(answers))
     try:
         end = Sweep(open_deep_storage(order.deep_storage), order, judge).run()
     except DeepStorageError as error:
         end = SweepEnd(complete=False, error=str(error))
-    print(end.model_dump_json(), file=told, flush=True)
+    print(end.model_dump_json(), file=pages, flush=True)
     return 1 if end.error else 0
 
 
-def _line(given: TextIO) -> str:
+def _read_line(answers: TextIO) -> str:
     """What the other side says. It says nothing more when it has gone: then nothing is deleted any more."""
-    line = given.readline()
+    line = answers.readline()
     if not line:
         sys.exit(1)
     return line

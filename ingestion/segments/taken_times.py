@@ -17,12 +17,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-class TakenTimes:
+class AcceptedTimes:
     """Spans of time that do not touch, in milliseconds; without intervals everything is taken."""
 
     def __init__(self, schema: DataSchema) -> None:
-        given = schema.granularitySpec
-        spans = sorted(_whole(interval_ms(text), given.segmentGranularity) for text in given.intervals or [])
+        granularity_spec = schema.granularitySpec
+        spans = sorted(
+            _whole_buckets(interval_ms(text), granularity_spec.segmentGranularity)
+            for text in granularity_spec.intervals or []
+        )
         self._all = not spans
         merged: list[tuple[int, int]] = []
         for start, end in spans:
@@ -41,7 +44,7 @@ class TakenTimes:
         return (place >= 0) & (ms < self._ends[place])
 
 
-def _whole(interval: tuple[int, int], granularity: AnyGranularity) -> tuple[int, int]:
+def _whole_buckets(interval: tuple[int, int], granularity: AnyGranularity) -> tuple[int, int]:
     """From the start of the first segment interval that it touches to the end of the last."""
     start, end = interval
     low, high = (_EPOCH + ms * _MILLISECOND for ms in (start, max(start, end - 1)))

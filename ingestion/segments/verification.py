@@ -15,23 +15,23 @@ from ingestion.segments.reader import verify
 from ingestion.specs.messages.deep_storage import RegisteredFile, Verified, VerifyOrder
 
 
-def main(given: TextIO, told: TextIO) -> None:
+def main(orders: TextIO, answers: TextIO) -> None:
     """Answer until nothing more is asked."""
 
     def tell(answer: Verified) -> None:
-        print(answer.model_dump_json(), file=told, flush=True)
+        print(answer.model_dump_json(), file=answers, flush=True)
 
     try:
-        storage = open_deep_storage(VerifyOrder.model_validate_json(given.readline()).deep_storage)
+        storage = open_deep_storage(VerifyOrder.model_validate_json(orders.readline()).deep_storage)
     except DeepStorageError as error:
         tell(Verified(refusal=str(error)))
         return
     tell(Verified())
-    for line in given:
-        tell(_verified(storage, RegisteredFile.model_validate_json(line)))
+    for line in orders:
+        tell(_verify_file(storage, RegisteredFile.model_validate_json(line)))
 
 
-def _verified(storage: DeepStorage, file: RegisteredFile) -> Verified:
+def _verify_file(storage: DeepStorage, file: RegisteredFile) -> Verified:
     try:
         verify(storage, file)
     except DamagedSegment as error:

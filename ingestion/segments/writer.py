@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.encoding import hardly_repeating, parquet_options
+from ingestion.segments.encoding import mostly_distinct, parquet_options
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError, storage_error
-from ingestion.segments.intervals import Interval, intervals_of, time_of
+from ingestion.segments.intervals import Interval, split_by_interval, to_datetime
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.names import iso, segment_path
-from ingestion.segments.places import Chosen, Places
+from ingestion.segments.places import RecordPositions, RecordSet
 from ingestion.segments.reader import verify
 from ingestion.segments.shape import Shape
 from ingestion.sketches.types import SketchType
@@ -50,7 +50,7 @@ class Target:
     ids: ColumnIds
 
 
-def write_rows(tables: Iterable[pa.Table], places: Places, target: Target) -> list[SegmentFile]:
+def write_rows(tables: Iterable[pa.Table], places: RecordPositions, target: Target) -> list[SegmentFile]:
     """Write rows that come sorted, in this package's shape, one file for each interval and ``max_rows_per_segment``.
 
     The offsets of a file are those of all records in it. Returns the files in the order of time; no rows, no files.
@@ -58,17 +58,17 @@ def write_rows(tables: Iterable[pa.Table], places: Places, target: Target) -> li
     them; and what asking for ids does, then before any was.
     """
     shape = Shape.of(target.schema)
-    chosen = Chosen(places)
-    storing = _Storing(target.storage)
-    file: _File | None = None
+    chosen = RecordSet(places)
+    storing = _StoreQueue(target.storage)
+    file: _OpenSegment | None = None
     try:
-        for piece, interval in _pieces(tables, shape, target):
+        for rows, interval in _split_rows(tables, shape, target):
             if file is None or file.interval != interval or file.rows == target.max_rows_per_segment:
                 if file is not None:
                     storing.begin(file, file.finished(chosen.ranges()))
-                file = storing.awaits(_File(interval, target, shape))
-            file.add(piece)
-            chosen.add(shape.records(piece))
+                file = storing.discarding_later(_OpenSegment(interval, target, shape))
+            file.add(rows)
+            chosen.add(shape.records(rows))
         return [] if file is None else storing.ended(file, file.finished(chosen.ranges()))
     finally:
         storing.close()
@@ -79,8 +79,8 @@ def write_interval(tables: Iterable[pa.Table], interval: Interval, shape: Shape,
 
     The files tell no offsets: their rows were published before. No rows, no files. Raises ``DeepStorageError``.
     """
-    storing = _Storing(target.storage)
-    file: _File | None = None
+    storing = _StoreQueue(target.storage)
+    file: _OpenSegment | None = None
     try:
         for table in tables:
             start = 0
@@ -88,7 +88,7 @@ def write_interval(tables: Iterable[pa.Table], interval: Interval, shape: Shape,
                 if file is None or file.rows == target.max_rows_per_segment:
                     if file is not None:
                         storing.begin(file, file.finished({}))
-                    file = storing.awaits(_File(interval, target, shape))
+                    file = storing.discarding_later(_OpenSegment(interval, target, shape))
                 size = min(target.max_rows_per_segment - file.rows, len(table) - start)
                 file.add(table.slice(start, size))
                 start += size
@@ -97,12 +97,12 @@ def write_interval(tables: Iterable[pa.Table], interval: Interval, shape: Shape,
         storing.close()
 
 
-def _pieces(tables: Iterable[pa.Table], shape: Shape, target: Target) -> Iterator[tuple[pa.Table, Interval]]:
+def _split_rows(tables: Iterable[pa.Table], shape: Shape, target: Target) -> Iterator[tuple[pa.Table, Interval]]:
     """The rows cut at the ends of intervals, and where a file of the interval has as many rows as it may."""
     current: Interval | None = None
     room = 0
     for table in tables:
-        for interval, part in intervals_of(shape.times(table), target.schema.granularitySpec.segmentGranularity):
+        for interval, part in split_by_interval(shape.times(table), target.schema.granularitySpec.segmentGranularity):
             start = part.start
             while start < part.stop:
                 if interval != current or not room:
@@ -112,7 +112,7 @@ def _pieces(tables: Iterable[pa.Table], shape: Shape, target: Target) -> Iterato
                 start, room = start + size, room - size
 
 
-class _File:
+class _OpenSegment:
     """A segment on its way: rows gather to row groups in memory, and those in a file in the scratch folder."""
 
     def __init__(self, interval: Interval, target: Target, shape: Shape) -> None:
@@ -152,8 +152,8 @@ class _File:
             rows=self.rows,
             size_bytes=size_bytes,
             sha256=sha256,
-            min_time=time_of(self._bounds[0]),
-            max_time=time_of(self._bounds[-1]),
+            min_time=to_datetime(self._bounds[0]),
+            max_time=to_datetime(self._bounds[-1]),
             columns=self._columns,
             extents=self._extents,
             offsets=offsets,
@@ -192,9 +192,9 @@ class _File:
         self._extents = EXTENTS[0] in group.schema.names
         marked = self._target.ids.marked(group.schema, self._columns)
         metrics = (*self._shape.how, *EXTENTS)
-        options = parquet_options(self._target.index_spec, group.schema, metrics, hardly_repeating(group))
+        options = parquet_options(self._target.index_spec, group.schema, metrics, mostly_distinct(group))
         writer = pq.ParquetWriter(self.local, marked, store_schema=False, **options)
-        writer.add_key_value_metadata({**about, **_arrow_schema(group.schema)})
+        writer.add_key_value_metadata({**about, **_arrow_metadata(group.schema)})
         return writer
 
     def _closed(self) -> tuple[int, str]:
@@ -211,38 +211,38 @@ class _File:
         return storage_error(f"write a segment to the scratch folder {self._target.scratch}", error)
 
 
-def _arrow_schema(schema: pa.Schema) -> dict[str, str]:
+def _arrow_metadata(schema: pa.Schema) -> dict[str, str]:
     """What Arrow needs to read its own types again, as it would write it, but without ids: they are in Parquet's own
     schema, and here each would take 70 bytes.
     """
     return {"ARROW:schema": base64.b64encode(schema.serialize().to_pybytes()).decode()}
 
 
-class _Storing:
+class _StoreQueue:
     """Puts files into deep storage beside what is written next; the last one where it is waited for."""
 
     def __init__(self, storage: DeepStorage) -> None:
         self._storage = storage
-        self._files: list[_File] = []
+        self._files: list[_OpenSegment] = []
         self._begun: list[Future[SegmentFile]] = []
         self._pool: ThreadPoolExecutor | None = None
 
-    def awaits(self, file: _File) -> _File:
+    def discarding_later(self, file: _OpenSegment) -> _OpenSegment:
         """Take care that nothing stays of it in the scratch folder."""
         self._files.append(file)
         return file
 
-    def begin(self, file: _File, told: SegmentFile) -> None:
+    def begin(self, file: _OpenSegment, segment_file: SegmentFile) -> None:
         """Store a file that is finished. Raises what storing an earlier one has met."""
         self._pool = self._pool or ThreadPoolExecutor(_STORERS, thread_name_prefix="segment-storer")
-        self._begun.append(self._pool.submit(self._store, file, told))
+        self._begun.append(self._pool.submit(self._store, file, segment_file))
         for future in self._begun:
             if future.done():
                 future.result()
 
-    def ended(self, last: _File, told: SegmentFile) -> list[SegmentFile]:
+    def ended(self, last: _OpenSegment, segment_file: SegmentFile) -> list[SegmentFile]:
         """Store the last one; all that were stored, in the order they were begun."""
-        stored = self._store(last, told)
+        stored = self._store(last, segment_file)
         return [*(future.result() for future in self._begun), stored]
 
     def close(self) -> None:
@@ -252,18 +252,18 @@ class _Storing:
         for file in self._files:
             file.discard()
 
-    def _store(self, file: _File, told: SegmentFile) -> SegmentFile:
+    def _store(self, file: _OpenSegment, segment_file: SegmentFile) -> SegmentFile:
         self._storage.put(file.local, file.path)
         if isinstance(self._storage, LocalStorage):  # over a network every byte would travel twice
-            _check(self._storage, told)
+            _check_stored(self._storage, segment_file)
         file.discard()
-        return told
+        return segment_file
 
 
-def _check(storage: DeepStorage, told: SegmentFile) -> None:
+def _check_stored(storage: DeepStorage, segment_file: SegmentFile) -> None:
     """Read what was stored. Raises ``DeepStorageError``, not permanent, if it is not what was written."""
     try:
-        verify(storage, told)
+        verify(storage, segment_file)
     except DamagedSegment as error:
         raise DeepStorageError(f"it was not stored as it was written: {error}", permanent=False) from error
 
@@ -281,7 +281,7 @@ def _column_type(arrow: pa.DataType) -> Any:
         return "json"
     if isinstance(arrow, SketchType):
         return arrow.kind
-    known = {
+    type_names = {
         pa.string(): "string",
         pa.int64(): "long",
         pa.float64(): "double",
@@ -290,6 +290,6 @@ def _column_type(arrow: pa.DataType) -> Any:
         pa.timestamp("ms", "UTC"): "timestamp",  # of rows, and of files of earlier versions
         pa.timestamp("us", "UTC"): "timestamp",
     }
-    if arrow not in known:
+    if arrow not in type_names:
         raise SegmentError(f"a column of type {arrow} can't be stored")
-    return known[arrow]
+    return type_names[arrow]

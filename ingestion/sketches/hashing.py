@@ -26,7 +26,7 @@ class Hashes:
     second: Words
 
 
-def hashes_of_texts(texts: pa.Array, encoding: str) -> Hashes:
+def hash_texts(texts: pa.Array, encoding: str) -> Hashes:
     """Of texts without nulls, as ``utf8`` or ``utf16le``."""
     if encoding == "utf16le":
         starts, data = _utf16(texts)
@@ -36,17 +36,17 @@ def hashes_of_texts(texts: pa.Array, encoding: str) -> Hashes:
             np.int64
         )
         data = np.frombuffer(plain.buffers()[2] or b"", np.uint8)
-    return _of_bytes(starts, data)
+    return _hash_bytes(starts, data)
 
 
-def hashes_of_longs(values: npt.NDArray[np.int64]) -> Hashes:
-    return _of_words(values.view(np.uint64))
+def hash_longs(values: npt.NDArray[np.int64]) -> Hashes:
+    return _hash_words(values.view(np.uint64))
 
 
-def hashes_of_doubles(values: npt.NDArray[np.float64]) -> Hashes:
+def hash_doubles(values: npt.NDArray[np.float64]) -> Hashes:
     """0 and -0 are the same, and so is every NaN."""
     words = np.where(values == 0.0, 0.0, values).view(np.uint64)
-    return _of_words(np.where(np.isnan(values), _CANONICAL_NAN, words))
+    return _hash_words(np.where(np.isnan(values), _CANONICAL_NAN, words))
 
 
 def _utf16(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
@@ -62,12 +62,12 @@ def _utf16(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8
     return np.append(0, np.cumsum(lengths)).astype(np.int64), data
 
 
-def _of_words(words: Words) -> Hashes:
+def _hash_words(words: Words) -> Hashes:
     nothing = np.zeros(len(words), np.uint64)
-    return _finished(nothing + _SEED, nothing + _SEED, words, nothing, nothing + np.uint64(8))
+    return _finalize(nothing + _SEED, nothing + _SEED, words, nothing, nothing + np.uint64(8))
 
 
-def _of_bytes(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Hashes:
+def _hash_bytes(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Hashes:
     """``starts``: where each value begins in the data, and the end of the last."""
     data = np.append(data, np.zeros(16, np.uint8))
     at, lengths = starts[:-1], np.diff(starts)
@@ -81,7 +81,7 @@ def _of_bytes(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Has
     tail = data[(at + 16 * blocks)[:, None] + np.arange(16)]
     tail[np.arange(16) >= rest] = 0
     k = tail.view(np.uint64)
-    return _finished(h1, h2, k[:, 0], k[:, 1], lengths.astype(np.uint64))
+    return _finalize(h1, h2, k[:, 0], k[:, 1], lengths.astype(np.uint64))
 
 
 def _words_at(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Words:
@@ -89,28 +89,28 @@ def _words_at(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Words:
     return words
 
 
-def _rotated(word: Words, by: int) -> Words:
+def _rotate(word: Words, by: int) -> Words:
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))
 
 
 def _block(h1: Words, h2: Words, k1: Words, k2: Words) -> tuple[Words, Words]:
-    h1 = _rotated(h1 ^ (_rotated(k1 * _C1, 31) * _C2), 27) + h2
+    h1 = _rotate(h1 ^ (_rotate(k1 * _C1, 31) * _C2), 27) + h2
     h1 = h1 * np.uint64(5) + np.uint64(0x52DCE729)
-    h2 = _rotated(h2 ^ (_rotated(k2 * _C2, 33) * _C1), 31) + h1
+    h2 = _rotate(h2 ^ (_rotate(k2 * _C2, 33) * _C1), 31) + h1
     return h1, h2 * np.uint64(5) + np.uint64(0x38495AB5)
 
 
-def _finished(h1: Words, h2: Words, k1: Words, k2: Words, lengths: Words) -> Hashes:
-    h2 = h2 ^ (_rotated(k2 * _C2, 33) * _C1) ^ lengths
-    h1 = h1 ^ (_rotated(k1 * _C1, 31) * _C2) ^ lengths
+def _finalize(h1: Words, h2: Words, k1: Words, k2: Words, lengths: Words) -> Hashes:
+    h2 = h2 ^ (_rotate(k2 * _C2, 33) * _C1) ^ lengths
+    h1 = h1 ^ (_rotate(k1 * _C1, 31) * _C2) ^ lengths
     h1 = h1 + h2
     h2 = h2 + h1
-    h1, h2 = _mixed(h1), _mixed(h2)
+    h1, h2 = _mix(h1), _mix(h2)
     h1 = h1 + h2
     return Hashes(h1, h1 + h2)
 
 
-def _mixed(word: Words) -> Words:
+def _mix(word: Words) -> Words:
     word = (word ^ (word >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     word = (word ^ (word >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return word ^ (word >> np.uint64(33))

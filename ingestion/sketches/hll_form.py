@@ -77,8 +77,8 @@ def _is_of_4_bits(body: Bytes, registers: int, least: int, at_least: int, except
     """Every exception is told of, and no other."""
     if least >= _GREATEST_REGISTER or exceptions > registers or len(body) != registers // 2 + 4 * exceptions:
         return False
-    held = body[: registers // 2]
-    nibbles = np.stack([held & 15, held >> 4], axis=1).reshape(-1)
+    packed = body[: registers // 2]
+    nibbles = np.stack([packed & 15, packed >> 4], axis=1).reshape(-1)
     behind = np.frombuffer(body[registers // 2 :].tobytes(), "<u4")
     slots = np.sort((behind & np.uint32(0x3FFFFFF)) & np.uint32(registers - 1))
     if not np.array_equal(slots, np.flatnonzero(nibbles == _EXCEPTION)):

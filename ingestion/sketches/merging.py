@@ -39,8 +39,8 @@ class HllUnion:
         union = d.hll_union(self.lg_k)
         for part in dict.fromkeys(parts):
             union.update(d.hll_sketch.deserialize(part))
-        made: bytes = union.get_result(getattr(d, self.kind)).serialize_compact()
-        return made
+        sketch: bytes = union.get_result(getattr(d, self.kind)).serialize_compact()
+        return sketch
 
     def takes(self, stored: bytes) -> bool:
         return hll_form.is_sound(stored)
@@ -55,8 +55,8 @@ class ThetaUnion:
         union = d.theta_union(self.lg_k)
         for part in dict.fromkeys(parts):
             union.update(d.compact_theta_sketch.deserialize(part))
-        made: bytes = union.get_result().serialize()
-        return made
+        sketch: bytes = union.get_result().serialize()
+        return sketch
 
     def takes(self, stored: bytes) -> bool:
         return theta_form.is_sound(stored)
@@ -71,8 +71,8 @@ class QuantilesUnion:
         union = d.quantiles_doubles_sketch(self.k)
         for part in parts:
             union.merge(d.quantiles_doubles_sketch.deserialize(part))
-        made: bytes = union.serialize()
-        return made
+        sketch: bytes = union.serialize()
+        return sketch
 
     def takes(self, stored: bytes) -> bool:
         return quantiles_form.is_sound(stored)
@@ -100,8 +100,8 @@ class Merger:
 
     def one(self, values: Sequence[bytes | None]) -> bytes | None:
         """One sketch of these; a single one stays as it is."""
-        held = [value for value in values if value is not None]
-        return self.union.of(held) if len(held) > 1 else held[0] if held else None
+        present = [value for value in values if value is not None]
+        return self.union.of(present) if len(present) > 1 else present[0] if present else None
 
     def merged_lists(self, lists: pa.Array) -> pa.Array:
         """One sketch for each list of bytes."""

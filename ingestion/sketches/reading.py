@@ -8,7 +8,7 @@ import binascii
 from ingestion.sketches.merging import Merger
 
 
-def read(text: str, merger: Merger) -> bytes | None:
+def read_sketch(text: str, merger: Merger) -> bytes | None:
     """The sketch, in the form that the metric asks for; None if the text is none of that kind.
 
     As in Druid, padding may be left out whole.

@@ -14,17 +14,17 @@ class UnreadableSketch(Exception):
     """The bytes are no sketch of that kind."""
 
 
-def told_by(kind: str, stored: bytes) -> dict[str, Any]:
+def describe_sketch(kind: str, stored: bytes) -> dict[str, Any]:
     """Of HLL and theta ``estimate``, how many distinct values; of quantiles ``n``, and if there are values ``min``,
     ``median``, ``max``. Raises ``UnreadableSketch``.
     """
     try:
-        return _told_by(kind, stored)
+        return _describe(kind, stored)
     except (RuntimeError, ValueError, IndexError, MemoryError) as error:
         raise UnreadableSketch(f"a value is no {kind}") from error
 
 
-def _told_by(kind: str, stored: bytes) -> dict[str, Any]:
+def _describe(kind: str, stored: bytes) -> dict[str, Any]:
     d = library()
     if kind == "COMPLEX<HLLSketch>":
         return {"estimate": round(d.hll_sketch.deserialize(stored).get_estimate(), _DIGITS)}

@@ -20,7 +20,7 @@ _HLL_TYPES = {"HLL_4": 0, "HLL_6": 4, "HLL_8": 8}
 _THETA_SEED_HASH = 0x93CC
 
 
-def empty(metric: SketchMetric) -> bytes:
+def empty_sketch(metric: SketchMetric) -> bytes:
     """Of no value."""
     if isinstance(metric, ThetaMetric):
         return struct.pack("<6BH", 1, 3, 3, 0, 0, 0x1E, _THETA_SEED_HASH)
@@ -29,7 +29,7 @@ def empty(metric: SketchMetric) -> bytes:
     return struct.pack("<8B", 2, 1, 7, metric.lgK, 3, 0x0C, 0, _HLL_TYPES[metric.tgtHllType])
 
 
-def of_hashes(metric: HllMetric | ThetaMetric, hashes: Hashes) -> pa.Array:
+def from_hashes(metric: HllMetric | ThetaMetric, hashes: Hashes) -> pa.Array:
     """A sketch for each."""
     if isinstance(metric, ThetaMetric):
         head = struct.pack("<6BH", 1, 3, 3, 0, 0, 0x1A, _THETA_SEED_HASH)
@@ -38,7 +38,7 @@ def of_hashes(metric: HllMetric | ThetaMetric, hashes: Hashes) -> pa.Array:
     return _bytes(head, _coupons(hashes).view(np.uint8).reshape(-1, 4))
 
 
-def of_numbers(metric: QuantilesMetric, numbers: npt.NDArray[np.float64]) -> pa.Array:
+def from_numbers(metric: QuantilesMetric, numbers: npt.NDArray[np.float64]) -> pa.Array:
     """A sketch for each."""
     head = struct.pack("<4B2Hq", 2, 3, 8, 0x18, metric.k, 0, 1)
     return _bytes(head, np.repeat(numbers, 3).view(np.uint8).reshape(-1, 24))

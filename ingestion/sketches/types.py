@@ -32,9 +32,9 @@ def _type_of(kind: SketchKind) -> SketchType:
         def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> SketchType:
             return cls(kind)
 
-    known = Known(kind)
-    pa.register_extension_type(known)
-    return known
+    extension_type = Known(kind)
+    pa.register_extension_type(extension_type)
+    return extension_type
 
 
 SKETCH_TYPES: dict[str, SketchType] = {kind: _type_of(kind) for kind in get_args(SketchKind)}

@@ -65,12 +65,12 @@ class Batch:
     def __len__(self) -> int:
         return len(self.payloads)
 
-    def hulls(self) -> list[tuple[int, int, int]]:
+    def offset_spans(self) -> list[tuple[int, int, int]]:
         """Of each partition in it, by number: partition, its first offset, its last offset + 1."""
         spans = []
         for partition in sorted(set(self.partitions.tolist())):
-            here = self.offsets[self.partitions == partition]
-            spans.append((partition, int(here.min()), int(here.max()) + 1))
+            partition_offsets = self.offsets[self.partitions == partition]
+            spans.append((partition, int(partition_offsets.min()), int(partition_offsets.max()) + 1))
         return spans
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 COMPLAINT_S = 15.0  # what is not said again for so long is over
-WHOLE = -1  # in place of a partition: it holds for all of them
+ALL_PARTITIONS = -1  # in place of a partition: it holds for all of them
 _NOT_JOINED = frozenset(
     {
         KafkaError.INCONSISTENT_GROUP_PROTOCOL,
@@ -31,38 +31,38 @@ _NO_RIGHT = frozenset(
     }
 )
 UNREADABLE = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.INVALID_MSG})
-_BATCH = re.compile(r"of message at (?P<offset>\d+) of")
+_BATCH_OFFSET = re.compile(r"of message at (?P<offset>\d+) of")
 REFUSALS = _NOT_JOINED | _NO_RIGHT | UNREADABLE
 
 
-def lacks_read(what: str) -> str:
-    """Of whom Kafka does not let read. ``what``: as "topic 'orders'"."""
-    return f"This login lacks the right READ on {what}"
+def missing_read_right(resource: str) -> str:
+    """Of whom Kafka does not let read. ``resource``: as "topic 'orders'"."""
+    return f"This login lacks the right READ on {resource}"
 
 
-def explained(error: Any, topic: str, group: str, partition: int = WHOLE) -> str:
+def explain_error(error: Any, topic: str, group: str, partition: int = ALL_PARTITIONS) -> str:
     """The client's error in words; of a refusal, what is missing and where."""
-    said, code = str(error.str()).rstrip(": "), error.code()
+    message, code = str(error.str()).rstrip(": "), error.code()
     if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return f"{lacks_read(f'topic {topic!r}')} ({said})."
+        return f"{missing_read_right(f'topic {topic!r}')} ({message})."
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return f"{lacks_read(f'group {group!r}')} ({said})."
+        return f"{missing_read_right(f'group {group!r}')} ({message})."
     if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
         return (
             f"Group {group!r} is a share group, or another application is in it with another assignor "
-            f"({said}). Stop that application, or use another groupId."
+            f"({message}). Stop that application, or use another groupId."
         )
     if code == KafkaError.GROUP_ID_NOT_FOUND:
-        return f"Group {group!r} is a group of another kind ({said}). Use another groupId."
+        return f"Group {group!r} is a group of another kind ({message}). Use another groupId."
     if code == KafkaError._BAD_COMPRESSION:
-        found = _BATCH.search(said)
-        where = f" at offset {found['offset']}" if found else ""
-        where += "" if partition == WHOLE else f" of partition {partition}"
+        batch_match = _BATCH_OFFSET.search(message)
+        where = f" at offset {batch_match['offset']}" if batch_match else ""
+        where += "" if partition == ALL_PARTITIONS else f" of partition {partition}"
         return (
-            f"The batch{where} of topic {topic!r} can't be unpacked ({said}): it is broken or too large. If it is too "
-            "large, set fetch.max.bytes in consumerProperties to more than it unpacks to."
+            f"The batch{where} of topic {topic!r} can't be unpacked ({message}): it is broken or too large. If it is "
+            "too large, set fetch.max.bytes in consumerProperties to more than it unpacks to."
         )
-    return said
+    return message
 
 
 def is_of_unused_group(error: Any) -> bool:
@@ -70,7 +70,7 @@ def is_of_unused_group(error: Any) -> bool:
     return bool(error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED)
 
 
-class Complaints:
+class ClientProblems:
     """The last of a client's. Thread-safe in CPython: each change is one assignment or one dict operation."""
 
     def __init__(self, topic: str, group: str) -> None:
@@ -79,10 +79,10 @@ class Complaints:
         self._last = ("", 0.0)
         self._refused: dict[int, str] = {}  # by partition, or WHOLE: until something of it is read
 
-    def of(self, error: Any, partition: int = WHOLE) -> None:
+    def of(self, error: Any, partition: int = ALL_PARTITIONS) -> None:
         """Keep what the client says. ``error``: a ``KafkaError``."""
-        text = explained(error, self._topic, self._group, partition)
-        if error.code() in (REFUSALS - UNREADABLE if partition == WHOLE else REFUSALS):
+        text = explain_error(error, self._topic, self._group, partition)
+        if error.code() in (REFUSALS - UNREADABLE if partition == ALL_PARTITIONS else REFUSALS):
             self._refused[partition] = text
         else:
             self.say(text)
@@ -102,7 +102,7 @@ class Complaints:
 
     @property
     def refused(self) -> list[int]:
-        """Which partitions Kafka refuses; ``WHOLE`` for all."""
+        """Which partitions Kafka refuses; ``ALL_PARTITIONS`` for all."""
         return list(self._refused)
 
     @property

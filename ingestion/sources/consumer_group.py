@@ -13,13 +13,13 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, StoredOffsetSource
-from ingestion.sources.complaints import WHOLE
-from ingestion.sources.reader import Astray, Reader
-from ingestion.sources.stored_offsets import Start, StoredOffsets
+from ingestion.sources.complaints import ALL_PARTITIONS
+from ingestion.sources.reader import LostPosition, Reader
+from ingestion.sources.stored_offsets import StartPosition, StoredOffsets
 from ingestion.specs.kafka.group_times import DEFAULTS, SESSION
 
 # By then a member that lost a partition to another has heard so from Kafka; the longer the session is, the later.
-TAKEN_BACK_S = 15.0
+RECLAIM_S = 15.0
 
 
 class ConsumerGroupSource(StoredOffsetSource):
@@ -57,33 +57,33 @@ class ConsumerGroupSource(StoredOffsetSource):
         except Exception as error:  # raised by the next take: a callback has no caller that could do anything
             self._failure = error
             return
-        self._reader.complaints.over([WHOLE])  # it is in the group
+        self._reader.complaints.over([ALL_PARTITIONS])  # it is in the group
         consumer.incremental_assign(self._reader.add(starts))
 
-    def _starts(self, partitions: set[int]) -> dict[int, Start]:
+    def _starts(self, partitions: set[int]) -> dict[int, StartPosition]:
         """Under a new generation; what this process has not held before is counted as begun by it."""
-        first, again = partitions - self._begun, partitions & self._begun
+        first, resumed = partitions - self._begun, partitions & self._begun
         self._begun |= first
-        return {**self._stored.starts(first, new_process=True), **self._stored.starts(again)}
+        return {**self._stored.starts(first, new_process=True), **self._stored.starts(resumed)}
 
     def _revoked(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         # A partition that is given back while it is paused would be paused when it comes again.
         consumer.resume([p for p in partitions if p.partition in self._elsewhere])
-        self._let_go(p.partition for p in partitions)
+        self._release_partitions(p.partition for p in partitions)
         consumer.incremental_unassign(partitions)
 
-    def _let_go(self, partitions: Iterable[int]) -> None:
-        gone = set(partitions)
-        self._reader.forget(gone)
-        self._lost |= gone
-        for partition in gone:
+    def _release_partitions(self, partitions: Iterable[int]) -> None:
+        revoked = set(partitions)
+        self._reader.forget(revoked)
+        self._lost |= revoked
+        for partition in revoked:
             self._elsewhere.pop(partition, None)
 
     def take(self, timeout_s: float) -> Batch | None:
-        self._take_back()
+        self._reclaim()
         try:
             batch = self._reader.read(timeout_s)
-        except Astray as astray:
+        except LostPosition as astray:
             self._lost |= astray.partitions
             self.rewind(astray.partitions)
             return None
@@ -94,16 +94,16 @@ class ConsumerGroupSource(StoredOffsetSource):
 
     def rewind(self, partitions: Iterable[int]) -> None:
         """Those that went to another member meanwhile are left alone: Kafka will say so, or they are taken back."""
-        mine = sorted(self._reader.partitions & set(partitions))
-        starts = self._stored.starts(mine, again=True)
-        held = {p: s for p, s in starts.items() if s.generation == self._reader.generation(p)}
-        elsewhere = set(mine) - set(held)
-        self._reader.forget(mine)
+        assigned = sorted(self._reader.partitions & set(partitions))
+        starts = self._stored.starts(assigned, again=True)
+        still_ours = {p: s for p, s in starts.items() if s.generation == self._reader.generation(p)}
+        elsewhere = set(assigned) - set(still_ours)
+        self._reader.forget(assigned)
         self._reader.consumer.pause([TopicPartition(self._stored.topic, p) for p in elsewhere])
-        self._elsewhere.update(dict.fromkeys(elsewhere, time.monotonic() + TAKEN_BACK_S + self._longer_s))
-        self._seek(held)
+        self._elsewhere.update(dict.fromkeys(elsewhere, time.monotonic() + RECLAIM_S + self._longer_s))
+        self._seek(still_ours)
 
-    def _take_back(self) -> None:
+    def _reclaim(self) -> None:
         """Claim again what Kafka still says is ours: who claimed it has lost it since, or its claim came late."""
         due = {p for p, at in self._elsewhere.items() if time.monotonic() > at}
         if due:
@@ -112,13 +112,13 @@ class ConsumerGroupSource(StoredOffsetSource):
             self._seek(self._starts(due))
             self._reader.consumer.resume([TopicPartition(self._stored.topic, p) for p in due])
 
-    def _seek(self, starts: Mapping[int, Start]) -> None:
-        for place in self._reader.add(starts):
-            self._reader.consumer.seek(place)
+    def _seek(self, starts: Mapping[int, StartPosition]) -> None:
+        for position in self._reader.add(starts):
+            self._reader.consumer.seek(position)
 
     def lost(self) -> dict[int, None]:
-        gone, self._lost = self._lost, set()
-        return dict.fromkeys(gone)
+        lost, self._lost = self._lost, set()
+        return dict.fromkeys(lost)
 
     def published(self, ends: Mapping[int, int]) -> None:
         """Tell Kafka too, for those who watch the group's lag there. Nothing here reads it."""

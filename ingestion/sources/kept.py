@@ -12,16 +12,16 @@ from ingestion.sources.base import Batch, Ints, LeasedSource
 from ingestion.specs.messages.replays import KeptRecord
 
 BATCH_SECONDS = 600.0
-Pages = Callable[[int], list[KeptRecord]]  # those with numbers above the one given; none when there are no more
+FetchPage = Callable[[int], list[KeptRecord]]  # those with numbers above the one given; none when there are no more
 
 
-class KeptSource(LeasedSource):
+class QuarantineSource(LeasedSource):
     """See ``LeasedSource``: a replay holds its records by their state. ``take`` blocks until the control plane answers.
 
     All of them are suspect: they are decoded in a child process, since some are here because a decoder died of them.
     """
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: FetchPage) -> None:
         self._pages = pages
         self._after = 0
         self._again: deque[list[KeptRecord]] = deque()

@@ -14,7 +14,7 @@ from ingestion.specs.messages.protocol import Leases
 
 _GROWTH = math.log(1.25)
 _LONGEST_MS = 3_600_000  # no lock is longer
-_WAITED_FOR = 100  # polls of a partition whose answers are waited for at most
+_MOST_PENDING = 100  # polls of a partition whose answers are waited for at most
 
 
 @dataclass
@@ -29,28 +29,28 @@ class LeaseBook:
         ended = [0] * (REJECT + 1) if verdicts is None else np.bincount(verdicts, minlength=REJECT + 1).tolist()
         bucket = bucket_ms(held_s * 1000)
         with self._lock:
-            seen = self._seen
+            leases = self._seen
             self._seen = Leases.model_construct(
-                acquired=seen.acquired + len(partitions),
-                accepted=seen.accepted + ended[ACCEPT],
-                rejected=seen.rejected + ended[REJECT],
-                released=seen.released + ended[RELEASE],
-                lock_expired=seen.lock_expired + len(partitions) - sum(ended),
-                hold_ms={**seen.hold_ms, bucket: seen.hold_ms.get(bucket, 0) + len(partitions)},
-                longest_hold_ms=max(seen.longest_hold_ms, math.ceil(held_s * 1000)),
+                acquired=leases.acquired + len(partitions),
+                accepted=leases.accepted + ended[ACCEPT],
+                rejected=leases.rejected + ended[REJECT],
+                released=leases.released + ended[RELEASE],
+                lock_expired=leases.lock_expired + len(partitions) - sum(ended),
+                hold_ms={**leases.hold_ms, bucket: leases.hold_ms.get(bucket, 0) + len(partitions)},
+                longest_hold_ms=max(leases.longest_hold_ms, math.ceil(held_s * 1000)),
             )
 
     def take_back(self, verdicts: Ints) -> None:
         """The broker did not take these, which were noted: their locks had run out."""
         ended = np.bincount(verdicts, minlength=REJECT + 1).tolist()
         with self._lock:
-            seen = self._seen
-            self._seen = seen.model_copy(
+            leases = self._seen
+            self._seen = leases.model_copy(
                 update={
-                    "accepted": seen.accepted - ended[ACCEPT],
-                    "rejected": seen.rejected - ended[REJECT],
-                    "released": seen.released - ended[RELEASE],
-                    "lock_expired": seen.lock_expired + sum(ended),
+                    "accepted": leases.accepted - ended[ACCEPT],
+                    "rejected": leases.rejected - ended[REJECT],
+                    "released": leases.released - ended[RELEASE],
+                    "lock_expired": leases.lock_expired + sum(ended),
                 }
             )
 
@@ -61,7 +61,7 @@ class LeaseBook:
 
 
 @dataclass(eq=False)
-class _Said:
+class _PendingAck:
     """What was acknowledged of one poll, of one partition, until the broker has answered for all of it."""
 
     offsets: Ints
@@ -69,7 +69,7 @@ class _Said:
     unanswered: int
 
 
-class Unanswered:
+class PendingAcks:
     """What one consumer acknowledged and the broker has yet to answer; what it refuses is taken back from the book.
 
     Of the consumer's own thread, as its callback is.
@@ -77,27 +77,27 @@ class Unanswered:
 
     def __init__(self, book: LeaseBook) -> None:
         self._book = book
-        self._said: dict[int, deque[_Said]] = defaultdict(lambda: deque(maxlen=_WAITED_FOR))  # by partition
+        self._said: dict[int, deque[_PendingAck]] = defaultdict(lambda: deque(maxlen=_MOST_PENDING))  # by partition
 
     def expect(self, partitions: Ints, offsets: Ints, verdicts: Ints | None) -> None:
         """One poll is acknowledged. ``verdicts``: None when it was left to its lock."""
         for partition in np.unique(partitions).tolist():
-            here = partitions == partition
-            said = _Said(offsets[here], None if verdicts is None else verdicts[here], int(here.sum()))
-            self._said[partition].append(said)
+            is_here = partitions == partition
+            pending = _PendingAck(offsets[is_here], None if verdicts is None else verdicts[is_here], int(is_here.sum()))
+            self._said[partition].append(pending)
 
-    def answered(self, partition: int, offsets: set[int], taken: bool) -> None:
+    def answered(self, partition: int, offsets: set[int], accepted: bool) -> None:
         """The broker answered for these, which are of one poll: it took them, or their locks had run out."""
-        waiting, one = self._said[partition], next(iter(offsets))
+        waiting, offset = self._said[partition], next(iter(offsets))
         # The oldest of them: the same offsets may have been delivered here again meanwhile.
-        said = next((said for said in waiting if one in said.offsets), None)
-        if said is None:
+        pending = next((pending for pending in waiting if offset in pending.offsets), None)
+        if pending is None:
             return
-        if not taken and said.verdicts is not None:
-            self._book.take_back(said.verdicts[np.isin(said.offsets, list(offsets))])
-        said.unanswered -= len(offsets)
-        if said.unanswered <= 0:
-            waiting.remove(said)
+        if not accepted and pending.verdicts is not None:
+            self._book.take_back(pending.verdicts[np.isin(pending.offsets, list(offsets))])
+        pending.unanswered -= len(offsets)
+        if pending.unanswered <= 0:
+            waiting.remove(pending)
 
     def overdue(self, partition: int) -> None:
         """No answer came in time for the newest: that is as good as a refusal, which adds nothing later."""

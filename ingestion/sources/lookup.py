@@ -15,10 +15,10 @@ from confluent_kafka.admin import OffsetSpec
 
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.complaints import is_of_unused_group
-from ingestion.sources.peek import Limits, Place, Span, asking, consumer_config, listed
+from ingestion.sources.peek import Limits, Span, TopicLocation, consumer_config, list_offsets, query_topic
 from ingestion.specs.messages.lookup import MOST_FOUND, LookedAt, LookupOrder
 
-AT_ONCE = 1000  # records
+POLL_RECORDS = 1000  # records
 
 
 @dataclass
@@ -42,23 +42,25 @@ class Lookup:
         ]
 
 
-def look_up(place: Place, order: LookupOrder) -> Lookup:
+def look_up(location: TopicLocation, order: LookupOrder) -> Lookup:
     """Raises ``NoSuchTopic``, ``SourceProblem``."""
     limits = Limits(order.most_scanned, order.most_bytes, time.monotonic() + order.timeout_ms / 1000)
-    topic, by_time = asking(place, limits, lambda admin, partitions: _edges(admin, partitions, place, order, limits))
+    topic, by_time = query_topic(
+        location, limits, lambda admin, partitions: _offsets_by_time(admin, partitions, location, order, limits)
+    )
     lookup = Lookup(topic.topic_id, topic.log, _spans(order, topic.log, by_time))
-    _scan(place, order, limits, lookup)
+    _scan(location, order, limits, lookup)
     return lookup
 
 
-def _edges(
-    admin: Any, partitions: list[TopicPartition], place: Place, order: LookupOrder, limits: Limits
+def _offsets_by_time(
+    admin: Any, partitions: list[TopicPartition], place: TopicLocation, order: LookupOrder, limits: Limits
 ) -> tuple[dict[int, int], dict[int, int]]:
     """By Kafka's index of times: the first offsets at or after both ends of the time; -1 where there is none."""
     if order.offset is not None:
         return {}, {}
     first, last = (
-        listed(admin, partitions, OffsetSpec.for_timestamp(max(0, at)), place.isolation, limits)
+        list_offsets(admin, partitions, OffsetSpec.for_timestamp(max(0, at)), place.isolation, limits)
         for at in (order.from_ms, order.to_ms)
     )
     return first, last
@@ -68,40 +70,40 @@ def _spans(order: LookupOrder, log: dict[int, Span], by_time: tuple[dict[int, in
     """Which offsets to look at."""
     if order.offset is not None:
         low, high = log.get(order.partition or 0, (0, 0))
-        there = low <= order.offset < high
-        return {order.partition or 0: (order.offset, order.offset + 1)} if there else {}
+        is_in_log = low <= order.offset < high
+        return {order.partition or 0: (order.offset, order.offset + 1)} if is_in_log else {}
     first, last = by_time
     chosen = {p: span for p, span in log.items() if order.partition in (None, p)}
-    spans = {p: (_edge(first[p], high), _edge(last[p], high)) for p, (_, high) in chosen.items()}
+    spans = {p: (_clamp_offset(first[p], high), _clamp_offset(last[p], high)) for p, (_, high) in chosen.items()}
     return {p: (low, high) for p, (low, high) in spans.items() if low < high}
 
 
-def _edge(offset: int, end: int) -> int:
+def _clamp_offset(offset: int, end: int) -> int:
     return end if offset < 0 else min(offset, end)
 
 
-def _scan(place: Place, order: LookupOrder, limits: Limits, lookup: Lookup) -> None:
+def _scan(location: TopicLocation, order: LookupOrder, limits: Limits, lookup: Lookup) -> None:
     left = dict(lookup.wanted)
     if not left:
         return
     errors: list[str] = []
-    consumer = Consumer(consumer_config(place.properties, place.isolation, errors))
+    consumer = Consumer(consumer_config(location.properties, location.isolation, errors))
     try:
-        consumer.assign([TopicPartition(place.topic, p, low) for p, (low, _) in left.items()])
+        consumer.assign([TopicPartition(location.topic, p, low) for p, (low, _) in left.items()])
         while left and not lookup.stopped_by:
-            for message in consumer.consume(min(AT_ONCE, limits.rows - lookup.scanned), 0.05):
-                if _is_over(message, order, left, lookup):
-                    consumer.pause([TopicPartition(place.topic, message.partition())])
+            for message in consumer.consume(min(POLL_RECORDS, limits.rows - lookup.scanned), 0.05):
+                if _take_message(message, order, left, lookup):
+                    consumer.pause([TopicPartition(location.topic, message.partition())])
             lookup.stopped_by = _stopped_by(limits, lookup) if left else ""
     except KafkaException as error:
-        raise SourceProblem(f"Reading {place.topic}: {error.args[0].str()}") from None
+        raise SourceProblem(f"Reading {location.topic}: {error.args[0].str()}") from None
     finally:
         consumer.close()
     if not lookup.scanned and lookup.stopped_by == "time" and errors:
-        raise SourceProblem(f"{place.topic} can't be read: {errors[-1]}")
+        raise SourceProblem(f"{location.topic} can't be read: {errors[-1]}")
 
 
-def _is_over(message: Any, order: LookupOrder, left: dict[int, Span], lookup: Lookup) -> bool:
+def _take_message(message: Any, order: LookupOrder, left: dict[int, Span], lookup: Lookup) -> bool:
     """Look at a message; whether its partition needs no more."""
     partition, error = message.partition(), message.error()
     if is_of_unused_group(error):
@@ -115,7 +117,7 @@ def _is_over(message: Any, order: LookupOrder, left: dict[int, Span], lookup: Lo
         lookup.scanned += 1
         lookup.size_bytes += len(message.value() or b"") + len(message.key() or b"")
         lookup.upto[partition] = message.offset() + 1
-        if _is_meant(message, order) and len(lookup.found) <= MOST_FOUND:
+        if _matches(message, order) and len(lookup.found) <= MOST_FOUND:
             lookup.found.append(message)
     if error is not None or message.offset() >= end - 1:
         lookup.upto[partition] = end
@@ -124,7 +126,7 @@ def _is_over(message: Any, order: LookupOrder, left: dict[int, Span], lookup: Lo
     return False
 
 
-def _is_meant(message: Any, order: LookupOrder) -> bool:
+def _matches(message: Any, order: LookupOrder) -> bool:
     if order.offset is not None:
         return bool(message.offset() == order.offset)
     kind, at = message.timestamp()

@@ -52,21 +52,21 @@ class MemoryLeasedSource(LeasedSource):
     def take(self, timeout_s: float) -> Batch | None:
         if self._paused or self._stopped or not self._waiting:
             return None
-        taken = [self._waiting.popleft() for _ in range(min(self.batch_records, len(self._waiting)))]
-        for record in taken:
+        records = [self._waiting.popleft() for _ in range(min(self.batch_records, len(self._waiting)))]
+        for record in records:
             record.deliveries += 1
         extra, self.without_record = self.without_record, {}
-        extras = [self.extras.get((r.partition, r.offset), NO_EXTRA) for r in taken]
+        extras = [self.extras.get((r.partition, r.offset), NO_EXTRA) for r in records]
         return Batch(
-            partitions=np.array([r.partition for r in taken], dtype=np.int64),
-            offsets=np.array([r.offset for r in taken], dtype=np.int64),
-            delivery_counts=np.array([r.deliveries for r in taken], dtype=np.int64),
-            payloads=[r.payload for r in taken],
+            partitions=np.array([r.partition for r in records], dtype=np.int64),
+            offsets=np.array([r.offset for r in records], dtype=np.int64),
+            delivery_counts=np.array([r.deliveries for r in records], dtype=np.int64),
+            payloads=[r.payload for r in records],
             keys=[e[0] for e in extras],
             timestamps_ms=[e[1] for e in extras],
             headers=[e[2] for e in extras],
             deadline=time.monotonic() + self.lock_s,
-            held=taken,
+            held=records,
             extra=extra,
         )
 

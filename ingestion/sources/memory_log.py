@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ingestion.sources.base import Batch, StoredOffsetSource
-from ingestion.sources.stored_offsets import Start, StoredOffsets
+from ingestion.sources.stored_offsets import StartPosition, StoredOffsets
 from ingestion.sources.topic import LogBounds
 from ingestion.specs import offsets
 from ingestion.specs.messages.protocol import Advance, Outcomes
@@ -26,7 +26,7 @@ class _Partition:
 
 
 class MemoryLog:
-    """See ``stored_offsets.Watch``. One thread."""
+    """See ``stored_offsets.TopicMetadata``. One thread."""
 
     def __init__(self, partitions: int = 1, topic_id: str = "topic-id") -> None:
         self._partitions = {p: _Partition() for p in range(partitions)}
@@ -62,9 +62,9 @@ class MemoryLog:
     def read(self, partition: int, start: int, most: int) -> tuple[Records, int]:
         """So many records at most from an offset on, and where to go on: behind all that holds none, too."""
         log = self._partitions[partition]
-        there = sorted((o, payload) for o, payload in log.records.items() if o >= start)
-        taken = there[:most]
-        return taken, log.end if len(taken) == len(there) else (taken[-1][0] + 1 if taken else start)
+        remaining = sorted((o, payload) for o, payload in log.records.items() if o >= start)
+        records = remaining[:most]
+        return records, log.end if len(records) == len(remaining) else (records[-1][0] + 1 if records else start)
 
 
 class MemoryStoredSource(StoredOffsetSource):
@@ -98,13 +98,13 @@ class MemoryStoredSource(StoredOffsetSource):
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Read these from now on, as a consumer group deals them out: of each that is new, a generation is taken."""
-        wanted = set(partitions)
-        gone = self._next.keys() - wanted
-        self._forget(gone)
-        self._lost.update(dict.fromkeys(gone))
-        self._take_up(self._stored.starts(wanted - self._next.keys()))
+        assigned = set(partitions)
+        revoked = self._next.keys() - assigned
+        self._forget(revoked)
+        self._lost.update(dict.fromkeys(revoked))
+        self._take_up(self._stored.starts(assigned - self._next.keys()))
 
-    def _take_up(self, starts: Mapping[int, Start]) -> None:
+    def _take_up(self, starts: Mapping[int, StartPosition]) -> None:
         for partition, start in starts.items():
             self._next[partition], self._goes_on[partition] = start.offset, start.stored
             self._generations[partition] = start.generation
@@ -112,12 +112,12 @@ class MemoryStoredSource(StoredOffsetSource):
                 self._suspect.add(partition)
             if start.left_out is not None:
                 progress = {partition: Advance(start=start.stored, end=start.offset, generation=start.generation)}
-                self._left_out.append(_batch([], {partition: start.left_out}, progress))
+                self._left_out.append(_make_batch([], {partition: start.left_out}, progress))
 
     def _forget(self, partitions: Iterable[int]) -> None:
         for partition in set(partitions):
-            for known in (self._next, self._goes_on, self._generations):
-                known.pop(partition, None)
+            for by_partition in (self._next, self._goes_on, self._generations):
+                by_partition.pop(partition, None)
             self._suspect.discard(partition)
             self._left_out = deque(b for b in self._left_out if partition not in b.progress)
 
@@ -125,13 +125,13 @@ class MemoryStoredSource(StoredOffsetSource):
         self.notice_replicas()
         if self._left_out:
             return self._left_out.popleft()
-        taken: list[tuple[int, int, bytes | None]] = []
+        rows: list[tuple[int, int, bytes | None]] = []
         extra: dict[int, Outcomes] = {}
         progress: dict[int, Advance] = {}
         for partition, start in self._next.items():
-            records, end = self._log.read(partition, start, self._batch_records - len(taken))
+            records, end = self._log.read(partition, start, self._batch_records - len(rows))
             if end > start:
-                taken += [(partition, offset, payload) for offset, payload in records]
+                rows += [(partition, offset, payload) for offset, payload in records]
                 empty = offsets.subtracted([(start, end)], offsets.ranges_of([offset for offset, _ in records]))
                 extra |= {partition: Outcomes(empty=empty)} if empty else {}
                 progress[partition] = Advance(start=start, end=end, generation=self._generations[partition])
@@ -139,13 +139,13 @@ class MemoryStoredSource(StoredOffsetSource):
         if not progress:
             self._at_end()
             return None
-        return _batch(taken, extra, progress, suspect=bool(self._suspect & progress.keys()))
+        return _make_batch(rows, extra, progress, suspect=bool(self._suspect & progress.keys()))
 
     def rewind(self, partitions: Iterable[int]) -> None:
-        mine = sorted(self._next.keys() & set(partitions))
-        starts = self._stored.starts(mine, again=True)
+        assigned = sorted(self._next.keys() & set(partitions))
+        starts = self._stored.starts(assigned, again=True)
         before = dict(self._generations)
-        self._forget(mine)
+        self._forget(assigned)
         self._take_up({p: s for p, s in starts.items() if s.generation == before[p]})
 
     def published(self, ends: Mapping[int, int]) -> None:
@@ -159,8 +159,8 @@ class MemoryStoredSource(StoredOffsetSource):
             self.rewind(moved)
 
     def lost(self) -> Mapping[int, int | None]:
-        gone, self._lost = self._lost, {}
-        return gone
+        lost, self._lost = self._lost, {}
+        return lost
 
     @property
     def waiting(self) -> int:
@@ -171,18 +171,18 @@ class MemoryStoredSource(StoredOffsetSource):
         """Nothing is open."""
 
 
-def _batch(
-    taken: list[tuple[int, int, bytes | None]],
+def _make_batch(
+    rows: list[tuple[int, int, bytes | None]],
     extra: dict[int, Outcomes],
     progress: dict[int, Advance],
     suspect: bool = False,
 ) -> Batch:
-    nothing: list[None] = [None] * len(taken)
+    nothing: list[None] = [None] * len(rows)
     return Batch(
-        partitions=np.array([p for p, _, _ in taken], dtype=np.int64),
-        offsets=np.array([offset for _, offset, _ in taken], dtype=np.int64),
-        delivery_counts=np.ones(len(taken), dtype=np.int64),
-        payloads=[payload for _, _, payload in taken],
+        partitions=np.array([p for p, _, _ in rows], dtype=np.int64),
+        offsets=np.array([offset for _, offset, _ in rows], dtype=np.int64),
+        delivery_counts=np.ones(len(rows), dtype=np.int64),
+        payloads=[payload for _, _, payload in rows],
         keys=nothing,
         timestamps_ms=nothing,
         deadline=FOREVER,

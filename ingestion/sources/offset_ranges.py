@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import TopicPartition
 
 from ingestion.sources.base import Batch, SourceProblem, StoredOffsetSource
-from ingestion.sources.reader import Astray, Reader
+from ingestion.sources.reader import LostPosition, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
 LOOK_FOR_PARTITIONS_S = 10.0
@@ -16,18 +16,18 @@ LOOK_FOR_REPLICAS_S = 2.0
 
 
 class OffsetRangeSource(StoredOffsetSource):
-    """See ``StoredOffsetSource``. ``mine``: which of the topic's partitions this indexer reads."""
+    """See ``StoredOffsetSource``. ``is_mine``: which of the topic's partitions this indexer reads."""
 
     def __init__(
         self,
         properties: Mapping[str, str],
         stored: StoredOffsets,
-        mine: Callable[[int], bool],
+        is_mine: Callable[[int], bool],
         client_id: str,
         poll_s: float,
     ) -> None:
         self._stored = stored
-        self._mine = mine
+        self._mine = is_mine
         self._reader = Reader(stored.topic, properties, stored.isolation, None, client_id, poll_s)
         self._looked_at = 0.0
         self._goes_on: dict[int, int] = {}  # what is stored of each partition, as far as known here
@@ -43,9 +43,9 @@ class OffsetRangeSource(StoredOffsetSource):
         new = {p for p in self._stored.watch.partitions() if self._mine(p)} - self._reader.partitions
         self._take_up(new, new_process)
 
-    def _if_kafka_is_there(self, look: Callable[[], None]) -> None:
+    def _unless_kafka_is_away(self, check: Callable[[], None]) -> None:
         try:
-            look()
+            check()
         except SourceProblem as problem:
             if problem.permanent:
                 raise
@@ -60,7 +60,7 @@ class OffsetRangeSource(StoredOffsetSource):
 
     def take(self, timeout_s: float) -> Batch | None:
         if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
-            self._if_kafka_is_there(self._take_up_partitions)
+            self._unless_kafka_is_away(self._take_up_partitions)
         if time.monotonic() - self._replicas_looked_at > LOOK_FOR_REPLICAS_S:
             self.notice_replicas()
         if not self._reader.partitions:
@@ -68,7 +68,7 @@ class OffsetRangeSource(StoredOffsetSource):
             return None
         try:
             return self._reader.read(timeout_s)
-        except Astray as astray:
+        except LostPosition as astray:
             self._lost.update(dict.fromkeys(astray.partitions))
             self.rewind(astray.partitions)
             return None
@@ -76,30 +76,30 @@ class OffsetRangeSource(StoredOffsetSource):
     def notice_replicas(self) -> None:
         """What another replica has published is read here in vain: go on behind it."""
         self._replicas_looked_at = time.monotonic()
-        self._if_kafka_is_there(self._go_on_behind_replicas)
+        self._unless_kafka_is_away(self._skip_published_by_replicas)
 
-    def _go_on_behind_replicas(self) -> None:
+    def _skip_published_by_replicas(self) -> None:
         moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
         if moved:
             self._lost.update(moved)
             self.rewind(moved)  # what can't be taken up again now is at the next look for partitions
 
-    def _take_up_again(self, partitions: Iterable[int]) -> None:
-        again = list(partitions)
-        self._reader.consumer.incremental_unassign([TopicPartition(self._stored.topic, p) for p in again])
-        self._reader.forget(again)
-        self._take_up(again)
+    def _restart_at_stored(self, partitions: Iterable[int]) -> None:
+        retaken = list(partitions)
+        self._reader.consumer.incremental_unassign([TopicPartition(self._stored.topic, p) for p in retaken])
+        self._reader.forget(retaken)
+        self._take_up(retaken)
 
     def rewind(self, partitions: Iterable[int]) -> None:
-        self._take_up_again(self._reader.partitions & set(partitions))
+        self._restart_at_stored(self._reader.partitions & set(partitions))
 
     def published(self, ends: Mapping[int, int]) -> None:
         self._goes_on.update(ends)
         self._reader.published(ends)
 
     def lost(self) -> dict[int, int | None]:
-        gone, self._lost = self._lost, {}
-        return gone
+        lost, self._lost = self._lost, {}
+        return lost
 
     def close(self) -> None:
         self._reader.close()

@@ -23,14 +23,14 @@ from ingestion.specs.kafka.properties import librdkafka_properties
 
 ANSWER_S = 5.0  # the most that Kafka may take to say what the topic is
 STEP_BACK = 8  # times as far, whenever there was too little
-_MEMORY = {
+_MEMORY_LIMITS = {
     "fetch.max.bytes": 4 * 1024 * 1024,
     "max.partition.fetch.bytes": 1024 * 1024,
     "queued.max.messages.kbytes": 8 * 1024,
 }
-_UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION")
+_UNKNOWN_TOPIC_ERRORS = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION")
 # While a partition gets its leader: a topic that was just made.
-_PASSING = ("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
+_TRANSIENT_ERRORS = ("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
 Span = tuple[int, int]
 T = TypeVar("T")
 
@@ -64,13 +64,13 @@ class Limits:
         return max(0.0, self.until - time.monotonic())
 
     @property
-    def for_answer(self) -> float:
+    def answer_timeout_s(self) -> float:
         """How many seconds Kafka may take to answer a question."""
         return max(0.1, min(ANSWER_S, self.seconds_left))
 
 
 @dataclass(frozen=True)
-class Place:
+class TopicLocation:
     """Where a look at a topic goes."""
 
     properties: Mapping[str, str]  # admissible; brokers that they lead to must be so too, by ``policy``
@@ -80,81 +80,85 @@ class Place:
 
 
 @dataclass(frozen=True)
-class TopicAsked:
+class TopicState:
     """A topic as it is now."""
 
     topic_id: str
     log: dict[int, Span]  # start and end of what there is to read in every partition
 
 
-def peek(place: Place, *, earliest: bool, limits: Limits, windows_s: Sequence[int] = ()) -> Peek:
+def peek(location: TopicLocation, *, earliest: bool, limits: Limits, windows_s: Sequence[int] = ()) -> Peek:
     """The topic's first records, or its last, of all partitions alike. Raises ``NoSuchTopic``, ``SourceProblem``.
 
     ``windows_s``: how many seconds, up to now, the records are counted of that came within them, by Kafka's times.
     """
-    properties, topic = place.properties, place.topic
+    properties, topic = location.properties, location.topic
 
-    def begins(admin: AdminClient, partitions: list[TopicPartition]) -> dict[int, dict[int, int]]:
+    def window_starts(admin: AdminClient, partitions: list[TopicPartition]) -> dict[int, dict[int, int]]:
         now_ms = time.time_ns() // 1_000_000
         specs = {window: OffsetSpec.for_timestamp(now_ms - window * 1000) for window in windows_s}
-        return {window: listed(admin, partitions, spec, place.isolation, limits) for window, spec in specs.items()}
+        return {
+            window: list_offsets(admin, partitions, spec, location.isolation, limits) for window, spec in specs.items()
+        }
 
-    asked, begun = asking(place, limits, begins)
-    log = asked.log
-    shares = shared_out({p: end - start for p, (start, end) in log.items()}, limits.rows)
+    topic_state, starts = query_topic(location, limits, window_starts)
+    log = topic_state.log
+    shares = allocate({p: end - start for p, (start, end) in log.items()}, limits.rows)
     try:
-        peeked = _Reader(properties, topic, place.isolation, log, shares, earliest, limits).read()
+        peeked = _Reader(properties, topic, location.isolation, log, shares, earliest, limits).read()
     except KafkaException as error:
         raise SourceProblem(f"Reading {topic}: {error.args[0].str()}") from None
     peeked.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
-    peeked.came = {window: _came(log, at) for window, at in begun.items()}
+    peeked.came = {window: _count_offsets(log, at) for window, at in starts.items()}
     return peeked
 
 
-def _came(log: Mapping[int, Span], begun: Mapping[int, int]) -> int:
+def _count_offsets(log: Mapping[int, Span], starts: Mapping[int, int]) -> int:
     """How many offsets there are from these on; -1 of a partition says that it has no record so young."""
-    return sum(max(0, end - max(start, begun[p])) for p, (start, end) in log.items() if begun[p] >= 0)
+    return sum(max(0, end - max(start, starts[p])) for p, (start, end) in log.items() if starts[p] >= 0)
 
 
-def asking(place: Place, limits: Limits, ask: Callable[[AdminClient, list[TopicPartition]], T]) -> tuple[TopicAsked, T]:
+def query_topic(
+    place: TopicLocation, limits: Limits, ask: Callable[[AdminClient, list[TopicPartition]], T]
+) -> tuple[TopicState, T]:
     """What the topic is and holds, and what else ``ask`` asks of it. Raises ``NoSuchTopic``, ``SourceProblem``."""
     errors: list[str] = []
     admin = admin_client(place.properties, errors)
     topic = place.topic
     while True:
         try:
-            checked_cluster(admin, topic, place.policy, limits.for_answer)
-            asked = _asked(admin, place, limits)
-            return asked, ask(admin, [TopicPartition(topic, p) for p in asked.log])
+            checked_cluster(admin, topic, place.policy, limits.answer_timeout_s)
+            topic_state = _describe_topic(admin, place, limits)
+            return topic_state, ask(admin, [TopicPartition(topic, p) for p in topic_state.log])
         except KafkaException as error:
             reason = error.args[0]
-            if reason.name() in _UNKNOWN:
+            if reason.name() in _UNKNOWN_TOPIC_ERRORS:
                 raise NoSuchTopic(f"there is no topic {topic!r} in this Kafka cluster") from None
-            if reason.name() not in _PASSING or not limits.seconds_left:
+            if reason.name() not in _TRANSIENT_ERRORS or not limits.seconds_left:
                 admin.poll(0)  # hands over what went wrong with the connections
                 cause = f" ({errors[-1]})" if errors else ""
                 raise SourceProblem(f"Kafka does not say what the topic holds: {reason.str()}{cause}") from None
             admin.poll(0.1)
 
 
-def _asked(admin: AdminClient, place: Place, limits: Limits) -> TopicAsked:
+def _describe_topic(admin: AdminClient, place: TopicLocation, limits: Limits) -> TopicState:
     topic = place.topic
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.for_answer)
-    described = asked[topic].result()
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=limits.answer_timeout_s)
+    described = futures[topic].result()
     partitions = [TopicPartition(topic, p.id) for p in described.partitions]
-    starts = listed(admin, partitions, OffsetSpec.earliest(), place.isolation, limits)
-    ends = listed(admin, partitions, OffsetSpec.latest(), place.isolation, limits)
-    return TopicAsked(str(described.topic_id), {p: (starts[p], ends[p]) for p in starts})
+    starts = list_offsets(admin, partitions, OffsetSpec.earliest(), place.isolation, limits)
+    ends = list_offsets(admin, partitions, OffsetSpec.latest(), place.isolation, limits)
+    return TopicState(str(described.topic_id), {p: (starts[p], ends[p]) for p in starts})
 
 
-def listed(
+def list_offsets(
     admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec, isolation: Isolation, limits: Limits
 ) -> dict[int, int]:
     """The offset of each partition that ``spec`` asks for. Raises ``KafkaException``."""
     futures = admin.list_offsets(
         dict.fromkeys(partitions, spec),
         isolation_level=IsolationLevel[isolation.upper()],
-        request_timeout=limits.for_answer,
+        request_timeout=limits.answer_timeout_s,
     )
     return {p.partition: future.result().offset for p, future in futures.items()}
 
@@ -163,7 +167,7 @@ def consumer_config(properties: Mapping[str, str], isolation: Isolation, errors:
     """Of a consumer that only looks; it keeps the causes of trouble in ``errors``."""
     return {
         **librdkafka_properties(properties),
-        **_MEMORY,
+        **_MEMORY_LIMITS,
         "group.id": "headgate-sampler",
         "enable.auto.commit": False,
         "isolation.level": isolation,
@@ -174,10 +178,10 @@ def consumer_config(properties: Mapping[str, str], isolation: Isolation, errors:
     }
 
 
-def shared_out(available: Mapping[int, int], wanted: int) -> dict[int, int]:
-    """How many of ``wanted`` each takes: alike, and what one lacks the others give. Who takes none is left out."""
+def allocate(available: Mapping[int, int], total: int) -> dict[int, int]:
+    """How many of ``total`` each takes: alike, and what one lacks the others give. Who takes none is left out."""
     shares: dict[int, int] = {}
-    left = wanted
+    left = total
     by_size = sorted((size, key) for key, size in available.items() if size > 0)
     for place, (size, key) in enumerate(by_size):
         share = min(size, -(-left // (len(by_size) - place)))
@@ -202,14 +206,16 @@ class _Reader:
     errors: list[str] = field(default_factory=list)
 
     def read(self) -> Peek:
-        held: dict[int, list[Any]] = {p: [] for p in self.shares}
+        messages_by_partition: dict[int, list[Any]] = {p: [] for p in self.shares}
         spans = {p: self._first_span(p) for p in self.shares}
         while spans and not self.found.stopped_by:
             for partition, messages in self._round(spans).items():
                 # Of a span that is at the end the last ones count, not the first.
-                held[partition] = [*messages, *held[partition]][-self.shares[partition] :]
-            spans = self._further_back(spans, held)
-        self.found.messages = [m for messages in held.values() for m in messages]
+                messages_by_partition[partition] = [*messages, *messages_by_partition[partition]][
+                    -self.shares[partition] :
+                ]
+            spans = self._earlier_spans(spans, messages_by_partition)
+        self.found.messages = [m for messages in messages_by_partition.values() for m in messages]
         if not self.found.messages and self.found.stopped_by == "time":
             cause = f": {self.errors[-1]}" if self.errors else " in time"
             raise SourceProblem(f"{self.topic} can't be read{cause}")
@@ -219,11 +225,11 @@ class _Reader:
         start, end = self.log[partition]
         return (start, end) if self.earliest else (max(start, end - self.shares[partition]), end)
 
-    def _further_back(self, spans: dict[int, Span], held: dict[int, list[Any]]) -> dict[int, Span]:
+    def _earlier_spans(self, spans: dict[int, Span], messages_by_partition: dict[int, list[Any]]) -> dict[int, Span]:
         more = {}
         for partition, (low, high) in spans.items():
             start = self.log[partition][0]
-            if len(held[partition]) < self.shares[partition] and low > start:
+            if len(messages_by_partition[partition]) < self.shares[partition] and low > start:
                 more[partition] = (max(start, low - STEP_BACK * (high - low)), low)
         return more
 

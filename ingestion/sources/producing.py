@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.topic import TopicWatch, admissible
+from ingestion.sources.topic import TopicWatch, checked_properties
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.messages.replays import KeptRecord, ProducedRecord
 
@@ -38,7 +38,7 @@ class Reproducer:
         self._topic = topic
         self._partitions = set(watch.partitions())
         config = {
-            **admissible(properties, policy),
+            **checked_properties(properties, policy),
             "enable.idempotence": True,
             "delivery.timeout.ms": int(DELIVERY_S * 1000),
             "error_cb": lambda error: None,
@@ -56,14 +56,14 @@ class Reproducer:
             try:
                 self._send(record, delivered)
             except (KafkaException, BufferError) as error:
-                delivered.refused.append(_place(record, error))
+                delivered.refused.append(_describe_refusal(record, error))
         self._producer.flush(DELIVERY_S + 5)
         return delivered
 
     def _send(self, record: KeptRecord, delivered: Delivered) -> None:
         def confirmed(error: Any, message: Any) -> None:
             if error is not None:
-                delivered.refused.append(_place(record, error))
+                delivered.refused.append(_describe_refusal(record, error))
             else:
                 where = ProducedRecord(number=record.number, partition=message.partition(), offset=message.offset())
                 delivered.records.append(where)
@@ -82,5 +82,5 @@ class Reproducer:
         self._producer.poll(0)
 
 
-def _place(record: KeptRecord, error: Any) -> str:
+def _describe_refusal(record: KeptRecord, error: Any) -> str:
     return f"partition {record.partition}, offset {record.offset}: {error}"

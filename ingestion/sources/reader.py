@@ -17,26 +17,26 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
-from ingestion.sources.complaints import UNREADABLE, WHOLE, Complaints, is_of_unused_group
-from ingestion.sources.stored_offsets import Start
+from ingestion.sources.complaints import ALL_PARTITIONS, UNREADABLE, ClientProblems, is_of_unused_group
+from ingestion.sources.stored_offsets import StartPosition
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
 from ingestion.specs.inputs.io_config import Isolation
-from ingestion.specs.kafka.properties import keen, librdkafka_properties
+from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import Advance, Outcomes
 
 MOST_RECORDS = 20_000  # of a batch
 FEWEST_RECORDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
 CLOSE_S = 10.0
-MOST_LOOKS = 8  # side by side
-LOOK_S = 0.2  # at a time
-ASK_AGAIN_S = 10.0  # whether what Kafka refused is read by now
+MOST_PROBES = 8  # side by side
+PROBE_S = 0.2  # at a time
+REFUSED_RETRY_S = 10.0  # whether what Kafka refused is read by now
 FOREVER = float("inf")
 _OUT_OF_RANGE = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)
 
 
-class Astray(Exception):
+class LostPosition(Exception):
     """What the consumer reads of these partitions is not what comes next: take them up again where they are stored."""
 
     def __init__(self, partitions: set[int]) -> None:
@@ -63,7 +63,7 @@ class Reader:
             "fetch.queue.backoff.ms": 20,  # looks so often whether there is room again; by itself once a second
             "fetch.wait.max.ms": 100,
             "topic.metadata.refresh.interval.ms": REFRESH_MS,
-            **keen(properties),
+            **quick_to_reconnect(properties),
             **librdkafka_properties(properties),
             "client.id": client_id,
             "enable.auto.commit": False,
@@ -85,9 +85,9 @@ class Reader:
         self._suspect: set[int] = set()  # until something of it is published
         self._left_out: list[Batch] = []
         self._most = MOST_RECORDS
-        self.complaints = Complaints(topic, group or "")
+        self.complaints = ClientProblems(topic, group or "")
         self._asked_again_at = 0.0
-        self._looks: dict[int, Consumer] = {}  # by partition: see _plausible
+        self._probes: dict[int, Consumer] = {}  # by partition: see _plausible
         self._leaving: threading.Thread | None = None
         self.waiting: int | None = None  # records in the log, as far as the broker has said, at the last read
 
@@ -99,7 +99,7 @@ class Reader:
         """That under which the partition is read."""
         return self._generations.get(partition)
 
-    def add(self, starts: Mapping[int, Start]) -> list[TopicPartition]:
+    def add(self, starts: Mapping[int, StartPosition]) -> list[TopicPartition]:
         """Take these partitions up; returns what to assign to the consumer."""
         for partition, start in starts.items():
             self._next[partition] = start.offset
@@ -110,7 +110,7 @@ class Reader:
             if start.left_out is not None:
                 advance = Advance(start=start.stored, end=start.offset, generation=start.generation)
                 none = np.zeros(0, dtype=np.int64)
-                self._left_out.append(_batch([], none, none, {partition: start.left_out}, {partition: advance}))
+                self._left_out.append(_make_batch([], none, none, {partition: start.left_out}, {partition: advance}))
         return [TopicPartition(self.topic, p, s.offset) for p, s in starts.items()]
 
     def forget(self, partitions: Iterable[int]) -> None:
@@ -122,8 +122,8 @@ class Reader:
             self._fresh.discard(partition)
             self._astray.discard(partition)
             self._suspect.discard(partition)
-            if partition in self._looks:
-                self._looks.pop(partition).close()
+            if partition in self._probes:
+                self._probes.pop(partition).close()
             self._left_out = [b for b in self._left_out if partition not in b.progress]
 
     def published(self, partitions: Iterable[int]) -> None:
@@ -131,32 +131,32 @@ class Reader:
         self._suspect.difference_update(partitions)
 
     def read(self, timeout_s: float) -> Batch | None:
-        """The next batch. Raises ``Astray`` and ``SourceProblem``."""
+        """The next batch. Raises ``LostPosition`` and ``SourceProblem``."""
         if self._astray:
-            raise Astray(set(self._astray))
+            raise LostPosition(set(self._astray))
         if self._left_out:
             return self._left_out.pop(0)
         self._ask_again()
         try:
             polled = self.consumer.consume(self._most, min(timeout_s, self._poll_s))
-            known = self._known_ends()
+            log_ends = self._known_ends()
         except KafkaException as error:
             raise SourceProblem(f"Reading {self.topic}: {error.args[0].str()}") from None
-        messages, ends, unreadable = self._sorted_out(polled)
+        messages, ends, unreadable = self._sort_polled(polled)
         if messages:
             self.complaints.heard()
         batch = self._as_batch(messages, ends) if polled else None
         for partition in unreadable & self.partitions:
             self._try_to_go_back(partition)
-        self.waiting = self._left(known, ends)
+        self.waiting = self._left(log_ends, ends)
         return batch
 
     def _ask_again(self) -> None:
         """Of what Kafka refused: a record, or the end of its partition, then says that it is read."""
         refused = set(self._next)
-        if WHOLE not in self.complaints.refused:
+        if ALL_PARTITIONS not in self.complaints.refused:
             refused.intersection_update(self.complaints.refused)
-        if refused and time.monotonic() - self._asked_again_at > ASK_AGAIN_S:
+        if refused and time.monotonic() - self._asked_again_at > REFUSED_RETRY_S:
             self._asked_again_at = time.monotonic()
             for partition in refused:
                 with suppress(KafkaException):  # it is on its way to another member, or here
@@ -177,13 +177,13 @@ class Reader:
         places = [TopicPartition(self.topic, p) for p in self._next]
         return {p.partition: self.consumer.get_watermark_offsets(p, cached=True)[1] for p in places}
 
-    def _left(self, known: Mapping[int, int], met: Mapping[int, int]) -> int | None:
-        """How much is there to read. ``met``: ends that were met just now: behind them nothing is committed yet."""
-        self._met.update(met)
-        left = {p: end - self._next[p] for p, end in known.items() if self._met.get(p) != self._next[p]}
-        return None if any(known[p] < 0 for p in left) else sum(max(0, records) for records in left.values())
+    def _left(self, log_ends: Mapping[int, int], reached_ends: Mapping[int, int]) -> int | None:
+        """How much is there to read. ``reached_ends``: ends that were met now: behind them nothing is committed yet."""
+        self._met.update(reached_ends)
+        left = {p: end - self._next[p] for p, end in log_ends.items() if self._met.get(p) != self._next[p]}
+        return None if any(log_ends[p] < 0 for p in left) else sum(max(0, records) for records in left.values())
 
-    def _sorted_out(self, polled: list[Any]) -> tuple[list[Any], dict[int, int], set[int]]:
+    def _sort_polled(self, polled: list[Any]) -> tuple[list[Any], dict[int, int], set[int]]:
         """The records, by partition where its end was met, and of which partitions something can't be read.
 
         What comes behind that is left out: librdkafka passes over a batch whose checksum is wrong.
@@ -198,10 +198,10 @@ class Reader:
                 continue
             if error is None:
                 records.append(message)
-                self.complaints.over([partition, WHOLE])
+                self.complaints.over([partition, ALL_PARTITIONS])
             elif error.code() == KafkaError._PARTITION_EOF:
                 ends[partition] = message.offset()
-                self.complaints.over([partition, WHOLE])
+                self.complaints.over([partition, ALL_PARTITIONS])
             elif error.code() in _OUT_OF_RANGE:
                 self._astray |= {partition} & self.partitions
             elif message.topic() is None:
@@ -216,21 +216,21 @@ class Reader:
         numbers = np.array([m.offset() for m in messages], dtype=np.int64)
         extra: dict[int, Outcomes] = {}
         progress: dict[int, Advance] = {}
-        held = _distinct(places)
-        for partition in sorted({*held, *ends}):
-            mine = numbers if held == [partition] else numbers[places == partition]
-            end = self._end_of(partition, mine, ends.get(partition))
+        present = _distinct(places)
+        for partition in sorted({*present, *ends}):
+            partition_offsets = numbers if present == [partition] else numbers[places == partition]
+            end = self._end_of(partition, partition_offsets, ends.get(partition))
             if end is None:
                 continue
             start = self._next[partition]
-            if end - start > len(mine):
-                extra[partition] = Outcomes(empty=_between(start, mine, end))
+            if end - start > len(partition_offsets):
+                extra[partition] = Outcomes(empty=_gaps_between(start, partition_offsets, end))
             progress[partition] = Advance(start=start, end=end, generation=self._generations[partition])
             self._next[partition] = end
         if not progress:
             return None
-        messages, places, numbers = _only(progress.keys(), messages, places, numbers)
-        batch = _batch(messages, places, numbers, extra, progress)
+        messages, places, numbers = _select_partitions(progress.keys(), messages, places, numbers)
+        batch = _make_batch(messages, places, numbers, extra, progress)
         if self._suspect & progress.keys():
             batch = replace(batch, suspect=True)
         self._most = self._fitting(batch.payloads)
@@ -249,7 +249,7 @@ class Reader:
         in_order = len(numbers) < 2 or bool((np.diff(numbers) > 0).all())
         # A partition may be taken up within the very poll that reads of it; what was left out there comes first.
         in_order &= not any(partition in batch.progress for batch in self._left_out)
-        plausible = in_order and first is not None and first >= start and self._plausible(partition, start, first)
+        plausible = in_order and first is not None and first >= start and self._is_plausible(partition, start, first)
         if plausible is None:  # not known yet: what was read comes again, and the look has gone on meanwhile
             self._try_to_go_back(partition)
             return None
@@ -259,7 +259,7 @@ class Reader:
         self._fresh.discard(partition)
         return end
 
-    def _plausible(self, partition: int, start: int, first: int) -> bool | None:
+    def _is_plausible(self, partition: int, start: int, first: int) -> bool | None:
         """Whether a partition that was just taken up really holds nothing before ``first``; None: not known yet.
 
         A consumer hands out what it fetched before a rebalance too; taken for what comes next, all before it would be
@@ -267,21 +267,21 @@ class Reader:
         """
         if partition not in self._fresh or first == start:
             return True
-        if partition not in self._looks:
-            if len(self._looks) >= MOST_LOOKS:
+        if partition not in self._probes:
+            if len(self._probes) >= MOST_PROBES:
                 return None
-            look = self._looks[partition] = Consumer({**self._config, "group.id": "unused"})
-            look.assign([TopicPartition(self.topic, partition, start)])
-        message = self._looks[partition].poll(LOOK_S)
+            probe = self._probes[partition] = Consumer({**self._config, "group.id": "unused"})
+            probe.assign([TopicPartition(self.topic, partition, start)])
+        message = self._probes[partition].poll(PROBE_S)
         while message is not None and is_of_unused_group(message.error()):
-            message = self._looks[partition].poll(LOOK_S)
+            message = self._probes[partition].poll(PROBE_S)
         if message is None:
             return None
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             self.complaints.of(error, partition)
             return None
-        self._looks.pop(partition).close()
+        self._probes.pop(partition).close()
         return bool(message.offset() >= first)
 
     def _fitting(self, payloads: Any) -> int:
@@ -309,9 +309,9 @@ class Reader:
             raise SourceProblem(f"Reading {self.topic}: the client has not closed within {CLOSE_S:.0f} s")
 
     def _leave(self) -> None:
-        for look in self._looks.values():
+        for probe in self._probes.values():
             with suppress(KafkaException, RuntimeError):
-                look.close()
+                probe.close()
         try:
             self.consumer.close()
         except (KafkaException, RuntimeError):
@@ -324,21 +324,27 @@ def _distinct(places: Ints) -> list[int]:
     return [int(p) for p in np.unique(places)]
 
 
-def _only(partitions: Iterable[int], messages: list[Any], places: Ints, numbers: Ints) -> tuple[list[Any], Ints, Ints]:
-    known = np.isin(places, list(partitions))
-    if known.all():
+def _select_partitions(
+    partitions: Iterable[int], messages: list[Any], places: Ints, numbers: Ints
+) -> tuple[list[Any], Ints, Ints]:
+    is_selected = np.isin(places, list(partitions))
+    if is_selected.all():
         return messages, places, numbers
-    return [m for m, here in zip(messages, known.tolist(), strict=True) if here], places[known], numbers[known]
+    return (
+        [m for m, selected in zip(messages, is_selected.tolist(), strict=True) if selected],
+        places[is_selected],
+        numbers[is_selected],
+    )
 
 
-def _between(start: int, found: Ints, end: int) -> list[offsets.Range]:
-    """The offsets of ``[start, end)`` that are not among ``found`` (ascending)."""
-    edges = np.concatenate(([start - 1], found, [end]))
+def _gaps_between(start: int, present: Ints, end: int) -> list[offsets.Range]:
+    """The offsets of ``[start, end)`` that are not among ``present`` (ascending)."""
+    edges = np.concatenate(([start - 1], present, [end]))
     holes = np.flatnonzero(np.diff(edges) > 1)
     return [(int(edges[i]) + 1, int(edges[i + 1])) for i in holes.tolist()]
 
 
-def _batch(
+def _make_batch(
     messages: list[Any], places: Ints, numbers: Ints, extra: dict[int, Outcomes], progress: dict[int, Advance]
 ) -> Batch:
     return Batch(

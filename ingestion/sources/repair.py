@@ -14,13 +14,13 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, LeasedSource, SourceProblem
-from ingestion.sources.complaints import explained, is_of_unused_group
+from ingestion.sources.complaints import explain_error, is_of_unused_group
 from ingestion.specs import offsets
 from ingestion.specs.inputs.io_config import Isolation
-from ingestion.specs.kafka.properties import keen, librdkafka_properties
+from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import Outcomes, RepairRange
 
-SPAN = 2000  # offsets that one batch reaches over, at most
+MOST_OFFSETS = 2000  # offsets that one batch reaches over, at most
 BATCH_SECONDS = 600.0
 RANGE_TIMEOUT_S = 60.0
 DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child process
@@ -32,8 +32,8 @@ class RepairSource(LeasedSource):
     ``take`` blocks until all of a batch is read.
     ``isolation``: the share group's.
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
-    ``look``: called when nothing has come for a second; raises ``SourceProblem`` for good when the topic is gone, of
-    which a consumer hears nothing.
+    ``check_end``: called when nothing has come for a second; raises ``SourceProblem`` for good when the topic is gone,
+    of which a consumer hears nothing.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class RepairSource(LeasedSource):
         ranges: list[RepairRange],
         stopped: Callable[[], bool] = lambda: False,
         isolation: Isolation = "read_committed",
-        look: Callable[[], object] = lambda: None,
+        check_end: Callable[[], object] = lambda: None,
     ) -> None:
         self._topic = topic
-        self._left = spans_of(ranges)
+        self._left = plan_batches(ranges)
         self._stopped = stopped
-        self._ask = look
+        self._ask = check_end
         self._config = {
-            **keen(properties),
+            **quick_to_reconnect(properties),
             **librdkafka_properties(properties),
             "group.id": "unused",
             "enable.auto.commit": False,
@@ -137,7 +137,9 @@ class RepairSource(LeasedSource):
             elif error is None or error.code() == KafkaError._PARTITION_EOF:
                 return messages
             else:
-                raise SourceProblem(f"Reading partition {partition}: {explained(error, self._topic, '', partition)}")
+                raise SourceProblem(
+                    f"Reading partition {partition}: {explain_error(error, self._topic, '', partition)}"
+                )
         raise SourceProblem(f"{self._topic} partition {partition} did not answer within {RANGE_TIMEOUT_S:.0f} s")
 
     def _notice_end(self) -> None:
@@ -164,15 +166,19 @@ class RepairSource(LeasedSource):
         self._left.clear()
 
 
-def spans_of(ranges: Iterable[RepairRange]) -> list[tuple[int, list[offsets.Range]]]:
-    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``SPAN`` offsets.
+def plan_batches(ranges: Iterable[RepairRange]) -> list[tuple[int, list[offsets.Range]]]:
+    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``MOST_OFFSETS``.
 
     A topic with transactions has a hole every few records: to read on costs less than to start anew at each.
     """
-    pieces = sorted((r.partition, low, min(low + SPAN, r.end)) for r in ranges for low in range(r.start, r.end, SPAN))
+    pieces = sorted(
+        (r.partition, low, min(low + MOST_OFFSETS, r.end))
+        for r in ranges
+        for low in range(r.start, r.end, MOST_OFFSETS)
+    )
     batches: list[tuple[int, list[offsets.Range]]] = []
     for partition, start, end in pieces:
-        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= SPAN:
+        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= MOST_OFFSETS:
             batches[-1][1].append((start, end))
         else:
             batches.append((partition, [(start, end)]))

@@ -18,10 +18,10 @@ import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
-from ingestion.sources.complaints import COMPLAINT_S, REFUSALS, explained
-from ingestion.sources.leases import LeaseBook, Unanswered
+from ingestion.sources.complaints import COMPLAINT_S, REFUSALS, explain_error
+from ingestion.sources.leases import LeaseBook, PendingAcks
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
-from ingestion.specs.kafka.properties import keen, librdkafka_properties
+from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF, Leases
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
@@ -29,14 +29,14 @@ USUAL_S = 0.05  # or until no further poll came for this long while there are fe
 MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
-RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
-REFUSED_S = 5.0  # until a consumer that Kafka refuses is made anew
-REFUSAL_S = 30.0  # what is not refused anew for so long is not refused
-_TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
+POLL_RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
+RECREATE_AFTER_S = 5.0  # until a consumer that Kafka refuses is made anew
+REFUSAL_EXPIRES_S = 30.0  # what is not refused anew for so long is not refused
+_ACKNOWLEDGE_TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
 
 @dataclass(frozen=True)
-class _Held:
+class _PolledBatch:
     """One poll of one poller, taken apart on its thread while the loop still waits for others."""
 
     poller: _Poller
@@ -48,7 +48,7 @@ class _Held:
     payloads: list[bytes | None]
 
     @classmethod
-    def of(cls, poller: _Poller, messages: list[Any], acquired_at: float) -> _Held:
+    def of(cls, poller: _Poller, messages: list[Any], acquired_at: float) -> _PolledBatch:
         return cls(
             poller,
             messages,
@@ -68,9 +68,9 @@ class _Poller(threading.Thread):
         self._source = source
         self._config = {**config, "error_cb": self._on_error}
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
-        self._complaint = self._of_acks = ("", 0.0)  # records that come in end the first, time alone the second
+        self._complaint = self._ack_complaint = ("", 0.0)  # records that come in end the first, time alone the second
         self._refusal = ("", 0.0)  # by Kafka: its consumer is made anew until it is not
-        self._unanswered = Unanswered(source.book)
+        self._unanswered = PendingAcks(source.book)
         self._refused: set[int] = set()  # partitions, by the callback, since the last commit began
         self.fatal: Exception | None = None
         self.closed = threading.Event()
@@ -80,21 +80,21 @@ class _Poller(threading.Thread):
         """The last complaint, unless it is old news."""
         if self.refused:
             return self._refusal[0]
-        known = [text for text, at in (self._complaint, self._of_acks) if time.monotonic() - at < COMPLAINT_S]
-        return next(filter(None, known), "")
+        recent = [text for text, at in (self._complaint, self._ack_complaint) if time.monotonic() - at < COMPLAINT_S]
+        return next(filter(None, recent), "")
 
     @property
     def refused(self) -> bool:
         """Whether Kafka does not let it read."""
-        return bool(self._refusal[0]) and time.monotonic() - self._refusal[1] < REFUSAL_S
+        return bool(self._refusal[0]) and time.monotonic() - self._refusal[1] < REFUSAL_EXPIRES_S
 
     def complain(self, error: Any) -> None:
         """Keep what went wrong for the next heartbeats. ``error``: a ``KafkaError``."""
-        said = (self._source.explained(error), time.monotonic())
+        complaint = (self._source.explained(error), time.monotonic())
         if error.code() in REFUSALS:
-            self._refusal = said
+            self._refusal = complaint
         else:
-            self._complaint = said
+            self._complaint = complaint
 
     def give(self, verdicts: Ints | None) -> None:
         """What became of the held poll; None: leave it to its lock."""
@@ -112,15 +112,15 @@ class _Poller(threading.Thread):
                     self.complain(reason)
                     refused = reason.code() in REFUSALS
                     if refused or reason.fatal():  # refused, librdkafka asks on thousands of times a second
-                        _close(consumer)
+                        _close_consumer(consumer)
                         consumer = None
                         self._unanswered.forget()
-                    self._source.stopping.wait(REFUSED_S if refused else 1.0)
+                    self._source.stopping.wait(RECREATE_AFTER_S if refused else 1.0)
             self._send_last(consumer)
         except Exception as error:  # the loop raises it as a SourceProblem
             self.fatal = error
         finally:
-            _close(consumer)
+            _close_consumer(consumer)
             self.closed.set()
             self._source.arrived.put(None)
 
@@ -143,14 +143,14 @@ class _Poller(threading.Thread):
         if not messages:
             return
         self._complaint = self._refusal = ("", 0.0)
-        held = _Held.of(self, messages, acquired_at)
-        self._source.arrived.put(held)
+        batch = _PolledBatch.of(self, messages, acquired_at)
+        self._source.arrived.put(batch)
         verdicts = self._verdicts.get()
         held_s = time.monotonic() - acquired_at
         # A broker passes over what comes too late in silence, once another has accepted it and the group has gone on.
         in_time = verdicts if held_s <= self._source.lock_s else None
-        self._source.book.count(held.partitions, in_time, held_s)
-        self._unanswered.expect(held.partitions, held.offsets, in_time)
+        self._source.book.count(batch.partitions, in_time, held_s)
+        self._unanswered.expect(batch.partitions, batch.offsets, in_time)
         self._acknowledge(consumer, messages, verdicts)
 
     def _acknowledge(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
@@ -162,7 +162,7 @@ class _Poller(threading.Thread):
         # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
         kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
         for message, kind in zip(messages, kinds, strict=True):
-            acknowledge(message, _TYPES[kind])
+            acknowledge(message, _ACKNOWLEDGE_TYPES[kind])
         self._send(consumer)  # others wait for what is released
 
     def _send_last(self, consumer: ShareConsumer | None) -> None:
@@ -183,20 +183,20 @@ class _Poller(threading.Thread):
     def _answered(self, offsets: Mapping[Any, set[int]], error: KafkaException | None) -> None:
         """The client's callback, on this thread: what the broker said to acknowledgements."""
         for at, some in offsets.items():
-            self._unanswered.answered(at.partition, some, taken=error is None)
+            self._unanswered.answered(at.partition, some, accepted=error is None)
             if error is not None:
                 self._refused.add(at.partition)
                 self._complain_of(at.partition, error)
 
     def _complain_of(self, partition: int, error: KafkaException) -> None:
         self._source.count_ack_failure()
-        self._of_acks = (f"acknowledging partition {partition}: {error}", time.monotonic())
+        self._ack_complaint = (f"acknowledging partition {partition}: {error}", time.monotonic())
 
     def _on_error(self, error: Any) -> None:
         self.complain(error)
 
 
-def _close(consumer: ShareConsumer | None) -> None:
+def _close_consumer(consumer: ShareConsumer | None) -> None:
     if consumer is not None:
         try:
             consumer.close()
@@ -215,8 +215,8 @@ class ShareGroupSource(LeasedSource):
         self.lock_s = io_config.groupConfig.recordLockDurationMs / 1000
         self._gather_s = min(GATHER_S, self.lock_s / 4)
         config = {
-            "max.poll.records": RECORDS,
-            **keen(properties),
+            "max.poll.records": POLL_RECORDS,
+            **quick_to_reconnect(properties),
             **librdkafka_properties(properties),
             "group.id": io_config.groupId,
             "client.id": client_id,
@@ -225,7 +225,7 @@ class ShareGroupSource(LeasedSource):
         }
         self.stopping = threading.Event()
         self.polling = threading.Event()
-        self.arrived: queue.SimpleQueue[_Held | None] = queue.SimpleQueue()
+        self.arrived: queue.SimpleQueue[_PolledBatch | None] = queue.SimpleQueue()
         self.book = LeaseBook()
         self._usual = 1  # polls in a batch
         self._failures = 0
@@ -248,51 +248,51 @@ class ShareGroupSource(LeasedSource):
             return None
         return self._as_batch(self._gathered(first))
 
-    def _gathered(self, first: _Held) -> list[_Held]:
+    def _gathered(self, first: _PolledBatch) -> list[_PolledBatch]:
         """The polls of one batch. Large batches are cheap, but a consumer that gets nothing must not be waited for."""
-        held = [first]
+        polls = [first]
         end = first.acquired_at + self._gather_s
-        while len(held) < len(self._pollers):
-            quiet = USUAL_S if len(held) < self._usual else MORE_S
+        while len(polls) < len(self._pollers):
+            quiet = USUAL_S if len(polls) < self._usual else MORE_S
             more = self._arrived(min(quiet, end - time.monotonic()))
             if more is None:
                 break
-            held.append(more)
-        self._usual = max(len(held), self._usual - 1)
-        return held
+            polls.append(more)
+        self._usual = max(len(polls), self._usual - 1)
+        return polls
 
-    def _arrived(self, timeout_s: float) -> _Held | None:
+    def _arrived(self, timeout_s: float) -> _PolledBatch | None:
         try:
             return self.arrived.get(timeout=timeout_s) if timeout_s > 0 else self.arrived.get_nowait()
         except queue.Empty:
             return None
 
-    def _as_batch(self, held: list[_Held]) -> Batch:
-        delivery_counts = np.concatenate([h.delivery_counts for h in held])
-        messages = [m for h in held for m in h.messages]
-        bounds = np.cumsum([0, *(len(h.messages) for h in held)]).tolist()
+    def _as_batch(self, polls: list[_PolledBatch]) -> Batch:
+        delivery_counts = np.concatenate([h.delivery_counts for h in polls])
+        messages = [m for h in polls for m in h.messages]
+        bounds = np.cumsum([0, *(len(h.messages) for h in polls)]).tolist()
         return Batch(
-            partitions=np.concatenate([h.partitions for h in held]),
-            offsets=np.concatenate([h.offsets for h in held]),
+            partitions=np.concatenate([h.partitions for h in polls]),
+            offsets=np.concatenate([h.offsets for h in polls]),
             delivery_counts=delivery_counts,
-            payloads=[p for h in held for p in h.payloads],
+            payloads=[p for h in polls for p in h.payloads],
             keys=LazyColumn(messages, lambda m: m.key()),
             timestamps_ms=LazyColumn(messages, lambda m: m.timestamp()[1] if m.timestamp()[0] else None),
             headers=LazyColumn(messages, lambda m: m.headers() or ()),
-            deadline=min(h.acquired_at for h in held) + self.lock_s,
-            held=[(h, slice(a, b)) for h, a, b in zip(held, bounds, bounds[1:], strict=False)],
+            deadline=min(h.acquired_at for h in polls) + self.lock_s,
+            held=[(h, slice(a, b)) for h, a, b in zip(polls, bounds, bounds[1:], strict=False)],
             last_chance=bool((delivery_counts >= self._delivery_limit).any()),
         )
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
-        for held, part in batch.held:
-            held.poller.give(verdicts[part])
+        for polled, part in batch.held:
+            polled.poller.give(verdicts[part])
 
     def lapse(self, batch: Batch) -> None:
         """Give the batch up: wait until its lock has run out, then poll on."""
         time.sleep(max(0.0, batch.seconds_left) + 0.5)
-        for held, _ in batch.held:
-            held.poller.give(None)
+        for polled, _ in batch.held:
+            polled.poller.give(None)
 
     def pause(self) -> None:
         self.polling.clear()
@@ -304,19 +304,19 @@ class ShareGroupSource(LeasedSource):
     def drain(self) -> list[Batch]:
         self.stopping.set()
         self.polling.clear()
-        held: list[_Held] = []
+        polls: list[_PolledBatch] = []
         end = time.monotonic() + self.poll_timeout_s + COMMIT_S
         # A poller that holds nothing closes within one poll; what one still hands over is taken.
-        while not all(p.closed.is_set() or p in [h.poller for h in held] for p in self._alive()):
+        while not all(p.closed.is_set() or p in [h.poller for h in polls] for p in self._alive()):
             try:
                 more = self.arrived.get(timeout=0.1)
             except queue.Empty:
                 more = None
             if more is not None:
-                held.append(more)
+                polls.append(more)
             if time.monotonic() > end:
                 break
-        return [self._as_batch([h]) for h in held]
+        return [self._as_batch([h]) for h in polls]
 
     def close(self) -> None:
         self.stopping.set()
@@ -342,7 +342,7 @@ class ShareGroupSource(LeasedSource):
         """A client's error in words. Called by pollers."""
         if error.name() == "UNSUPPORTED_VERSION":
             return f"{SHARE_GROUPS_OFF} ({error.str()}): they need Kafka 4.2 or newer with share.version 1."
-        return explained(error, self.topic, self._group)
+        return explain_error(error, self.topic, self._group)
 
     def count_ack_failure(self) -> None:
         """Called by pollers."""

@@ -11,10 +11,10 @@ from ingestion.sources.topic import LogBounds
 from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.messages.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
-SUSPECT_FROM = 3  # processes that began at the same place, of each replica
+SUSPECT_ATTEMPTS = 3  # processes that began at the same place, of each replica
 
 
-class Watch(Protocol):
+class TopicMetadata(Protocol):
     """What the topic holds, now. All of it blocks, and raises ``SourceProblem`` when there is no answer."""
 
     def topic_id(self) -> str | None:
@@ -46,7 +46,7 @@ class Claim(Protocol):
 
 
 @dataclass(frozen=True)
-class Start:
+class StartPosition:
     """Where a partition goes on."""
 
     offset: int
@@ -61,7 +61,7 @@ class StoredOffsets:
     """Where to begin with each partition, and what to do where that is gone."""
 
     topic: str
-    watch: Watch
+    watch: TopicMetadata
     claim: Claim
     use_earliest: bool  # where to begin with a topic that was never read
     may_reset: bool  # tuningConfig's word
@@ -69,41 +69,43 @@ class StoredOffsets:
     replicas: int = 1  # how many processes begin at each place when all is well
     isolation: Isolation = "read_committed"
 
-    def starts(self, partitions: Iterable[int], new_process: bool = False, again: bool = False) -> dict[int, Start]:
+    def starts(
+        self, partitions: Iterable[int], new_process: bool = False, again: bool = False
+    ) -> dict[int, StartPosition]:
         """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
 
         Raises ``OffsetsUnavailable``, ``TopicChanged`` and ``SourceProblem``.
         """
-        wanted = sorted(partitions)
-        if not wanted:
+        numbers = sorted(partitions)
+        if not numbers:
             return {}
-        claimed = self._claimed(wanted, new_process, self.with_generation and not again)
-        bounds = self.watch.bounds(wanted)
-        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].written for p in wanted):
+        claimed = self._claimed(numbers, new_process, self.with_generation and not again)
+        bounds = self.watch.bounds(numbers)
+        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].written for p in numbers):
             self._check_topic()
-        return {p: self._start(p, claimed[p], bounds[p]) for p in wanted}
+        return {p: self._start(p, claimed[p], bounds[p]) for p in numbers}
 
-    def moved(self, known: Mapping[int, int]) -> dict[int, int | None]:
-        """Where these go on now, of those for which that is not the offset in ``known``."""
-        answer = self.claim(sorted(known)) if known else None
-        now = {} if answer is None else {p: c.next_offset for p, c in answer.partitions.items()}
-        return {p: offset for p, offset in now.items() if offset != known[p]}
+    def moved(self, expected: Mapping[int, int]) -> dict[int, int | None]:
+        """Where these go on now, of those for which that is not the offset in ``expected``."""
+        answer = self.claim(sorted(expected)) if expected else None
+        stored = {} if answer is None else {p: c.next_offset for p, c in answer.partitions.items()}
+        return {p: offset for p, offset in stored.items() if offset != expected[p]}
 
     def _check_topic(self) -> None:
         """Offsets that are not there may be those of a topic that was made again, which has others."""
-        now = self.watch.topic_id()
-        if now != self.claim.topic_id:
-            raise TopicChanged(f"the topic's id was {self.claim.topic_id} and is {now}")
+        topic_id = self.watch.topic_id()
+        if topic_id != self.claim.topic_id:
+            raise TopicChanged(f"the topic's id was {self.claim.topic_id} and is {topic_id}")
 
-    def _claimed(self, wanted: list[int], new_process: bool, new_generation: bool) -> dict[int, Start]:
+    def _claimed(self, partitions: list[int], new_process: bool, new_generation: bool) -> dict[int, StartPosition]:
         """Each partition as it is stored; what has no offset is given one."""
-        first = answer = self.claim(wanted, new_generation=new_generation, new_process=new_process)
+        first = answer = self.claim(partitions, new_generation=new_generation, new_process=new_process)
         while True:
             stored = {p: c.next_offset for p, c in answer.partitions.items() if c.next_offset is not None}
-            missing = [p for p in wanted if p not in stored]
+            missing = [p for p in partitions if p not in stored]
             if not missing:
-                return {p: self._stored(stored[p], first.partitions[p]) for p in wanted}
-            answer = self.claim(wanted, first_run=answer.first_run, starts=self._first(missing, answer.first_run))
+                return {p: self._stored(stored[p], first.partitions[p]) for p in partitions}
+            answer = self.claim(partitions, first_run=answer.first_run, starts=self._first(missing, answer.first_run))
 
     def _first(self, missing: list[int], first_run: bool) -> dict[int, int]:
         """A topic that was never read begins where the spec says, all of it at once; a later partition at its start."""
@@ -112,12 +114,12 @@ class StoredOffsets:
         bounds = self.watch.bounds(self.watch.partitions())
         return {p: b.low if self.use_earliest else b.end(self.isolation) for p, b in bounds.items()}
 
-    def _stored(self, offset: int, claimed: Claimed) -> Start:
+    def _stored(self, offset: int, claimed: Claimed) -> StartPosition:
         # The generation of the first answer: a later one may be another member's.
         generation = claimed.generation if self.with_generation else None
-        return Start(offset, offset, generation, claimed.attempts >= SUSPECT_FROM * self.replicas)
+        return StartPosition(offset, offset, generation, claimed.attempts >= SUSPECT_ATTEMPTS * self.replicas)
 
-    def _start(self, partition: int, start: Start, log: LogBounds) -> Start:
+    def _start(self, partition: int, start: StartPosition, log: LogBounds) -> StartPosition:
         stored, end = start.stored, log.end(self.isolation)
         if log.low <= stored <= log.written:  # beyond what is committed if what is not was read before
             return start
@@ -129,16 +131,16 @@ class StoredOffsets:
         gap = Outcomes(gap=[(stored, log.low)])
         if self.use_earliest or log.low == end:
             return replace(start, offset=log.low, left_out=gap)
-        both = gap.model_copy(update={"skipped": [(log.low, end)]})
-        return replace(start, offset=end, left_out=both)
+        outcomes = gap.model_copy(update={"skipped": [(log.low, end)]})
+        return replace(start, offset=end, left_out=outcomes)
 
     def _missing(self, partition: int, stored: int, log: LogBounds) -> str:
-        what = (
+        reason = (
             f"offsets {stored} to {log.low - 1} were removed by retention before they were read"
             if stored < log.low
             else "the broker has lost records that were stored here before"
         )
         return (
             f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has {log.low} to "
-            f"{log.written}: {what}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
+            f"{log.written}: {reason}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
         )

@@ -18,11 +18,11 @@ from confluent_kafka.admin import (
 )
 
 from ingestion.sources.base import ReadRefused, SourceProblem
-from ingestion.sources.complaints import lacks_read
+from ingestion.sources.complaints import missing_read_right
 from ingestion.specs.inputs.io_config import Isolation, ShareGroupIOConfig
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
-from ingestion.specs.kafka.client_messages import in_words
-from ingestion.specs.kafka.properties import admitted, keen
+from ingestion.specs.kafka.client_messages import client_error_text
+from ingestion.specs.kafka.properties import checked_client_config, quick_to_reconnect
 
 TIMEOUT_S = 10.0
 _GROUP_TIMEOUT_S = 3.0
@@ -60,7 +60,7 @@ class KnownTopic:
 
 
 @dataclass(frozen=True)
-class SameTopic:
+class PinnedTopic:
     """See ``Topic``: the one with this id, or none.
 
     Another topic of the same name has other records at the same offsets.
@@ -149,7 +149,7 @@ class TopicWatch:
     @property
     def _admin(self) -> AdminClient:
         if self._kept is None:
-            self._kept = admin_client(admissible(self._properties, self._policy), self._errors)
+            self._kept = admin_client(checked_properties(self._properties, self._policy), self._errors)
         return self._kept
 
     def topic_id(self) -> str | None:
@@ -171,18 +171,18 @@ class TopicWatch:
             TopicCollection([self._topic]), include_authorized_operations=True, request_timeout=TIMEOUT_S
         )
         try:
-            _require_read(described[self._topic].result().authorized_operations, f"topic {self._topic!r}")
+            _check_read_right(described[self._topic].result().authorized_operations, f"topic {self._topic!r}")
         except KafkaException as error:
             raise SourceProblem(self._reason(error)) from None
         if group is not None:
-            _require_read(self._allowed_in(group), f"group {group!r}")
+            _check_read_right(self._allowed_in(group), f"group {group!r}")
 
     def _allowed_in(self, group: str) -> Collection[AclOperation]:
-        asked = self._admin.describe_consumer_groups(
+        futures = self._admin.describe_consumer_groups(
             [group], include_authorized_operations=True, request_timeout=_GROUP_TIMEOUT_S
         )
         try:
-            return asked[group].result().authorized_operations or ()
+            return futures[group].result().authorized_operations or ()
         except KafkaException as error:
             # Who may read in a group may describe it.
             refused = error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -200,13 +200,13 @@ class TopicWatch:
 
     def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
         """What these partitions hold now. Raises ``SourceProblem``."""
-        wanted = [TopicPartition(self._topic, p) for p in partitions]
-        if not wanted:
+        topic_partitions = [TopicPartition(self._topic, p) for p in partitions]
+        if not topic_partitions:
             return {}
         try:
-            lows = self._listed(wanted, OffsetSpec.earliest())
-            highs = self._listed(wanted, OffsetSpec.latest())
-            written = self._listed(wanted, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+            lows = self._listed(topic_partitions, OffsetSpec.earliest())
+            highs = self._listed(topic_partitions, OffsetSpec.latest())
+            written = self._listed(topic_partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         except KafkaException as error:
             raise SourceProblem(self._reason(error)) from None
         return {p: LogBounds(lows[p], highs[p], written[p]) for p in lows}
@@ -217,26 +217,26 @@ class TopicWatch:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[int, int]:
-        asked = dict.fromkeys(partitions, spec)
-        futures = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=TIMEOUT_S)
+        specs = dict.fromkeys(partitions, spec)
+        futures = self._admin.list_offsets(specs, isolation_level=isolation, request_timeout=TIMEOUT_S)
         return {p.partition: future.result().offset for p, future in futures.items()}
 
     def _reason(self, error: KafkaException) -> str:
         if self._kept is not None:
             self._kept.poll(0)  # the causes come in while it is asked
-        text = f"Kafka does not answer: {in_words(error.args[0])}"
+        text = f"Kafka does not answer: {client_error_text(error.args[0])}"
         return f"{text} ({self._errors[-1]})" if self._errors else text
 
 
-def _require_read(allowed: Collection[AclOperation] | None, what: str) -> None:
+def _check_read_right(allowed: Collection[AclOperation] | None, resource: str) -> None:
     if allowed and AclOperation.READ not in allowed and AclOperation.ALL not in allowed:
-        raise ReadRefused(f"{lacks_read(what)}.")
+        raise ReadRefused(f"{missing_read_right(resource)}.")
 
 
-def admissible(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, str]:
+def checked_properties(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, str]:
     """The properties for a client that connects to the bootstrap servers now. Raises ``SourceProblem``."""
     try:
-        return admitted(properties, policy)
+        return checked_client_config(properties, policy)
     except AddressProblem as problem:
         raise SourceProblem(str(problem)) from None
 
@@ -267,7 +267,7 @@ def admin_client(properties: Mapping[str, str], errors: list[str]) -> AdminClien
     def on_error(error: object) -> None:
         errors[:] = [*errors[-2:], str(error)]
 
-    config = {**keen(properties), "topic.metadata.refresh.interval.ms": REFRESH_MS, **properties}
+    config = {**quick_to_reconnect(properties), "topic.metadata.refresh.interval.ms": REFRESH_MS, **properties}
     try:
         return AdminClient({**config, "error_cb": on_error, "log_level": 0})
     except KafkaException as error:
@@ -285,7 +285,7 @@ def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig
     ]
     resource = ConfigResource(ResourceType.GROUP, io_config.groupId, incremental_configs=entries)
     errors: list[str] = []
-    admin = admin_client(admissible(properties, policy), errors)
+    admin = admin_client(checked_properties(properties, policy), errors)
     try:
         checked_cluster(admin, io_config.topic, policy)
         for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():

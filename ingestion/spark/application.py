@@ -23,9 +23,9 @@ from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
 from ingestion.spark.last_word import say_end
-from ingestion.spark.restarts import Restarts, SilentStarts, group_of, has_slot, python_said
-from ingestion.spark.sources import Places
-from ingestion.spark.worker import Ended, Orders, work
+from ingestion.spark.restarts import Restarts, SilentStarts, has_slot, job_group, python_error
+from ingestion.spark.sources import IndexerLimit
+from ingestion.spark.worker import IndexerEnd, WorkerConfig, indexer_runner
 from ingestion.specs.counters import Counters
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.limits import MOST_UNREAD
@@ -40,13 +40,13 @@ from ingestion.specs.messages.protocol import (
 )
 from ingestion.task.control import stricter
 from ingestion.task.ending import Ending
-from ingestion.task.log import Trouble, logger_for
+from ingestion.task.log import OngoingProblem, logger_for
 
-BEAT_S = 1.0
-SILENT_S = 10.0
+HEARTBEAT_S = 1.0
+STATUS_TIMEOUT_S = 10.0
 STARTING_S = 5.0  # a job that finds no slot in this time waits for one; before, Spark is about to give it one
-MOST_SAID = 1000
-SETTLED_S = 60.0  # an indexer that ran this long begins its back-off anew
+MOST_ERROR_LENGTH = 1000
+STABLE_AFTER_S = 60.0  # an indexer that ran this long begins its back-off anew
 
 
 @dataclass
@@ -87,13 +87,13 @@ class Application:
         self._token = token
         self._ending = ending
         self._slots: dict[int, Slot] = {}
-        self._places = Places(assignment)
+        self._places = IndexerLimit(assignment)
         self._message = ""
         self._failure = ""  # for good: the task ends with it once all indexers have ended
         self._farewell: Directive = "finish"  # what the other indexers are told then
         self._given_up, self._unread = Counters(), list[UnreadRecord]()  # what is unpublished then
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
-        self._silence = Trouble(self._log, "the control plane does not answer")
+        self._silence = OngoingProblem(self._log, "the control plane does not answer")
 
     @property
     def _spark(self) -> SparkContext:
@@ -116,13 +116,13 @@ class Application:
             self._places.close()
 
     def _run(self) -> None:
-        wanted = self._assignment.indexers
+        indexers = self._assignment.indexers
         directive: Directive = self._ending.directive
         if not self._configure_group():
             return
         while True:
             started = time.monotonic()
-            self._keep(self._places.fitting(wanted), directive)
+            self._keep(self._places.fitting(indexers), directive)
             try:
                 answer = self._beat()
             except TaskOver as over:
@@ -131,25 +131,25 @@ class Application:
                 self._join(30.0)
                 return
             if answer is not None:
-                wanted, directive = answer.indexers, answer.directive
+                indexers, directive = answer.indexers, answer.directive
             directive = stricter(directive, self._ending.directive)
             if self._failure and directive != "stop":
                 directive = self._farewell
             if (directive != "continue" and not self._alive()) or self._ending.overdue:
                 self._say_end(self._failure)
                 return
-            time.sleep(max(0.0, BEAT_S - (time.monotonic() - started)))
+            time.sleep(max(0.0, HEARTBEAT_S - (time.monotonic() - started)))
 
     def _configure_group(self) -> bool:
         """Before a share group's first poll, or it would begin at latest. False when told to end meanwhile."""
         io_config = self._assignment.spec.ioConfig
         if not isinstance(io_config, ShareGroupIOConfig):
             return True
-        trouble = Trouble(self._log, "can't configure the share group")
+        trouble = OngoingProblem(self._log, "can't configure the share group")
         while True:
             try:
-                told = self._assignment
-                configure_group(told.consumer_properties, io_config, told.address_policy)
+                assignment = self._assignment
+                configure_group(assignment.consumer_properties, io_config, assignment.address_policy)
                 self._message = ""
                 return True
             except SourceProblem as problem:
@@ -164,16 +164,16 @@ class Application:
                 return False
             time.sleep(2.0)
 
-    def _keep(self, wanted: int, directive: Directive) -> None:
+    def _keep(self, count: int, directive: Directive) -> None:
         """Have ``wanted`` indexers, the lowest numbers; the others finish."""
-        for number in range(wanted if directive == "continue" else 0):
+        for number in range(count if directive == "continue" else 0):
             slot = self._slots.get(number)
             if slot is None or (slot.directive != "continue" and not self._is_alive(slot)):
                 self._start(number)
         for slot in self._slots.values():
             if directive != "continue":
                 self._direct(slot, directive)
-            elif slot.number >= wanted:
+            elif slot.number >= count:
                 self._direct(slot, "finish")
 
     def _start(self, number: int) -> None:
@@ -189,11 +189,11 @@ class Application:
         slot.changed.set()
         self._board.direct(slot.number, directive)
         if self._waits_for_slot(slot):
-            self._spark.cancelJobGroup(group_of(slot.number))  # nobody is there to hear of it, and nothing is held
+            self._spark.cancelJobGroup(job_group(slot.number))  # nobody is there to hear of it, and nothing is held
 
     def _indexer(self, slot: Slot) -> None:
         """One indexer's thread: its Spark job, again after a failure, until one reason has made it fail too often."""
-        again, silent = Restarts(self._assignment.most_failures), SilentStarts()
+        restarts, silent = Restarts(self._assignment.most_failures), SilentStarts()
         while slot.directive == "continue":
             began = slot.began = time.monotonic()
             before = self._published(slot)
@@ -201,42 +201,46 @@ class Application:
             try:
                 ended = self._job(slot)
             except Exception as error:  # py4j wraps what a job threw
-                ended = Ended.unexpectedly(_first_line(error))
+                ended = IndexerEnd.of_crash(_first_line(error))
             self._keep_end(slot, ended)
             if ended.is_failure and ended.permanent:
                 self._farewell, self._failure = ended.farewell, slot.error
             elif silent.count(self._spoke_since(slot, began)):
-                self._failure = slot.error = silent.failure(ended.reason)[:MOST_SAID]
+                self._failure = slot.error = silent.failure(ended.reason)[:MOST_ERROR_LENGTH]
             if slot.directive != "continue" or ended.permanent or self._failure:
                 return
-            again.failed(ended.reason, self._published(slot) > before, time.monotonic() - began > SETTLED_S)
-            slot.failures = again.in_a_row
-            if again.are_over:
-                self._failure = f"Indexer {slot.number} failed {again.in_a_row} times in a row: {ended.reason}"[
-                    :MOST_SAID
+            restarts.failed(ended.reason, self._published(slot) > before, time.monotonic() - began > STABLE_AFTER_S)
+            slot.failures = restarts.in_a_row
+            if restarts.are_over:
+                self._failure = f"Indexer {slot.number} failed {restarts.in_a_row} times in a row: {ended.reason}"[
+                    :MOST_ERROR_LENGTH
                 ]
                 return
             slot.restarts += 1
-            slot.changed.wait(again.wait_s)
+            slot.changed.wait(restarts.wait_s)
 
-    def _keep_end(self, slot: Slot, ended: Ended) -> None:
+    def _keep_end(self, slot: Slot, ended: IndexerEnd) -> None:
         slot.running = False
-        slot.ended = (ended.reason if ended.may_pass else f"{ended.how}: {ended.reason}")[:MOST_SAID]
+        slot.ended = (ended.reason if ended.may_pass else f"{ended.how}: {ended.reason}")[:MOST_ERROR_LENGTH]
         if ended.is_failure:
-            slot.error = ended.reason[:MOST_SAID]
+            slot.error = ended.reason[:MOST_ERROR_LENGTH]
         self._given_up += ended.given_up
         self._unread += ended.unread
         self._log.info("an indexer's job ended", indexer=slot.number, how=ended.how, reason=ended.reason)
 
     def _published(self, slot: Slot) -> tuple[int, int]:
         """Epoch and publishes, which grow with each publish, as far as the indexer has told."""
-        seen = self._board.status(slot.number)
-        return (seen[1].epoch, seen[1].publishes) if seen is not None and seen[1].publishes else (0, 0)
+        last_status = self._board.status(slot.number)
+        return (
+            (last_status[1].epoch, last_status[1].publishes)
+            if last_status is not None and last_status[1].publishes
+            else (0, 0)
+        )
 
-    def _job(self, slot: Slot) -> Ended:
+    def _job(self, slot: Slot) -> IndexerEnd:
         """Run the indexer to its end. Raises what py4j makes of what the job threw."""
-        self._spark.setJobGroup(group_of(slot.number), f"indexer {slot.number}")
-        orders = Orders(
+        self._spark.setJobGroup(job_group(slot.number), f"indexer {slot.number}")
+        orders = WorkerConfig(
             number=slot.number,
             assignment=self._assignment.model_dump_json(),
             url=self._url,
@@ -245,12 +249,12 @@ class Application:
             authkey=self._board.authkey,
             elsewhere=not str(self._spark.master).startswith("local"),
         )
-        [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(work(orders)).collect()
+        [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(indexer_runner(orders)).collect()
         return ended
 
     def _spoke_since(self, slot: Slot, began: float) -> bool:
-        seen = self._board.status(slot.number)
-        return seen is not None and seen[0] < time.monotonic() - began
+        last_status = self._board.status(slot.number)
+        return last_status is not None and last_status[0] < time.monotonic() - began
 
     def _beat(self) -> HeartbeatAnswer | None:
         """None when the control plane did not answer."""
@@ -271,28 +275,28 @@ class Application:
         return [self._status(slot) for slot in self._slots.values()]
 
     def _status(self, slot: Slot) -> IndexerStatus:
-        seen = self._board.status(slot.number)
+        last_status = self._board.status(slot.number)
         changes: dict[str, object] = {
             "restarts": slot.restarts,
             "restarted_after": slot.ended,
             "failures": slot.failures,
         }
-        if seen is None:
-            return IndexerStatus(number=slot.number, epoch=0, state=self._unseen(slot), message=slot.error).model_copy(
-                update=changes
-            )
-        age, status = seen
+        if last_status is None:
+            return IndexerStatus(
+                number=slot.number, epoch=0, state=self._state_without_status(slot), message=slot.error
+            ).model_copy(update=changes)
+        age, status = last_status
         if not slot.running and slot.directive == "continue":
             changes |= {"state": "restarting", "message": slot.error, "in_flight": 0}
-        elif age > SILENT_S and self._waits_for_slot(slot):
+        elif age > STATUS_TIMEOUT_S and self._waits_for_slot(slot):
             changes |= {"state": "waiting_for_slot", "message": slot.error, "in_flight": 0}
-        elif age > SILENT_S and slot.running:
+        elif age > STATUS_TIMEOUT_S and slot.running:
             changes |= {"state": "silent", "message": f"no word for {age:.0f} s"}
         elif not self._is_alive(slot):
             changes |= {"state": "stopped", "in_flight": 0}
         return status.model_copy(update=changes)
 
-    def _unseen(self, slot: Slot) -> Literal["restarting", "waiting_for_slot", "starting"]:
+    def _state_without_status(self, slot: Slot) -> Literal["restarting", "waiting_for_slot", "starting"]:
         """The state of an indexer that has not told one yet."""
         if slot.failures and not slot.running:
             return "restarting"
@@ -329,14 +333,14 @@ class Application:
         say_end(self._client, request, self._ending, self._silence)
 
 
-_AN_ERROR = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a traceback that names it
+_ERROR_LINE = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a traceback that names it
 
 
 def _first_line(error: BaseException) -> str:
-    if said := python_said(str(error)):
-        return said[:MOST_SAID]
+    if message := python_error(str(error)):
+        return message[:MOST_ERROR_LENGTH]
     lines = [
         line.strip().removeprefix("Caused by: ").removeprefix(": ") for line in str(error).splitlines() if line.strip()
     ]
-    telling = [line for line in lines if _AN_ERROR.match(line) or "exited" in line]
-    return (telling[-1] if telling else lines[0] if lines else type(error).__name__)[:1000]
+    error_lines = [line for line in lines if _ERROR_LINE.match(line) or "exited" in line]
+    return (error_lines[-1] if error_lines else lines[0] if lines else type(error).__name__)[:1000]

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import ClientError
 from ingestion.spark.batcher import Batcher
-from ingestion.spark.index import conf
+from ingestion.spark.index import spark_conf
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.ending import Ending
 from ingestion.task.log import configure, logger_for
@@ -28,7 +28,7 @@ def main() -> int:
     except ClientError as error:
         logger_for(task=task_id).error("no assignment", reason=str(error))
         return 1
-    spark = SparkContext.getOrCreate(conf())
+    spark = SparkContext.getOrCreate(spark_conf())
     spark.setLogLevel("WARN")
     try:
         Batcher(spark, client, assignment, url, token, ending).run()

@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import Kept, Room
-from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.kept import QuarantineLimits, SplitQuarantine
+from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Split
-from ingestion.batch.writing import Written, write
+from ingestion.batch.writing import BinOutput, write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Invalid
 from ingestion.client.patience import until_answered
@@ -38,7 +38,7 @@ _LONGEST_WAIT_S = 600.0  # for the ids of columns
 
 
 @dataclass(frozen=True)
-class Order:
+class WriteOrder:
     """All that a Spark task needs to write; it travels in the task's closure."""
 
     assignment: str  # JSON of BatchAssignment
@@ -47,98 +47,105 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Failed:
+class TaskFailure:
     """Why a Spark task would come to the same end each time."""
 
     error: str
-    told: Told | None = None  # what it had read
+    told: SplitReport | None = None  # what it had read
 
 
 @dataclass(frozen=True)
-class Read:
+class SplitSummary:
     """What a split holds: all that the driver hears of it."""
 
-    told: Told
-    rows: Counter[Place]
+    told: SplitReport
+    rows: Counter[IntervalMs]
     held: tuple[pa.Schema, ...]  # dimensions that chunks have, in the order in which they came
 
 
-Numbered = tuple[int, tuple[int, Chunk] | Read | Failed]  # by lane; a chunk with its split's number
+LaneItem = tuple[int, tuple[int, Chunk] | SplitSummary | TaskFailure]  # by lane; a chunk with its split's number
 
 
-def read(assignment: str, room: Room, lanes: ShufflePartitions) -> Callable[[Iterable[Split]], Iterator[Numbered]]:
+def read_splits(
+    assignment: str, room: QuarantineLimits, lanes: ShufflePartitions
+) -> Callable[[Iterable[Split]], Iterator[LaneItem]]:
     """For ``mapPartitions``: chunks by lane, and after those of a split what it holds.
 
     ``assignment``: JSON of ``BatchAssignment``; ``room``: for what of a split goes into quarantine.
     """
 
-    def of_splits(splits: Iterable[Split]) -> Iterator[Numbered]:
+    def read_them(splits: Iterable[Split]) -> Iterator[LaneItem]:
         configure(host=socket.gethostname())
-        told = BatchAssignment.model_validate_json(assignment)
+        batch_assignment = BatchAssignment.model_validate_json(assignment)
         context = TaskContext.get()
-        again = context is not None and context.attemptNumber() > 0
-        storage = open_deep_storage(told.deep_storage)
-        reader = Reader(told.spec, Inputs(told.reachable), storage, room, careful=again)
+        is_retry = context is not None and context.attemptNumber() > 0
+        storage = open_deep_storage(batch_assignment.deep_storage)
+        reader = Reader(batch_assignment.spec, Inputs(batch_assignment.reachable), storage, room, careful=is_retry)
         try:
             for split in splits:
-                yield from _read(reader, split, lanes, Failpoints(told.failpoints))
+                yield from _read_split(reader, split, lanes, Failpoints(batch_assignment.failpoints))
         finally:
             reader.close()
 
-    return of_splits
+    return read_them
 
 
-def _read(reader: Reader, split: Split, lanes: ShufflePartitions, failpoints: Failpoints) -> Iterator[Numbered]:
-    told = Told(split.number)
-    rows: Counter[Place] = Counter()
-    held: dict[pa.Schema, None] = {}
+def _read_split(reader: Reader, split: Split, lanes: ShufflePartitions, failpoints: Failpoints) -> Iterator[LaneItem]:
+    report = SplitReport(split.number)
+    rows: Counter[IntervalMs] = Counter()
+    schemas: dict[pa.Schema, None] = {}
     try:
-        for chunk in reader.chunks(split, told):
+        for chunk in reader.chunks(split, report):
             rows[chunk.place] += chunk.rows
-            held[chunk.held] = None
+            schemas[chunk.held] = None
             yield lanes.lane_of(chunk.place, split.number, chunk.number), (split.number, chunk)
         failpoints.reach("read")
     except IngestionError as error:
         if not error.permanent:
-            _pause()
+            _back_off()
             raise
-        yield lanes.told, Failed(str(error), replace(told, kept=Kept()))
+        yield lanes.told, TaskFailure(str(error), replace(report, kept=SplitQuarantine()))
         return
-    yield lanes.told, Read(told, rows, tuple(held))
+    yield lanes.told, SplitSummary(report, rows, tuple(schemas))
 
 
-def written(order: Order) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[Written | Failed]]:
+def write_bins(order: WriteOrder) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[BinOutput | TaskFailure]]:
     """For ``mapPartitions``: what the chunks have become that one Spark task writes."""
 
-    def of_bin(chunks: Iterable[tuple[int, Chunk]]) -> Iterator[Written | Failed]:
+    def write_chunks(chunks: Iterable[tuple[int, Chunk]]) -> Iterator[BinOutput | TaskFailure]:
         configure(host=socket.gethostname())
-        told = BatchAssignment.model_validate_json(order.assignment)
-        storage, ids = open_deep_storage(told.deep_storage), _ids_of(told.task_id, order.url, order.token)
+        assignment = BatchAssignment.model_validate_json(order.assignment)
+        storage, ids = (
+            open_deep_storage(assignment.deep_storage),
+            _column_ids(assignment.task_id, order.url, order.token),
+        )
         try:
             with scratch_folder() as scratch:
-                done = write((chunk for _, chunk in chunks), told.spec, told.version, storage, scratch, ids)
+                done = write_bin(
+                    (chunk for _, chunk in chunks), assignment.spec, assignment.version, storage, scratch, ids
+                )
         except Invalid as refused:  # the same would be answered the same way
-            yield Failed(f"The control plane does not take its columns: {refused}")
+            yield TaskFailure(f"The control plane does not take its columns: {refused}")
             return
         except IngestionError as error:
             if not error.permanent:
-                _pause()
+                _back_off()
                 raise
-            yield Failed(str(error))
+            yield TaskFailure(str(error))
             return
-        Failpoints(told.failpoints).reach("bin_written")
+        Failpoints(assignment.failpoints).reach("bin_written")
         yield done
 
-    return of_bin
+    return write_chunks
 
 
 @lru_cache(maxsize=1)  # a Python process of Spark's writes many bins of a task
-def _ids_of(task_id: str, url: str, token: str) -> ColumnIds:
+def _column_ids(task_id: str, url: str, token: str) -> ColumnIds:
     client = BatchControlPlane(url, task_id, token)
     return ColumnIds(lambda request: until_answered(lambda: client.columns(request), _LONGEST_WAIT_S))
 
 
-def _pause() -> None:
+def _back_off() -> None:
     """1, 2, 4, … seconds, by how often Spark has tried."""
     context = TaskContext.get()
     tried = context.attemptNumber() if context is not None else 0

@@ -20,9 +20,9 @@ from pydantic import Field
 from ingestion.specs.base import Message
 from ingestion.specs.messages.protocol import Directive, IndexerStatus
 from ingestion.task.control import Control
-from ingestion.task.log import LINES
+from ingestion.task.log import LINE_BUFFER
 
-BEAT_S = 1.0
+POST_INTERVAL_S = 1.0
 DRIVER_LOST_S = 15.0
 
 
@@ -72,8 +72,8 @@ class Board:
     def status(self, number: int) -> tuple[float, IndexerStatus] | None:
         """Seconds since the indexer's last word, and the word."""
         with self._lock:
-            known = self._statuses.get(number)
-        return (time.monotonic() - known[0], known[1]) if known else None
+            last = self._statuses.get(number)
+        return (time.monotonic() - last[0], last[1]) if last else None
 
     def _accept(self) -> None:
         while True:
@@ -125,7 +125,7 @@ class Poster(threading.Thread):
                 connection = None
             if time.monotonic() - heard_at > DRIVER_LOST_S:
                 self._control.tell("stop", store_commits=False)
-            self._done.wait(BEAT_S)
+            self._done.wait(POST_INTERVAL_S)
         self._last_word(connection)
 
     def _last_word(self, connection: Connection | None) -> None:
@@ -137,12 +137,12 @@ class Poster(threading.Thread):
                 pass
 
     def _post(self, connection: Connection) -> None:
-        lines = LINES.take() if self._with_lines else []
+        lines = LINE_BUFFER.take() if self._with_lines else []
         try:
             connection.send_bytes(Post(status=self._control.status, lines=lines).model_dump_json().encode())
             answer = json.loads(connection.recv_bytes())
         except (OSError, EOFError):
-            LINES.put_back(lines)
+            LINE_BUFFER.put_back(lines)
             raise
         self._control.tell(answer["directive"], answer["store_commits"])
 

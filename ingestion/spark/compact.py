@@ -9,7 +9,7 @@ from pyspark import SparkContext
 
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.spark.compactor import Compactor
-from ingestion.spark.index import conf
+from ingestion.spark.index import spark_conf
 from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.ending import Ending
 from ingestion.task.log import configure
@@ -21,7 +21,7 @@ def main() -> int:
     hand_on_sigterm()
     configure()
     name, token, url = (os.environ[n] for n in ("HEADGATE_TASK_ID", "HEADGATE_TASK_TOKEN", "HEADGATE_URL"))
-    spark = SparkContext.getOrCreate(conf())
+    spark = SparkContext.getOrCreate(spark_conf())
     spark.setLogLevel("WARN")
     try:
         Compactor(spark, CompactionControlPlane(url, name, token), url, name, token, ending).run()

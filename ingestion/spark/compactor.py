@@ -23,22 +23,22 @@ from ingestion.compaction.work import Work, run
 from ingestion.errors import IngestionError
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.spark.restarts import python_said
+from ingestion.spark.restarts import python_error
 from ingestion.specs.messages.compaction import CompactionJob, DepartureRequest, FailedRequest, WorkAnswer, WorkRequest
 from ingestion.specs.tasks.batch import BatchSpec
 from ingestion.task.ending import Ending
-from ingestion.task.log import Trouble, configure, logger_for
+from ingestion.task.log import OngoingProblem, configure, logger_for
 from ingestion.task.scratch import scratch_folder
 
-BEAT_S = 1.0
-ALONE_S = 600.0  # without an answer for so long it is over
-LOOK_S = 10.0  # between two looks at what Spark does with its jobs
-STILL_S = 600.0  # with jobs of which Spark has run none for so long, too: another one may get cores
-_MOST_SAID = 4000
+HEARTBEAT_S = 1.0
+UNANSWERED_LIMIT_S = 600.0  # without an answer for so long it is over
+PROGRESS_CHECK_S = 10.0  # between two looks at what Spark does with its jobs
+STALLED_S = 600.0  # with jobs of which Spark has run none for so long, too: another one may get cores
+_MOST_ERROR_LENGTH = 4000
 
 
 @dataclass(frozen=True)
-class Order:
+class JobOrder:
     """All that a Spark task needs; it travels in the task's closure."""
 
     job: str  # JSON of CompactionJob
@@ -48,7 +48,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """Empty when the job is done, or was somebody else's by then; else why it failed."""
 
     error: str = ""
@@ -76,7 +76,7 @@ class Compactor:
         self._running: dict[str, tuple[int, threading.Thread]] = {}
         self._ended = threading.Event()  # a job has, and there is room for the next
         self._log = logger_for(task=name)
-        self._silence = Trouble(self._log, "the control plane does not answer")
+        self._silence = OngoingProblem(self._log, "the control plane does not answer")
         self._heard_at = self._worked_at = self._look_at = time.monotonic()
 
     def run(self) -> None:
@@ -84,7 +84,7 @@ class Compactor:
         while True:
             began = time.monotonic()
             self._ended.clear()
-            self._running = {j: held for j, held in self._running.items() if held[1].is_alive()}
+            self._running = {j: attempt for j, attempt in self._running.items() if attempt[1].is_alive()}
             try:
                 answer = self._ask()
             except TaskOver as over:
@@ -92,25 +92,25 @@ class Compactor:
                 return
             if answer is not None:
                 self._follow(answer)
-            if self._stands_still():
-                self._say_end(f"Spark has given none of its jobs a core for {STILL_S:.0f} s.")
+            if self._is_stalled():
+                self._say_end(f"Spark has given none of its jobs a core for {STALLED_S:.0f} s.")
                 return
             finish = self._ending.asked or (answer is not None and answer.directive != "continue")
             if self._ending.overdue or (finish and not self._running):
                 self._say_end()
                 return
-            self._ended.wait(max(0.0, BEAT_S - (time.monotonic() - began)))
+            self._ended.wait(max(0.0, HEARTBEAT_S - (time.monotonic() - began)))
 
-    def _stands_still(self) -> bool:
+    def _is_stalled(self) -> bool:
         now = time.monotonic()
         if not self._running:
             self._worked_at = now
         elif now >= self._look_at:
-            self._look_at = now + LOOK_S
-            self._worked_at = now if self._works() else self._worked_at
-        return now - self._worked_at > STILL_S
+            self._look_at = now + PROGRESS_CHECK_S
+            self._worked_at = now if self._has_running_task() else self._worked_at
+        return now - self._worked_at > STALLED_S
 
-    def _works(self) -> bool:
+    def _has_running_task(self) -> bool:
         """Whether a task of one of its jobs runs."""
         tracker = self._spark.statusTracker()
         jobs = [tracker.getJobInfo(number) for job in self._running for number in tracker.getJobIdsForGroup(job)]
@@ -127,16 +127,16 @@ class Compactor:
             raise
         except ClientError as error:
             self._silence.met(str(error))
-            if time.monotonic() - self._heard_at > ALONE_S:
-                raise TaskOver(f"the control plane has not answered for {ALONE_S:.0f} s: {error}") from None
+            if time.monotonic() - self._heard_at > UNANSWERED_LIMIT_S:
+                raise TaskOver(f"the control plane has not answered for {UNANSWERED_LIMIT_S:.0f} s: {error}") from None
             return None
         self._silence.over()
         self._heard_at = time.monotonic()
         return answer
 
     def _follow(self, answer: WorkAnswer) -> None:
-        for gone in answer.dropped:
-            self._spark.cancelJobGroup(gone)
+        for job_id in answer.dropped:
+            self._spark.cancelJobGroup(job_id)
         for job in answer.jobs:
             thread = threading.Thread(target=self._work, args=(job,), name=job.job_id, daemon=True)
             self._running[job.job_id] = (job.attempt, thread)
@@ -144,30 +144,32 @@ class Compactor:
 
     def _work(self, job: CompactionJob) -> None:
         try:
-            self._come_to_an_end(job)
+            self._run_to_end(job)
         finally:
             self._ended.set()
 
-    def _come_to_an_end(self, job: CompactionJob) -> None:
+    def _run_to_end(self, job: CompactionJob) -> None:
         began = time.monotonic()
         self._log.info("a job begins", job=job.job_id, attempt=job.attempt, segments=len(job.segments))
         outcome = self._spark_job(job)
         self._log.info("a job ended", job=job.job_id, seconds=round(time.monotonic() - began, 1), error=outcome.error)
         if not outcome.error:
             return
-        told = FailedRequest(attempt=job.attempt, error=outcome.error[:_MOST_SAID], permanent=outcome.permanent)
+        failure = FailedRequest(
+            attempt=job.attempt, error=outcome.error[:_MOST_ERROR_LENGTH], permanent=outcome.permanent
+        )
         try:
-            self._client.failed(job.job_id, told)
+            self._client.failed(job.job_id, failure)
         except ClientError as error:  # the job is then found missing among those that run
             self._log.warning("a failure could not be told", job=job.job_id, reason=str(error))
 
-    def _spark_job(self, job: CompactionJob) -> Outcome:
-        order = Order(job.model_dump_json(), self._url, self._name, self._token)
+    def _spark_job(self, job: CompactionJob) -> JobOutcome:
+        order = JobOrder(job.model_dump_json(), self._url, self._name, self._token)
         self._spark.setJobGroup(job.job_id, job.job_id)
         try:
-            [outcome] = self._spark.parallelize([0], 1).mapPartitions(work(order)).collect()
+            [outcome] = self._spark.parallelize([0], 1).mapPartitions(job_runner(order)).collect()
         except Exception as error:  # py4j wraps what a job threw; a killed Python process too
-            return Outcome(python_said(str(error)) or f"The process that merged ended: {str(error)[:500]}")
+            return JobOutcome(python_error(str(error)) or f"The process that merged ended: {str(error)[:500]}")
         return outcome
 
     def _say_end(self, error: str = "") -> None:
@@ -179,41 +181,41 @@ class Compactor:
                 return
             except ClientError as problem:
                 self._silence.met(str(problem))
-                if time.monotonic() - self._heard_at > ALONE_S:
+                if time.monotonic() - self._heard_at > UNANSWERED_LIMIT_S:
                     return
-                time.sleep(BEAT_S)
+                time.sleep(HEARTBEAT_S)
 
 
-def _anew(spec: BatchSpec) -> Work:
+def _rewrite_with(spec: BatchSpec) -> Work:
     """Instead of a merge: rows are dealt out as a batch task deals them out, in one process."""
 
-    def anew(job: CompactionJob, storage: DeepStorage, scratch: Path, ids: ColumnIds) -> Merged:
+    def rewrite(job: CompactionJob, storage: DeepStorage, scratch: Path, ids: ColumnIds) -> Merged:
         files = rewrite_interval(spec, job.segments, job.version, storage, scratch, ids)
         return Merged(files, {s.id: s.rows for s in job.segments}, {})
 
-    return anew
+    return rewrite
 
 
-def work(order: Order) -> Callable[[Iterable[int]], Iterable[Outcome]]:
+def job_runner(order: JobOrder) -> Callable[[Iterable[int]], Iterable[JobOutcome]]:
     """The function for ``mapPartitions``: yields how the job ended."""
 
-    def merged(_: Iterable[int]) -> Iterator[Outcome]:
-        yield _merged(order)
+    def merged(_: Iterable[int]) -> Iterator[JobOutcome]:
+        yield _run_job(order)
 
     return merged
 
 
-def _merged(order: Order) -> Outcome:
+def _run_job(order: JobOrder) -> JobOutcome:
     configure(host=socket.gethostname())
     job = CompactionJob.model_validate_json(order.job)
     client = CompactionControlPlane(order.url, order.application, order.token)
     try:
         with scratch_folder() as scratch:
-            run(job, client, scratch, merge if job.anew is None else _anew(job.anew))
+            run(job, client, scratch, merge if job.anew is None else _rewrite_with(job.anew))
     except (PublishRefused, TaskOver) as over:
         logger_for(job=job.job_id).info("somebody else has the job, or was quicker", reason=str(over))
     except IngestionError as error:
-        return Outcome(str(error), error.permanent)
+        return JobOutcome(str(error), error.permanent)
     finally:
         client.close()
-    return Outcome()
+    return JobOutcome()

@@ -16,10 +16,10 @@ from ingestion.spark.signals import hand_on_sigterm
 from ingestion.task.ending import Ending
 
 
-def conf() -> SparkConf:
+def spark_conf() -> SparkConf:
     """A cluster's secret comes through the environment: everybody on the machine can read a command line."""
-    found, secret = SparkConf(), os.environ.pop("HEADGATE_SPARK_SECRET", "")
-    return found.set("spark.authenticate.secret", secret) if secret else found
+    spark_config, secret = SparkConf(), os.environ.pop("HEADGATE_SPARK_SECRET", "")
+    return spark_config.set("spark.authenticate.secret", secret) if secret else spark_config
 
 
 def main() -> int:
@@ -27,20 +27,20 @@ def main() -> int:
     ending = Ending.from_environment().install()
     hand_on_sigterm()
     with ThreadPoolExecutor(1, "spark") as aside:
-        starting = aside.submit(_spark)
+        starting = aside.submit(_start_spark)
         try:
-            return _drive(starting, ending)
+            return _run_driver(starting, ending)
         finally:
             starting.result().stop()
 
 
-def _spark() -> SparkContext:
-    spark = SparkContext.getOrCreate(conf())
+def _start_spark() -> SparkContext:
+    spark = SparkContext.getOrCreate(spark_conf())
     spark.setLogLevel("WARN")
     return spark
 
 
-def _drive(starting: Future[SparkContext], ending: Ending) -> int:
+def _run_driver(starting: Future[SparkContext], ending: Ending) -> int:
     from ingestion.client.errors import ClientError  # not at the top: it is loaded beside Spark's start
     from ingestion.client.http import HttpControlPlane  # not at the top: it is loaded beside Spark's start
     from ingestion.spark.application import Application  # not at the top: likewise

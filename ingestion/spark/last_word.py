@@ -8,13 +8,13 @@ from ingestion.client.base import ControlPlane
 from ingestion.client.errors import ClientError, TaskOver
 from ingestion.specs.messages.protocol import EndRequest
 from ingestion.task.ending import Ending
-from ingestion.task.log import Trouble
+from ingestion.task.log import OngoingProblem
 
 TRIES = 60
 PAUSE_S = 1.0
 
 
-def say_end(client: ControlPlane, request: EndRequest, ending: Ending, silence: Trouble) -> None:
+def say_end(client: ControlPlane, request: EndRequest, ending: Ending, silence: OngoingProblem) -> None:
     """Send it until it is heard, for a minute: then the control plane notices by itself."""
     for _ in range(TRIES):
         if ending.over:

@@ -14,7 +14,7 @@ from ingestion.task.log import logger_for
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-MOST_SILENT = 5  # starts of one indexer in a row
+MOST_SILENT_STARTS = 5  # starts of one indexer in a row
 _NUMBERS = re.compile(r"\d+")  # of processes, ports, attempts: they make no other reason of it
 
 
@@ -29,10 +29,10 @@ class Restarts:
 
     def failed(self, reason: str, published: bool, ran_long: bool) -> None:
         """It failed. ``published``: something since its start. ``ran_long``: whatever it was, it was no bad start."""
-        same = _NUMBERS.sub("#", reason)
+        generic_reason = _NUMBERS.sub("#", reason)
         self.waits = 1 if published or ran_long else self.waits + 1
-        self.in_a_row = 1 if published or same != self._reason else self.in_a_row + 1
-        self._reason = same
+        self.in_a_row = 1 if published or generic_reason != self._reason else self.in_a_row + 1
+        self._reason = generic_reason
 
     @property
     def are_over(self) -> bool:
@@ -44,7 +44,7 @@ class Restarts:
         return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self.waits - 1, 20))
 
 
-def group_of(number: int) -> str:
+def job_group(number: int) -> str:
     """The name of an indexer's Spark jobs."""
     return f"indexer-{number}"
 
@@ -53,7 +53,7 @@ def has_slot(spark: SparkContext, number: int) -> bool:
     """Whether Spark has found room for the indexer's job. True when it can't be told."""
     try:
         tracker = spark.statusTracker()
-        job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(group_of(number)), default=-1))
+        job = tracker.getJobInfo(max(tracker.getJobIdsForGroup(job_group(number)), default=-1))
         stages = [tracker.getStageInfo(stage) for stage in (job.stageIds if job else ())]
     except Exception as error:  # py4j wraps what the JVM threw: the context may be ending
         logger_for(indexer=number).debug("Spark does not say whether it has room", reason=str(error))
@@ -61,12 +61,12 @@ def has_slot(spark: SparkContext, number: int) -> bool:
     return any(s.numActiveTasks or s.numCompletedTasks or s.numFailedTasks for s in stages if s) or not stages
 
 
-_PYTHON_SAID = re.compile(r"Error from python worker:\n(.*?)\nPYTHONPATH was:", re.DOTALL)
+_PYTHON_ERROR = re.compile(r"Error from python worker:\n(.*?)\nPYTHONPATH was:", re.DOTALL)
 
 
-def python_said(error: str) -> str:
+def python_error(error: str) -> str:
     """The last line that a Python process which did not come up has written, by Spark's error; else nothing."""
-    match = _PYTHON_SAID.search(error)
+    match = _PYTHON_ERROR.search(error)
     lines = [line.strip() for line in match[1].splitlines() if line.strip()] if match else []
     return lines[-1] if lines else ""
 
@@ -80,7 +80,7 @@ class SilentStarts:
     def count(self, spoke: bool) -> bool:
         """Whether it has been in vain for too often."""
         self._count = 0 if spoke else self._count + 1
-        return self._count >= MOST_SILENT
+        return self._count >= MOST_SILENT_STARTS
 
     def failure(self, reason: str) -> str:
         """What the task ends with."""

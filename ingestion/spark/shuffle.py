@@ -15,8 +15,8 @@ from typing import Any, cast
 from pyspark import RDD
 from pyspark.serializers import CPickleSerializer
 
-from ingestion.batch.partitions import Division, Keys, Sample
-from ingestion.batch.reading import Chunk, Place
+from ingestion.batch.partitions import Partitioning, PartitionKeys, Sample
+from ingestion.batch.reading import Chunk, IntervalMs
 
 _NUMBER = struct.Struct("!q")
 Chunks = RDD[tuple[int, Chunk]]  # by the number of their split
@@ -29,7 +29,7 @@ class Shuffled:
         """``count``: of the numbers."""
         self._context = cast("Any", numbered.context)  # PySpark has no words of its own for what follows
         self._jvm = self._context._jvm
-        written: Any = numbered.mapPartitions(_written)
+        written: Any = numbered.mapPartitions(_serialized)
         written._bypass_serializer = True  # they are bytes already
         pairs = self._jvm.PairwiseRDD(written._jrdd.rdd()).asJavaPairRDD()
         self._items = self._jvm.PythonRDD.valueOfPair(pairs.partitionBy(self._jvm.PythonPartitioner(count, 0)))
@@ -45,8 +45,8 @@ class Shuffled:
         if len(some) == 1:
             return self._read(some[0])
         array = self._context._gateway.new_array(self._jvm.org.apache.spark.api.java.JavaRDD, len(some))
-        for place, one in enumerate(some):
-            array[place] = one
+        for index, share in enumerate(some):
+            array[index] = share
         return self._read(self._context._jsc.union(array))
 
     def _share(self, numbers: Sequence[int]) -> Any:
@@ -58,26 +58,26 @@ class Shuffled:
         return RDD(items, self._context, CPickleSerializer())
 
 
-def shuffle_by_keys(found: Chunks, division: Division) -> RDD[tuple[int, Chunk]]:
+def shuffle_by_keys(chunks: Chunks, division: Partitioning) -> RDD[tuple[int, Chunk]]:
     """Their rows by bin: each Spark partition has one."""
-    return Shuffled(found.flatMap(_pieces(division)), division.bins.count).all
+    return Shuffled(chunks.flatMap(_chunk_splitter(division)), division.bins.count).all
 
 
-def samples_of(found: Chunks, keys: Keys) -> RDD[tuple[Place, Sample]]:
+def sample_chunks(chunks: Chunks, keys: PartitionKeys) -> RDD[tuple[IntervalMs, Sample]]:
     """One of each interval."""
-    return found.map(_sampled(keys)).reduceByKey(Sample.joined)
+    return chunks.map(_chunk_sampler(keys)).reduceByKey(Sample.joined)
 
 
-def _written(numbered: Iterable[tuple[int, Any]]) -> Iterator[bytes]:
+def _serialized(numbered: Iterable[tuple[int, Any]]) -> Iterator[bytes]:
     """What ``PairwiseRDD`` makes pairs of: each number, then its item."""
     for number, item in numbered:
         yield _NUMBER.pack(number)
         yield pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
 
 
-def _pieces(division: Division) -> Callable[[tuple[int, Chunk]], Iterator[tuple[int, tuple[int, Chunk]]]]:
+def _chunk_splitter(division: Partitioning) -> Callable[[tuple[int, Chunk]], Iterator[tuple[int, tuple[int, Chunk]]]]:
     return lambda item: ((number, (item[0], piece)) for number, piece in division.pieces(item[1]))
 
 
-def _sampled(keys: Keys) -> Callable[[tuple[int, Chunk]], tuple[Place, Sample]]:
+def _chunk_sampler(keys: PartitionKeys) -> Callable[[tuple[int, Chunk]], tuple[IntervalMs, Sample]]:
     return lambda item: (item[1].place, keys.sampled(*item))

@@ -11,52 +11,54 @@ from ingestion.sources.consumer_group import ConsumerGroupSource
 from ingestion.sources.offset_ranges import OffsetRangeSource
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.stored_offsets import Claim, StoredOffsets
-from ingestion.sources.topic import TopicWatch, admissible
+from ingestion.sources.topic import TopicWatch, checked_properties
 from ingestion.specs.inputs.io_config import IOConfig, KafkaIOConfig, ShareGroupIOConfig
 from ingestion.specs.kafka.group_times import group_times
 from ingestion.specs.messages.protocol import Assignment
 
-LOOK_S = 10.0
+PARTITION_CHECK_S = 10.0
 AnySource = LeasedSource | StoredOffsetSource
-Maker = Callable[[Claim], AnySource]  # of one indexer's source, for each of its epochs
-Making = Callable[[Assignment, int, TopicWatch], Maker]
-MAKERS: dict[type[IOConfig], Making] = {}
+SourceFactory = Callable[[Claim], AnySource]  # of one indexer's source, for each of its epochs
+FactoryBuilder = Callable[[Assignment, int, TopicWatch], SourceFactory]
+FACTORY_BUILDERS: dict[type[IOConfig], FactoryBuilder] = {}
 
 
-def makes(model: type[IOConfig]) -> Callable[[Making], Making]:
+def register_source(model: type[IOConfig]) -> Callable[[FactoryBuilder], FactoryBuilder]:
     """Register who makes the sources of an ioConfig: given the assignment, the indexer's number, and the topic."""
 
-    def register(making: Making) -> Making:
-        MAKERS[model] = making
+    def register(making: FactoryBuilder) -> FactoryBuilder:
+        FACTORY_BUILDERS[model] = making
         return making
 
     return register
 
 
-def source_maker(assignment: Assignment, number: int, watch: TopicWatch) -> Maker:
+def source_factory(assignment: Assignment, number: int, watch: TopicWatch) -> SourceFactory:
     """Makes the source of one indexer for each of its epochs."""
-    return MAKERS[type(assignment.spec.ioConfig)](assignment, number, watch)
+    return FACTORY_BUILDERS[type(assignment.spec.ioConfig)](assignment, number, watch)
 
 
-@makes(ShareGroupIOConfig)
-def _of_a_share_group(assignment: Assignment, number: int, watch: TopicWatch) -> Maker:
+@register_source(ShareGroupIOConfig)
+def _share_group_factory(assignment: Assignment, number: int, watch: TopicWatch) -> SourceFactory:
     io_config = cast("ShareGroupIOConfig", assignment.spec.ioConfig)
     properties, policy = assignment.consumer_properties, assignment.address_policy
-    return lambda claim: ShareGroupSource(admissible(properties, policy), io_config, _client_id(assignment, number))
+    return lambda claim: ShareGroupSource(
+        checked_properties(properties, policy), io_config, _client_id(assignment, number)
+    )
 
 
-@makes(KafkaIOConfig)
-def _with_stored_offsets(assignment: Assignment, number: int, watch: TopicWatch) -> Maker:
+@register_source(KafkaIOConfig)
+def _stored_offsets_factory(assignment: Assignment, number: int, watch: TopicWatch) -> SourceFactory:
     io_config = assignment.spec.ioConfig
     poll_s = io_config.pollTimeout / 1000
     in_group = io_config.traits.in_consumer_group
     times = group_times(io_config.consumerProperties) if in_group else {}
     client_id = _client_id(assignment, number)
 
-    def mine(partition: int) -> bool:
+    def is_mine(partition: int) -> bool:
         return partition % assignment.indexers == number
 
-    def made(claim: Claim) -> StoredOffsetSource:
+    def make_source(claim: Claim) -> StoredOffsetSource:
         stored = StoredOffsets(
             topic=io_config.topic,
             watch=watch,
@@ -67,19 +69,19 @@ def _with_stored_offsets(assignment: Assignment, number: int, watch: TopicWatch)
             replicas=io_config.replicas,
             isolation=io_config.isolation,
         )
-        checked = admissible(assignment.consumer_properties, assignment.address_policy)
+        checked = checked_properties(assignment.consumer_properties, assignment.address_policy)
         if in_group:
             return ConsumerGroupSource(checked, stored, assignment.group, client_id, poll_s, times)
-        return OffsetRangeSource(checked, stored, mine, client_id, poll_s)
+        return OffsetRangeSource(checked, stored, is_mine, client_id, poll_s)
 
-    return made
+    return make_source
 
 
 def _client_id(assignment: Assignment, number: int) -> str:
     return f"{assignment.task_id}-{number}"
 
 
-class Places:
+class IndexerLimit:
     """How many indexers have something to read: with partitions dealt out by number, no more than there are."""
 
     def __init__(self, assignment: Assignment) -> None:
@@ -93,9 +95,9 @@ class Places:
             )
             threading.Thread(target=self._count_partitions, args=(watch,), name="partitions", daemon=True).start()
 
-    def fitting(self, wanted: int) -> int:
+    def fitting(self, count: int) -> int:
         """At least one, which waits for the topic if need be; who reads which partition does not change."""
-        return max(1, min(self._most, self._partitions)) if self._bounded and wanted else wanted
+        return max(1, min(self._most, self._partitions)) if self._bounded and count else count
 
     def _count_partitions(self, watch: TopicWatch) -> None:
         while not self._ended.is_set():
@@ -103,7 +105,7 @@ class Places:
                 self._partitions = len(watch.partitions())
             except SourceProblem:
                 pass  # the indexers say so
-            self._ended.wait(LOOK_S if self._partitions else 1.0)
+            self._ended.wait(PARTITION_CHECK_S if self._partitions else 1.0)
 
     def close(self) -> None:
         """Look no more."""

@@ -15,7 +15,7 @@ from ingestion.errors import IngestionError
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.topic import ReadableTopic, TopicWatch
 from ingestion.spark.board import Poster
-from ingestion.spark.sources import source_maker
+from ingestion.spark.sources import source_factory
 from ingestion.specs.counters import Counters
 from ingestion.specs.messages.protocol import Assignment, Directive, UnreadRecord
 from ingestion.task.control import Control
@@ -26,7 +26,7 @@ from ingestion.task.scratch import scratch_folder
 
 
 @dataclass(frozen=True)
-class Orders:
+class WorkerConfig:
     """All that a worker needs; it travels in the task's closure, never in Spark's configuration."""
 
     number: int
@@ -39,7 +39,7 @@ class Orders:
 
 
 @dataclass(frozen=True)
-class Ended:
+class IndexerEnd:
     """How an indexer came to its end: by itself, as it was told, or of an error, whose data these are."""
 
     how: str = "ended"
@@ -51,14 +51,14 @@ class Ended:
     unread: tuple[UnreadRecord, ...] = ()
 
     @classmethod
-    def of(cls, error: IngestionError) -> Ended:
+    def of(cls, error: IngestionError) -> IndexerEnd:
         ended = cls(type(error).__name__, str(error), error.permanent, error.is_failure, error.farewell)
         if isinstance(error, TooManyParseExceptions):
             return replace(ended, given_up=error.given_up, unread=error.unread)
         return ended
 
     @classmethod
-    def unexpectedly(cls, reason: str) -> Ended:
+    def of_crash(cls, reason: str) -> IndexerEnd:
         """Its process died, or threw what nobody foresaw."""
         return cls("failed", reason, is_failure=True)
 
@@ -68,27 +68,27 @@ class Ended:
         return self.is_failure and not self.permanent
 
 
-def work(orders: Orders) -> Callable[[Iterable[int]], Iterable[Ended]]:
+def indexer_runner(orders: WorkerConfig) -> Callable[[Iterable[int]], Iterable[IndexerEnd]]:
     """The function for ``mapPartitions``: yields how the indexer ended, when it ends.
 
     A failure that may pass is raised instead, so that Spark's log has its traceback.
     """
 
-    def run(_: Iterable[int]) -> Iterator[Ended]:
+    def run(_: Iterable[int]) -> Iterator[IndexerEnd]:
         yield _run(orders)
 
     return run
 
 
 # A poll makes thousands of objects that die together: looking for cycles among them every 700 is in vain.
-_COLLECT_AFTER = 50_000
-_SWITCH_S = 0.001  # a consumer whose commit is answered waits no longer than this for the interpreter
+_GC_THRESHOLD = 50_000
+_SWITCH_INTERVAL_S = 0.001  # a consumer whose commit is answered waits no longer than this for the interpreter
 
 
-def _run(orders: Orders) -> Ended:
+def _run(orders: WorkerConfig) -> IndexerEnd:
     configure(host=socket.gethostname())
-    gc.set_threshold(_COLLECT_AFTER)
-    sys.setswitchinterval(_SWITCH_S)
+    gc.set_threshold(_GC_THRESHOLD)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     assignment = Assignment.model_validate_json(orders.assignment)
     control = Control(orders.number, os.getpid())
     poster = Poster(control, orders.board, orders.authkey, with_lines=orders.elsewhere)
@@ -98,9 +98,9 @@ def _run(orders: Orders) -> Ended:
     try:
         with scratch_folder() as scratch:
             Indexer(assignment, control, _dependencies(assignment, client, control, scratch)).run()
-        return Ended()
+        return IndexerEnd()
     except IngestionError as error:
-        ended = Ended.of(error)
+        ended = IndexerEnd.of(error)
         if ended.may_pass:
             raise
         log.info("ended", reason=ended.reason)
@@ -119,7 +119,7 @@ def _dependencies(
     return IndexerDependencies(
         client=client,
         topic=ReadableTopic(watch, group),
-        make_source=source_maker(assignment, control.status.number, watch),
+        make_source=source_factory(assignment, control.status.number, watch),
         storage=open_deep_storage(assignment.deep_storage),
         scratch=scratch,
         host=socket.gethostname(),

@@ -24,18 +24,18 @@ class NullTaking(BaseModel):
     def _null_is_left_out(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not any(v is None for v in value.values()):
             return value
-        return {name: v for name, v in value.items() if v is not None or name in _told_of_null(cls)}
+        return {name: v for name, v in value.items() if v is not None or name in _null_is_a_value_fields(cls)}
 
 
 @cache
-def _told_of_null(model: type[BaseModel]) -> frozenset[str]:
+def _null_is_a_value_fields(model: type[BaseModel]) -> frozenset[str]:
     """Fields that must be given, and those that null is a value of."""
     fields = model.model_fields.items()
-    told = [(n, f) for n, f in fields if f.is_required() or NoneType in (f.annotation, *get_args(f.annotation))]
-    return frozenset(name for n, f in told for name in (n, f.alias) if name is not None)
+    significant = [(n, f) for n, f in fields if f.is_required() or NoneType in (f.annotation, *get_args(f.annotation))]
+    return frozenset(name for n, f in significant for name in (n, f.alias) if name is not None)
 
 
-def unbuilt(why: str) -> BeforeValidator:
+def not_supported(why: str) -> BeforeValidator:
     """For a field of Druid's that is refused by name unless it is null."""
 
     def refuse(value: Any) -> None:
@@ -55,7 +55,7 @@ class SpecModel(NullTaking):
     def _booleans_are_no_numbers(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        wrong = {name for name, given in value.items() if isinstance(given, bool) and name in _numbers(cls)}
+        wrong = {name for name, field_value in value.items() if isinstance(field_value, bool) and name in _numbers(cls)}
         return {**value, **{name: str(value[name]).lower() for name in wrong}} if wrong else value  # a text is refused
 
 
@@ -72,7 +72,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def a_plain_name(value: str) -> str:
+def check_plain_name(value: str) -> str:
     """Names become parts of paths: nothing that could lead elsewhere."""
     if not _NAME.fullmatch(value) or ".." in value:
         raise ValueError(
@@ -81,7 +81,7 @@ def a_plain_name(value: str) -> str:
     return value
 
 
-def utc(value: datetime | None) -> datetime | None:
+def to_utc(value: datetime | None) -> datetime | None:
     """The time in UTC; one without a zone is in UTC already."""
     if value is None:
         return None

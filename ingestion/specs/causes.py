@@ -46,20 +46,20 @@ def cause_of(reason: str, error: str) -> Cause:
     """The cause of a record with this reason and message."""
     text = _CUT.sub("", error)
     for tail in _TAILS:
-        found = tail.match(text)
-        if found:
-            text = found[1]
+        match = tail.match(text)
+        if match:
+            text = match[1]
     return Cause(reason, _SPACES.sub(" ", _without_values(text)).strip()[:MOST_CHARACTERS])
 
 
 def _without_values(text: str) -> str:
     """Names stay as they are, numbers in them too; all else is stripped."""
     out, end = "", 0
-    for found in _QUOTED.finditer(text):
-        before = text[end : found.start()]
+    for match in _QUOTED.finditer(text):
+        before = text[end : match.start()]
         named = _NAMES.search(before) is not None
-        out += _stripped(before) + (found[0] if named else _VALUE)
-        end = found.end()
+        out += _stripped(before) + (match[0] if named else _VALUE)
+        end = match.end()
     return out + _stripped(text[end:])
 
 

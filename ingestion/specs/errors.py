@@ -33,7 +33,7 @@ class SpecError(Exception):
 
 def issues_of(error: ValidationError, document: Any) -> list[SpecIssue]:
     """Turn pydantic's errors into issues. ``document`` is what was validated: it tells JSON keys from union tags."""
-    return [_issue(dict(e), document) for e in error.errors(include_url=False)]
+    return [_to_issue(dict(e), document) for e in error.errors(include_url=False)]
 
 
 def issue_at(parts: list[str | int], message: str) -> SpecIssue:
@@ -49,33 +49,33 @@ def _step(part: str | int) -> str:
     return f"[{part!r}]" if "." in part else f".{part}"
 
 
-def _issue(error: dict[str, Any], document: Any) -> SpecIssue:
+def _to_issue(error: dict[str, Any], document: Any) -> SpecIssue:
     parts = _json_parts(error["loc"], document, error["type"] in _ABSENT)
-    return issue_at([*parts, "type"] if error["type"] in _TAG_ERRORS else parts, said(error))
+    return issue_at([*parts, "type"] if error["type"] in _TAG_ERRORS else parts, error_text(error))
 
 
 def _json_parts(location: tuple[str | int, ...], document: Any, missing: bool) -> list[str | int]:
     """Drop what is a union's tag and not a key of the document. ``missing``: the last part is a key that is missing."""
     parts: list[str | int] = []
-    here = document
+    current = document
     for index, part in enumerate(location):
         last = index == len(location) - 1
-        if isinstance(here, dict):
-            if part not in here and not (last and missing):
+        if isinstance(current, dict):
+            if part not in current and not (last and missing):
                 continue
-            here = here.get(part)
-        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
-            here = here[part]
+            current = current.get(part)
+        elif isinstance(current, list) and isinstance(part, int) and part < len(current):
+            current = current[part]
         elif not last:
             continue
         parts.append(part)
     return parts
 
 
-def said(error: Mapping[str, Any]) -> str:
+def error_text(error: Mapping[str, Any]) -> str:
     """One of a ``ValidationError``'s errors in our own words: nothing that pydantic says reaches anybody."""
     kind, context = error["type"], error.get("ctx", {})
-    if kind in _OWN:
+    if kind in _OWN_ERROR_TYPES:
         return str(error["msg"]).removeprefix("Value error, ")
     if kind == "union_tag_invalid":
         return f"must be one of {context['expected_tags']}, not {context['tag']!r}"
@@ -85,7 +85,7 @@ def said(error: Mapping[str, Any]) -> str:
 
 
 # What validators of ours say themselves.
-_OWN = ("value_error", "kafka_property", LACKING, "source_type")
+_OWN_ERROR_TYPES = ("value_error", "kafka_property", LACKING, "source_type")
 _TIME = "must be a time in ISO 8601, such as 2030-01-31T12:00:00Z"
 _PERIOD = "must be a period in ISO 8601, such as PT1H or P1D"
 _OBJECT, _WHOLE = "must be an object", "must be a whole number"

@@ -35,7 +35,7 @@ LONGEST_TYPE = 100
 LONGEST_PROPERTY = 256 * 1024
 
 
-def doubles(names: Iterable[str]) -> list[str]:
+def duplicates(names: Iterable[str]) -> list[str]:
     """Those that stand there more than once, sorted. Looks at each name once."""
     seen: set[str] = set()
     twice: set[str] = set()
@@ -44,7 +44,7 @@ def doubles(names: Iterable[str]) -> list[str]:
     return sorted(twice)
 
 
-def listed(names: list[str], most: int = 20) -> str:
+def list_names(names: list[str], most: int = 20) -> str:
     """For a message: the first of them, and how many there are beside."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(name[:100] for name in names[:most]) + more

@@ -38,10 +38,10 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 def subtracted(ranges: Iterable[Range], holes: Iterable[Range]) -> list[Range]:
     """What of ``ranges`` is in none of ``holes``."""
     cuts = merged(holes)
-    return [piece for r in merged(ranges) for piece in _without(r, cuts)]
+    return [remainder for r in merged(ranges) for remainder in _subtract_cuts(r, cuts)]
 
 
-def _without(piece: Range, cuts: list[Range]) -> Iterator[Range]:
+def _subtract_cuts(piece: Range, cuts: list[Range]) -> Iterator[Range]:
     start, end = piece
     for low, high in cuts:
         if high <= start or low >= end:

@@ -13,18 +13,18 @@ from structlog.typing import FilteringBoundLogger
 from ingestion.client.errors import ClientError, TaskOver, Unreachable
 from ingestion.client.http import HttpControlPlane
 from ingestion.errors import IngestionError
-from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, told
+from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, storable_text
 from ingestion.task.control import Control, stricter
 from ingestion.task.ending import Ending
-from ingestion.task.log import Trouble, configure, logger_for
+from ingestion.task.log import OngoingProblem, configure, logger_for
 
-BEAT_S = 1.0
-HEARD_S = 60.0  # for so long the last word is said again; then the control plane notices by itself
+HEARTBEAT_S = 1.0
+END_RETRY_S = 60.0  # for so long the last word is said again; then the control plane notices by itself
 ERROR_LENGTH = 4000
 Client = TypeVar("Client", bound=HttpControlPlane)
 
 
-def run_alone(work: Callable[[Client, Control], None], speaking: Callable[[str, str, str], Client]) -> int:
+def run_standalone(work: Callable[[Client, Control], None], speaking: Callable[[str, str, str], Client]) -> int:
     """Do the work of the task that the environment names; returns the exit code, 0 when it did what it was to.
 
     ``speaking``: makes the client, of the control plane's address, the task's id and its token.
@@ -36,7 +36,7 @@ def run_alone(work: Callable[[Client, Control], None], speaking: Callable[[str, 
     log = logger_for(task=task_id)
     control = Control(0, os.getpid())
     done = threading.Event()
-    beating = threading.Thread(target=_beat, args=(client, control, done, ending), daemon=True)
+    beating = threading.Thread(target=_send_heartbeats, args=(client, control, done, ending), daemon=True)
     beating.start()
     error = ""
     try:
@@ -49,27 +49,27 @@ def run_alone(work: Callable[[Client, Control], None], speaking: Callable[[str, 
         log.exception("the task failed")
     done.set()
     beating.join(5)
-    said = "" if ending.asked else told(error)[:ERROR_LENGTH]  # who was stopped from outside has not failed
-    _say_end(client, EndRequest(indexers=[control.status], error=said, interrupted=ending.asked), ending, log)
+    message = "" if ending.asked else storable_text(error)[:ERROR_LENGTH]  # who was stopped from outside has not failed
+    _report_end(client, EndRequest(indexers=[control.status], error=message, interrupted=ending.asked), ending, log)
     return 1 if error else 0
 
 
-def _say_end(client: HttpControlPlane, request: EndRequest, ending: Ending, log: FilteringBoundLogger) -> None:
-    give_up, unheard = time.monotonic() + HEARD_S, Trouble(log, "the end was not heard")
+def _report_end(client: HttpControlPlane, request: EndRequest, ending: Ending, log: FilteringBoundLogger) -> None:
+    give_up, unheard = time.monotonic() + END_RETRY_S, OngoingProblem(log, "the end was not heard")
     while time.monotonic() < give_up and not ending.over:
         try:
             client.end(request)
             return
         except Unreachable as problem:
             unheard.met(str(problem))
-            time.sleep(BEAT_S)
+            time.sleep(HEARTBEAT_S)
         except ClientError as problem:  # it is over already
             log.error("the end was refused", reason=str(problem))
             return
 
 
-def _beat(client: HttpControlPlane, control: Control, done: threading.Event, ending: Ending) -> None:
-    while not done.wait(BEAT_S):
+def _send_heartbeats(client: HttpControlPlane, control: Control, done: threading.Event, ending: Ending) -> None:
+    while not done.wait(HEARTBEAT_S):
         try:
             answer = client.heartbeat(HeartbeatRequest(indexers=[control.status], slots=1))
             control.tell(stricter(answer.directive, ending.directive))

@@ -19,10 +19,10 @@ from ingestion.specs.messages.protocol import (
     PublishRequest,
     QuarantinedRecord,
     SegmentFile,
-    told,
+    storable_text,
 )
 from ingestion.task.epoch import Epoch
-from ingestion.task.quarantine import ERROR_LENGTH, fitting
+from ingestion.task.quarantine import ERROR_LENGTH, fit_records
 
 KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
 OUTCOMES = 7
@@ -50,12 +50,12 @@ class Ledger:
 
     def part(self, batch: Batch, start: int) -> Ledger:
         """That of some of the records, from ``start`` on: their outcomes here change with those there."""
-        here = range(start, start + len(batch))
+        span = range(start, start + len(batch))
         part = Ledger(batch)
-        part.outcome = self.outcome[here.start : here.stop]
-        part.errors = {i - start: error for i, error in self.errors.items() if i in here}
-        part.faults = {i - start: fault for i, fault in self.faults.items() if i in here}
-        part.further = {i - start: rows for i, rows in self.further.items() if i in here}
+        part.outcome = self.outcome[span.start : span.stop]
+        part.errors = {i - start: error for i, error in self.errors.items() if i in span}
+        part.faults = {i - start: fault for i, fault in self.faults.items() if i in span}
+        part.further = {i - start: rows for i, rows in self.further.items() if i in span}
         part.early = 0 if start else self.early
         return part
 
@@ -75,7 +75,7 @@ class Ledger:
     def mark_unparseable(self, errors: dict[int, str], reason: str) -> None:
         """These could not be decoded."""
         self.mark(errors.keys(), UNPARSEABLE)
-        self.errors.update({index: (reason, told(error)[:ERROR_LENGTH]) for index, error in errors.items()})
+        self.errors.update({index: (reason, storable_text(error)[:ERROR_LENGTH]) for index, error in errors.items()})
 
     def note_rows(self, indexes: Ints) -> None:
         """``indexes``: of the records, each as often as it has rows."""
@@ -101,9 +101,9 @@ class Ledger:
         """Which records lie in the ranges."""
         mask = np.zeros(len(self.batch), dtype=bool)
         for partition, some in ranges.items():
-            here = self.batch.partitions == partition
+            is_here = self.batch.partitions == partition
             for start, end in some:
-                mask |= here & (self.batch.offsets >= start) & (self.batch.offsets < end)
+                mask |= is_here & (self.batch.offsets >= start) & (self.batch.offsets < end)
         return mask
 
     def indexes(self, *outcomes: int) -> Ints:
@@ -195,7 +195,7 @@ class Ledger:
 
     def quarantined(self) -> list[QuarantinedRecord]:
         """What could not be decoded, whole as long as a publish can carry it."""
-        return fitting([self._quarantined(i) for i in self.indexes(UNPARSEABLE).tolist()])
+        return fit_records([self._quarantined(i) for i in self.indexes(UNPARSEABLE).tolist()])
 
     def _quarantined(self, index: int) -> QuarantinedRecord:
         reason, error = self.errors[index]
@@ -223,7 +223,7 @@ class Ledger:
             offset=int(batch.offsets[index]),
             timestamp_ms=batch.timestamps_ms[index],
             delivery_count=int(batch.delivery_counts[index]),
-            error=told(self.faults[index])[:ERROR_LENGTH],
+            error=storable_text(self.faults[index])[:ERROR_LENGTH],
             payload=None if payload is None else payload[:KEPT_BYTES],
             payload_size=None if payload is None else len(payload),
         )

@@ -16,7 +16,7 @@ from ingestion.decode.errors import RegistryUnreachable
 from ingestion.segments.errors import DeepStorageError
 from ingestion.sources.base import Source
 from ingestion.task.control import Control
-from ingestion.task.errors import Lapsed, RegistryRefused, StorageRefused
+from ingestion.task.errors import DeadlineExceeded, RegistryRefused, StorageRefused
 
 RETRY_S = (0.1, 0.2, 0.5, 1.0)
 STORE_WAIT_S = 5.0
@@ -38,11 +38,11 @@ class Breaker:
         self._denied_since: float | None = None
         self._refused: Callable[[], Any] | None = None  # by the deep storage or the schema registry
 
-    def insist(self, ask: Callable[[], Answer], give_up: float) -> Answer:
-        """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises ``Lapsed`` then,
-        or when told to stop.
+    def retry_until_answered(self, ask: Callable[[], Answer], give_up: float) -> Answer:
+        """Ask until there is an answer, the same each time. ``give_up``: ``time.monotonic``; raises
+        ``DeadlineExceeded`` then, or when told to stop.
 
-        Raises ``Hopeless`` when it is the storage or the registry that refuses and waiting does not help;
+        Raises ``PermanentRefusal`` when it is the storage or the registry that refuses and waiting does not help;
         ``PublishRefused`` and ``Invalid`` as they are.
         """
         attempt = 0
@@ -63,12 +63,12 @@ class Breaker:
                 return answer
             attempt = self._wait(attempt, give_up)
 
-    def wait_until_mended(self) -> None:
+    def wait_until_closed(self) -> None:
         """After a batch was given up: poll again only once a heartbeat has shown that the store commits.
 
         If it was for the deep storage or the schema registry, only once that has taken or answered what it refused:
         polling sooner would use up the records' deliveries. What the storage takes then is an orphan, and cleaned up
-        as one. Raises ``Hopeless``.
+        as one. Raises ``PermanentRefusal``.
         """
         self._wait_for_refused()
         since = self._opened_at or time.monotonic()
@@ -109,7 +109,7 @@ class Breaker:
             raise StorageRefused(message) from error
 
     def _open(self, error: Exception) -> None:
-        reason = f"{_who(error)}: {error}"
+        reason = f"{_refusing_service(error)}: {error}"
         self._source.pause()
         self._control.show(state="paused", message=reason)
         if self._opened_at is None:
@@ -128,12 +128,12 @@ class Breaker:
     def _wait(self, attempt: int, give_up: float) -> int:
         wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
         if time.monotonic() + wait > give_up or self._control.directive == "stop":
-            raise Lapsed
+            raise DeadlineExceeded
         time.sleep(wait)
         return attempt + 1
 
 
-def _who(error: Exception) -> str:
+def _refusing_service(error: Exception) -> str:
     if isinstance(error, DeepStorageError):
         return "The deep storage refuses"
     if isinstance(error, RegistryUnreachable):

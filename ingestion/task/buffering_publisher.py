@@ -17,17 +17,17 @@ from ingestion.decode.errors import TooSlow, TooWide
 from ingestion.segments.index import RowIndex
 from ingestion.sources.base import Batch, StoredOffsetSource, TopicChanged
 from ingestion.task.batches import Ledger
-from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
+from ingestion.task.errors import DeadlineExceeded, Fenced, PermanentRefusal, Refused, TooManyParseExceptions
 from ingestion.task.gathered import Gathered
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.indexes import Indexes
-from ingestion.task.pace import Held, Pace
-from ingestion.task.parts import Part, in_two
+from ingestion.task.pace import Backlog, Pace
+from ingestion.task.parts import Part, split_ledger
 from ingestion.task.publishing import LONGEST_S, check_segments
 
 KEPT_BYTES = 8 * 1024 * 1024  # of poison and faulty records that one publish carries, about
 HEAD_START_S = 5.0  # that the replica which published last has over the others, so that they upload nothing in vain
-LOOK_S = 0.5  # how often those look meanwhile
+TURN_CHECK_S = 0.5  # how often those look meanwhile
 
 
 @dataclass
@@ -58,8 +58,8 @@ class BufferingPublisher:
         self._bench = bench
         self._source = source
         self._gathered = Gathered()
-        apart = bench.assignment.spec.ioConfig.traits.in_consumer_group
-        self._indexes = Indexes(bench.assignment, bench.scratch, apart=apart)
+        by_partition = bench.assignment.spec.ioConfig.traits.in_consumer_group
+        self._indexes = Indexes(bench.assignment, bench.scratch, by_partition=by_partition)
         self._behind = False  # another replica has published what this one held, and is expected to do so again
         self._given_up = 0  # how often what had gathered was
         self._pace = Pace()
@@ -71,10 +71,10 @@ class BufferingPublisher:
         try:
             rows = self._bench.decoding.decode(ledger, time.monotonic() + LONGEST_S)
             self._bench.parse_exceptions.look_at(ledger)
-        except (TopicChanged, Hopeless, TooManyParseExceptions, TooSlow):
+        except (TopicChanged, PermanentRefusal, TooManyParseExceptions, TooSlow):
             self.give_up()
             raise
-        except Lapsed:
+        except DeadlineExceeded:
             self._start_over("gave up a batch", batch.progress)
             return
         except TooWide:
@@ -89,7 +89,7 @@ class BufferingPublisher:
 
     def _take_in_halves(self, ledger: Ledger) -> None:
         """Each by itself: they may be too wide to gather together."""
-        first, second = (half.batch for half in in_two(ledger))
+        first, second = (half.batch for half in split_ledger(ledger))
         before = self._given_up
         self.take(first)
         if self.due:
@@ -101,19 +101,19 @@ class BufferingPublisher:
 
     def _add(self, ledger: Ledger, rows: pa.Table | None) -> None:
         batch = ledger.batch
-        self._gathered.add(ledger, self._bench.parse_exceptions.to_save)
+        self._gathered.add(ledger, self._bench.parse_exceptions.room_to_save)
         if rows is not None and rows.num_rows:
             self._gather(rows, batch)
         self._bench.control.show(in_flight=self._gathered.records, partitions=sorted(self._gathered.parts))
 
     def _gather(self, rows: pa.Table, batch: Batch) -> None:
         """Raises ``StorageRefused`` when there is no room on the local disk and waiting does not help."""
-        for index, part in self._indexes.sorted_out(rows, batch.partitions):
+        for index, part in self._indexes.split_by_index(rows, batch.partitions):
 
             def add(index: RowIndex = index, part: pa.Table = part) -> None:
                 index.add(part, batch.partitions, batch.offsets)
 
-            self._bench.breaker.insist(add, time.monotonic() + LONGEST_S)
+            self._bench.breaker.retry_until_answered(add, time.monotonic() + LONGEST_S)
         self._indexes.make_room()
 
     def _take_carefully(self, part: Part) -> None:
@@ -121,14 +121,14 @@ class BufferingPublisher:
         batch = part.ledger.batch
         self.hand_off()
         try:
-            whole = self._bench.refusals.registered(part, self._register_part)
-        except Lapsed:
+            is_registered = self._bench.refusals.registered(part, self._register_part)
+        except DeadlineExceeded:
             self._start_over("gave up a batch", batch.progress)
             return
-        except (TopicChanged, Hopeless, Refused):
+        except (TopicChanged, PermanentRefusal, Refused):
             self.give_up()
             raise
-        if whole:
+        if is_registered:
             self._caution.passed(batch)
         else:
             self._start_over("part of a batch is stored elsewhere", batch.progress)
@@ -136,13 +136,13 @@ class BufferingPublisher:
     def _register_part(self, part: Part) -> bool:
         try:
             self._add(part.ledger, part.rows)
-            done = self._registered(time.monotonic() + LONGEST_S)
+            is_registered = self._registered(time.monotonic() + LONGEST_S)
         except Unacceptable:
             self._clear()
             raise
-        if done:
+        if is_registered:
             self._clear()
-        return done
+        return is_registered
 
     @property
     def due(self) -> bool:
@@ -156,7 +156,7 @@ class BufferingPublisher:
         gathered, period = self._gathered, self._bench.assignment.spec.tuningConfig.intermediateHandoffPeriod
         if period is not None:
             return gathered.age_s >= period.total_seconds()
-        return self._pace.due(Held(gathered.records, gathered.age_s, gathered.quiet_s, self._source.waiting))
+        return self._pace.due(Backlog(gathered.records, gathered.age_s, gathered.quiet_s, self._source.waiting))
 
     def hand_off(self) -> None:
         """Register what has gathered. Raises ``TopicChanged``, ``Fenced``, ``StorageRefused``."""
@@ -170,10 +170,10 @@ class BufferingPublisher:
             self._caution.begin({p: part.progress.end for p, part in self._gathered.parts.items()})
             self._start_over(f"a publish was refused: {refusal}")
             return
-        except Lapsed:
+        except DeadlineExceeded:
             self._start_over("gave up a handoff")
             return
-        except (TopicChanged, Hopeless, Refused):
+        except (TopicChanged, PermanentRefusal, Refused):
             self.give_up()
             raise
         self._clear()
@@ -188,7 +188,7 @@ class BufferingPublisher:
             self.catch_up()
             if time.monotonic() >= end:
                 return
-            self._bench.control.pause(LOOK_S)
+            self._bench.control.pause(TURN_CHECK_S)
 
     def _registered(self, give_up: float) -> bool:
         """False: partitions that are stored elsewhere by now were left out, and the rest is still to be registered."""
@@ -199,14 +199,14 @@ class BufferingPublisher:
             if not stored:
                 raise Fenced(str(refused)) from None
             self._bench.log.warning("left out what is stored elsewhere", reason=str(refused))
-            self._void(stored if refused.refusal.code == "offsets" else dict.fromkeys(stored), set())
+            self._void_lost(stored if refused.refusal.code == "offsets" else dict.fromkeys(stored), set())
             return False
         return True
 
     def _register(self, give_up: float) -> None:
         check_segments(self._indexes.intervals)
         same_topic = self._bench.topic.check_aside()
-        segments = self._bench.breaker.insist(
+        segments = self._bench.breaker.retry_until_answered(
             lambda: self._indexes.write(self._bench.storage, self._bench.ids), give_up
         )
         self._bench.failpoints.reach("uploaded")
@@ -220,25 +220,25 @@ class BufferingPublisher:
     def catch_up(self) -> None:
         """What is in progress of lost partitions is void."""
         lost = self._source.lost()
-        self._void(lost, set(lost))
+        self._void_lost(lost, set(lost))
 
-    def _void(self, lost: Mapping[int, int | None], rewound: set[int]) -> None:
+    def _void_lost(self, lost: Mapping[int, int | None], rewound: set[int]) -> None:
         """``rewound``: those that the source has gone back on already."""
-        mine = lost.keys() & self._gathered.parts.keys()
-        if not mine:
+        gathered = lost.keys() & self._gathered.parts.keys()
+        if not gathered:
             return
         self._given_up += 1
         if any(offset is not None for offset in lost.values()):
             self._behind = True
             self._pace.handed_off()
-        if self._indexes.drop(mine):
-            self._forget(mine, lost)
+        if self._indexes.drop(gathered):
+            self._forget(gathered, lost)
         else:  # their rows can't be told from the others'
-            mine = set(self._gathered.parts)
-            self._forget(mine, lost)
+            gathered = set(self._gathered.parts)
+            self._forget(gathered, lost)
             self._clear()
-        if mine - rewound and self._bench.control.directive == "continue":
-            self._source.rewind(mine - rewound)
+        if gathered - rewound and self._bench.control.directive == "continue":
+            self._source.rewind(gathered - rewound)
 
     def _forget(self, partitions: Iterable[int], stored: Mapping[int, int | None]) -> None:
         redundant, released = self._gathered.drop(partitions, stored)
@@ -273,6 +273,6 @@ class BufferingPublisher:
 
     def _clear(self) -> None:
         self._gathered.parts.clear()
-        self._bench.parse_exceptions.begin_anew()
+        self._bench.parse_exceptions.reset()
         self._indexes.clear()
         self._bench.control.show(in_flight=0)

@@ -17,7 +17,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
-from ingestion.decode.formats import JSON, Access, Tools, reader_of
+from ingestion.decode.formats import JSON, Access, ReaderTools, create_reader
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.messages.checking import (
@@ -27,7 +27,7 @@ from ingestion.specs.messages.checking import (
     Place,
     expressions_of,
     formats_of,
-    names_a_file,
+    has_schema_file,
     patterns_of,
 )
 from ingestion.specs.schema.data_schema import DataSchema, ExpressionTransform, TransformSpec
@@ -50,22 +50,22 @@ _SCHEMAS = {
 }
 
 
-def issues(order: CheckOrder) -> list[CheckIssue]:
+def find_issues(order: CheckOrder) -> list[CheckIssue]:
     """Everything that is wrong; what can only be told of the whole is told when no part is to blame."""
     schema, access = order.data_schema, Access(ConfluentRegistry, order.schema_folder)
     engine = Engine(_MEMORY_BYTES)
     try:
         parts = [
             *expression_faults(engine, schema.transformSpec),
-            *_of_metrics(engine, schema),
-            *_patterns(schema),
-            *_formats(engine, order, access),
-            *_times(schema),
-            *_topics(order.topic_pattern),
+            *_metric_faults(engine, schema),
+            *_pattern_faults(schema),
+            *_format_faults(engine, order, access),
+            *_time_faults(schema),
+            *_topic_pattern_faults(order.topic_pattern),
         ]
     finally:
         engine.close()
-    return parts or list(_whole(order, access))
+    return parts or list(_whole_spec_faults(order, access))
 
 
 def expression_faults(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssue]:
@@ -80,19 +80,19 @@ def expression_faults(engine: Engine, spec: TransformSpec) -> Iterator[CheckIssu
             yield CheckIssue(place=[*_TRANSFORMS, *place], message=str(error))
 
 
-def _of_metrics(engine: Engine, schema: DataSchema) -> Iterator[CheckIssue]:
+def _metric_faults(engine: Engine, schema: DataSchema) -> Iterator[CheckIssue]:
     for number, metric in enumerate(schema.metricsSpec):
         if metric.made_from is None:
             continue
         try:
             ExpressionRunner(engine, metric.made_from, "druid")
         except BadExpression as error:
-            inside = _levels(metric)
+            inside = _aggregator_path(metric)
             place: Place = ("dataSchema", "metricsSpec", number, *inside, "expression")
             yield CheckIssue(place=[*place], message=str(error))
 
 
-def _patterns(schema: DataSchema) -> Iterator[CheckIssue]:
+def _pattern_faults(schema: DataSchema) -> Iterator[CheckIssue]:
     for written, place in patterns_of(schema):
         try:
             pattern(written)
@@ -100,20 +100,20 @@ def _patterns(schema: DataSchema) -> Iterator[CheckIssue]:
             yield CheckIssue(place=["dataSchema", *place], message=str(error))
 
 
-def _levels(metric: Metric) -> Place:
+def _aggregator_path(metric: Metric) -> Place:
     """Where in a filtered one the metric is that reads the expression."""
-    return ("aggregator", *_levels(metric.aggregator)) if isinstance(metric, FilteredMetric) else ()
+    return ("aggregator", *_aggregator_path(metric.aggregator)) if isinstance(metric, FilteredMetric) else ()
 
 
-def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[CheckIssue]:
-    tools = Tools.of(engine, order.data_schema, access)
+def _format_faults(engine: Engine, order: CheckOrder, access: Access) -> Iterator[CheckIssue]:
+    tools = ReaderTools.of(engine, order.data_schema, access)
     for written, place in formats_of(order.input_format):
-        if order.reads_files or not names_a_file(written):
+        if order.reads_files or not has_schema_file(written):
             try:
-                reader_of(written, tools)
+                create_reader(written, tools)
             except UnusableSchema as error:
-                there = [_SCHEMAS[written.type]] if written.type in _SCHEMAS else []
-                yield CheckIssue(place=[*_FORMAT, *place, *there], message=str(error))
+                suffix = [_SCHEMAS[written.type]] if written.type in _SCHEMAS else []
+                yield CheckIssue(place=[*_FORMAT, *place, *suffix], message=str(error))
     if order.reader_schema is not None:
         from ingestion.decode.formats.avro import checked_schema  # not at the top: fastavro takes long
 
@@ -123,7 +123,7 @@ def _formats(engine: Engine, order: CheckOrder, access: Access) -> Iterator[Chec
             yield CheckIssue(place=[*_FORMAT, "schema"], message=str(error))
 
 
-def _topics(written: str | None) -> Iterator[CheckIssue]:
+def _topic_pattern_faults(written: str | None) -> Iterator[CheckIssue]:
     try:
         if written is not None:
             pattern(written)
@@ -131,33 +131,33 @@ def _topics(written: str | None) -> Iterator[CheckIssue]:
         yield CheckIssue(place=["ioConfig", "topicPattern"], message=str(error))
 
 
-def _times(schema: DataSchema) -> Iterator[CheckIssue]:
+def _time_faults(schema: DataSchema) -> Iterator[CheckIssue]:
     alone = DataSchema(dataSource=schema.dataSource, timestampSpec=schema.timestampSpec)
-    for error in _faults(alone, JSON, Access()):
+    for error in _schema_faults(alone, JSON, Access()):
         yield CheckIssue(place=["dataSchema", "timestampSpec", "format"], message=error)
 
 
-def _whole(order: CheckOrder, access: Access) -> Iterator[CheckIssue]:
+def _whole_spec_faults(order: CheckOrder, access: Access) -> Iterator[CheckIssue]:
     written = order.input_format
-    if not order.reads_files and any(names_a_file(f) for f, _ in formats_of(written)):
+    if not order.reads_files and any(has_schema_file(f) for f, _ in formats_of(written)):
         written = JSON
-    for error in _faults(order.data_schema, written, access):
+    for error in _schema_faults(order.data_schema, written, access):
         yield CheckIssue(place=["dataSchema"], message=error)
 
 
-def _faults(schema: DataSchema, written: InputFormat, access: Access) -> Iterator[str]:
+def _schema_faults(schema: DataSchema, written: InputFormat, access: Access) -> Iterator[str]:
     try:
         JsonDecoder(schema, _MEMORY_BYTES, input_format=written, access=access).close()
     except UnusableSchema as error:
         yield str(error)
 
 
-def main(given: TextIO, told: TextIO) -> int:
+def main(orders: TextIO, answers: TextIO) -> int:
     """Exit code 0 when it could be checked, whatever came of it."""
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
-    order = CheckOrder.model_validate_json(given.readline())
-    print(CheckAnswer(issues=issues(order)).model_dump_json(), file=told, flush=True)
+    order = CheckOrder.model_validate_json(orders.readline())
+    print(CheckAnswer(issues=find_issues(order)).model_dump_json(), file=answers, flush=True)
     return 0
 
 

@@ -9,7 +9,7 @@ from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.task.errors import Refused
 
 
-def ids_from(client: ControlPlane) -> ColumnIds:
+def column_ids(client: ControlPlane) -> ColumnIds:
     """Asking raises what a publish does: ``Unreachable``; ``Unacceptable`` for a record's sake, else ``Refused``."""
 
     def ask(request: ColumnsRequest) -> ColumnsAnswer:

@@ -99,10 +99,10 @@ class Control:
     def count_deliveries(self, counts: dict[int, int]) -> None:
         """Delivery count → records, of one batch."""
         with self._lock:
-            known = dict(self._status.redelivery_counts)
+            totals = dict(self._status.redelivery_counts)
             for delivery, records in counts.items():
-                known[delivery] = known.get(delivery, 0) + records
-            self._status = self._status.model_copy(update={"redelivery_counts": known})
+                totals[delivery] = totals.get(delivery, 0) + records
+            self._status = self._status.model_copy(update={"redelivery_counts": totals})
 
     @property
     def status(self) -> IndexerStatus:

@@ -14,7 +14,7 @@ from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
 from ingestion.failpoints import Failpoints
-from ingestion.rows import joined_rows, row_indexes
+from ingestion.rows import join_rows, row_indexes
 from ingestion.sources.base import Ints
 from ingestion.specs.messages.protocol import Assignment
 from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
@@ -46,7 +46,7 @@ class Decoders:
         self.isolated.close()
 
 
-def window_of(assignment: Assignment, now: datetime) -> MessageWindow:
+def message_window(assignment: Assignment, now: datetime) -> MessageWindow:
     """Which record times are taken: by the task's creation and taskDuration, of a share group by ``now``."""
     io_config = assignment.spec.ioConfig
     if io_config.traits.ends_by_time:
@@ -67,27 +67,32 @@ class Decoding:
 
         Raises ``Lapsed``, and ``TooWide``, which leaves the ledger as it is.
         """
-        window = window_of(self._assignment, datetime.now(UTC))
+        window = message_window(self._assignment, datetime.now(UTC))
         pending, left_out = self._by_headers(ledger)
-        late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
-        late |= ledger.batch.suspect
-        found = [
+        is_late = ledger.batch.delivery_counts[pending] >= LATE_DELIVERY
+        is_late |= ledger.batch.suspect
+        decoded_parts = [
             (chosen, self._decode_with(decoder, ledger, chosen, window, give_up))
-            for decoder, chosen in ((self._decoders.here, pending[~late]), (self._decoders.isolated, pending[late]))
+            for decoder, chosen in (
+                (self._decoders.here, pending[~is_late]),
+                (self._decoders.isolated, pending[is_late]),
+            )
             if len(chosen)
         ]
         ledger.mark(left_out, FILTERED)
-        tables = [_noted(ledger, chosen, decoded) for chosen, decoded in found]
-        return joined_rows(tables) if tables else None
+        tables = [_record_outcomes(ledger, chosen, decoded) for chosen, decoded in decoded_parts]
+        return join_rows(tables) if tables else None
 
     def _by_headers(self, ledger: Ledger) -> tuple[Ints, Ints]:
         """Of the records without an outcome those that are to be decoded, and those that their headers leave out."""
         pending, headers = ledger.indexes(PENDING), ledger.batch.headers
-        wanted = self._assignment.spec.ioConfig.header_filter
-        if wanted is None or not len(headers):
+        header_filter = self._assignment.spec.ioConfig.header_filter
+        if header_filter is None or not len(headers):
             return pending, pending[:0]
-        taken = np.fromiter((wanted.takes(headers[i]) for i in pending.tolist()), dtype=bool, count=len(pending))
-        return pending[taken], pending[~taken]
+        is_taken = np.fromiter(
+            (header_filter.takes(headers[i]) for i in pending.tolist()), dtype=bool, count=len(pending)
+        )
+        return pending[is_taken], pending[~is_taken]
 
     def _decode_with(
         self,
@@ -102,8 +107,8 @@ class Decoding:
             payloads = [payloads[i] for i in chosen.tolist()]
             envelope = None if envelope is None else envelope.taken(chosen.tolist())
         # Insisted on, since a format may have to ask a schema registry.
-        found = self._breaker.insist(lambda: decoder.decode(payloads, window, envelope), give_up)
-        return found.with_tombstones(self._assignment.spec.ioConfig.tombstones)
+        decoded = self._breaker.retry_until_answered(lambda: decoder.decode(payloads, window, envelope), give_up)
+        return decoded.with_tombstones(self._assignment.spec.ioConfig.tombstones)
 
     def _envelope(self, ledger: Ledger) -> Envelope | None:
         """Keys, times and headers, for the one format that looks at them."""
@@ -114,7 +119,7 @@ class Decoding:
         return Envelope(self._assignment.spec.ioConfig.topic, batch.keys, batch.timestamps_ms, headers)
 
 
-def _noted(ledger: Ledger, chosen: Ints, decoded: Decoded) -> pa.Table:
+def _record_outcomes(ledger: Ledger, chosen: Ints, decoded: Decoded) -> pa.Table:
     """The outcomes go into the ledger, and the rows get their indexes there."""
     ledger.mark(chosen, STORED)
     ledger.mark(chosen[np.array(decoded.filtered, dtype=np.int64)], FILTERED)

@@ -28,9 +28,9 @@ class TopicGuard:
 
     def ask(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, ``SourceProblem`` when Kafka does not say which."""
-        now = self.topic.topic_id()
-        if now != self.epoch.topic_id:
-            raise TopicChanged(f"the topic's id was {self.epoch.topic_id} and is {now}")
+        topic_id = self.topic.topic_id()
+        if topic_id != self.epoch.topic_id:
+            raise TopicChanged(f"the topic's id was {self.epoch.topic_id} and is {topic_id}")
 
     def check(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, or Kafka does not say which."""

@@ -17,21 +17,21 @@ class Fenced(IngestionError):
     is_failure = False
 
 
-class Lapsed(IngestionError):
+class DeadlineExceeded(IngestionError):
     """The lock is about to end and there is no outcome yet."""
 
 
-class Hopeless(IngestionError):
+class PermanentRefusal(IngestionError):
     """What all records need is refused, and waiting does not help: the task must end as failed, with this reason."""
 
     permanent = True
 
 
-class RegistryRefused(Hopeless):
+class RegistryRefused(PermanentRefusal):
     """The schema registry does not take the spec's login, and has not for a while."""
 
 
-class StorageRefused(Hopeless):
+class StorageRefused(PermanentRefusal):
     """The deep storage refuses for good, or has for too long."""
 
     farewell = "stop"  # what others hold can't be stored either

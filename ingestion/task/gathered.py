@@ -79,8 +79,10 @@ class Gathered:
         """How much of a message the records take that are kept: quarantined, or for the report. About."""
         parts = self.parts.values()
         faulty = sum(len(f.payload or b"") for p in parts for f in p.faulty)
-        kept = [q for p in parts for q in p.quarantined]
-        return faulty + sum(len(q.payload or b"") + len(q.key or b"") + len(q.error) + RECORD_BYTES for q in kept)
+        quarantined = [q for p in parts for q in p.quarantined]
+        return faulty + sum(
+            len(q.payload or b"") + len(q.key or b"") + len(q.error) + RECORD_BYTES for q in quarantined
+        )
 
     @property
     def age_s(self) -> float:
@@ -105,9 +107,9 @@ class Gathered:
                 part.progress = part.progress.model_copy(update={"end": advance.end})
             if partition in batch.extra:
                 part.without_record.append(batch.extra[partition])
-        whole = len(batch.progress) == 1
+        is_single = len(batch.progress) == 1
         for partition in batch.progress if len(batch) else ():
-            mask = np.ones(len(batch), dtype=bool) if whole else batch.partitions == partition
+            mask = np.ones(len(batch), dtype=bool) if is_single else batch.partitions == partition
             self._count(self.parts[partition], ledger, mask)
         for record in ledger.quarantined():
             self.parts[record.partition].quarantined.append(record)
@@ -138,9 +140,9 @@ class Gathered:
 
         ``stored``: partition → the offset up to which others have; none of those that it does not name, or names None.
         """
-        gone = {p: self.parts.pop(p) for p in partitions if p in self.parts}
-        redundant = sum(part.records_below(stored.get(p) or 0) for p, part in gone.items())
-        return redundant, sum(part.records for part in gone.values()) - redundant
+        dropped = {p: self.parts.pop(p) for p in partitions if p in self.parts}
+        redundant = sum(part.records_below(stored.get(p) or 0) for p, part in dropped.items())
+        return redundant, sum(part.records for part in dropped.values()) - redundant
 
     def request(self, epoch: Epoch, segments: list[SegmentFile]) -> PublishRequest:
         """The publish of all of it under a new publish id."""

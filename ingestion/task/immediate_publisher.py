@@ -12,14 +12,14 @@ import pyarrow as pa
 from ingestion.client.errors import PublishRefused
 from ingestion.decode.errors import TooSlow, TooWide
 from ingestion.rows import row_indexes
-from ingestion.segments.batch import intervals_among, write_segments
+from ingestion.segments.batch import count_intervals, write_segments
 from ingestion.sources.base import RELEASE, Batch, Ints, LeasedSource, TopicChanged
 from ingestion.specs import offsets
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.task.batches import STORED, Ledger
-from ingestion.task.errors import Fenced, Hopeless, Lapsed, Refused, TooManyParseExceptions
+from ingestion.task.errors import DeadlineExceeded, Fenced, PermanentRefusal, Refused, TooManyParseExceptions
 from ingestion.task.indexer_context import IndexerContext
-from ingestion.task.parts import Part, in_two
+from ingestion.task.parts import Part, split_ledger
 from ingestion.task.publishing import LONGEST_S, check_segments
 
 GIVE_UP_AT = 0.8  # of what is left of the lock
@@ -37,23 +37,23 @@ class ImmediatePublisher:
 
     def take(self, batch: Batch) -> None:
         """Register the batch and acknowledge it, or give it back."""
-        holding = batch.hulls()
+        holding = batch.offset_spans()
         partitions = [partition for partition, *_ in holding]
         self._bench.control.show(in_flight=len(batch), partitions=partitions, holding=holding[:MOST_HULLS])
         self._bench.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
-        except (TopicChanged, Hopeless, Refused, TooManyParseExceptions, TooSlow):
+        except (TopicChanged, PermanentRefusal, Refused, TooManyParseExceptions, TooSlow):
             self._release(batch)
             raise
-        except Lapsed:
+        except DeadlineExceeded:
             self._bench.log.warning("gave up a batch", records=len(batch))
             if self._bench.control.directive == "stop":  # others need not wait for the lock's end
                 self._release(batch)
                 return
             self._count_released(batch)
             self._source.lapse(batch)
-            self._bench.breaker.wait_until_mended()
+            self._bench.breaker.wait_until_closed()
             return
         self._bench.failpoints.reach("before_ack")
         self._source.acknowledge(batch, verdicts)
@@ -68,12 +68,12 @@ class ImmediatePublisher:
 
     def end(self) -> None:
         """Finish publishes what is held; stop releases it, all but what would not be delivered again."""
-        refused: Hopeless | None = None
+        refused: PermanentRefusal | None = None
         for batch in self._source.drain():
             if refused is None and (self._bench.control.directive == "finish" or batch.last_chance):
                 try:
                     self.take(batch)
-                except Hopeless as error:
+                except PermanentRefusal as error:
                     refused = error
             else:
                 self._release(batch)
@@ -99,7 +99,7 @@ class ImmediatePublisher:
     def _settle(self, ledger: Ledger) -> Ints:
         """Register the batch; returns its acknowledgements.
 
-        Raises ``Lapsed``, ``TopicChanged``, ``Fenced``, ``Refused``, ``TooManyParseExceptions``.
+        Raises ``DeadlineExceeded``, ``TopicChanged``, ``Fenced``, ``Refused``, ``TooManyParseExceptions``.
         """
         give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
@@ -113,7 +113,7 @@ class ImmediatePublisher:
         try:
             rows = self._bench.decoding.decode(ledger, give_up)
         except TooWide:
-            for half in in_two(ledger):
+            for half in split_ledger(ledger):
                 self._settle_decoded(half, give_up, same_topic)
             return
         self._bench.parse_exceptions.look_at(ledger)
@@ -138,7 +138,7 @@ class ImmediatePublisher:
         segments = self._upload(ledger, rows, give_up)
         self._bench.failpoints.reach("uploaded")
         same_topic.result()
-        request = ledger.request(self._bench.publisher.epoch, segments, self._bench.parse_exceptions.to_save)
+        request = ledger.request(self._bench.publisher.epoch, segments, self._bench.parse_exceptions.room_to_save)
         try:
             self._bench.publisher.publish(request, give_up)
         except PublishRefused as refused:
@@ -150,10 +150,10 @@ class ImmediatePublisher:
 
     def _drop_settled(self, ledger: Ledger, give_up: float) -> int:
         """Records that were delivered before may be settled: ask before decoding them."""
-        late = np.flatnonzero(ledger.batch.delivery_counts > 1).astype(np.int64)
-        if not len(late):
+        redelivered = np.flatnonzero(ledger.batch.delivery_counts > 1).astype(np.int64)
+        if not len(redelivered):
             return 0
-        settled = self._bench.publisher.settled(ledger.all_offsets(late), give_up)
+        settled = self._bench.publisher.settled(ledger.all_offsets(redelivered), give_up)
         if settled:
             self._bench.topic.check()
         return ledger.mark_duplicates(settled)
@@ -166,8 +166,8 @@ class ImmediatePublisher:
             rows = rows.filter(pa.array(stored))
         if not rows.num_rows:
             return []
-        check_segments(intervals_among(rows, self._bench.assignment.spec.dataSchema))
-        return self._bench.breaker.insist(lambda: self._write(ledger, rows), give_up)
+        check_segments(count_intervals(rows, self._bench.assignment.spec.dataSchema))
+        return self._bench.breaker.retry_until_answered(lambda: self._write(ledger, rows), give_up)
 
     def _write(self, ledger: Ledger, rows: pa.Table) -> list[SegmentFile]:
         spec = self._bench.assignment.spec

@@ -26,14 +26,14 @@ from ingestion.specs.messages.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
-from ingestion.task.columns import ids_from
+from ingestion.task.columns import column_ids
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
-from ingestion.task.errors import Hopeless, Refused
+from ingestion.task.errors import PermanentRefusal, Refused
 from ingestion.task.immediate_publisher import ImmediatePublisher
 from ingestion.task.indexer_context import IndexerContext
-from ingestion.task.log import Trouble, logger_for
+from ingestion.task.log import OngoingProblem, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher
@@ -68,18 +68,18 @@ class Indexer:
             datasource=assignment.spec.dataSchema.dataSource, task=assignment.task_id, indexer=self._number
         )
         self._parse_exceptions = ParseExceptions(assignment.spec.tuningConfig, self._log)
-        self._kafka_away = Trouble(self._log, "Kafka does not answer")
-        self._store_away = Trouble(self._log, "the control plane does not answer")
-        self._complaints = Trouble(self._log, "Kafka complains")
+        self._kafka_away = OngoingProblem(self._log, "Kafka does not answer")
+        self._store_away = OngoingProblem(self._log, "the control plane does not answer")
+        self._complaints = OngoingProblem(self._log, "Kafka complains")
         self._refusals = Refusals(assignment.spec.dataSchema, self._log)
-        self._ids = ids_from(surroundings.client)
+        self._ids = column_ids(surroundings.client)
         self._stuck = ""  # why the last source did not close
 
     def run(self) -> None:
         """Index until told to end.
 
         Raises ``Fenced``, ``TaskOver``, ``SourceProblem``; for good ``UnusableSchema``, ``TooSlow``,
-        ``TooManyParseExceptions``, ``Refused`` and ``Hopeless``.
+        ``TooManyParseExceptions``, ``Refused`` and ``PermanentRefusal``.
         """
         decoders = Decoders(self._assignment)
         try:
@@ -104,7 +104,7 @@ class Indexer:
             return
         source = self._with.make_source(Claims(self._with.client, self._control, epoch))
         guard = TopicGuard(self._with.topic, epoch, background)
-        work = _work_on(source, self._bench(source, epoch, guard, decoders))
+        work = _publisher_for(source, self._bench(source, epoch, guard, decoders))
         try:
             source.open()
             self._loop(source, work, guard)
@@ -187,7 +187,7 @@ class Indexer:
             else:
                 self._store_away.over()
                 self._control.new_epoch(started.epoch)
-                self._parse_exceptions.know(started.parse_exceptions)
+                self._parse_exceptions.set_totals(started.parse_exceptions)
                 self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
                 return Epoch(self._number, started.epoch, identity.topic_id)
         return None
@@ -195,14 +195,14 @@ class Indexer:
     def _loop(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         try:
             self._read(source, work, guard)
-        except (Hopeless, Refused):
+        except (PermanentRefusal, Refused):
             work.give_up()
             raise
 
     def _read(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         while self._control.directive == "continue":
             batch = source.take(TAKE_S)
-            self._tell_problem(source.problem, heard=batch is not None)
+            self._tell_problem(source.problem, has_records=batch is not None)
             self._control.show_reading(source.problem, source.refused)
             work.catch_up()
             if batch is not None:
@@ -214,11 +214,11 @@ class Indexer:
             if work.due:
                 work.hand_off()
 
-    def _tell_problem(self, problem: str, heard: bool) -> None:
+    def _tell_problem(self, problem: str, has_records: bool) -> None:
         """Only records show that it is over: a client may be silent for long while it tries again."""
         if problem:
             self._complaints.met(problem)
-        elif heard:
+        elif has_records:
             self._complaints.over()
 
     def _notice_another_topic(self, guard: TopicGuard) -> None:
@@ -232,7 +232,7 @@ class Indexer:
             self._kafka_away.over()
 
 
-def _work_on(
+def _publisher_for(
     source: LeasedSource | StoredOffsetSource, bench: IndexerContext
 ) -> ImmediatePublisher | BufferingPublisher:
     return (

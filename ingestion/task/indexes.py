@@ -19,24 +19,24 @@ _ALL = -1
 
 
 class Indexes:
-    """``apart``: each partition's rows by themselves, so that they can be dropped by themselves."""
+    """``by_partition``: each partition's rows by themselves, so that they can be dropped by themselves."""
 
-    def __init__(self, assignment: Assignment, scratch: Path, apart: bool) -> None:
+    def __init__(self, assignment: Assignment, scratch: Path, by_partition: bool) -> None:
         self._schema = assignment.spec.dataSchema
         self._tuning = assignment.spec.tuningConfig
         self._version = assignment.version
         self._scratch = scratch
-        self._apart = apart
+        self._by_partition = by_partition
         self._indexes: dict[int, RowIndex] = {}
 
-    def sorted_out(self, rows: pa.Table, partitions: Ints) -> Iterator[tuple[RowIndex, pa.Table]]:
+    def split_by_index(self, rows: pa.Table, partitions: Ints) -> Iterator[tuple[RowIndex, pa.Table]]:
         """The rows of a batch, and which index each of them is to be added to."""
-        if not self._apart:
+        if not self._by_partition:
             yield self._of(_ALL), rows
             return
-        mine = partitions[row_indexes(rows)]
-        for partition in np.unique(mine).tolist():
-            chosen = mine == partition
+        row_partitions = partitions[row_indexes(rows)]
+        for partition in np.unique(row_partitions).tolist():
+            chosen = row_partitions == partition
             yield self._of(partition), rows if chosen.all() else rows.filter(pa.array(chosen))
 
     def _of(self, partition: int) -> RowIndex:
@@ -74,7 +74,7 @@ class Indexes:
 
     def drop(self, partitions: Iterable[int]) -> bool:
         """Forget these partitions' rows; False when they can't be told from the others'."""
-        if not self._apart:
+        if not self._by_partition:
             return False
         for partition in partitions:
             if partition in self._indexes:

@@ -12,20 +12,20 @@ from typing import Any
 
 import structlog
 
-A_SECOND = 20  # lines of one process that are handed on; more at once, if there were fewer before
-AT_ONCE = 200
-LONGEST = 4_000  # characters of a line that is handed on
+LINES_PER_S = 20  # lines of one process that are handed on; more at once, if there were fewer before
+MOST_WAITING = 200
+LONGEST_LINE = 4_000  # characters of a line that is handed on
 MOST_KINDS = 20
 
 
-class Lines:
-    """The last lines of this process, until they are handed on. Thread-safe; never more than ``AT_ONCE``."""
+class LineBuffer:
+    """The last lines of this process, until they are handed on. Thread-safe; never more than ``MOST_WAITING``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: deque[str] = deque()
-        self._room = float(AT_ONCE)
+        self._room = float(MOST_WAITING)
         self._looked_at = clock()
         self._dropped = 0
 
@@ -33,39 +33,39 @@ class Lines:
         """Keep it, or count it."""
         with self._lock:
             now = self._clock()
-            self._room = min(float(AT_ONCE), self._room + (now - self._looked_at) * A_SECOND)
+            self._room = min(float(MOST_WAITING), self._room + (now - self._looked_at) * LINES_PER_S)
             self._looked_at = now
-            if self._room < 1 or len(self._waiting) >= AT_ONCE:
+            if self._room < 1 or len(self._waiting) >= MOST_WAITING:
                 self._dropped += 1
                 return
             self._room -= 1
-            self._waiting.append(line if len(line) <= LONGEST else f"{line[:LONGEST]} …")
+            self._waiting.append(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …")
 
     def take(self) -> list[str]:
         """Those that wait; at their end how many there was no room for."""
         with self._lock:
-            taken = list(self._waiting)
+            lines = list(self._waiting)
             self._waiting.clear()
             dropped, self._dropped = self._dropped, 0
-        return [*taken, f"({dropped} more lines were not handed on)"] if dropped else taken
+        return [*lines, f"({dropped} more lines were not handed on)"] if dropped else lines
 
     def put_back(self, lines: list[str]) -> None:
         """They were not heard: the newest of them wait again."""
         with self._lock:
-            room = AT_ONCE - len(self._waiting)
+            room = MOST_WAITING - len(self._waiting)
             self._waiting.extendleft(reversed(lines[-room:] if room else []))
             self._dropped += max(0, len(lines) - room)
 
 
-LINES = Lines()
+LINE_BUFFER = LineBuffer()
 
 
 class _Printer(structlog.PrintLogger):
-    """To standard error, and to ``LINES``."""
+    """To standard error, and to ``LINE_BUFFER``."""
 
     def msg(self, message: str) -> None:
         super().msg(message)
-        LINES.add(message)
+        LINE_BUFFER.add(message)
 
     log = debug = info = warn = warning = fatal = failure = err = error = critical = exception = msg
 
@@ -95,15 +95,15 @@ def logger_for(**context: Any) -> Any:
     return structlog.get_logger().bind(**context)
 
 
-class Trouble:
+class OngoingProblem:
     """One thing that fails for a while: logged when it begins, for each new reason, and when it is over.
 
     Whoever tries again meets it at each attempt; numbers in a reason make no new one.
     """
 
-    def __init__(self, log: Any, what: str) -> None:
+    def __init__(self, log: Any, subject: str) -> None:
         self._log = log
-        self._what = what
+        self._what = subject
         self._kinds: set[str] = set()
 
     def met(self, reason: str) -> None:

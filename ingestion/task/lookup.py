@@ -12,8 +12,8 @@ from typing import Any
 
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.lookup import look_up
-from ingestion.sources.peek import Place
-from ingestion.sources.topic import admissible
+from ingestion.sources.peek import TopicLocation
+from ingestion.sources.topic import checked_properties
 from ingestion.specs.messages.lookup import MOST_FOUND, SHOWN_BYTES, FoundRecord, LookupAnswer, LookupOrder
 from ingestion.specs.messages.sampling import Bytes
 
@@ -23,33 +23,33 @@ GRACE_S = 30
 def answer_to(order: LookupOrder) -> LookupAnswer:
     """What was found, or why nothing could be looked for."""
     try:
-        properties = admissible(order.consumer_properties, order.address_policy)
-        found = look_up(Place(properties, order.topic, order.address_policy, order.isolation), order)
+        properties = checked_properties(order.consumer_properties, order.address_policy)
+        lookup = look_up(TopicLocation(properties, order.topic, order.address_policy, order.isolation), order)
     except SourceProblem as error:
         return LookupAnswer(failure=str(error))
-    messages = sorted(found.found[:MOST_FOUND], key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    messages = sorted(lookup.found[:MOST_FOUND], key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
     return LookupAnswer.model_construct(
-        topic_id=found.topic_id,
-        found=[_told(message) for message in messages],
-        looked=found.looked,
-        scanned=found.scanned,
-        stopped_by=found.stopped_by,
+        topic_id=lookup.topic_id,
+        found=[_found_record(message) for message in messages],
+        looked=lookup.looked,
+        scanned=lookup.scanned,
+        stopped_by=lookup.stopped_by,
     )
 
 
-def _told(message: Any) -> FoundRecord:
+def _found_record(message: Any) -> FoundRecord:
     kind, at = message.timestamp()
     return FoundRecord.model_construct(
         partition=message.partition(),
         offset=message.offset(),
         timestamp_ms=at if kind else None,
-        key=_start(message.key()),
-        payload=_start(message.value()),
+        key=_excerpt(message.key()),
+        payload=_excerpt(message.value()),
         headers=[(name, None if value is None else value[:SHOWN_BYTES]) for name, value in message.headers() or ()],
     )
 
 
-def _start(data: bytes | None) -> Bytes | None:
+def _excerpt(data: bytes | None) -> Bytes | None:
     return None if data is None else Bytes.model_construct(start=data[:SHOWN_BYTES], size=len(data))
 
 

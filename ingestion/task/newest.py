@@ -12,8 +12,8 @@ import time
 from typing import Any, TextIO
 
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.peek import Limits, NoSuchTopic, Peek, Place, peek
-from ingestion.sources.topic import admissible
+from ingestion.sources.peek import Limits, NoSuchTopic, Peek, TopicLocation, peek
+from ingestion.sources.topic import checked_properties
 from ingestion.specs.messages.newest import (
     MOST_HEADERS,
     MOST_INPUT_BYTES,
@@ -30,21 +30,21 @@ GRACE_S = 10
 def answer_to(order: NewestOrder) -> NewestAnswer:
     """The records, or why there are none."""
     try:
-        return _told(_peeked(order))
+        return _to_answer(_peek_topic(order))
     except NoSuchTopic as error:
         return NewestAnswer(failure=str(error), missing=True)
     except SourceProblem as error:
         return NewestAnswer(failure=str(error))
 
 
-def _peeked(order: NewestOrder) -> Peek:
+def _peek_topic(order: NewestOrder) -> Peek:
     limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
-    properties = admissible(order.consumer_properties, order.address_policy)
-    place = Place(properties, order.topic, order.address_policy, "read_committed")
+    properties = checked_properties(order.consumer_properties, order.address_policy)
+    place = TopicLocation(properties, order.topic, order.address_policy, "read_committed")
     return peek(place, earliest=order.earliest, limits=limits)
 
 
-def _told(peeked: Peek) -> NewestAnswer:
+def _to_answer(peeked: Peek) -> NewestAnswer:
     records = [_record(message) for message in reversed(peeked.messages)]
     return NewestAnswer.model_construct(records=records, stopped_by=peeked.stopped_by)
 
@@ -56,21 +56,21 @@ def _record(message: Any) -> NewestRecord:
         partition=message.partition(),
         offset=message.offset(),
         timestamp_ms=timestamp if kind else None,
-        key=_start(message.key()),
-        payload=_start(message.value()),
-        headers=[(name, _start(value)) for name, value in headers],
+        key=_excerpt(message.key()),
+        payload=_excerpt(message.value()),
+        headers=[(name, _excerpt(value)) for name, value in headers],
     )
 
 
-def _start(data: bytes | None) -> Bytes | None:
+def _excerpt(data: bytes | None) -> Bytes | None:
     return None if data is None else Bytes.model_construct(start=data[:SHOWN_BYTES], size=len(data))
 
 
-def main(given: TextIO, told: TextIO) -> int:
-    order = NewestOrder.model_validate_json(given.read())
+def main(orders: TextIO, answers: TextIO) -> int:
+    order = NewestOrder.model_validate_json(orders.read())
     signal.setitimer(signal.ITIMER_REAL, order.timeout_ms / 1000 + GRACE_S)
-    told.write(answer_to(order).model_dump_json())
-    told.flush()
+    answers.write(answer_to(order).model_dump_json())
+    answers.flush()
     return 0
 
 

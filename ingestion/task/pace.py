@@ -22,7 +22,7 @@ NOT_SMALL = 50_000  # records
 
 
 @dataclass(frozen=True)
-class Held:
+class Backlog:
     """What has gathered."""
 
     records: int
@@ -49,16 +49,16 @@ class Pace:
         self._segments = 0
         self._early = 0  # handoffs since all was read
 
-    def due(self, held: Held) -> bool:
+    def due(self, backlog: Backlog) -> bool:
         """Whether to hand off now."""
         since_s = self._clock() - self._at
-        if held.all_read:
+        if backlog.all_read:
             self._early = 0
-        if held.idle:
-            return since_s >= self._at_least(CALM_S) or held.records >= NOT_SMALL
-        if held.all_read:
-            return since_s >= self._at_least(_calm_s(held.records / max(since_s, held.age_s, QUIET_S)))
-        return held.age_s >= self._at_least(BEHIND_S[self._early] if self._early < len(BEHIND_S) else LONGEST_S)
+        if backlog.idle:
+            return since_s >= self._at_least(CALM_S) or backlog.records >= NOT_SMALL
+        if backlog.all_read:
+            return since_s >= self._at_least(_calm_s(backlog.records / max(since_s, backlog.age_s, QUIET_S)))
+        return backlog.age_s >= self._at_least(BEHIND_S[self._early] if self._early < len(BEHIND_S) else LONGEST_S)
 
     def handed_off(self, segments: int = 0) -> None:
         """It was done, by this indexer with so many segments, or by another replica for all."""

@@ -34,7 +34,7 @@ class ParseExceptions:
         self._unpublished = Counters()  # the records among which these are
         self._unread: list[UnreadRecord] = []
 
-    def know(self, totals: ParseExceptionTotals | None) -> None:
+    def set_totals(self, totals: ParseExceptionTotals | None) -> None:
         """What the control plane says; None: nothing new."""
         self._known = totals or self._known
 
@@ -43,14 +43,14 @@ class ParseExceptions:
         self._gathered += len(ledger.parse_exceptions)
         if self._most is not None:
             self._unpublished += ledger.counters(0)
-            self._unread = [*self._unread, *_unread(ledger)][: self.to_save]
+            self._unread = [*self._unread, *_unread_records(ledger)][: self.room_to_save]
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """What was gathered is published, or given up."""
         self._gathered, self._unpublished, self._unread = 0, Counters(), []
 
     @property
-    def to_save(self) -> int:
+    def room_to_save(self) -> int:
         """How many more records with a faulty field the report has room for."""
         return max(0, self._most_saved - self._known.saved)
 
@@ -61,11 +61,11 @@ class ParseExceptions:
             for index, error in errors.items():
                 place = {"partition": int(ledger.batch.partitions[index]), "offset": int(ledger.batch.offsets[index])}
                 self._log.warning("parse exception", **place, error=error)
-        seen = self._known.seen + self._gathered + len(errors)
-        if self._most is not None and seen > self._most:
+        total = self._known.seen + self._gathered + len(errors)
+        if self._most is not None and total > self._most:
             first = next(iter(errors.items()), None)
-            unread = [*self._unread, *_unread(ledger)][: self.to_save]
-            message = _message(self._most, seen, ledger, first)
+            unread = [*self._unread, *_unread_records(ledger)][: self.room_to_save]
+            message = _message(self._most, total, ledger, first)
             raise TooManyParseExceptions(message, self._unpublished + ledger.counters(0), unread)
 
 
@@ -79,7 +79,7 @@ def without_parse_limits(spec: IngestionSpec) -> IngestionSpec:
     return spec.model_copy(update={"tuningConfig": tuning})
 
 
-def _unread(ledger: Ledger) -> list[UnreadRecord]:
+def _unread_records(ledger: Ledger) -> list[UnreadRecord]:
     """The first of those that could not be read, or only in part."""
     batch = ledger.batch
     return [
@@ -97,8 +97,8 @@ def _place(ledger: Ledger, index: int) -> str:
     return f"partition {ledger.batch.partitions[index]}, offset {ledger.batch.offsets[index]}"
 
 
-def _message(most: int, seen: int, ledger: Ledger, first: tuple[int, str] | None) -> str:
-    message = f"There are {seen} parse exceptions, more than tuningConfig.maxParseExceptions ({most}) allows."
+def _message(most: int, total: int, ledger: Ledger, first: tuple[int, str] | None) -> str:
+    message = f"There are {total} parse exceptions, more than tuningConfig.maxParseExceptions ({most}) allows."
     if first is None:
         return message
     index, error = first

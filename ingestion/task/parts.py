@@ -24,7 +24,7 @@ from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import Refused
 
 MOST_IN_A_ROW = 100
-_EVER = 2**63 - 1
+_LAST_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Part:
 
         ``named``: columns that rows have whether they hold something or not; others go when they are empty.
         """
-        first, second = in_two(self.ledger)
+        first, second = split_ledger(self.ledger)
         middle = len(first.batch)
         return (
             Part(first, self._rows(0, middle, named)),
@@ -53,12 +53,12 @@ class Part:
         inside = (indexes >= start) & (indexes < stop)
         rows = self.rows.filter(pa.array(inside))
         rows = rows.set_column(0, ROW, pa.array(indexes[inside] - start, pa.int32()))
-        kept = [
+        columns = [
             i
             for i, name in enumerate(rows.column_names)
             if i < 2 or name in named or rows.column(i).null_count < rows.num_rows
         ]
-        return rows.select(kept)
+        return rows.select(columns)
 
 
 Register = Callable[[Part], bool]
@@ -81,7 +81,7 @@ class Refusals:
         Raises ``Refused`` and whatever ``register`` does but ``Unacceptable``.
         """
         try:
-            done = register(part)
+            is_registered = register(part)
         except Unacceptable as refusal:
             self._log.warning("a publish was refused", records=len(part.ledger.batch), reason=str(refusal))
             if len(part.ledger.batch) > 1:
@@ -89,7 +89,7 @@ class Refusals:
             return self._quarantined(part, str(refusal), register)
         if part.ledger.indexes(STORED).size:
             self.in_a_row = 0
-        return done
+        return is_registered
 
     def _quarantined(self, part: Part, reason: str, register: Register) -> bool:
         self.in_a_row += 1
@@ -98,65 +98,67 @@ class Refusals:
         part.ledger.mark_unparseable({0: f"its publish was refused: {reason}"}, "refused")
         try:
             return register(Part(part.ledger, None))
-        except Unacceptable as again:
-            self._log.warning("a quarantined record was refused", reason=str(again))
+        except Unacceptable as second_error:
+            self._log.warning("a quarantined record was refused", reason=str(second_error))
         try:
             return register(Part(part.ledger.bare(), None))
-        except Unacceptable as again:
-            raise Refused(f"Publishes are refused, even of a bare place in the quarantine: {again}") from again
+        except Unacceptable as second_error:
+            raise Refused(
+                f"Publishes are refused, even of a bare place in the quarantine: {second_error}"
+            ) from second_error
 
 
-def in_two(ledger: Ledger) -> tuple[Ledger, Ledger]:
+def split_ledger(ledger: Ledger) -> tuple[Ledger, Ledger]:
     """The first and the second half of the records; their outcomes are the ledger's own."""
     middle = len(ledger.batch) // 2
-    first, second = halves(ledger.batch, middle)
+    first, second = split_batch(ledger.batch, middle)
     return ledger.part(first, 0), ledger.part(second, middle)
 
 
-def halves(batch: Batch, middle: int) -> tuple[Batch, Batch]:
+def split_batch(batch: Batch, middle: int) -> tuple[Batch, Batch]:
     """The records before ``middle`` and those from there on. The offsets of each partition are cut where its first
     record of the second half is; what has none there stays with the first half."""
-    cuts = {p: _first(batch, p, middle) for p in {*batch.extra, *batch.progress}}
+    cuts = {p: _split_offset(batch, p, middle) for p in {*batch.extra, *batch.progress}}
     return (
-        _cut(batch, 0, middle, {p: (0, cut) for p, cut in cuts.items()}),
-        _cut(batch, middle, len(batch), {p: (cut, _EVER) for p, cut in cuts.items()}),
+        _slice_batch(batch, 0, middle, {p: (0, cut) for p, cut in cuts.items()}),
+        _slice_batch(batch, middle, len(batch), {p: (cut, _LAST_OFFSET) for p, cut in cuts.items()}),
     )
 
 
-def _first(batch: Batch, partition: int, middle: int) -> int:
+def _split_offset(batch: Batch, partition: int, middle: int) -> int:
     """The offset at which the second half begins."""
     after = batch.offsets[middle:][batch.partitions[middle:] == partition]
     if not len(after):
-        return _EVER
+        return _LAST_OFFSET
     before = batch.offsets[:middle][batch.partitions[:middle] == partition]
     return int(after[0]) if len(before) else 0
 
 
-def _cut(batch: Batch, start: int, stop: int, within: dict[int, offsets.Range]) -> Batch:
-    def taken(column: Any) -> list[Any]:
+def _slice_batch(batch: Batch, start: int, stop: int, within: dict[int, offsets.Range]) -> Batch:
+    def sliced(column: Any) -> list[Any]:
         return [column[i] for i in range(start, stop)]
 
-    extra = {p: _outcomes_in(outcomes, within[p]) for p, outcomes in batch.extra.items()}
-    progress = {p: _advance_in(advance, within[p]) for p, advance in batch.progress.items()}
+    extra = {p: _clip_outcomes(outcomes, within[p]) for p, outcomes in batch.extra.items()}
+    progress = {p: _clip_advance(advance, within[p]) for p, advance in batch.progress.items()}
     return replace(
         batch,
         partitions=batch.partitions[start:stop],
         offsets=batch.offsets[start:stop],
         delivery_counts=batch.delivery_counts[start:stop],
-        payloads=taken(batch.payloads),
-        keys=taken(batch.keys),
-        timestamps_ms=taken(batch.timestamps_ms),
-        headers=taken(batch.headers) if batch.headers else (),
+        payloads=sliced(batch.payloads),
+        keys=sliced(batch.keys),
+        timestamps_ms=sliced(batch.timestamps_ms),
+        headers=sliced(batch.headers) if batch.headers else (),
         extra={p: outcomes for p, outcomes in extra.items() if outcomes != Outcomes()},
         progress={p: advance for p, advance in progress.items() if advance.start < advance.end},
     )
 
 
-def _outcomes_in(outcomes: Outcomes, within: offsets.Range) -> Outcomes:
-    beyond = [(0, within[0]), (within[1], _EVER)]
+def _clip_outcomes(outcomes: Outcomes, within: offsets.Range) -> Outcomes:
+    beyond = [(0, within[0]), (within[1], _LAST_OFFSET)]
     return Outcomes(**{name: offsets.subtracted(ranges, beyond) for name, ranges in outcomes})
 
 
-def _advance_in(advance: Advance, within: offsets.Range) -> Advance:
+def _clip_advance(advance: Advance, within: offsets.Range) -> Advance:
     start, end = max(advance.start, within[0]), min(advance.end, within[1])
     return advance.model_copy(update={"start": start, "end": max(start, end)})

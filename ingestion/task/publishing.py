@@ -12,7 +12,7 @@ from ingestion.specs.messages.publish_limits import MOST_SEGMENTS, excess
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch
-from ingestion.task.errors import Fenced, Lapsed, Refused
+from ingestion.task.errors import DeadlineExceeded, Fenced, Refused
 from ingestion.task.parse_exceptions import ParseExceptions
 
 LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned up as orphans
@@ -41,26 +41,28 @@ class Publisher:
         self._control = control
         self._parse_exceptions = parse_exceptions
 
-    def settled(self, asked: dict[int, list[offsets.Range]], give_up: float) -> dict[int, list[offsets.Range]]:
-        """Which of these offsets have ended already, by partition. Raises ``Lapsed``."""
+    def settled(self, ranges: dict[int, list[offsets.Range]], give_up: float) -> dict[int, list[offsets.Range]]:
+        """Which of these offsets have ended already, by partition. Raises ``DeadlineExceeded``."""
         epoch = self.epoch
-        request = SettledRequest(epoch=epoch.number, topic_id=epoch.topic_id, offsets=asked)
-        return self._breaker.insist(lambda: self._client.settled(epoch.indexer, request), give_up).settled
+        request = SettledRequest(epoch=epoch.number, topic_id=epoch.topic_id, offsets=ranges)
+        return self._breaker.retry_until_answered(lambda: self._client.settled(epoch.indexer, request), give_up).settled
 
     def publish(self, request: PublishRequest, give_up: float) -> None:
-        """Register it. Raises ``PublishRefused``, ``Unacceptable``, ``Refused``, and ``Lapsed`` when it has not
-        committed and never will."""
-        beyond = excess(request)
-        if beyond:
-            raise Unacceptable(beyond)
+        """Register it. Raises ``PublishRefused``, ``Unacceptable``, ``Refused``, and ``DeadlineExceeded`` when it has
+        not committed and never will."""
+        problem = excess(request)
+        if problem:
+            raise Unacceptable(problem)
         try:
-            answer = self._breaker.insist(lambda: self._client.publish(self.epoch.indexer, request), give_up)
-            self._parse_exceptions.know(answer.parse_exceptions)
+            answer = self._breaker.retry_until_answered(
+                lambda: self._client.publish(self.epoch.indexer, request), give_up
+            )
+            self._parse_exceptions.set_totals(answer.parse_exceptions)
         except Unacceptable:
             raise
         except Invalid as error:
             raise Refused(f"A publish was refused: {error}") from error
-        except Lapsed:
+        except DeadlineExceeded:
             if not self._committed_after_all(request):
                 raise
             self._breaker.mend()

@@ -19,15 +19,15 @@ from ingestion.decode.errors import RegistryUnreachable
 from ingestion.decode.formats import RegisteredSchema, SchemaRefused, UnknownSchema
 from ingestion.specs.formats.input_format import RegistryDecoder
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem
-from ingestion.task.web_lines import port_of, speaking
+from ingestion.task.web_lines import open_http, port_of
 
 # With four addresses and a schema's references still less than what a child process may take for a batch.
 TIMEOUT_S = 3.0
 MOST_BYTES = 8 * 1024 * 1024
 _DENIED = (401, 403)
-_AWAY = (429, 502, 503, 504)  # too busy, or what stands before the registry does not reach it
+_UNAVAILABLE = (429, 502, 503, 504)  # too busy, or what stands before the registry does not reach it
 _NOT_FOUND = range(40401, 40500)  # subject, version, schema, and those that were deleted
-_OF_ANY = "/schemas/types"  # what every registry answers, whatever it holds
+_TYPES_PATH = "/schemas/types"  # what every registry answers, whatever it holds
 _MOST_REFERENCES = 100
 _ACCEPTED = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
@@ -38,8 +38,8 @@ class ConfluentRegistry:
     def __init__(self, spec: RegistryDecoder, policy: AddressPolicy) -> None:
         self._addresses = spec.addresses
         self._policy = policy
-        self._given = _OF_ANY
-        self._headers = {"Accept": _ACCEPTED, **_login(spec.config), **_texts(spec.headers)}
+        self._given = _TYPES_PATH
+        self._headers = {"Accept": _ACCEPTED, **_auth_headers(spec.config), **_texts(spec.headers)}
 
     def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
         query = "?format=serialized" if kind == "PROTOBUF" else ""
@@ -88,13 +88,13 @@ class ConfluentRegistry:
         if status == 404 and code in _NOT_FOUND:
             raise UnknownSchema(address)
         message = f"{address} answers with status {status}"
-        if status in _DENIED or status in _AWAY or not self._gives_else(address):
+        if status in _DENIED or status in _UNAVAILABLE or not self._answers_otherwise(address):
             raise RegistryUnreachable(message, permanent=status in _DENIED)
         if code == 404:  # Apicurio's code, and that of whatever is no registry
             raise UnknownSchema(address)
         raise SchemaRefused(message)
 
-    def _gives_else(self, address: str) -> bool:
+    def _answers_otherwise(self, address: str) -> bool:
         """Whether what is asked there for something else is given: what it has given before, if anything."""
         try:
             return _fetch(address, self._given, self._headers, self._policy)[0] == 200
@@ -107,8 +107,8 @@ def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressP
     end = time.monotonic() + TIMEOUT_S
     parts = urlsplit(address)
     port = port_of(parts)
-    line = _connected(policy.resolve(parts.hostname or "", port), port, end)
-    with speaking(line, parts, end) as connection:
+    line = _connect(policy.resolve(parts.hostname or "", port), port, end)
+    with open_http(line, parts, end) as connection:
         connection.request("GET", parts.path.rstrip("/") + path, headers={**headers, "Accept-Encoding": "identity"})
         response = connection.getresponse()
         body = response.read(MOST_BYTES + 1)
@@ -117,7 +117,7 @@ def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressP
     return response.status, body
 
 
-def _connected(addresses: list[str], port: int, end: float) -> socket.socket:
+def _connect(addresses: list[str], port: int, end: float) -> socket.socket:
     problem = OSError("no address")
     for address in addresses:
         try:
@@ -127,7 +127,7 @@ def _connected(addresses: list[str], port: int, end: float) -> socket.socket:
     raise problem
 
 
-def _login(config: Mapping[str, Any]) -> dict[str, str]:
+def _auth_headers(config: Mapping[str, Any]) -> dict[str, str]:
     user = _texts(config).get("basic.auth.user.info")
     token = _texts(config).get("bearer.auth.token")
     if user is not None:

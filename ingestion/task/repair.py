@@ -8,9 +8,9 @@ import sys
 from ingestion.client.http import HttpControlPlane
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.repair import RepairSource
-from ingestion.sources.topic import SameTopic, Topic, TopicWatch, admissible
+from ingestion.sources.topic import PinnedTopic, Topic, TopicWatch, checked_properties
 from ingestion.specs.messages.protocol import RepairRange
-from ingestion.task.alone import run_alone
+from ingestion.task.alone import run_standalone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
@@ -19,7 +19,7 @@ from ingestion.task.scratch import scratch_folder
 
 def main() -> int:
     """Exit code 0 when every hole was looked into."""
-    return run_alone(_repair, HttpControlPlane)
+    return run_standalone(_repair, HttpControlPlane)
 
 
 def _repair(client: HttpControlPlane, control: Control) -> None:
@@ -27,13 +27,13 @@ def _repair(client: HttpControlPlane, control: Control) -> None:
     io_config = assignment.spec.ioConfig
     topic = io_config.topic
     properties, policy = assignment.consumer_properties, assignment.address_policy
-    watch = _same_topic(TopicWatch(properties, topic, policy), topic, assignment.ranges)
+    watch = _pinned_topic(TopicWatch(properties, topic, policy), topic, assignment.ranges)
     with scratch_folder() as scratch:
         surroundings = IndexerDependencies(
             client=client,
             topic=watch,
             make_source=lambda _: RepairSource(
-                admissible(properties, policy),
+                checked_properties(properties, policy),
                 topic,
                 assignment.ranges,
                 lambda: control.directive != "continue",
@@ -48,10 +48,10 @@ def _repair(client: HttpControlPlane, control: Control) -> None:
         Indexer(unlimited, control, surroundings).run()
 
 
-def _same_topic(watch: TopicWatch, name: str, ranges: list[RepairRange]) -> Topic:
+def _pinned_topic(watch: TopicWatch, name: str, ranges: list[RepairRange]) -> Topic:
     """Holes of a topic that is gone are no other topic's. Those of an earlier version don't say whose they are."""
-    wanted = {r.topic_id for r in ranges} - {""}
-    return SameTopic(watch, name, wanted.pop()) if wanted else watch
+    topic_ids = {r.topic_id for r in ranges} - {""}
+    return PinnedTopic(watch, name, topic_ids.pop()) if topic_ids else watch
 
 
 if __name__ == "__main__":

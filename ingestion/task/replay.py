@@ -9,13 +9,13 @@ from ingestion.client.errors import Unreachable
 from ingestion.client.http import HttpControlPlane
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.kept import KeptSource
+from ingestion.sources.kept import QuarantineSource
 from ingestion.sources.producing import Reproducer
 from ingestion.sources.topic import KnownTopic, TopicIdentity
 from ingestion.specs.messages.protocol import Assignment
 from ingestion.specs.messages.replays import KeptRecord, ProducedRequest
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
-from ingestion.task.alone import run_alone
+from ingestion.task.alone import run_standalone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
@@ -26,7 +26,7 @@ RETRY_S = 1.0
 
 def main() -> int:
     """Exit code 0 when every record was dealt with."""
-    return run_alone(_replay, HttpControlPlane)
+    return run_standalone(_replay, HttpControlPlane)
 
 
 def _replay(client: HttpControlPlane, control: Control) -> None:
@@ -45,7 +45,7 @@ def _ingest(assignment: Assignment, cluster_id: str, topic_id: str, client: Http
         surroundings = IndexerDependencies(
             client=client,
             topic=KnownTopic(TopicIdentity(cluster_id, topic_id)),
-            make_source=lambda _: KeptSource(lambda after: next_page(client, control, after)),
+            make_source=lambda _: QuarantineSource(lambda after: next_page(client, control, after)),
             storage=open_deep_storage(assignment.deep_storage),
             scratch=scratch,
             host=socket.gethostname(),
@@ -73,7 +73,7 @@ def _produce(assignment: Assignment, client: HttpControlPlane, control: Control)
     while records := next_page(client, control, after):
         control.show(in_flight=len(records))
         delivered = producer.produce(records)
-        _tell(client, control, ProducedRequest(records=delivered.records))
+        _report_produced(client, control, ProducedRequest(records=delivered.records))
         control.show(in_flight=0)
         if delivered.refused:
             raise SourceProblem(f"{len(delivered.refused)} records were not produced. {delivered.refused[0]}")
@@ -92,7 +92,7 @@ def next_page(client: HttpControlPlane, control: Control, after: int) -> list[Ke
     return []
 
 
-def _tell(client: HttpControlPlane, control: Control, request: ProducedRequest) -> None:
+def _report_produced(client: HttpControlPlane, control: Control, request: ProducedRequest) -> None:
     """Insists, whatever the task is told meanwhile: what is in the topic must not be produced once more."""
     while True:
         try:

@@ -20,7 +20,7 @@ def port_of(parts: SplitResult) -> int:
 
 
 @contextmanager
-def speaking(line: socket.socket, parts: SplitResult, end: float) -> Iterator[HTTPConnection]:
+def open_http(line: socket.socket, parts: SplitResult, end: float) -> Iterator[HTTPConnection]:
     """HTTP over this line, by TLS where the address says so; it is cut off at ``end`` of the monotonic clock.
 
     Each read has a timeout, but many small ones would never end: so the line does. What was cut off may look like an
@@ -36,7 +36,7 @@ def speaking(line: socket.socket, parts: SplitResult, end: float) -> Iterator[HT
         )
     connection = kind(host, port_of(parts))
     connection.sock = line
-    cut = Timer(max(0.0, end - time.monotonic()), _shut, (line,))
+    cut = Timer(max(0.0, end - time.monotonic()), _shut_down, (line,))
     cut.daemon = True
     cut.start()
     try:
@@ -48,7 +48,7 @@ def speaking(line: socket.socket, parts: SplitResult, end: float) -> Iterator[HT
         connection.close()
 
 
-def _shut(line: socket.socket) -> None:
+def _shut_down(line: socket.socket) -> None:
     with suppress(OSError):
         # Not TLS's own, after which the rest would be read as plain bytes.
         socket.socket.shutdown(line, socket.SHUT_RDWR)

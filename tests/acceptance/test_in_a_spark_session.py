@@ -47,8 +47,8 @@ def test_an_application_whose_jobs_get_no_core_ends_and_says_so(
     goes by.
     """
     settings.AUTO_COMPACTION = True
-    monkeypatch.setattr(compactor, "STILL_S", 4.0)
-    monkeypatch.setattr(compactor, "LOOK_S", 1.0)
+    monkeypatch.setattr(compactor, "STALLED_S", 4.0)
+    monkeypatch.setattr(compactor, "PROGRESS_CHECK_S", 1.0)
     source = make_source("flights")
     a_task(source, TASK)
     published(source, 20)

@@ -62,7 +62,7 @@ class SubscriptionIOConfig(IOConfig):
         return self.subscription
 
 
-def make_subscription(assignment: Assignment, number: int, watch: TopicWatch) -> makers.Maker:
+def make_subscription(assignment: Assignment, number: int, watch: TopicWatch) -> makers.SourceFactory:
     return lambda claim: MemoryLeasedSource([])
 
 
@@ -73,8 +73,8 @@ def make_subscription(assignment: Assignment, number: int, watch: TopicWatch) ->
 def subscribed(cast: Cast, monkeypatch: pytest.MonkeyPatch, empty_cache: None) -> Cast:
     """The cast, whose supervisor, task and progress are a subscription's."""
     monkeypatch.setattr(sources, "SOURCES", (*sources.SOURCES, SubscriptionIOConfig))
-    known: dict[type[IOConfig], Any] = {**makers.MAKERS, SubscriptionIOConfig: make_subscription}
-    monkeypatch.setattr(makers, "MAKERS", known)
+    known: dict[type[IOConfig], Any] = {**makers.FACTORY_BUILDERS, SubscriptionIOConfig: make_subscription}
+    monkeypatch.setattr(makers, "FACTORY_BUILDERS", known)
     spec = parse_supervisor_spec(document(supervised=True))
     SpecVersion.objects.create(supervisor=cast.supervisor, version=2, spec=spec.canonical())
     Supervisor.objects.filter(pk=cast.supervisor.pk).update(version=2)

@@ -119,9 +119,9 @@ def test_without_one_that_waits_each_sample_has_a_process_of_its_own(
 ASKS_AND_WAITS = """
 import django
 django.setup()
-from controlplane.datasources.sampling import _admitted, parse_sampler_spec, ready_sampler
+from controlplane.datasources.sampling import _admit_order, parse_sampler_spec, ready_sampler
 document = {document!r}
-order = _admitted(document, None, parse_sampler_spec(document).order)
+order = _admit_order(document, None, parse_sampler_spec(document).order)
 ready_sampler.start()
 print(ready_sampler.pid, flush=True)
 ready_sampler.ask(order.model_dump_json(), 60)

@@ -13,7 +13,7 @@ import pytest
 
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.splits import splits_of
+from ingestion.batch.splits import plan_splits
 from ingestion.specs.errors import SpecError
 from ingestion.specs.messages.batch_protocol import Reachable
 from tests.support.batch_run import CSV, Run, a_table, is_same, spec_of
@@ -78,10 +78,10 @@ def test_an_object_that_is_not_there_or_has_changed_ends_the_task(server: Object
         run(server, tmp_path, source_of(server, uris=["in/2025/none.csv"]))
     spec = spec_of(source_of(server, uris=["in/2025/a.csv"]), CSV)
     inputs = Inputs(Reachable(locations=[server.location(BUCKET, "in")]))
-    found = splits_of(spec, inputs, 1)[0].parts[0].file
+    found = plan_splits(spec, inputs, 1)[0].parts[0].file
     assert found is not None
     server.put(BUCKET, "in/2025/a.csv", ROWS[:10].to_csv(index=False))
-    with pytest.raises(InputChanged, match="has changed since the task began"), inputs.opened_again(found):
+    with pytest.raises(InputChanged, match="has changed since the task began"), inputs.open_input(found):
         pass
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.splits import splits_of
+from ingestion.batch.splits import plan_splits
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.errors import SpecError
 from ingestion.specs.messages.batch_protocol import Reachable
@@ -103,11 +103,11 @@ def test_an_object_that_is_not_there_or_has_changed_ends_the_task(
         run(server, tmp_path, folder, {"uris": [address.replace("a.csv", "none.csv")]})
     spec = spec_of({"type": "s3", "uris": [address]}, CSV)
     inputs = Inputs(Reachable(locations=[server.location(folder)]))
-    found = splits_of(spec, inputs, 1)[0].parts[0].file
+    found = plan_splits(spec, inputs, 1)[0].parts[0].file
     assert found is not None
     open_deep_storage(server.location(f"{folder}/2025")).delete("a.csv")
     put(server, tmp_path, f"{folder}/2025/a.csv", ROWS[:10])
-    with pytest.raises(InputChanged, match="has changed since the task began"), inputs.opened_again(found):
+    with pytest.raises(InputChanged, match="has changed since the task began"), inputs.open_input(found):
         pass
 
 

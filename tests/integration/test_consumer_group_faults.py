@@ -190,7 +190,7 @@ def test_a_claim_that_comes_late_takes_no_partition_for_good(broker: Broker, mon
 
     The two ends of it are driven by hand: the claim as a message to a control plane, the other member's source.
     """
-    monkeypatch.setattr(consumer_group, "TAKEN_BACK_S", 0.5)
+    monkeypatch.setattr(consumer_group, "RECLAIM_S", 0.5)
     topic = broker.topic(partitions=1)
     broker.produce(topic, numbered(0, 100))
     source, plane, claims = member(broker, topic)

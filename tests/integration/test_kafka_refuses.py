@@ -15,7 +15,7 @@ from ingestion.sources.base import ACCEPT, ReadRefused
 from ingestion.sources.reader import Reader
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.share_group import ShareGroupSource
-from ingestion.sources.stored_offsets import Start
+from ingestion.sources.stored_offsets import StartPosition
 from ingestion.sources.topic import ReadableTopic, TopicIdentity, TopicWatch, configure_group
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.kafka import properties as kafka_properties
@@ -46,7 +46,7 @@ def make_reader(guarded: Guarded) -> Iterator[MakeReader]:
 
 
 def assigned(reader: Reader, partitions: int) -> Reader:
-    starts = {p: Start(offset=0, stored=0, generation=1) for p in range(partitions)}
+    starts = {p: StartPosition(offset=0, stored=0, generation=1) for p in range(partitions)}
     reader.consumer.assign(reader.add(starts))
     return reader
 
@@ -275,7 +275,7 @@ def test_a_long_stretch_of_aborted_records_is_passed(guarded: Guarded, make_read
     guarded.produce(topic, numbered(0, 10))
     reader = assigned(make_reader(topic), 1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reading, "LOOK_S", 0.001)
+        patched.setattr(reading, "PROBE_S", 0.001)
         read(reader, 10)
 
 
@@ -307,7 +307,7 @@ def test_a_batch_that_unpacks_to_very_much(
 
 def test_many_partitions_that_begin_behind_a_hole(guarded: Guarded, make_reader: MakeReader) -> None:
     """More of them than are looked into side by side: each has its records all the same."""
-    many = reading.MOST_LOOKS + 4
+    many = reading.MOST_PROBES + 4
     topic = guarded.topic(partitions=many)
     guarded.give("TOPIC", topic, "READ")
     aborting = Producer({"bootstrap.servers": guarded.bootstrap, "transactional.id": f"of-{topic}"})

@@ -164,7 +164,7 @@ def test_clients_that_make_their_tokens_read_and_have_new_ones_made(
 
         return token
 
-    monkeypatch.setattr(msk_login, "_signing", signing)
+    monkeypatch.setattr(msk_login, "_token_signer", signing)
     properties = read(msk(secured))
     assert try_kafka(properties, NeededRights(secured.topic)).ok
     check_reads(secured, properties)

@@ -11,7 +11,7 @@ from controlplane.tasks.models import Status, Task
 from ingestion.client.http import HttpControlPlane
 from ingestion.decode.errors import DecoderBroken, TooSlow
 from ingestion.segments.errors import SegmentError
-from ingestion.task.alone import run_alone
+from ingestion.task.alone import run_standalone
 from ingestion.task.errors import TooManyParseExceptions
 from tests.contracts.test_control_plane import make_task
 
@@ -41,7 +41,7 @@ def test_a_task_that_dies_says_why(
     def work(*_: Any) -> None:
         raise problem
 
-    assert run_alone(work, HttpControlPlane) == 1
+    assert run_standalone(work, HttpControlPlane) == 1
     task.refresh_from_db()
     assert task.status == Status.FAILED
     assert task.error.startswith(reason)

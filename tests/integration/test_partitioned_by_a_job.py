@@ -78,9 +78,9 @@ def handed_out(client: CompactionControlPlane) -> CompactionJob:
     return job
 
 
-def done(job: CompactionJob) -> compactor.Outcome:
+def done(job: CompactionJob) -> compactor.JobOutcome:
     """What its Spark task does."""
-    [outcome] = compactor.work(compactor.Order(job.model_dump_json(), "", APPLICATION, ""))([0])
+    [outcome] = compactor.job_runner(compactor.JobOrder(job.model_dump_json(), "", APPLICATION, ""))([0])
     return outcome
 
 
@@ -111,13 +111,13 @@ def test_an_interval_is_partitioned_once_whatever_is_killed_and_again_after_a_la
         with pytest.raises(Killed):
             done(job)
     assert Segment.objects.filter(used=True).count() == FILES, "what it has written is nobody's"
-    assert done(job) == compactor.Outcome()
+    assert done(job) == compactor.JobOutcome()
     check_ranges(tmp_path, source, ROWS)
     assert Interval.objects.get().partitioned_by != ""
     quiet()
     planning.plan_rewrites()
     assert not Job.objects.exclude(state=State.DONE).exists()
     appended(source, tmp_path, ROWS, LATE)
-    assert done(handed_out(application)) == compactor.Outcome()
+    assert done(handed_out(application)) == compactor.JobOutcome()
     check_ranges(tmp_path, source, ROWS + LATE)
     assert Job.objects.filter(state=State.DONE).count() == 2

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.peek import STEP_BACK, Limits, NoSuchTopic, Peek, Place, peek, shared_out
+from ingestion.sources.peek import STEP_BACK, Limits, NoSuchTopic, Peek, TopicLocation, allocate, peek
 from tests.support.broker import Broker
 from tests.support.formats import HERE
 
@@ -23,7 +23,7 @@ def look(
     broker: Broker, topic: str, rows: int, earliest: bool = True, size_bytes: int = MUCH, **properties: Any
 ) -> Peek:
     limits = Limits(rows, size_bytes, time.monotonic() + 30)
-    place = Place({"bootstrap.servers": broker.bootstrap, **properties}, topic, HERE)
+    place = TopicLocation({"bootstrap.servers": broker.bootstrap, **properties}, topic, HERE)
     return peek(place, earliest=earliest, limits=limits)
 
 
@@ -72,7 +72,7 @@ def test_what_one_partition_lacks_the_others_give(broker: Broker) -> None:
     ],
 )
 def test_how_many_each_takes(available: dict[int, int], wanted: int, shares: dict[int, int]) -> None:
-    assert shared_out(available, wanted) == shares
+    assert allocate(available, wanted) == shares
 
 
 def in_transactions(broker: Broker, topic: str, *kept: bool, leave_open: bool = False) -> Producer:
@@ -100,7 +100,7 @@ def test_only_what_is_committed_is_seen(broker: Broker, earliest: bool) -> None:
     topic = broker.topic("peek", 1)
     producer = in_transactions(broker, topic, True, False, True, leave_open=True)
     assert values(look(broker, topic, 100, earliest=earliest)) == [0, 1, 4, 5]
-    everything = Place({"bootstrap.servers": broker.bootstrap}, topic, HERE, "read_uncommitted")
+    everything = TopicLocation({"bootstrap.servers": broker.bootstrap}, topic, HERE, "read_uncommitted")
     found = peek(everything, earliest=earliest, limits=Limits(100, MUCH, time.monotonic() + 30))
     assert values(found) == [0, 1, 2, 3, 4, 5, 9999], "unless the spec says otherwise"
     producer.abort_transaction()
@@ -128,7 +128,7 @@ def test_how_many_came_within_a_window_is_counted_by_their_times(broker: Broker)
         for n in range(count):
             broker.producer.produce(topic, str(n).encode(), partition=partition, timestamp=now_ms - ago_s * 1000)
     assert broker.producer.flush(30) == 0
-    place = Place({"bootstrap.servers": broker.bootstrap}, topic, HERE)
+    place = TopicLocation({"bootstrap.servers": broker.bootstrap}, topic, HERE)
     limits = Limits(3, MUCH, time.monotonic() + 30)
     assert peek(place, earliest=False, limits=limits, windows_s=(60, 7200)).came == {60: 42, 7200: 47}
 
@@ -174,4 +174,4 @@ def test_what_does_not_answer_is_a_problem_with_its_cause() -> None:
         address = f"127.0.0.1:{unused.getsockname()[1]}"
     limits = Limits(10, MUCH, time.monotonic() + 1)
     with pytest.raises(SourceProblem, match="refused"):
-        peek(Place({"bootstrap.servers": address}, "t", HERE), earliest=True, limits=limits)
+        peek(TopicLocation({"bootstrap.servers": address}, "t", HERE), earliest=True, limits=limits)

@@ -9,7 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ingestion.sources import repair
-from ingestion.sources.repair import SPAN, RepairSource, spans_of
+from ingestion.sources.repair import MOST_OFFSETS, RepairSource, plan_batches
 from ingestion.specs import offsets
 from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.messages.protocol import RepairRange
@@ -84,7 +84,7 @@ def test_what_retention_removed_is_a_gap(broker: Broker) -> None:
 
 def test_what_retention_removed_is_one_gap_however_long_it_is(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer for each span of a hundred million removed offsets would take hours."""
-    monkeypatch.setattr(repair, "SPAN", 5)
+    monkeypatch.setattr(repair, "MOST_OFFSETS", 5)
     name = broker.topic("long-gap", partitions=2)
     for partition in range(2):
         broker.produce(name, [str(n).encode() for n in range(53)], partition=partition)
@@ -119,14 +119,14 @@ def test_a_stop_is_obeyed_while_kafka_is_waited_for(broker: Broker) -> None:
     [
         ([(0, 0, 5), (0, 10, 12)], [(0, [(0, 5), (10, 12)])]),
         ([(1, 0, 5), (0, 0, 5)], [(0, [(0, 5)]), (1, [(0, 5)])]),
-        ([(0, 0, SPAN + 1)], [(0, [(0, SPAN)]), (0, [(SPAN, SPAN + 1)])]),
+        ([(0, 0, MOST_OFFSETS + 1)], [(0, [(0, MOST_OFFSETS)]), (0, [(MOST_OFFSETS, MOST_OFFSETS + 1)])]),
         (
-            [(0, 0, 1), (0, SPAN - 1, SPAN), (0, SPAN, SPAN + 1)],
-            [(0, [(0, 1), (SPAN - 1, SPAN)]), (0, [(SPAN, SPAN + 1)])],
+            [(0, 0, 1), (0, MOST_OFFSETS - 1, MOST_OFFSETS), (0, MOST_OFFSETS, MOST_OFFSETS + 1)],
+            [(0, [(0, 1), (MOST_OFFSETS - 1, MOST_OFFSETS)]), (0, [(MOST_OFFSETS, MOST_OFFSETS + 1)])],
         ),
     ],
 )
 def test_holes_are_gathered_as_far_as_a_span_reaches(
     ranges: list[tuple[int, int, int]], expected: list[tuple[int, list[tuple[int, int]]]]
 ) -> None:
-    assert spans_of(RepairRange(partition=p, start=a, end=b) for p, a, b in ranges) == expected
+    assert plan_batches(RepairRange(partition=p, start=a, end=b) for p, a, b in ranges) == expected

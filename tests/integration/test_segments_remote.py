@@ -22,7 +22,7 @@ from ingestion.segments.batch import write_segments
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.reader import read_segment, verify
-from ingestion.segments.refusals import refusal
+from ingestion.segments.refusals import to_storage_error
 from ingestion.segments.remote import ArrowStorage
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.column_ids import some_ids
@@ -364,9 +364,9 @@ def test_other_locations_are_refused(location: str, message: str) -> None:
 )
 def test_texts_of_the_libraries(text: str, permanent: bool) -> None:
     """Those that no server here gives."""
-    assert refusal("store a/file", OSError(text)).permanent is permanent
+    assert to_storage_error("store a/file", OSError(text)).permanent is permanent
 
 
 def test_a_server_that_repeats_credentials_is_not_repeated() -> None:
     text = f"AWS Error ACCESS_DENIED during PutObject operation: key {CREDENTIALS['AWS_SECRET_ACCESS_KEY']} is no good"
-    assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(refusal("store a/file", OSError(text)))
+    assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(to_storage_error("store a/file", OSError(text)))

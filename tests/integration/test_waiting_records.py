@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ingestion.sources.reader import Reader
-from ingestion.sources.stored_offsets import Start
+from ingestion.sources.stored_offsets import StartPosition
 from ingestion.specs.inputs.io_config import Isolation
 from tests.support.broker import Broker
 from tests.support.waiting import wait_for
@@ -23,7 +23,7 @@ def topic(broker: Broker) -> str:
 def reader(broker: Broker, topic: str, request: pytest.FixtureRequest) -> Iterator[Reader]:
     isolation: Isolation = request.param
     made = Reader(topic, {"bootstrap.servers": broker.bootstrap}, isolation, "waiting", "waiting", 0.1)
-    made.consumer.incremental_assign(made.add({p: Start(0, 0, None) for p in (0, 1)}))
+    made.consumer.incremental_assign(made.add({p: StartPosition(0, 0, None) for p in (0, 1)}))
     yield made
     made.close()
 

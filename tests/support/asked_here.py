@@ -33,7 +33,7 @@ def sweep_here(patch: pytest.MonkeyPatch) -> None:
 
 def _checked(order: CheckOrder) -> CheckAnswer:
     sent = CheckOrder.model_validate_json(order.model_dump_json())
-    return CheckAnswer.model_validate_json(CheckAnswer(issues=check_spec.issues(sent)).model_dump_json())
+    return CheckAnswer.model_validate_json(CheckAnswer(issues=check_spec.find_issues(sent)).model_dump_json())
 
 
 @contextmanager

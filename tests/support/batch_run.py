@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import MOST_BYTES, Room
-from ingestion.batch.partitions import Keys, Sample, division_of
-from ingestion.batch.reading import Chunk, Place, Reader, Told
+from ingestion.batch.kept import MOST_BYTES, QuarantineLimits
+from ingestion.batch.partitions import PartitionKeys, Sample, plan_partitions
+from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
 from ingestion.batch.shuffle_partitions import ShufflePartitions
-from ingestion.batch.splits import dealt_out, splits_of
-from ingestion.batch.writing import write
+from ingestion.batch.splits import pack_splits, plan_splits
+from ingestion.batch.writing import write_bin
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment
 from ingestion.specs.inputs.input_source import LocalInputSource
@@ -27,7 +27,7 @@ from ingestion.specs.tasks.batch import BatchSpec, parse_batch_spec
 from tests.support.column_ids import some_ids
 
 START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
-ROOM = Room(100, MOST_BYTES)
+ROOM = QuarantineLimits(100, MOST_BYTES)
 JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
 
 
@@ -68,12 +68,12 @@ class Run:
         deep: Path | None = None,
         segments: Sequence[InputSegment] = (),
         reachable: Reachable | None = None,
-        room: Room = ROOM,
+        room: QuarantineLimits = ROOM,
     ) -> None:
         inputs = Inputs(reachable or Reachable(local_folders=[str(folder)]))
-        whole = [p for s in splits_of(spec, inputs, 1, segments) for p in s.parts]
-        self.splits = dealt_out(whole, size, 100)
-        self.spec, self.told = spec, [Told(s.number) for s in self.splits]
+        whole = [p for s in plan_splits(spec, inputs, 1, segments) for p in s.parts]
+        self.splits = pack_splits(whole, size, 100)
+        self.spec, self.told = spec, [SplitReport(s.number) for s in self.splits]
         self.chunks: list[tuple[int, Chunk]] = []
         storage = LocalStorage((deep or folder) / "deep", fsync=False)
         reader = Reader(spec, inputs, storage, room, careful=careful)
@@ -84,8 +84,8 @@ class Run:
             reader.close()
 
     @property
-    def rows(self) -> Counter[Place]:
-        found: Counter[Place] = Counter()
+    def rows(self) -> Counter[IntervalMs]:
+        found: Counter[IntervalMs] = Counter()
         for _, chunk in self.chunks:
             found[chunk.place] += chunk.rows
         return found
@@ -97,7 +97,7 @@ class Run:
         storage = LocalStorage(deep / "deep", fsync=False)
         files: list[SegmentFile] = []
         for _, mine in sorted(self.dealt(writers).items()):
-            done = write(mine, self.spec, "v", storage, deep / "scratch", some_ids())
+            done = write_bin(mine, self.spec, "v", storage, deep / "scratch", some_ids())
             assert done.records == sum(c.rows for c in mine)
             files += done.files
         return files
@@ -112,12 +112,12 @@ class Run:
             for split, chunk in self.chunks:
                 found.setdefault(writer_of[lanes.lane_of(chunk.place, split, chunk.number)], []).append(chunk)
             return found
-        keys = Keys.of(self.spec, [c.held for _, c in self.chunks])
-        samples: dict[Place, Sample] = {}
+        keys = PartitionKeys.of(self.spec, [c.held for _, c in self.chunks])
+        samples: dict[IntervalMs, Sample] = {}
         for split, chunk in self.chunks if keys.needs_sample else ():
             sample = keys.sampled(split, chunk)
             samples[chunk.place] = samples[chunk.place].joined(sample) if chunk.place in samples else sample
-        division = division_of(self.spec, keys, self.rows, samples, writers)
+        division = plan_partitions(self.spec, keys, self.rows, samples, writers)
         for number, piece in (some for _, chunk in self.chunks for some in division.pieces(chunk)):
             found.setdefault(number, []).append(piece)
         return found

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.decode.decoded import Decoded
-from ingestion.decode.druid_values import Fails
+from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
@@ -26,7 +26,7 @@ from ingestion.decode.fields import FieldReader
 from ingestion.decode.formats import jq
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.rows import row_indexes
-from ingestion.segments.rollup import rolled_up
+from ingestion.segments.rollup import roll_up
 from ingestion.segments.shape import Shape
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import JsonInputFormat
@@ -87,10 +87,10 @@ def _of_jq(order: SampleOrder) -> Any:
     read = order.io_config.inputFormat
     assert isinstance(read, JsonInputFormat) and read.flattenSpec is not None
     program = read.flattenSpec.fields[1].expr or ""
-    record = jq.loaded(OF_JQ) or {}
+    record = jq.load_record(OF_JQ) or {}
     try:
-        value = json.loads(jq.found(record, parse_jq(program), lambda: None))
-    except Fails:
+        value = json.loads(jq.first_value(record, parse_jq(program), lambda: None))
+    except EvaluationFailed:
         return [{"unparseable": True}]
     return [{"row": {"__time": record["t"]} | ({} if value is None else {"r": value})}]
 
@@ -163,7 +163,7 @@ def _rolled_up(order: SampleOrder) -> Any:
     except UnusableSchema:
         return "refused"
     shape = Shape.of(order.data_schema)
-    merged = rolled_up(shape.taken_in(decoded.rows), shape) if len(decoded.rows) else decoded.rows
+    merged = roll_up(shape.to_shape(decoded.rows), shape) if len(decoded.rows) else decoded.rows
     rows = json_rows(merged.select(range(shape.lead, merged.num_columns)))
     rolled = {min(records): row for records, row in zip(merged.column(0).to_pylist(), rows, strict=True)}
     return _entries(rolled, decoded)

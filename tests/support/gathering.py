@@ -16,7 +16,7 @@ from ingestion.specs.messages.protocol import PublishAnswer, PublishRequest, Sta
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
-from ingestion.task.columns import ids_from
+from ingestion.task.columns import column_ids
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
@@ -91,7 +91,7 @@ class Gathering:
             topic=TopicGuard(self.topic, epoch, self._background),
             breaker=breaker,
             storage=open_deep_storage(given.deep_storage),
-            ids=ids_from(plane),
+            ids=column_ids(plane),
             scratch=scratch,
             control=self.control,
             failpoints=Failpoints({}),

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from controlplane.connections import kafka
 from controlplane.connections.resolving import client_properties
-from ingestion.specs.kafka.properties import admitted
+from ingestion.specs.kafka.properties import checked_client_config
 from tests.support.formats import HERE
 from tests.support.secured_kafka import Secured
 from tests.support.waiting import wait_for
@@ -20,7 +20,7 @@ def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
     """The control plane sees the topic's end, and a consumer that an indexer would make reads its records."""
     seen = kafka.topic_offsets(properties, secured.topic)
     assert seen is not None and seen.ends == {0: 10}
-    config = admitted(client_properties(properties), HERE)
+    config = checked_client_config(client_properties(properties), HERE)
     consumer = Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(secured.topic, 0, 0)])
@@ -38,7 +38,7 @@ def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
 
 def check_shares(secured: Secured, properties: dict[str, Any]) -> None:
     """A share consumer of a new group reads all of its records."""
-    config = admitted(client_properties(properties), HERE)
+    config = checked_client_config(client_properties(properties), HERE)
     group = f"group-{uuid.uuid4().hex[:8]}"
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])

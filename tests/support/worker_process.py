@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from multiprocessing.connection import Connection
 
-from ingestion.spark.worker import Orders, work
+from ingestion.spark.worker import WorkerConfig, indexer_runner
 
 
-def main(orders: Orders, said: Connection, scratch: str) -> None:
+def main(orders: WorkerConfig, said: Connection, scratch: str) -> None:
     """Send how the indexer ended and why; an error that Spark would see ends the process."""
     os.environ["HEADGATE_SCRATCH"] = scratch
-    for ended in work(orders)([orders.number]):
+    for ended in indexer_runner(orders)([orders.number]):
         said.send((ended.how, ended.reason))

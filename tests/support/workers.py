@@ -21,7 +21,7 @@ from ingestion.client.errors import ClientError, TaskOver
 from ingestion.client.http import HttpControlPlane
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
-from ingestion.spark.worker import Orders
+from ingestion.spark.worker import WorkerConfig
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, IndexerStatus
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
@@ -92,7 +92,7 @@ class Workers:
             self._board.forget(number)
             self._board.direct(number, "continue")
             ours, theirs = _CONTEXT.Pipe()
-            order = Orders(
+            order = WorkerConfig(
                 number=number,
                 assignment=orders,
                 url=self._house.proxy.url,

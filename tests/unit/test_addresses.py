@@ -14,9 +14,9 @@ from ingestion.specs.kafka.addresses import (
     AddressRefused,
     AddressUnknown,
     checked_servers,
-    servers_of,
+    parse_servers,
 )
-from ingestion.specs.kafka.properties import admitted
+from ingestion.specs.kafka.properties import checked_client_config
 
 PRODUCTION = AddressPolicy()
 
@@ -128,11 +128,11 @@ def test_row_3_all_addresses_of_a_name_are_checked(monkeypatch: pytest.MonkeyPat
 def test_row_3_rebinding_a_client_without_tls_connects_to_what_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 3 of the security checklist: rebinding a client without TLS connects to what was checked."""
     asked = answering(monkeypatch, ["10.0.0.1", "10.0.0.2", "fd00::1"], ["127.0.0.1"])
-    config = admitted({"bootstrap.servers": "kafka:9092"}, PRODUCTION)
+    config = checked_client_config({"bootstrap.servers": "kafka:9092"}, PRODUCTION)
     assert config["bootstrap.servers"] == "10.0.0.1:9092,10.0.0.2:9092,[fd00::1]:9092"
     assert asked == ["kafka"]
     with pytest.raises(AddressRefused):
-        admitted({"bootstrap.servers": "kafka:9092"}, PRODUCTION)
+        checked_client_config({"bootstrap.servers": "kafka:9092"}, PRODUCTION)
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
@@ -142,9 +142,9 @@ def test_row_3_a_client_with_tls_keeps_the_name_that_the_certificate_is_for(
     """Row 3 of the security checklist: a client with TLS keeps the name that the certificate is for."""
     answering(monkeypatch, ["10.0.0.1"], ["127.0.0.1"])
     properties = {"bootstrap.servers": "kafka:9092", "security.protocol": protocol}
-    assert admitted(properties, PRODUCTION)["bootstrap.servers"] == "kafka:9092"
+    assert checked_client_config(properties, PRODUCTION)["bootstrap.servers"] == "kafka:9092"
     with pytest.raises(AddressRefused):
-        admitted(properties, PRODUCTION)
+        checked_client_config(properties, PRODUCTION)
 
 
 def test_names_that_nobody_knows() -> None:
@@ -158,7 +158,7 @@ def test_names_that_nobody_knows() -> None:
 
 
 def test_servers() -> None:
-    assert servers_of("a:1, b-1.example.org:65535,[::1]:9092,") == [
+    assert parse_servers("a:1, b-1.example.org:65535,[::1]:9092,") == [
         ("a", 1),
         ("b-1.example.org", 65535),
         ("::1", 9092),
@@ -175,7 +175,7 @@ def test_servers() -> None:
 )
 def test_what_is_no_list_of_servers(text: str) -> None:
     with pytest.raises(ValueError, match=r"is required|must be host:port|at most"):
-        servers_of(text)
+        parse_servers(text)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from ingestion.batch.errors import InputRefused
 from ingestion.specs.errors import SpecError
 from ingestion.specs.messages.checking import CheckOrder, format_of, needs_check, reader_schema_of
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
-from ingestion.task.check_spec import issues
+from ingestion.task.check_spec import find_issues
 from tests.support.batch_run import START_MS, Run, a_table, below, is_same, spec_of
 
 NOON = datetime.datetime(2025, 1, 1, 12, 0, 0, 123456, datetime.UTC)
@@ -324,7 +324,7 @@ def test_a_schema_that_is_none_is_found_before_the_task_starts(tmp_path: Path) -
             schema_folder="",
             reads_files=False,
         )
-        assert [issue.place for issue in issues(order)] == faults
+        assert [issue.place for issue in find_issues(order)] == faults
 
 
 @pytest.mark.parametrize("form", [PARQUET, ORC, AVRO])

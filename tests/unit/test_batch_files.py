@@ -28,7 +28,7 @@ def test_a_file_is_read_below_the_folders_only_whatever_leads_there(tmp_path: Pa
     (inside / "leads").symlink_to(outside)
     os.mkfifo(inside / "pipe.json")
     folders = Folders([str(inside)])
-    found = folders.files_of(local(baseDir=str(inside), filter="?.js*"))
+    found = folders.list_files(local(baseDir=str(inside), filter="?.js*"))
     assert [Path(f.path).name for f in found] == ["a.json", "b.json"]
     for path, why in (
         (inside / "link.json", "can't be read"),
@@ -38,12 +38,12 @@ def test_a_file_is_read_below_the_folders_only_whatever_leads_there(tmp_path: Pa
         (inside / "none.json", "No such file"),
     ):
         with pytest.raises(InputRefused, match=why):
-            folders.files_of(local(files=[str(path)]))
+            folders.list_files(local(files=[str(path)]))
     for path in (inside / "leads", outside):
         with pytest.raises(InputRefused, match="not below"):
-            folders.files_of(local(baseDir=str(path), filter="*"))
+            folders.list_files(local(baseDir=str(path), filter="*"))
     (inside / "a.json").write_text('{"n": 1}')
-    with pytest.raises(InputChanged, match="has changed since the task began"), folders.opened_again(found[0]):
+    with pytest.raises(InputChanged, match="has changed since the task began"), folders.open_input(found[0]):
         pass
 
 

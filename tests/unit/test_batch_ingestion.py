@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from ingestion.batch import splits
-from ingestion.batch.bins import Bins, bins_of
+from ingestion.batch.bins import Bins, plan_bins
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.lines import begin_of, lines_of, opened
-from ingestion.batch.reading import Place
+from ingestion.batch.lines import open_part, read_layout, read_lines
+from ingestion.batch.reading import IntervalMs
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Part, split_bytes
 from ingestion.segments.errors import DamagedSegment
-from ingestion.segments.taken_times import TakenTimes
+from ingestion.segments.taken_times import AcceptedTimes
 from ingestion.specs.messages.batch_protocol import Reachable
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.task.errors import TooManyParseExceptions
@@ -38,13 +38,13 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(
     text = "".join(line + dice.choice(breaks) for line in written).rstrip("\n")
     (tmp_path / "x.json").write_bytes(text.encode())
     inputs = Inputs(Reachable(local_folders=[str(tmp_path)]))
-    [file] = inputs.files_of(local(baseDir=str(tmp_path), filter="*"))
+    [file] = inputs.list_files(local(baseDir=str(tmp_path), filter="*"))
     found = []
     for start in range(0, file.size, size):
         part = Part(file, start, min(start + size, file.size))
-        with opened(part, inputs) as (name, stream, end):
-            begins = begin_of(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).begins
-            for lines in lines_of(part, name, stream, begins, end, of_json=of_json):
+        with open_part(part, inputs) as (name, stream, end):
+            begins = read_layout(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).begins
+            for lines in read_lines(part, name, stream, begins, end, of_json=of_json):
                 found += [(at, p.decode()) for at, p in zip(lines.at, lines.payloads, strict=True)]
                 assert lines.size_bytes == sum(map(len, lines.payloads))
                 assert [lines[i].payload for i in range(len(lines))] == list(lines.payloads)
@@ -158,9 +158,9 @@ def test_splits_are_as_large_as_a_task_is_worth() -> None:
     ],
 )
 def test_small_intervals_share_a_writer_and_each_partition_of_a_large_one_has_one(
-    rows: dict[Place, int], most: int, bins: Bins
+    rows: dict[IntervalMs, int], most: int, bins: Bins
 ) -> None:
-    assert bins_of(rows, most, 2, {place: -(-many // most) for place, many in rows.items()}) == bins
+    assert plan_bins(rows, most, 2, {place: -(-many // most) for place, many in rows.items()}) == bins
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_small_intervals_share_a_writer_and_each_partition_of_a_large_one_has_on
     ],
 )
 def test_what_was_read_is_in_lanes_each_of_which_one_task_writes(
-    rows: dict[Place, int], most: int, writers: int, shares: int
+    rows: dict[IntervalMs, int], most: int, writers: int, shares: int
 ) -> None:
     lanes = ShufflePartitions.of(writers)
     found = lanes.shares(rows, most, writers)
@@ -197,10 +197,10 @@ def test_times_are_taken_by_whole_segment_intervals() -> None:
         JSON,
         schema={"granularitySpec": {"intervals": ["2025-01-02T12/2025-01-03T00", "2025-01-03/2025-01-03T00:00:01"]}},
     )
-    taken = TakenTimes(schema.dataSchema)
+    taken = AcceptedTimes(schema.dataSchema)
     ms = np.array([START_MS + DAY_MS - 1, START_MS + DAY_MS, START_MS + 3 * DAY_MS - 1, START_MS + 3 * DAY_MS])
     assert taken.holding(ms).tolist() == [False, True, True, False]
-    assert TakenTimes(spec_of({"type": "inline", "data": "x"}, JSON).dataSchema).holding(ms).all()
+    assert AcceptedTimes(spec_of({"type": "inline", "data": "x"}, JSON).dataSchema).holding(ms).all()
 
 
 def test_rows_of_segments_are_rows_again_under_another_schema(tmp_path: Path) -> None:

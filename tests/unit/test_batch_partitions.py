@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from ingestion.batch.errors import InputRefused
-from ingestion.batch.partitions import SAMPLED, Sample, hashed, ranged
+from ingestion.batch.partitions import SAMPLE_SIZE, Sample, find_ranges, hash_rows
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment
 from ingestion.specs.errors import SpecError
@@ -182,22 +182,22 @@ def test_a_dimension_that_no_record_has_is_one_value(tmp_path: Path) -> None:
 def test_samples_of_parts_are_that_of_the_whole_and_tell_how_many_there_are() -> None:
     numbers = pa.array([n % 50_000 for n in range(100_000)])
     values = pa.table([numbers], names=["c0"])
-    whole = Sample.of(hashed([numbers]), values)
-    parts = [Sample.of(hashed([numbers[i : i + 7_000]]), values.slice(i, 7_000)) for i in range(0, 100_000, 7_000)]
+    whole = Sample.of(hash_rows([numbers]), values)
+    parts = [Sample.of(hash_rows([numbers[i : i + 7_000]]), values.slice(i, 7_000)) for i in range(0, 100_000, 7_000)]
     joined = parts[0]
     for part in parts[1:]:
         joined = part.joined(joined)
-    assert joined.hashes.tolist() == whole.hashes.tolist() and len(whole.hashes) == SAMPLED
+    assert joined.hashes.tolist() == whole.hashes.tolist() and len(whole.hashes) == SAMPLE_SIZE
     assert joined.values is not None and whole.values is not None
     assert sorted(joined.values.column(0).to_pylist()) == sorted(whole.values.column(0).to_pylist())
     assert abs(whole.distinct - 50_000) < 5_000
-    assert Sample.of(hashed([numbers[:700]]), None).distinct == 700
+    assert Sample.of(hash_rows([numbers[:700]]), None).distinct == 700
 
 
 def test_a_range_begins_with_its_bound_and_nulls_come_last() -> None:
     bounds = pa.table({"c0": pa.array(["b", "d"])})
     values = pa.table({"c0": pa.array(["a", None, "b", "c", "d", "z", ""])})
-    assert ranged(values, bounds).tolist() == [0, 2, 1, 1, 2, 2, 0]
+    assert find_ranges(values, bounds).tolist() == [0, 2, 1, 1, 2, 2, 0]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

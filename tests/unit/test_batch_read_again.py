@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from ingestion.batch import reading, replay
-from ingestion.batch.kept import MOST_BYTES, Room, of_all
+from ingestion.batch.kept import MOST_BYTES, QuarantineLimits, merge_quarantines
 from ingestion.batch.replay import _Replay
-from ingestion.batch.reread import KeptReader
-from ingestion.batch.writing import write
+from ingestion.batch.reread import QuarantineReader
+from ingestion.batch.writing import write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable
 from ingestion.client.memory_columns import MemoryColumns
@@ -47,9 +47,9 @@ def read(
     )  # fmt: skip
     assignment = BatchAssignment.model_validate_json(assignment.model_dump_json())  # as it travels
     storage = LocalStorage(folder / "deep", fsync=False)
-    with KeptReader(assignment) as reader:
+    with QuarantineReader(assignment) as reader:
         some = reader.read(records)
-        done = write(some.chunks(), assignment.spec, "v", storage, folder / "scratch", some_ids())
+        done = write_bin(some.chunks(), assignment.spec, "v", storage, folder / "scratch", some_ids())
         request = some.outcome(done)
     rows = [row for file in request.segments for row in read_segment(storage, file.path).to_pylist()]
     return request, sorted((row["n"], row.get("page")) for row in rows)
@@ -103,7 +103,7 @@ def test_lines_of_files_with_different_headers_are_read_apart(tmp_path: Path) ->
     (tmp_path / "a.csv").write_text('\ufefft,n,page\nyesterday,1,"a, b"\n')
     (tmp_path / "b.csv").write_text("page,t,n\r\nc,yesterday,2\r\n")
     run = Run(spec_of(below(tmp_path, "*.csv"), CSV), tmp_path)
-    found = of_all((t.kept for t in run.told), 100)
+    found = merge_quarantines((t.kept for t in run.told), 100)
     assert [(r.header, r.payload, r.cut) for r in found] == [
         (b"t,n,page", b'yesterday,1,"a, b"', False),
         (b"page,t,n", b"c,yesterday,2", False),
@@ -154,8 +154,8 @@ def test_a_spec_that_overwrites_appends_then_and_ends_at_nothing() -> None:
 @pytest.mark.parametrize(("room", "header", "cut"), [(20, b"t,n", False), (17, b"", False), (10, b"", True)])
 def test_a_header_is_kept_where_there_is_room_for_it(tmp_path: Path, room: int, header: bytes, cut: bool) -> None:
     (tmp_path / "a.csv").write_text("t,n\nyesterday,1234567\n")
-    run = Run(spec_of(below(tmp_path, "*.csv"), CSV), tmp_path, room=Room(5, room))
-    [record] = of_all((t.kept for t in run.told), 100)
+    run = Run(spec_of(below(tmp_path, "*.csv"), CSV), tmp_path, room=QuarantineLimits(5, room))
+    [record] = merge_quarantines((t.kept for t in run.told), 100)
     assert (record.header, record.cut) == (header, cut)
     assert len(record.payload) + len(record.header) <= room < MOST_BYTES
     assert FileRecord.model_validate_json(record.model_dump_json()) == record
@@ -186,7 +186,7 @@ def replayed(folder: Path, client: Refusing, *records: KeptRecord) -> None:
     )  # fmt: skip
     for name in ("deep", "scratch"):
         (folder / name).mkdir(parents=True)
-    with KeptReader(assignment) as reader:
+    with QuarantineReader(assignment) as reader:
         _Replay(assignment, cast("BatchControlPlane", client), reader, folder / "scratch").ingest(records)
 
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from ingestion.batch.containers import rows_in
-from ingestion.batch.files import FoundFile
+from ingestion.batch.containers import read_container_rows
+from ingestion.batch.files import InputFile
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.lines import lines_of, opened
+from ingestion.batch.lines import open_part, read_lines
 from ingestion.batch.splits import Part
 from ingestion.segments.errors import DeepStorageError
 from ingestion.specs.kafka.addresses import AddressPolicy
@@ -65,17 +65,20 @@ def test_a_file_whose_storage_breaks_off_is_not_called_damaged(kind: str, tmp_pa
     {"parquet": pq.write_table, "orc": orc.write_table}.get(kind, _avro)(TABLE, tmp_path / "x")
     content = (tmp_path / "x").read_bytes()
     written: Any = spec_of({"type": "local", "files": ["/x"]}, {"type": kind}).ioConfig.inputFormat
-    part = Part(found := FoundFile("s3://bucket/in/x", len(content), 0), 0, len(content))
-    with pytest.raises(DeepStorageError, match="read x") as told, inputs_of(content).opened_again(found) as stream:
-        list(rows_in(part, "x", stream, written, lambda column: True))
+    part = Part(found := InputFile("s3://bucket/in/x", len(content), 0), 0, len(content))
+    with pytest.raises(DeepStorageError, match="read x") as told, inputs_of(content).open_input(found) as stream:
+        list(read_container_rows(part, "x", stream, written, lambda column: True))
     assert not told.value.permanent
 
 
 def test_nor_is_one_that_is_compressed() -> None:
     content = gzip.compress(b"".join(b"%d\n" % (n * 7919 % 50_021) for n in range(50_000)))
-    part = Part(FoundFile("s3://bucket/in/x.gz", len(content), 0), 0, len(content))
-    with pytest.raises(DeepStorageError, match="read x") as told, opened(part, inputs_of(content)) as (name, file, end):
-        list(lines_of(part, name, file, 0, end, of_json=True))
+    part = Part(InputFile("s3://bucket/in/x.gz", len(content), 0), 0, len(content))
+    with (
+        pytest.raises(DeepStorageError, match="read x") as told,
+        open_part(part, inputs_of(content)) as (name, file, end),
+    ):
+        list(read_lines(part, name, file, 0, end, of_json=True))
     assert not told.value.permanent
 
 

@@ -145,27 +145,27 @@ def test_a_file_that_ends_too_early_or_is_too_large_is_not_taken(
 def test_a_file_that_has_changed_since_it_was_found_is_not_read(web: Web, header: str, before: str, after: str) -> None:
     inputs = Inputs(reachable())
     address = web.has("/x.json", b"0123456789"[: int(before)] if before == "9" else b"{}", 200, **{header: before})
-    [found] = inputs.files_of(HttpInputSource(type="http", uris=[address]))
-    with inputs.opened_again(found) as same:
+    [found] = inputs.list_files(HttpInputSource(type="http", uris=[address]))
+    with inputs.open_input(found) as same:
         assert same.read() == web.answers["/x.json"][2]
     web.has("/x.json", b"0123456789"[: int(after)] if after == "8" else b"{}", 200, **{header: after})
     with pytest.raises(InputChanged, match=f"its {header} was {before}, and is {after}") as told:
-        inputs.opened_again(found).__enter__()
+        inputs.open_input(found).__enter__()
     assert told.value.permanent
 
 
 def test_what_a_server_says_of_a_file_in_one_answer_alone_is_not_compared(web: Web) -> None:
     inputs = Inputs(reachable())
-    [found] = inputs.files_of(HttpInputSource(type="http", uris=[web.has("/x.json", b"{}", ETag='"one"')]))
+    [found] = inputs.list_files(HttpInputSource(type="http", uris=[web.has("/x.json", b"{}", ETag='"one"')]))
     web.has("/x.json", b"[]", 200, **{"Last-Modified": "Mon, 06 Jan 2025 00:00:00 GMT"})
-    with inputs.opened_again(found) as stream:
+    with inputs.open_input(found) as stream:
         assert stream.read() == b"[]"
 
 
 def test_a_server_that_is_away_for_a_moment_is_asked_again_what_it_has(web: Web) -> None:
     address = web.has("/x.json", b"{}", 503)
     threading.Timer(0.1, lambda: web.has("/x.json", b"{}")).start()
-    [found] = Inputs(reachable()).files_of(HttpInputSource(type="http", uris=[address]))
+    [found] = Inputs(reachable()).list_files(HttpInputSource(type="http", uris=[address]))
     assert dict(found.told) == {"Content-Length": "2"}
 
 

@@ -20,7 +20,7 @@ from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.tasks.batch import BatchSpec
-from ingestion.specs.tasks.reindexing import Held
+from ingestion.specs.tasks.reindexing import SegmentContents
 from ingestion.specs.tasks.segment_tasks import parse_compact_task
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, below, spec_of
 from tests.support.column_ids import some_ids
@@ -55,7 +55,7 @@ def anew(files: list[SegmentFile], rollup: bool, partitions: dict[str, Any]) -> 
     columns = {c.name: c.type for f in files for c in f.columns if c.name != "__time"}
     schema = {"dimensionsSpec": {"dimensions": ["page"]}, "metricsSpec": METRICS if rollup else []}
     metrics = spec_of(below(Path("/")), JSON, schema=schema).dataSchema.metricsSpec
-    return parse_compact_task(document).batch_task(Held(columns, metrics, rollup, Granularity.DAY)).spec
+    return parse_compact_task(document).batch_task(SegmentContents(columns, metrics, rollup, Granularity.DAY)).spec
 
 
 def inputs(files: list[SegmentFile]) -> list[InputSegment]:

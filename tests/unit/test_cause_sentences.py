@@ -9,7 +9,7 @@ import pytest
 from ingestion.specs.causes import MOST_CHARACTERS, Cause, cause_of
 from ingestion.specs.messages.protocol import QuarantinedRecord as Wire
 from ingestion.specs.schema.data_schema import DataSchema
-from ingestion.task.quarantine import fitting
+from ingestion.task.quarantine import fit_records
 from tests.support.decoders import decoder_of
 from tests.support.formats import decoded
 
@@ -85,7 +85,7 @@ def test_what_is_cut_has_the_cause_of_what_is_whole() -> None:
     whole = Wire.model_construct(
         partition=0, offset=1, delivery_count=1, reason="unparseable", error="not JSON", key=None, payload=b"x" * 900
     )
-    [cut] = fitting([whole], most_bytes=500)
+    [cut] = fit_records([whole], most_bytes=500)
     assert cut.error != whole.error
     assert cause_of(cut.reason, cut.error) == cause_of(whole.reason, whole.error)
 

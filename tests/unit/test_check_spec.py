@@ -12,7 +12,7 @@ import pytest
 
 from ingestion.specs.messages.checking import CheckAnswer, CheckOrder, needs_check
 from ingestion.specs.tasks.ingestion_spec import issues_as_written, parse_task_spec
-from ingestion.task.check_spec import issues
+from ingestion.task.check_spec import find_issues
 from tests.unit.test_specs import changed
 
 AVRO = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
@@ -51,7 +51,7 @@ def order_of(document: dict[str, Any], folder: str = "", reads_files: bool = Tru
 
 def found(document: dict[str, Any], **how: Any) -> list[tuple[str, str]]:
     """(pointer, message) of each fault, as a user is told."""
-    told = [(i.place, i.message) for i in issues(order_of(document, **how))]
+    told = [(i.place, i.message) for i in find_issues(order_of(document, **how))]
     return [(i.pointer, i.message) for i in issues_as_written(document, told)]
 
 

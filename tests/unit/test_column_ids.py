@@ -18,13 +18,13 @@ from pyspark.sql.datasource import InputPartition
 
 from headgate.publishes.columns import struct_of
 from headgate.publishes.source import PublishesBatchReader
-from ingestion.batch.rows import rows_of
-from ingestion.batch.writing import write as write_bin
+from ingestion.batch.rows import read_segment_rows
+from ingestion.batch.writing import write_bin as write_bin
 from ingestion.client.errors import Invalid, Unacceptable, Unreachable
 from ingestion.client.memory import MemoryControlPlane
 from ingestion.compaction.merging import merge
 from ingestion.segments.batch import write_segments
-from ingestion.segments.newest import newest
+from ingestion.segments.newest import read_newest
 from ingestion.segments.reader import read_segment, read_segments, verify
 from ingestion.sources.base import REJECT, RELEASE
 from ingestion.sources.memory import MemoryLeasedSource
@@ -153,7 +153,7 @@ def _by_duckdb(shelf: TwoVersions) -> list[dict[str, Any]]:
 
 
 def _newest(shelf: TwoVersions) -> list[dict[str, Any]]:
-    answer = newest(
+    answer = read_newest(
         RowsOrder(
             deep_storage=str(shelf.deep),
             files=[RegisteredFile(path=f.path, size_bytes=f.size_bytes, sha256=f.sha256) for f in shelf.files],
@@ -173,7 +173,7 @@ def _indexed_again(shelf: TwoVersions) -> list[dict[str, Any]]:
     lines = [
         json.loads(line.payload)
         for one in shelf.inputs
-        for line in rows_of(one, shelf.storage, (0, 2**62), schema_of())
+        for line in read_segment_rows(one, shelf.storage, (0, 2**62), schema_of())
     ]
     assert [row["j"] for row in lines if "j" in row] == [{"a": 1}] * 3
     rows = [{"v": None, "tags": None, **row} for row in lines]

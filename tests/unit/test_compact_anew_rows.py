@@ -16,7 +16,7 @@ from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.tasks.batch import BatchSpec
-from ingestion.specs.tasks.reindexing import Held
+from ingestion.specs.tasks.reindexing import SegmentContents
 from ingestion.specs.tasks.segment_tasks import parse_compact_task
 from tests.support.batch_run import DAY_MS, JSON, START_MS, Run, below, spec_of
 
@@ -61,7 +61,7 @@ def written(tmp_path: Path, schema: dict[str, Any]) -> tuple[BatchSpec, list[Seg
 def anew(tmp_path: Path, schema: DataSchema, files: list[SegmentFile], **parts: Any) -> list[SegmentFile]:
     document = {"type": "compact", "dataSource": "w", "interval": "2025-01-01/P3D", **parts}
     columns = {c.name: c.type for f in files for c in f.columns if c.name != "__time"}
-    held = Held(columns, schema.metricsSpec, schema.granularitySpec.rollup, Granularity.DAY)
+    held = SegmentContents(columns, schema.metricsSpec, schema.granularitySpec.rollup, Granularity.DAY)
     inputs = [
         InputSegment(id=uuid4(), path=f.path, rows=f.rows, size_bytes=f.size_bytes, sha256=f.sha256) for f in files
     ]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from ingestion.compaction.merging import merge
-from ingestion.rows import JSON_TYPE, LIST_TYPE, joined_rows
+from ingestion.rows import JSON_TYPE, LIST_TYPE, join_rows
 from ingestion.segments.errors import DamagedSegment
 from ingestion.segments.shape import Shape, int64s
 from ingestion.specs.schema.data_schema import DataSchema
@@ -61,7 +61,7 @@ def test_many_files_become_what_one_batch_of_all_records_would_be(tmp_path: Path
     for batch in batches:
         shelf.add(batch)
     numbered = [b.set_column(0, "__row", pa.array(np.arange(len(b)) + 40 * i)) for i, b in enumerate(batches)]
-    [expected] = shelf.write(joined_rows(numbered))
+    [expected] = shelf.write(join_rows(numbered))
     job = shelf.job()
     merged = merge(job, shelf.storage, shelf.scratch, shelf.ids)
     [file] = merged.files

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode.decoded import joined
+from ingestion.decode.decoded import join_decoded
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import row_indexes
@@ -148,7 +148,7 @@ def test_fields_named_like_the_decoders_own_columns(discovering: JsonDecoder) ->
     assert decoded.rows.column_names == ["__row", "__time", "__row"]
     assert row_indexes(decoded.rows).tolist() == [0, 1]
     assert decoded.rows.column(2).to_pylist() == ["mine", None]
-    assert row_indexes(joined([decoded, decoded.moved([2, 3])]).rows).tolist() == [0, 1, 2, 3]
+    assert row_indexes(join_decoded([decoded, decoded.moved([2, 3])]).rows).tolist() == [0, 1, 2, 3]
 
 
 def test_a_named_dimension_may_be_called_row() -> None:
@@ -223,7 +223,7 @@ def test_parts_are_joined_under_types_that_hold_all_values() -> None:
             decode(new, '"n":1.5,"s":2,"j":"x","b":true,"late":1'),
             decode(new, ""),
         ]
-    whole = joined([parts[0], parts[1].moved([1]), parts[2].moved([2])])
+    whole = join_decoded([parts[0], parts[1].moved([1]), parts[2].moved([2])])
     assert whole.rows.schema.types[2:] == [pa.float64(), pa.string(), JSON, pa.bool_(), pa.int64()]
     assert whole.rows.to_pydict() | {"__time": None} == {
         "__row": [0, 1, 2],

@@ -98,10 +98,10 @@ def test_engines_of_one_limit_know_nothing_of_each_other() -> None:
 
 def test_after_an_error_that_ends_an_instance_the_next_engine_has_another() -> None:
     """DuckDB answers nobody any more after such an error, whichever connection met it."""
-    before = engine._instance(100_000_000, os.getpid())
+    before = engine._open_database(100_000_000, os.getpid())
     with pytest.raises(duckdb.FatalException), engine._readable_errors():
         raise duckdb.FatalException("database has been invalidated because of a previous fatal error")
-    assert engine._instance(100_000_000, os.getpid()) is not before
+    assert engine._open_database(100_000_000, os.getpid()) is not before
     with pytest.raises(duckdb.ConversionException), engine._readable_errors():
         raise duckdb.ConversionException("of one record")
-    assert engine._instance(100_000_000, os.getpid()) is engine._instance(100_000_000, os.getpid())
+    assert engine._open_database(100_000_000, os.getpid()) is engine._open_database(100_000_000, os.getpid())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.expression_runner import ExpressionRunner
-from ingestion.decode.expressions import BadExpression, parsed
+from ingestion.decode.expressions import BadExpression, parse_expression
 from ingestion.decode.scalar_functions import ALLOWED
 
 MB = 1024 * 1024
@@ -61,7 +61,7 @@ def test_what_could_cost_much_is_refused(engine: Engine, text: str, message: str
     """Row 17 of the security checklist: an expression that could take all time or memory."""
     began = time.thread_time()
     with pytest.raises(BadExpression, match=message) as caught:
-        parsed(text, engine)
+        parse_expression(text, engine)
     assert len(str(caught.value)) < 400
     assert time.thread_time() - began < 30  # not a speed: hours without a limit
 
@@ -131,7 +131,7 @@ _TEXTS = ["ab," * 300, '"\\' * 400, "\x01" * 500, "\u1e9e\u0958" * 200, "%&<>" *
 def _made(engine: Engine, text: str, fields: list[str]) -> tuple[float, int] | None:
     """(bytes foretold, bytes made); None where the expression makes no sense."""
     try:
-        expression = parsed(text, engine)
+        expression = parse_expression(text, engine)
         form = expression.form({})
         assert form is not None
     except BadExpression:

@@ -22,7 +22,7 @@ from ingestion.compaction.inputs import LacksExtents
 from ingestion.compaction.merging import merge
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.segments.index import RowIndex
-from ingestion.segments.newest import newest
+from ingestion.segments.newest import read_newest
 from ingestion.segments.reader import read_segments
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder
@@ -30,7 +30,7 @@ from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.schema.data_schema import EXTENTS, DataSchema
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.tasks.ingestion_spec import TuningConfig
-from ingestion.specs.tasks.reindexing import Held
+from ingestion.specs.tasks.reindexing import SegmentContents
 from ingestion.specs.tasks.segment_tasks import parse_compact_task
 from tests.support.batch_run import Run
 from tests.support.desk import DAY_MS, JUNE_MS
@@ -165,7 +165,7 @@ def test_rows_written_anew_have_the_first_and_last_of_all_records(tmp_path: Path
     shelf = shelf_with(tmp_path, given, [100, 230, 410])
     files = merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids).files if merged else shelf.files
     columns = {c.name: c.type for c in files[0].columns if c.name != "__time"}
-    held = Held(columns, shelf.schema.metricsSpec, True, Granularity.DAY)
+    held = SegmentContents(columns, shelf.schema.metricsSpec, True, Granularity.DAY)
     day = {"type": "compact", "dataSource": "d", "interval": "2025-06-01/P1D"}
     spec = parse_compact_task({**day, "granularitySpec": {"queryGranularity": "DAY"}}).batch_task(held).spec
     shelf.files = files
@@ -212,7 +212,7 @@ def test_nobody_is_shown_the_hidden_columns(tmp_path: Path) -> None:
         footer=True,
         reading_s=60,
     )
-    answer = newest(order)
+    answer = read_newest(order)
     assert ([c.name for c in answer.columns], len(answer.rows), answer.problems) == (names, file.rows, [])
     assert answer.footer is not None and [c.name for c in answer.footer.columns] == names
     stored = shelf.rows([file]).column("longFirst").to_pylist()

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode.decoded import Decoded
-from ingestion.decode.formats.flatten import in_place
+from ingestion.decode.formats.flatten import flatten_in_place
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.specs.formats.input_format import JsonInputFormat
 from ingestion.specs.schema.data_schema import DataSchema
@@ -149,5 +149,5 @@ def test_any_records_are_read_alike(records: list[dict[str, Any]]) -> None:
 )
 def test_whole_records_are_made_where_somebody_looks_at_them(more: Any, fields: list[dict[str, Any]]) -> None:
     read = flattened(fields=fields)
-    assert in_place(schema(**more), read)[0] is read
-    assert in_place(schema(), flattened())[0] == JsonInputFormat(type="json")
+    assert flatten_in_place(schema(**more), read)[0] is read
+    assert flatten_in_place(schema(), flattened())[0] == JsonInputFormat(type="json")

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import descriptor_pb2, json_format, message_factory  # type: ignore[import-untyped]
 
 from ingestion.decode.errors import UnusableSchema
-from ingestion.decode.formats.protobuf import _pool
+from ingestion.decode.formats.protobuf import _build_pool
 from ingestion.decode.json_decoder import JsonDecoder
 from tests.support.formats import decoded, fault, format_of, row, rows, schema_of
 
@@ -73,7 +73,7 @@ def _add_field(message: Any, name: str, number: int, kind: str, enum: str) -> No
 
 
 def class_of(files: list[Any], name: str) -> Any:
-    return message_factory.GetMessageClass(_pool(files).FindMessageTypeByName(name))
+    return message_factory.GetMessageClass(_build_pool(files).FindMessageTypeByName(name))
 
 
 def message_of(files: list[Any], name: str, **values: Any) -> bytes:

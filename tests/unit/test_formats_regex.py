@@ -8,7 +8,7 @@ import pytest
 
 from ingestion.decode.errors import UnusableSchema
 from ingestion.specs.messages.checking import CheckOrder
-from ingestion.task.check_spec import issues
+from ingestion.task.check_spec import find_issues
 from tests.support.formats import decoded, fault, format_of, rows, schema_of
 
 
@@ -53,5 +53,7 @@ def test_a_pattern_that_means_something_else_is_refused_where_it_stands(pattern:
     written = format_of(regex(pattern, "t"))
     with pytest.raises(UnusableSchema):
         decoded(regex(pattern, "t"), [b"0"])
-    [issue] = issues(CheckOrder(data_schema=schema_of(), input_format=written, reads_files=False, schema_folder=""))
+    [issue] = find_issues(
+        CheckOrder(data_schema=schema_of(), input_format=written, reads_files=False, schema_folder="")
+    )
     assert issue.place == ["ioConfig", "inputFormat", "pattern"]

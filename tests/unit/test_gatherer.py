@@ -115,7 +115,7 @@ def test_what_is_given_up_is_read_again_from_the_stored_offsets(make: Make, tmp_
 @pytest.fixture
 def replicas(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Gathering, Gathering]:
     """Both have read the same. Who is behind looks often, and until the test is over."""
-    monkeypatch.setattr(buffering_publisher, "LOOK_S", 0.01)
+    monkeypatch.setattr(buffering_publisher, "TURN_CHECK_S", 0.01)
     both = make({"replicas": 2}), make()
     for one in both:
         one.read()

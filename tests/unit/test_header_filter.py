@@ -11,7 +11,7 @@ from ingestion.sources.base import ACCEPT
 from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
 from ingestion.specs.messages.sampler_spec import parse_sampler_spec
-from ingestion.task.sampler.decoding import outcomes_of
+from ingestion.task.sampler.decoding import decode_records
 from ingestion.task.sampler.records import Records
 from tests.support.indexer import record, stored, total
 
@@ -82,5 +82,5 @@ def test_a_sample_leaves_them_out_too(envs: list[bytes | None]) -> None:
     payloads: list[bytes | None] = [b'{"n": 0}', b"{broken", b'{"n": 2}']
     headers: Any = [[("env", env)] for env in envs]
     records = Records(payloads, [None] * 3, [0] * 3, headers, "t", [(0, n) for n in range(3)])
-    told = outcomes_of(order, records).outcomes
+    told = decode_records(order, records).outcomes
     assert [told[n] for n in range(3)] == ["filtered" if env == b"test" else "stored" for env in envs]

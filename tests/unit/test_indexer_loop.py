@@ -15,7 +15,7 @@ from ingestion.client.errors import Unreachable
 from ingestion.client.memory import MemoryControlPlane
 from ingestion.sources.base import ACCEPT, REJECT, SourceProblem
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.spark.worker import Ended
+from ingestion.spark.worker import IndexerEnd
 from ingestion.specs.messages.protocol import Assignment, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import TooManyParseExceptions
@@ -329,7 +329,7 @@ def test_too_many_parse_exceptions_tell_what_was_read_and_is_not_published(
     source = log if kafka else MemoryLeasedSource([(0, n, payload) for n, payload in enumerate(payloads)])
     with pytest.raises(TooManyParseExceptions) as caught:
         run_indexer(source, control=control, tuningConfig=tuning, kafka=kafka)
-    ended = Ended.of(caught.value)
+    ended = IndexerEnd.of(caught.value)
     assert (ended.given_up.polled, ended.given_up.rolled_up, ended.given_up.unparseable) == counts
     assert [(one.place, one.start, one.stored) for one in ended.unread] == [
         ("partition 0, offset 1", "not JSON", False),

@@ -30,7 +30,7 @@ def make_indexes(tmp_path: Path) -> MakeIndexes:
         given = assignment(tmp_path)
         held = TuningConfig.model_validate({"maxBytesInMemory": MIB, **tuning})
         spec = given.spec.model_copy(update={"tuningConfig": held})
-        return Indexes(given.model_copy(update={"spec": spec}), tmp_path / "scratch", apart=True)
+        return Indexes(given.model_copy(update={"spec": spec}), tmp_path / "scratch", by_partition=True)
 
     return make
 
@@ -39,7 +39,7 @@ def add(indexes: Indexes, number: int, partitions: int = 4) -> None:
     """The ``number``-th batch: as many records of each partition, in turn."""
     mine = np.arange(ROWS) % partitions
     offsets = np.arange(ROWS) // partitions + number * (ROWS // partitions)
-    for index, part in indexes.sorted_out(numbers(ROWS, number), mine):
+    for index, part in indexes.split_by_index(numbers(ROWS, number), mine):
         index.add(part, mine, offsets)
     indexes.make_room()
 

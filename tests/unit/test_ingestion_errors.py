@@ -16,9 +16,9 @@ from ingestion.client.errors import PublishRefused, TaskOver
 from ingestion.errors import IngestionError
 from ingestion.segments.errors import DeepStorageError
 from ingestion.sources.base import OffsetsUnavailable, SourceProblem
-from ingestion.spark.worker import Ended
+from ingestion.spark.worker import IndexerEnd
 from ingestion.specs.messages.protocol import Refusal
-from ingestion.task.errors import Fenced, Lapsed, StorageRefused
+from ingestion.task.errors import DeadlineExceeded, Fenced, StorageRefused
 
 _DRAWN = re.compile(r"^((?:│   |    )*)(?:├|└)── (\w+)((?: [*-])*)", re.MULTILINE)
 
@@ -47,8 +47,8 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 
 
 def test_each_is_explained_without_a_message() -> None:
-    assert str(Lapsed()) == "The lock is about to end and there is no outcome yet."
-    assert str(Lapsed("the lock is lost")) == "the lock is lost"
+    assert str(DeadlineExceeded()) == "The lock is about to end and there is no outcome yet."
+    assert str(DeadlineExceeded("the lock is lost")) == "the lock is lost"
     assert str(PublishRefused(Refusal(code="fenced", detail="epoch 3 is over"))) == "epoch 3 is over"
 
 
@@ -72,6 +72,6 @@ def test_whether_it_is_for_good_is_said_by_the_class_or_by_who_raises_it() -> No
     ],
 )
 def test_what_the_driver_hears_of_it(error: IngestionError, permanent: bool, may_pass: bool, farewell: str) -> None:
-    heard = pickle.loads(pickle.dumps(Ended.of(error)))
+    heard = pickle.loads(pickle.dumps(IndexerEnd.of(error)))
     assert (heard.how, heard.reason) == (type(error).__name__, str(error))
     assert (heard.permanent, heard.may_pass, heard.farewell) == (permanent, may_pass, farewell)

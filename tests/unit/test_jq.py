@@ -7,7 +7,7 @@ from typing import Any, Literal
 import duckdb
 import pytest
 
-from ingestion.decode.druid_values import Fails
+from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.formats import jq
 from ingestion.specs.formats.flatten_spec import FlattenSpec
 from ingestion.specs.formats.jq import parse_jq
@@ -24,7 +24,7 @@ def with_programs(programs: dict[str, str], discover: bool = False) -> dict[str,
 
 
 def found(program: str, record: dict[str, Any]) -> str:
-    return jq.found(record, parse_jq(program), lambda: None)
+    return jq.first_value(record, parse_jq(program), lambda: None)
 
 
 def test_programs_make_fields_of_a_record() -> None:
@@ -76,7 +76,7 @@ def test_what_finds_a_place_takes_a_part_or_counts(program: str, value: Any, mad
     ],
 )
 def test_what_can_t_be_had_makes_a_record_unparseable(program: str, value: Any) -> None:
-    with pytest.raises(Fails):
+    with pytest.raises(EvaluationFailed):
         found(program, {"v": value})
 
 
@@ -168,7 +168,7 @@ def test_jq_goes_with_json_alone(input_format: dict[str, Any]) -> None:
     ],
 )
 def test_a_record_may_not_cost_without_end(program: str) -> None:
-    with pytest.raises(Fails):
+    with pytest.raises(EvaluationFailed):
         found(program, {"s": "abc", "l": list(range(100))})
 
 
@@ -176,7 +176,7 @@ def test_a_deeply_nested_record_fails() -> None:
     nested: dict[str, Any] | Literal[0] = 0
     for _ in range(100_000):
         nested = {"a": nested}
-    with pytest.raises(Fails):
+    with pytest.raises(EvaluationFailed):
         found("[..]", {"a": nested})
     assert decoded(with_programs({"a": "."}), [b'{"a":' * 100_000 + b"1" + b"}" * 100_000]).unparseable.keys() == {0}
 
@@ -186,7 +186,7 @@ def test_a_program_is_interrupted_in_the_middle_of_a_record() -> None:
         raise duckdb.InterruptException("Interrupted!")
 
     with pytest.raises(duckdb.InterruptException):
-        jq.found({"l": list(range(1000))}, parse_jq(".l | map(. + 1)"), interrupted)
+        jq.first_value({"l": list(range(1000))}, parse_jq(".l | map(. + 1)"), interrupted)
 
 
 def test_an_object_that_is_made_has_the_order_of_javas_map() -> None:

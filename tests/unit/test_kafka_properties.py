@@ -8,8 +8,15 @@ import pytest
 from confluent_kafka import Consumer
 
 from ingestion.specs.errors import SpecError
-from ingestion.specs.kafka.jaas import login_of
-from ingestion.specs.kafka.properties import SECRET, insecure, keen, librdkafka_properties, missing, without_effect
+from ingestion.specs.kafka.jaas import parse_login
+from ingestion.specs.kafka.properties import (
+    SECRET,
+    insecure,
+    librdkafka_properties,
+    missing,
+    quick_to_reconnect,
+    without_effect,
+)
 from ingestion.specs.kafka.providers import EnvironmentVariable
 from ingestion.specs.source_traits import SHARE_GROUP
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
@@ -119,7 +126,7 @@ def test_a_login_module_must_fit_the_mechanism() -> None:
         "/sasl.jaas.config": "the login module is for PLAIN, but sasl.mechanism is SCRAM-SHA-512"
     }
     assert set(faults(**login, **{"sasl.username": "me"})) == {"/sasl.username"}
-    assert login_of(login["sasl.jaas.config"], "plain") == {"sasl.username": "me", "sasl.password": CANARY}
+    assert parse_login(login["sasl.jaas.config"], "plain") == {"sasl.username": "me", "sasl.password": CANARY}
 
 
 @pytest.mark.parametrize(
@@ -413,7 +420,7 @@ def test_secrets_are_what_they_should_be() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"reconnect.backoff.ms": "5000"}, {"reconnect.backoff.max.ms": "20000"}])
 def test_a_broker_that_is_back_is_soon_spoken_to_unless_the_spec_says_when(given: dict[str, str]) -> None:
-    config = {**keen(given), **given}
+    config = {**quick_to_reconnect(given), **given}
     Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, **config}).close()
     del config["receive.message.max.bytes"]
     assert config == (given or {"reconnect.backoff.max.ms": "1000"})
@@ -421,6 +428,6 @@ def test_a_broker_that_is_back_is_soon_spoken_to_unless_the_spec_says_when(given
 
 @pytest.mark.parametrize(("given", "unpacked"), [({}, 256 * 2**20), ({"fetch.max.bytes": "1000000000"}, 1_000_000_512)])
 def test_how_much_a_batch_may_unpack_to(given: dict[str, str], unpacked: int) -> None:
-    config = {**keen(given), **given}
+    config = {**quick_to_reconnect(given), **given}
     Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, **config}).close()
     assert int(config["receive.message.max.bytes"]) == unpacked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestion.task.pace import Held, Pace
+from ingestion.task.pace import Backlog, Pace
 
 
 class Clock:
@@ -14,8 +14,8 @@ class Clock:
         return self.now
 
 
-def held(records: int = 100, age_s: float = 0.1, quiet_s: float = 0.0, waiting: int | None = 0) -> Held:
-    return Held(records, age_s, quiet_s, waiting)
+def held(records: int = 100, age_s: float = 0.1, quiet_s: float = 0.0, waiting: int | None = 0) -> Backlog:
+    return Backlog(records, age_s, quiet_s, waiting)
 
 
 def test_what_was_read_when_there_is_no_more_is_handed_off_at_once() -> None:

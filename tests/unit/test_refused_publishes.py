@@ -165,7 +165,7 @@ def test_halves_take_what_belongs_to_their_offsets() -> None:
         },
         progress={0: _to(4, 12), 1: _to(70, 81), 2: _to(3, 4), 7: _to(0, 2)},
     )
-    first, second = parts.halves(batch, 3)
+    first, second = parts.split_batch(batch, 3)
     assert (first.offsets.tolist(), second.offsets.tolist()) == ([5, 70, 8], [3, 9, 80])
     assert first.progress == {0: _to(4, 9), 1: _to(70, 80), 7: _to(0, 2)}
     assert second.progress == {0: _to(9, 12), 1: _to(80, 81), 2: _to(3, 4)}

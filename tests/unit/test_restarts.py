@@ -28,7 +28,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _short_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "BEAT_S", 0.05)
+    monkeypatch.setattr(driver, "HEARTBEAT_S", 0.05)
 
 
 def test_each_failure_is_waited_for_twice_as_long_up_to_a_bound() -> None:
@@ -64,7 +64,7 @@ class Failing(Application):
 
     jobs = 0
 
-    def _job(self, slot: Slot) -> worker.Ended:
+    def _job(self, slot: Slot) -> worker.IndexerEnd:
         self.jobs += 1
         raise RuntimeError(f"Job aborted due to stage failure {self.jobs}")
 
@@ -74,9 +74,9 @@ class Refused(Failing):
 
     error: IngestionError
 
-    def _job(self, slot: Slot) -> worker.Ended:
+    def _job(self, slot: Slot) -> worker.IndexerEnd:
         self.jobs += 1
-        return worker.Ended.of(self.error)
+        return worker.IndexerEnd.of(self.error)
 
 
 def application(
@@ -125,12 +125,12 @@ class OneOfTwo(Refused):
 
     told = ""
 
-    def _job(self, slot: Slot) -> worker.Ended:
+    def _job(self, slot: Slot) -> worker.IndexerEnd:
         if slot.number == 0:
             return super()._job(slot)
         slot.changed.wait()
         self.told = slot.directive
-        return worker.Ended()
+        return worker.IndexerEnd()
 
 
 @pytest.mark.parametrize(

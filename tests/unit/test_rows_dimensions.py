@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from ingestion.decode.decoded import Decoded, joined
+from ingestion.decode.decoded import Decoded, join_decoded
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
 from ingestion.segments.batch import write_segments
@@ -90,7 +90,7 @@ def test_texts_and_lists_are_joined_as_lists() -> None:
     schema = schema_of(dimensions=["tags"])
     one = decoded_with(schema, '"tags":"a"', '"tags":null')
     two = decoded_with(schema, '"tags":["b","c"]').moved([2])
-    assert joined([one, two]).rows.column("tags").to_pylist() == [["a"], None, ["b", "c"]]
+    assert join_decoded([one, two]).rows.column("tags").to_pylist() == [["a"], None, ["b", "c"]]
 
 
 def test_lists_are_stored_and_told(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_fields_that_appear_change_and_vanish_are_columns_of_each_segment() -> N
     decoder.close()
     kinds = [[str(t) for t in d.rows.schema.types[2:]] for d in found]
     assert kinds == [["int64"], ["double", "bool"], ["string", "extension<arrow.json>"], []]
-    whole = joined([d.moved([i]) for i, d in enumerate(found)]).rows
+    whole = join_decoded([d.moved([i]) for i, d in enumerate(found)]).rows
     assert whole.column("a").to_pylist() == ["1", "1.5", "x", None]
     assert whole.column("b").to_pylist() == [None, "true", '{"k":1}', None]
 

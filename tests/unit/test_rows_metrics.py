@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
 from ingestion.segments.batch import write_segments
-from ingestion.segments.held import HeldRun
+from ingestion.segments.held import MemoryRun
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment
 from ingestion.segments.shape import Shape
@@ -49,7 +49,7 @@ def rows_of(schema: DataSchema, records: list[dict[str, Any]]) -> pa.Table:
 
 def stored(schema: DataSchema, rows: pa.Table) -> pa.Table:
     """What a segment would show of them."""
-    run = HeldRun.of(rows, Shape.of(schema), 0)
+    run = MemoryRun.of(rows, Shape.of(schema), 0)
     held = Shape.of(schema).stored(pa.concat_tables(run.blocks(run.fields, 2**20)))
     return held.select([name for name in held.column_names if name not in EXTENTS])
 

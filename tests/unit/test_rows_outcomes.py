@@ -177,7 +177,7 @@ def test_both_kinds_count_towards_the_limit_over_all_batches() -> None:
     seen, _ = parse_exceptions(maxParseExceptions=4)
     for ledger, total in ((faulty(1, 1), 2), (faulty(0, 0), None), (faulty(1, 1), 4)):
         seen.look_at(ledger)
-        seen.know(None if total is None else ParseExceptionTotals(seen=total))
+        seen.set_totals(None if total is None else ParseExceptionTotals(seen=total))
     with pytest.raises(TooManyParseExceptions) as caught:
         seen.look_at(faulty(0, 1))
     assert str(caught.value) == (
@@ -194,7 +194,7 @@ def test_a_batch_that_was_given_up_is_not_counted_twice() -> None:
 
 def test_what_other_indexers_have_found_counts_too() -> None:
     seen, _ = parse_exceptions(maxParseExceptions=4)
-    seen.know(ParseExceptionTotals(seen=4))
+    seen.set_totals(ParseExceptionTotals(seen=4))
     seen.look_at(faulty(0, 0))
     with pytest.raises(TooManyParseExceptions, match="There are 5 parse exceptions"):
         seen.look_at(faulty(1, 0))
@@ -203,13 +203,13 @@ def test_what_other_indexers_have_found_counts_too() -> None:
 def test_as_many_with_a_faulty_field_are_saved_as_the_report_shows() -> None:
     seen, _ = parse_exceptions(maxSavedParseExceptions=3)
     ledger = faulty(1, 5)
-    saved = ledger.faulty(seen.to_save)
+    saved = ledger.faulty(seen.room_to_save)
     assert [(r.offset, r.error, r.payload_size) for r in saved] == [
         (int(ledger.batch.offsets[i]), f"partly {i}", len(ledger.batch.payloads[i] or b"")) for i in (1, 2, 3)
     ]
-    seen.know(ParseExceptionTotals(seen=6, saved=3))
-    assert seen.to_save == 0
-    assert parse_exceptions(reportParseExceptions=True)[0].to_save == 1
+    seen.set_totals(ParseExceptionTotals(seen=6, saved=3))
+    assert seen.room_to_save == 0
+    assert parse_exceptions(reportParseExceptions=True)[0].room_to_save == 1
 
 
 def test_without_a_limit_nothing_fails_and_nothing_is_logged() -> None:

@@ -16,7 +16,7 @@ from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
-from ingestion.decode.expressions import BadExpression, parsed
+from ingestion.decode.expressions import BadExpression, parse_expression
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
 from ingestion.specs.schema.data_schema import DataSchema
@@ -315,7 +315,7 @@ WORDS = st.sampled_from(
 def test_any_text_is_an_expression_or_is_refused(engine: Engine, text: str) -> None:
     """Row 17 of the security checklist: any text at all."""
     try:
-        form = parsed(text, engine).form({})
+        form = parse_expression(text, engine).form({})
     except BadExpression:
         return
     assert form is not None

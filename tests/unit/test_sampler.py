@@ -21,7 +21,7 @@ from thriftpy2.utils import serialize
 from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from ingestion.specs.messages.sampling import MOST_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
 from ingestion.task.sampler.answering import answer_to
-from ingestion.task.sampler.decoding import outcomes_of
+from ingestion.task.sampler.decoding import decode_records
 from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import DEEPEST, json_value
 from tests.support.formats import HERE
@@ -363,7 +363,7 @@ def test_a_record_of_a_topic_without_a_value(wanted: dict[str, str], outcome: st
     order = parse_sampler_spec({"type": "kafka", "spec": spec}).order
     nothing: list[None] = [None, None]
     records = Records([None, b'{"a":1}'], [*nothing], [*nothing], [(), ()], "t", [(0, 0), (0, 1)])
-    found = outcomes_of(order, records)
+    found = decode_records(order, records)
     assert found.outcomes == {0: outcome, 1: "stored"}
     assert bool(found.errors) is (outcome == "unparseable")
 

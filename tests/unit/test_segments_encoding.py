@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.segments.batch import write_segments
-from ingestion.segments.encoding import hardly_repeating, parquet_options
+from ingestion.segments.encoding import mostly_distinct, parquet_options
 from ingestion.segments.local import LocalStorage
 from ingestion.specs.errors import SpecError
 from ingestion.specs.schema.data_schema import DataSchema
@@ -107,8 +107,8 @@ def test_what_hardly_repeats_has_no_dictionary(tmp_path: Path) -> None:
     times = pa.array(range(count), pa.int64()).view(pa.timestamp("ms", "UTC"))
     cities = pa.array([f"city {n % 7}" for n in range(count)])
     table = pa.table({"__time": times, "n": pa.array(range(count)), "city": cities})
-    assert hardly_repeating(table) == ["n"]
-    pq.write_table(table, tmp_path / "f", **parquet_options(IndexSpec(), table.schema, (), hardly_repeating(table)))
+    assert mostly_distinct(table) == ["n"]
+    pq.write_table(table, tmp_path / "f", **parquet_options(IndexSpec(), table.schema, (), mostly_distinct(table)))
     file = pq.ParquetFile(tmp_path / "f")
     assert file.read().cast(table.schema).equals(table)
     assert file.schema_arrow.field("__time").type == pa.timestamp("us", "UTC")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, joined_rows
+from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, join_rows
 from ingestion.segments import index as index_module
 from ingestion.segments.batch import write_segments
 from ingestion.segments.reader import read_segment
@@ -99,7 +99,7 @@ def test_the_segments_are_those_of_one_batch(
         partitions += of
         offsets += here
     expected = write_segments(
-        joined_rows(tables), np.array(partitions), np.array(offsets), schema=schema, version="v",
+        join_rows(tables), np.array(partitions), np.array(offsets), schema=schema, version="v",
         storage=desk.storage, scratch=place / "other", ids=some_ids(), max_rows_per_segment=most,
     )  # fmt: skip
     files = desk.write()

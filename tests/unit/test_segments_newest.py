@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.rows import JSON_TYPE, LIST_TYPE
-from ingestion.segments.newest import locked, newest
+from ingestion.segments.newest import open_locked_engine, read_newest
 from ingestion.segments.numbered_files import NumberedFiles
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import MOST_TEXT, RowsAnswer, RowsOrder
@@ -39,7 +39,7 @@ def written(desk: Desk, rows: pa.Table) -> list[SegmentFile]:
 
 
 def asked(desk: Desk, files: list[SegmentFile], limit: int = 100, **order: Any) -> RowsAnswer:
-    return newest(
+    return read_newest(
         RowsOrder(
             deep_storage=str(desk.deep),
             files=[RegisteredFile(path=f.path, size_bytes=f.size_bytes, sha256=f.sha256) for f in files],
@@ -193,7 +193,7 @@ def test_when_the_time_is_up_it_says_from_where_on_nothing_was_read(desk: Desk, 
 
 def test_deep_storage_that_makes_no_sense_is_refused(desk: Desk) -> None:
     order = RowsOrder(deep_storage="s3://", files=[], last_ms=[], limit=1, masked=False, reading_s=1)
-    assert newest(order).refusal
+    assert read_newest(order).refusal
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_deep_storage_that_makes_no_sense_is_refused(desk: Desk) -> None:
 def test_duckdb_can_read_the_files_of_the_order_and_do_nothing_else(tmp_path: Path, statement: str) -> None:
     other = tmp_path / "other.parquet"
     pq.write_table(pa.table({"a": [1]}), other)
-    engine = locked(NumberedFiles(), 1)
+    engine = open_locked_engine(NumberedFiles(), 1)
     with pytest.raises(duckdb.Error):
         engine.execute(statement.format(other=other, folder=tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other.parquet"]

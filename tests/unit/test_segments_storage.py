@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
-from ingestion.segments.local import LocalStorage, _rename_it
+from ingestion.segments.local import LocalStorage, _rename_into_place
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def test_without_hard_links_nothing_is_overwritten_either(tmp_path: Path) -> Non
     """The way taken where the file system has no links, for example on some network mounts."""
     (tmp_path / "new").write_bytes(b"new")
     folder = os.open(tmp_path, os.O_RDONLY)
-    _rename_it(folder, "new", "name")
+    _rename_into_place(folder, "new", "name")
     (tmp_path / "newer").write_bytes(b"newer")
     with pytest.raises(FileExistsError):
-        _rename_it(folder, "newer", "name")
+        _rename_into_place(folder, "newer", "name")
     os.close(folder)
     assert (tmp_path / "name").read_bytes() == b"new"
 

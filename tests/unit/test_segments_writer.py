@@ -23,7 +23,7 @@ from ingestion.segments.batch import write_segments
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.names import segment_path
-from ingestion.segments.places import Places
+from ingestion.segments.places import RecordPositions
 from ingestion.segments.reader import read_segment, verify
 from ingestion.segments.writer import columns_of
 from ingestion.specs.messages.protocol import Column, SegmentFile
@@ -301,7 +301,7 @@ def test_paths_are_safe(version: str, folder: str) -> None:
 def test_offset_ranges_are_those_of_the_specs(places: list[tuple[int, int]]) -> None:
     partitions, offsets = np.array(places).T
     expected = {p: ranges_of(o for q, o in places if q == p) for p in {p for p, _ in places}}
-    known = Places()
+    known = RecordPositions()
     known.add(partitions, offsets)
     assert known.ranges(0, np.ones(len(places), np.bool_)) == expected
 

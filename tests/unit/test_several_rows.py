@@ -13,9 +13,9 @@ from ingestion.decode import several as module
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import TooWide
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.several import taken_apart
+from ingestion.decode.several import split_rows
 from ingestion.rows import row_indexes
-from ingestion.specs.formats.input_format import of_one_row
+from ingestion.specs.formats.input_format import as_single_row
 from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from ingestion.task.sampler import records
 from ingestion.task.sampler.answering import answer_to
@@ -85,8 +85,8 @@ def test_one_bad_row_makes_the_whole_record_unparseable(spec: dict[str, Any], pa
 def test_who_wants_one_row_per_record_gets_it(spec: dict[str, Any], payload: bytes, message: str) -> None:
     one = {**spec, "rowsPerRecord": 1}
     assert fault(one, payload).startswith(message)
-    assert of_one_row(format_of(spec)) == format_of(one)
-    assert of_one_row(format_of({"type": "kafka", "valueFormat": spec})) == format_of(
+    assert as_single_row(format_of(spec)) == format_of(one)
+    assert as_single_row(format_of({"type": "kafka", "valueFormat": spec})) == format_of(
         {"type": "kafka", "valueFormat": one}
     )
 
@@ -141,7 +141,7 @@ def test_records_whose_rows_need_too_much_memory_together_are_decoded_apart(monk
     payload = b"\n".join(b"1,%d" % n for n in range(1000))
     decoder = JsonDecoder(schema_of(dimensions=["a"]), 2**28, input_format=format_of(CSV))
     try:
-        decoder._several = module.Several.of(format_of(CSV), 8 * 15_000)
+        decoder._several = module.MultiRowReader.of(format_of(CSV), 8 * 15_000)
         assert decoder.decode([payload]).rows.num_rows == 1000
         with pytest.raises(TooWide, match="2 records hold rows that need"):
             decoder.decode([payload, payload])
@@ -168,7 +168,7 @@ def test_rows_that_hold_too_many_fields_together_make_their_record_unparseable(m
 
 
 def test_records_are_taken_apart_for_a_sample() -> None:
-    rows, owners = taken_apart(format_of(JSON), [b'{"a":1}{"a":2}', None, b"", b"[1]", b'{"a":3}'])
+    rows, owners = split_rows(format_of(JSON), [b'{"a":1}{"a":2}', None, b"", b"[1]", b'{"a":3}'])
     assert rows == [b'{"a":1}', b'{"a":2}', None, b"", b"[1]", b'{"a":3}']
     assert owners == [0, 0, 1, 2, 3, 4]
 
@@ -189,7 +189,7 @@ def test_a_sample_ends_where_its_records_hold_too_many_rows(monkeypatch: pytest.
 
 def test_brackets_and_quotes_without_end_take_no_long_time() -> None:
     for odd in (b'"\\' * 200_000, b"} " * 200_000, b'\\"' * 200_000, b"{" * 200_000):
-        assert len(taken_apart(format_of(JSON), [odd])[0]) == 1
+        assert len(split_rows(format_of(JSON), [odd])[0]) == 1
 
 
 SAMPLED = [b'{"t":1,"a":"x"}{"t":1,"a":"y"}{"t":1,"a":"x"}', b'{"t":1,"a":"x"}', b'{"t":1,"a":"x"}{"t":"no"}']

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.supervisors.leases import HoldTimes, LeaseSums, hold_times, sums_of, warnings_of
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE
-from ingestion.sources.leases import LeaseBook, Unanswered, bucket_ms
+from ingestion.sources.leases import LeaseBook, PendingAcks, bucket_ms
 from ingestion.specs.messages.protocol import IndexerStatus, Leases
 
 
@@ -46,49 +46,49 @@ def book() -> LeaseBook:
 
 
 @pytest.fixture
-def unanswered(book: LeaseBook) -> Unanswered:
-    unanswered = Unanswered(book)
+def unanswered(book: LeaseBook) -> PendingAcks:
+    unanswered = PendingAcks(book)
     unanswered.expect(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1]), np.array([ACCEPT, REJECT, ACCEPT, ACCEPT]))
     return unanswered
 
 
-def test_what_the_broker_takes_stays_in_the_book(book: LeaseBook, unanswered: Unanswered) -> None:
+def test_what_the_broker_takes_stays_in_the_book(book: LeaseBook, unanswered: PendingAcks) -> None:
     before = book.seen
-    unanswered.answered(0, {1, 2, 3}, taken=True)
-    unanswered.answered(1, {1}, taken=True)
+    unanswered.answered(0, {1, 2, 3}, accepted=True)
+    unanswered.answered(1, {1}, accepted=True)
     unanswered.overdue(0)  # nothing is left to be answered
     assert book.seen == before
 
 
-def test_what_the_broker_refuses_had_expired_each_record_once(book: LeaseBook, unanswered: Unanswered) -> None:
-    unanswered.answered(0, {1}, taken=True)
-    unanswered.answered(0, {2, 3}, taken=False)
-    unanswered.answered(0, {2, 3}, taken=False)  # nobody waits for these any more
+def test_what_the_broker_refuses_had_expired_each_record_once(book: LeaseBook, unanswered: PendingAcks) -> None:
+    unanswered.answered(0, {1}, accepted=True)
+    unanswered.answered(0, {2, 3}, accepted=False)
+    unanswered.answered(0, {2, 3}, accepted=False)  # nobody waits for these any more
     seen = book.seen
     assert (seen.accepted, seen.rejected, seen.lock_expired) == (2, 0, 2)
 
 
-def test_an_overdue_answer_that_comes_after_all_counts_no_more(book: LeaseBook, unanswered: Unanswered) -> None:
+def test_an_overdue_answer_that_comes_after_all_counts_no_more(book: LeaseBook, unanswered: PendingAcks) -> None:
     unanswered.overdue(0)
-    unanswered.answered(0, {1, 2, 3}, taken=False)
+    unanswered.answered(0, {1, 2, 3}, accepted=False)
     seen = book.seen
     assert (seen.accepted, seen.rejected, seen.lock_expired) == (1, 0, 3)
 
 
-def test_answers_are_for_the_oldest_delivery_that_waits(book: LeaseBook, unanswered: Unanswered) -> None:
+def test_answers_are_for_the_oldest_delivery_that_waits(book: LeaseBook, unanswered: PendingAcks) -> None:
     again = np.array([REJECT])  # offset 1 of partition 0 once more: its lock had run out
     book.count(np.array([0]), again, 0.1)
     unanswered.expect(np.array([0]), np.array([1]), again)
-    unanswered.answered(0, {1, 2, 3}, taken=False)
-    unanswered.answered(0, {1}, taken=True)
+    unanswered.answered(0, {1, 2, 3}, accepted=False)
+    unanswered.answered(0, {1}, accepted=True)
     seen = book.seen
     assert (seen.accepted, seen.rejected, seen.lock_expired) == (1, 1, 3)
 
 
-def test_of_a_consumer_that_is_gone_nothing_is_waited_for(book: LeaseBook, unanswered: Unanswered) -> None:
+def test_of_a_consumer_that_is_gone_nothing_is_waited_for(book: LeaseBook, unanswered: PendingAcks) -> None:
     before = book.seen
     unanswered.forget()
-    unanswered.answered(0, {1, 2, 3}, taken=False)
+    unanswered.answered(0, {1, 2, 3}, accepted=False)
     unanswered.overdue(1)
     assert book.seen == before
 
@@ -96,9 +96,9 @@ def test_of_a_consumer_that_is_gone_nothing_is_waited_for(book: LeaseBook, unans
 def test_what_was_left_to_its_lock_is_not_taken_back_again(book: LeaseBook) -> None:
     book.count(np.array([0]), None, 30.0)
     before = book.seen
-    unanswered = Unanswered(book)
+    unanswered = PendingAcks(book)
     unanswered.expect(np.array([0]), np.array([9]), None)
-    unanswered.answered(0, {9}, taken=False)
+    unanswered.answered(0, {9}, accepted=False)
     assert book.seen == before
 
 

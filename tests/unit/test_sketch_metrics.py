@@ -26,16 +26,16 @@ from ingestion.batch.errors import InputRefused
 from ingestion.compaction.merging import merge
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.window import MessageWindow
-from ingestion.rows import joined_rows
+from ingestion.rows import join_rows
 from ingestion.segments.batch import write_segments
 from ingestion.segments.local import LocalStorage
-from ingestion.segments.newest import newest
+from ingestion.segments.newest import read_newest
 from ingestion.segments.reader import read_segment
-from ingestion.sketches.hashing import hashes_of_doubles, hashes_of_longs, hashes_of_texts
+from ingestion.sketches.hashing import hash_doubles, hash_longs, hash_texts
 from ingestion.sketches.merging import Merger
-from ingestion.sketches.reading import read
-from ingestion.sketches.showing import told_by
-from ingestion.sketches.single import of_hashes, of_numbers
+from ingestion.sketches.reading import read_sketch
+from ingestion.sketches.showing import describe_sketch
+from ingestion.sketches.single import from_hashes, from_numbers
 from ingestion.specs.messages.compaction import CompactionJob, InputSegment
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder
@@ -214,7 +214,7 @@ def test_rows_that_wait_on_disk_are_merged_with_the_others(tmp_path: Path) -> No
 
 def test_batches_have_their_columns_joined() -> None:
     schema = schema_of()
-    rows = joined_rows([decoded(schema, records_of(3)), decoded(schema, records_of(3, 3))])
+    rows = join_rows([decoded(schema, records_of(3)), decoded(schema, records_of(3, 3))])
     assert [contents("quantiles", q)["values"] for q in rows.column("times").to_pylist()] == [[n] for n in range(6)]
 
 
@@ -336,7 +336,7 @@ def test_newest_rows_show_what_sketches_estimate(tmp_path: Path) -> None:
 
     def asked(**order: Any) -> dict[Any, dict[str, Any]]:
         [file] = shelf.files
-        answer = newest(
+        answer = read_newest(
             RowsOrder(
                 deep_storage=str(tmp_path / "deep"), reading_s=60.0, limit=10, last_ms=[DAY_MS],
                 files=[RegisteredFile(path=file.path, size_bytes=file.size_bytes, sha256=file.sha256)],
@@ -365,8 +365,8 @@ def metric_of(written: dict[str, Any]) -> Any:
 def test_texts_are_hashed_as_the_library_does(texts: list[str], cut: int) -> None:
     column = pa.array(["", *texts, "é"]).slice(min(cut, len(texts)))
     theta, hll = metric_of(THETA), metric_of({**HLL, "stringEncoding": "utf8"})
-    hashes = hashes_of_texts(column, "utf8")
-    for text, one, other in zip(column.to_pylist(), of_hashes(theta, hashes), of_hashes(hll, hashes), strict=True):
+    hashes = hash_texts(column, "utf8")
+    for text, one, other in zip(column.to_pylist(), from_hashes(theta, hashes), from_hashes(hll, hashes), strict=True):
         if text:
             wanted = datasketches.update_theta_sketch(14)
             wanted.update(text)
@@ -384,14 +384,14 @@ def test_texts_are_hashed_as_the_library_does(texts: list[str], cut: int) -> Non
 def test_numbers_are_hashed_as_the_library_does(longs: list[int], doubles: list[float]) -> None:
     hll, quantiles = metric_of({**HLL, "tgtHllType": "HLL_8", "lgK": 9}), metric_of({**QUANTILES, "k": 32})
     for values, hashes in (
-        (longs, hashes_of_longs(np.array(longs, np.int64))),
-        (doubles, hashes_of_doubles(np.array(doubles))),
+        (longs, hash_longs(np.array(longs, np.int64))),
+        (doubles, hash_doubles(np.array(doubles))),
     ):
-        for value, made in zip(values, of_hashes(hll, hashes).to_pylist(), strict=True):
+        for value, made in zip(values, from_hashes(hll, hashes).to_pylist(), strict=True):
             wanted = datasketches.hll_sketch(9, datasketches.HLL_8)
             wanted.update(value)
             assert made == wanted.serialize_compact()
-    for value, made in zip(doubles, of_numbers(quantiles, np.array(doubles)).to_pylist(), strict=True):
+    for value, made in zip(doubles, from_numbers(quantiles, np.array(doubles)).to_pylist(), strict=True):
         wanted = datasketches.quantiles_doubles_sketch(32)
         wanted.update(value)
         assert made == wanted.serialize()
@@ -423,9 +423,9 @@ def test_sketches_of_others_are_read() -> None:
     """An HLL sketch of 16 registers is known to be wrong by a quarter."""
     for written, stored, count in FOREIGN:
         metric = metric_of(written)
-        found = read(base64.b64encode(stored).decode(), Merger.of(metric))
+        found = read_sketch(base64.b64encode(stored).decode(), Merger.of(metric))
         assert found is not None
-        told = told_by(metric.kind, found)
+        told = describe_sketch(metric.kind, found)
         assert told.get("n", told.get("estimate")) == pytest.approx(count, rel=0.5)
 
 
@@ -445,5 +445,5 @@ def test_no_bytes_end_the_process(which: int, changes: list[tuple[int, int]], en
     for place, byte in changes:
         if place < len(torn):
             torn[place] = byte
-    found = read(base64.b64encode(bytes(torn)).decode(), Merger.of(metric_of(written)))
-    assert found is None or read(base64.b64encode(found).decode(), Merger.of(metric_of(written))) is not None
+    found = read_sketch(base64.b64encode(bytes(torn)).decode(), Merger.of(metric_of(written)))
+    assert found is None or read_sketch(base64.b64encode(found).decode(), Merger.of(metric_of(written))) is not None

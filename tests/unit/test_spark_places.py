@@ -12,7 +12,7 @@ import pytest
 
 from ingestion.sources.base import SourceProblem
 from ingestion.spark import sources
-from ingestion.spark.sources import Places
+from ingestion.spark.sources import IndexerLimit
 from ingestion.specs.messages.protocol import Assignment
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
@@ -59,8 +59,8 @@ class Watch:
 def fitting(monkeypatch: pytest.MonkeyPatch, watch: Watch, wanted: int, kind: str, indexers: int, looks: int) -> int:
     """After the watch was asked so many times, and once more to be sure that the last answer was taken."""
     monkeypatch.setattr(sources, "TopicWatch", lambda *_: watch)
-    monkeypatch.setattr(sources, "LOOK_S", 0.01)
-    with closing(Places(assignment(kind, indexers))) as places:
+    monkeypatch.setattr(sources, "PARTITION_CHECK_S", 0.01)
+    with closing(IndexerLimit(assignment(kind, indexers))) as places:
         for _ in range(looks + 1 if looks else 0):
             assert watch.told.acquire(timeout=20)
         return places.fitting(wanted)

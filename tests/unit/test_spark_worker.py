@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ingestion.spark.board import Board
-from ingestion.spark.worker import Orders, work
+from ingestion.spark.worker import WorkerConfig, indexer_runner
 from ingestion.specs.messages.protocol import Assignment
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 
-def orders(board: Board, deep_storage: str) -> Orders:
+def orders(board: Board, deep_storage: str) -> WorkerConfig:
     document = {
         "type": "index_kafka_share_group",
         "dataSchema": {"dataSource": "d", "timestampSpec": {"column": "time"}},
@@ -36,7 +36,7 @@ def orders(board: Board, deep_storage: str) -> Orders:
         version="v1",
         created_at=datetime(2025, 6, 1, tzinfo=UTC),
     )
-    return Orders(
+    return WorkerConfig(
         number=3,
         assignment=assignment.model_dump_json(),
         url="http://127.0.0.1:1",
@@ -49,7 +49,7 @@ def orders(board: Board, deep_storage: str) -> Orders:
 
 @pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "gopher://host/x", ""])
 def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -> None:
-    [ended] = work(orders(Board("127.0.0.1"), location))([3])
+    [ended] = indexer_runner(orders(Board("127.0.0.1"), location))([3])
     assert (ended.is_failure, ended.permanent, ended.farewell) == (True, True, "stop")
     assert "deep storage" in ended.reason
     assert "canary" not in ended.reason

@@ -31,7 +31,7 @@ from ingestion.specs.limits import (
     MOST_SEARCHES,
     MOST_STEPS,
     MOST_VALUES,
-    doubles,
+    duplicates,
 )
 from ingestion.specs.schema.joda import strptime_patterns
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
@@ -173,7 +173,7 @@ class Counted(str):
 def test_names_that_stand_twice_are_found_by_looking_once() -> None:
     """Row 20 of the security checklist: what it costs grows with how many there are, not with its square."""
     Counted.compared = 0
-    assert doubles(map(Counted, ["b", *names(16_000), *names(2), "b"])) == ["b", "f0", "f1"]
+    assert duplicates(map(Counted, ["b", *names(16_000), *names(2), "b"])) == ["b", "f0", "f1"]
     assert Counted.compared < 1_000
 
 

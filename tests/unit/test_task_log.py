@@ -11,7 +11,7 @@ from controlplane.embedded.waiting import poll_until
 from ingestion.spark.board import Board, Poster
 from ingestion.task import log
 from ingestion.task.control import Control
-from ingestion.task.log import A_SECOND, AT_ONCE, LONGEST, Lines, Trouble
+from ingestion.task.log import LINES_PER_S, LONGEST_LINE, MOST_WAITING, LineBuffer, OngoingProblem
 
 
 @pytest.fixture
@@ -20,16 +20,18 @@ def said() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def trouble(said: list[dict[str, Any]]) -> Trouble:
+def trouble(said: list[dict[str, Any]]) -> OngoingProblem:
     def keep(_: Any, level: str, event: Any) -> str:
         said.append({"level": level, **event})
         raise structlog.DropEvent
 
     logger = structlog.wrap_logger(None, processors=[keep], wrapper_class=structlog.BoundLogger)
-    return Trouble(logger, "Kafka does not answer")
+    return OngoingProblem(logger, "Kafka does not answer")
 
 
-def test_trouble_is_logged_when_it_begins_and_when_it_is_over(trouble: Trouble, said: list[dict[str, Any]]) -> None:
+def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
+    trouble: OngoingProblem, said: list[dict[str, Any]]
+) -> None:
     for attempt in range(1000):
         trouble.met(f"connection refused (after {attempt} ms)")
     trouble.over()
@@ -42,7 +44,7 @@ def test_trouble_is_logged_when_it_begins_and_when_it_is_over(trouble: Trouble, 
     ]
 
 
-def test_another_reason_is_logged_too_and_not_without_end(trouble: Trouble, said: list[dict[str, Any]]) -> None:
+def test_another_reason_is_logged_too_and_not_without_end(trouble: OngoingProblem, said: list[dict[str, Any]]) -> None:
     for reason in ("refused", "timed out", "refused", "timed out"):
         trouble.met(reason)
     assert [line["reason"] for line in said] == ["refused", "timed out"]
@@ -53,28 +55,28 @@ def test_another_reason_is_logged_too_and_not_without_end(trouble: Trouble, said
 
 def test_lines_are_handed_on_once_and_as_many_as_there_is_room_for() -> None:
     now = 0.0
-    lines = Lines(lambda: now)
-    for number in range(AT_ONCE + 50):
+    lines = LineBuffer(lambda: now)
+    for number in range(MOST_WAITING + 50):
         lines.add(f"line {number}")
     taken = lines.take()
     assert taken[:2] == ["line 0", "line 1"]
-    assert len(taken) == AT_ONCE + 1
+    assert len(taken) == MOST_WAITING + 1
     assert taken[-1] == "(50 more lines were not handed on)"
     assert lines.take() == []
     now = 2.0
-    for number in range(AT_ONCE):
+    for number in range(MOST_WAITING):
         lines.add(f"line {number}")
-    assert len(lines.take()) == 2 * A_SECOND + 1
+    assert len(lines.take()) == 2 * LINES_PER_S + 1
 
 
 def test_a_long_line_is_cut() -> None:
-    lines = Lines()
-    lines.add("x" * (LONGEST + 1))
-    assert lines.take() == ["x" * LONGEST + " …"]
+    lines = LineBuffer()
+    lines.add("x" * (LONGEST_LINE + 1))
+    assert lines.take() == ["x" * LONGEST_LINE + " …"]
 
 
 def test_what_was_not_heard_waits_before_what_came_since() -> None:
-    lines = Lines()
+    lines = LineBuffer()
     lines.add("one")
     taken = lines.take()
     lines.add("two")
@@ -85,7 +87,7 @@ def test_what_was_not_heard_waits_before_what_came_since() -> None:
 def test_an_indexer_elsewhere_posts_its_lines(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ingestion.spark.board.LINES", lines := Lines())
+    monkeypatch.setattr("ingestion.spark.board.LINE_BUFFER", lines := LineBuffer())
     board = Board()
     control = Control(3, 0)
     poster = Poster(control, board.address, board.authkey, with_lines=True)
@@ -104,10 +106,10 @@ def test_lines_say_what_the_whole_process_is(capfd: pytest.CaptureFixture[str]) 
     before = structlog.get_config()
     try:
         log.configure(host="worker-7")
-        log.LINES.take()
+        log.LINE_BUFFER.take()
         log.logger_for(indexer=2).warning("paused", reason="no room")
     finally:
         structlog.configure(**before)
     [line] = capfd.readouterr().err.splitlines()
     assert line.endswith('level=warning event=paused indexer=2 reason="no room" host=worker-7')
-    assert log.LINES.take() == [line]
+    assert log.LINE_BUFFER.take() == [line]

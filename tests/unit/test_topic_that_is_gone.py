@@ -9,7 +9,7 @@ import pytest
 from ingestion.client.memory import MemoryControlPlane
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.memory import MemoryLeasedSource
-from ingestion.sources.topic import SameTopic, TopicIdentity
+from ingestion.sources.topic import PinnedTopic, TopicIdentity
 from tests.support.indexer import FixedTopic, assignment, record
 
 
@@ -37,6 +37,6 @@ def test_nothing_is_published_and_nobody_waits(run_indexer: Any, tmp_path: Any, 
     plane = MemoryControlPlane(assignment(tmp_path))
     source = MemoryLeasedSource([(0, n, record(n)) for n in range(10)])
     with pytest.raises(SourceProblem, match=said) as problem:
-        run_indexer(source, plane, topic=SameTopic(topic, "t", "topic-id"))
+        run_indexer(source, plane, topic=PinnedTopic(topic, "t", "topic-id"))
     assert problem.value.permanent
     assert plane.published == []

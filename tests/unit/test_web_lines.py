@@ -15,9 +15,9 @@ import pytest
 
 from ingestion.batch import http_files
 from ingestion.batch.errors import InputUnreachable
-from ingestion.batch.files import FoundFile
+from ingestion.batch.files import InputFile
 from ingestion.specs.kafka.addresses import AddressPolicy
-from ingestion.task.web_lines import speaking
+from ingestion.task.web_lines import open_http
 from tests.support.certificates import authority
 
 HEAD = b"HTTP/1.1 200 OK\r\n\r\n"  # no length: the body ends with the line
@@ -62,7 +62,7 @@ def served(context: ssl.SSLContext, answer: Answer) -> Iterator[str]:
 
 def fetched(url: str, into: Path) -> bytes:
     with into.open("w+b") as file:
-        http_files.fetch(FoundFile(url, 1, 0), HERE, file)
+        http_files.fetch(InputFile(url, 1, 0), HERE, file)
     return into.read_bytes()
 
 
@@ -70,7 +70,7 @@ def fetched(url: str, into: Path) -> bytes:
 def test_what_trickles_in_over_tls_comes_to_an_end(
     server_side: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: bytes
 ) -> None:
-    monkeypatch.setattr(http_files, "LONGEST_S", 0.5)
+    monkeypatch.setattr(http_files, "TIMEOUT_S", 0.5)
     until = time.monotonic() + GIVES_UP_S
 
     def drip(one: ssl.SSLSocket) -> None:
@@ -87,7 +87,7 @@ def test_what_trickles_in_over_tls_comes_to_an_end(
 def test_a_part_that_came_until_the_time_was_over_is_not_taken_for_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_files, "LONGEST_S", 0.5)
+    monkeypatch.setattr(http_files, "TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
@@ -136,7 +136,7 @@ def test_the_usual_port_is_not_named(server_side: ssl.SSLContext, url: str, host
 
     serving = threading.Thread(target=answer)
     serving.start()
-    with speaking(ours, urlsplit(url), time.monotonic() + GIVES_UP_S) as connection:
+    with open_http(ours, urlsplit(url), time.monotonic() + GIVES_UP_S) as connection:
         connection.request("GET", "/x")
         assert connection.getresponse().status == 204
     serving.join(GIVES_UP_S)

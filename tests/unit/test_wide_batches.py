@@ -22,7 +22,7 @@ from ingestion.decode.decoded import Decoded
 from ingestion.decode.errors import TooWide
 from ingestion.decode.isolated import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.whole import decoded_whole
+from ingestion.decode.whole import decode_together
 from ingestion.decode.window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.segments import index
@@ -69,7 +69,7 @@ def test_a_records_verdict_is_the_same_however_its_batch_is_cut(cuts: set[int], 
     batch = BATCH[::-1] if turned else BATCH
     decoder = decoder_of(schema_of(**DISCOVERY))
     parts = [batch[start:stop] for start, stop in pairwise([0, *sorted(cuts), len(batch)])]
-    found = [v for part in parts for v in verdicts(decoded_whole(decoder, part, MessageWindow()))]
+    found = [v for part in parts for v in verdicts(decode_together(decoder, part, MessageWindow()))]
     expected = ["stored"] * len(BATCH)
     expected[3] = f"holds 22 fields to discover, {MOST} at most: name the dimensions, or exclude some"
     expected[5] = found[batch.index(b"{no")]

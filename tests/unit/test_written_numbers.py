@@ -12,12 +12,19 @@ import pyarrow as pa
 import pytest
 
 from ingestion.decode.druid_values import number_text
-from ingestion.decode.written_numbers import Number, as_written, may_hold_one, number_of, of_decimal, of_single
+from ingestion.decode.written_numbers import (
+    NumberToken,
+    as_written,
+    decimal_number,
+    may_hold_exact_number,
+    parse_number,
+    single_number,
+)
 
 
 def token_of(decimal: str) -> str:
-    made = of_decimal(Decimal(decimal))
-    assert isinstance(made, Number)
+    made = decimal_number(Decimal(decimal))
+    assert isinstance(made, NumberToken)
     return made.token
 
 
@@ -25,7 +32,7 @@ def token_of(decimal: str) -> str:
 @pytest.mark.parametrize("noughts", ["", "0", "00000000000000000000"])
 def test_a_decimal_keeps_its_digits_and_is_a_json_number(written: str, noughts: str) -> None:
     token = token_of(written + noughts)
-    assert number_text(number_of(token)) == written + noughts
+    assert number_text(parse_number(token)) == written + noughts
     assert Decimal(token) == Decimal(written)
     assert json.loads(token) == float(written)
 
@@ -38,11 +45,11 @@ def test_any_decimal_and_any_float_is_found_again() -> None:
             dice.randrange(1, 30),
         )
         value = Decimal(f"{digits}e-{scale}")
-        assert number_text(number_of(token_of(str(value)))) == format(value, "f")
+        assert number_text(parse_number(token_of(str(value)))) == format(value, "f")
         [single] = struct.unpack("f", struct.pack("I", dice.randrange(2**32)))
         if math.isfinite(single):
-            token = of_single(single).token
-            text = number_text(number_of(token))
+            token = single_number(single).token
+            text = number_text(parse_number(token))
             assert float(token) == single
             assert struct.pack("f", float(text)) == struct.pack("f", single)
             assert len(text) <= len(number_text(single))
@@ -50,13 +57,13 @@ def test_any_decimal_and_any_float_is_found_again() -> None:
 
 @pytest.mark.parametrize("digits", ["0.1", "12345678.5", "1e-07", "1e+16", "0.30000000000000004", "100.0"])
 def test_a_double_is_not_taken_for_another_number(digits: str) -> None:
-    assert type(number_of(digits)) is float
-    assert may_hold_one(pa.array([f'{{"a":{digits}}}'])).to_pylist() == [False]
+    assert type(parse_number(digits)) is float
+    assert may_hold_exact_number(pa.array([f'{{"a":{digits}}}'])).to_pylist() == [False]
 
 
 @pytest.mark.parametrize("written", ["1E-1000000000", "-1E+1000000000", "7E-1001"])
 def test_a_decimal_that_is_near_no_double_is_a_text(written: str) -> None:
-    assert of_decimal(Decimal(written)) == written
+    assert decimal_number(Decimal(written)) == written
 
 
 @pytest.mark.parametrize(("written", "expected"), [("0E-1001", "0.0"), ("1." + 1001 * "0", "1.0")])

@@ -20,7 +20,7 @@ from controlplane.publishing.fence import PublishRefused
 from controlplane.tasks.lifecycle import token_and_status, token_hash
 from controlplane.tasks.models import ENDED
 from controlplane.tasks.residents import token_and_end
-from ingestion.specs.errors import said
+from ingestion.specs.errors import error_text
 
 logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
@@ -113,7 +113,7 @@ def _respond(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, A
     except PublishRefused as refused:
         return message(refused.refusal, 409)
     except ValidationError as error:
-        faults = [{"pointer": "/" + "/".join(map(str, e["loc"])), "detail": said(e)} for e in error.errors()[:50]]
+        faults = [{"pointer": "/" + "/".join(map(str, e["loc"])), "detail": error_text(e)} for e in error.errors()[:50]]
         return problem(400, "The message is not valid", "It is not of the protocol's form.", errors=faults)
     except HeadgateError as error:
         return problem(error.status, error.title, error.detail)

@@ -8,7 +8,7 @@ from typing import Any
 
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Segment
-from ingestion.specs.messages.newest_rows import one_in_the_other
+from ingestion.specs.messages.newest_rows import columns_overlap
 
 SCHEMA_SEGMENTS = 1000
 
@@ -33,16 +33,16 @@ def datasource_schema(datasource: Datasource) -> list[dict[str, Any]]:
 
 def mask_warnings(masks: Collection[str], columns: Collection[str]) -> list[str]:
     """What somebody who masks these should know; ``columns``: all that the datasource's segments have."""
-    unmasked = [column for column in columns if not any(one_in_the_other(mask, column) for mask in masks)]
+    unmasked = [column for column in columns if not any(columns_overlap(mask, column) for mask in masks)]
     warnings = []
     for mask in masks:
-        twins = [column for column in unmasked if one_in_the_other(mask.casefold(), column.casefold())]
+        twins = [column for column in unmasked if columns_overlap(mask.casefold(), column.casefold())]
         parents = [column for column in columns if mask.startswith(f"{column}.")]
         if twins:
             warnings += [f"Column {twin!r} is not masked: case counts, and the mask names {mask!r}." for twin in twins]
         elif parents:
             warnings += [f"Column {parent!r} is hidden whole: its field {mask!r} is masked." for parent in parents]
-        elif not any(one_in_the_other(mask, column) for column in columns):
+        elif not any(columns_overlap(mask, column) for column in columns):
             warnings.append(f"No segment has a column {mask!r} yet. If one comes, it is masked.")
     return warnings
 

@@ -1,6 +1,6 @@
 """One reader per input format: from payloads to the texts of JSON objects, which the JSON stage makes rows of.
 
-``reader_of`` makes the reader of an ``inputFormat``. Plain JSON passes through untouched, at no cost a record.
+``create_reader`` makes the reader of an ``inputFormat``. Plain JSON passes through untouched, at no cost a record.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ __all__ = [
     "Access",
     "OpenRegistry",
     "Reader",
+    "ReaderTools",
     "RegisteredSchema",
     "Registry",
     "SchemaRefused",
-    "Tools",
     "UnknownSchema",
+    "create_reader",
     "keeps_digits",
-    "reader_of",
 ]
 
 JSON = JsonInputFormat(type="json")
 
 
 @dataclass(frozen=True)
-class Tools:
+class ReaderTools:
     """What readers work with."""
 
     engine: Engine
@@ -71,7 +71,7 @@ class Tools:
     keeps_digits: bool = False  # also where a format of records does not, see ``keeps_digits``
 
     @classmethod
-    def of(cls, engine: Engine, schema: DataSchema, access: Access, *, keeps_digits: bool = False) -> Tools:
+    def of(cls, engine: Engine, schema: DataSchema, access: Access, *, keeps_digits: bool = False) -> ReaderTools:
         return cls(engine, access, frozenset(_words(schema.model_dump(mode="json"))), schema, keeps_digits)
 
 
@@ -81,11 +81,11 @@ def keeps_digits(spec: InputFormat) -> bool:
     return isinstance(inner, AvroInputFormat | ProtobufInputFormat)
 
 
-def reader_of(spec: InputFormat, tools: Tools) -> Reader:
+def create_reader(spec: InputFormat, tools: ReaderTools) -> Reader:
     """The reader of a format. Raises ``UnusableSchema``."""
     if isinstance(spec, KafkaInputFormat):
-        key = None if spec.keyFormat is None else reader_of(spec.keyFormat, replace(tools, schema=None))
-        return KafkaReader(spec, tools.engine, reader_of(spec.valueFormat, tools), key)
+        key = None if spec.keyFormat is None else create_reader(spec.keyFormat, replace(tools, schema=None))
+        return KafkaReader(spec, tools.engine, create_reader(spec.valueFormat, tools), key)
     if isinstance(spec, CsvInputFormat | DelimitedInputFormat):
         return DelimitedReader(spec, tools.engine)
     if isinstance(spec, RegexInputFormat):
@@ -95,12 +95,12 @@ def reader_of(spec: InputFormat, tools: Tools) -> Reader:
     reader = _nesting_reader(spec, tools)
     if spec.flattenSpec is None:
         return reader
-    kept = tools.keeps_digits or keeps_digits(spec)
-    own = _own_fields(spec, spec.flattenSpec, tools)
-    return FlatteningReader(reader, tools.engine, spec.flattenSpec, own, keeps_digits=kept)
+    with_digits = tools.keeps_digits or keeps_digits(spec)
+    own_fields = _kept_own_fields(spec, spec.flattenSpec, tools)
+    return FlatteningReader(reader, tools.engine, spec.flattenSpec, own_fields, keeps_digits=with_digits)
 
 
-def _own_fields(spec: InputFormat, flatten: FlattenSpec, tools: Tools) -> frozenset[str] | None:
+def _kept_own_fields(spec: InputFormat, flatten: FlattenSpec, tools: ReaderTools) -> frozenset[str] | None:
     """Which of a record's own fields stay beside the flattened ones; None: all."""
     if flatten.useFieldDiscovery:
         return None
@@ -115,7 +115,7 @@ def _own_fields(spec: InputFormat, flatten: FlattenSpec, tools: Tools) -> frozen
 
 
 def _nesting_reader(
-    spec: JsonInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat, tools: Tools
+    spec: JsonInputFormat | AvroInputFormat | ProtobufInputFormat | ThriftInputFormat, tools: ReaderTools
 ) -> Reader:
     if isinstance(spec, AvroInputFormat):
         from ingestion.decode.formats.avro import AvroReader  # not at the top: fastavro takes long

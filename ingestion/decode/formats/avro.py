@@ -25,11 +25,11 @@ from fastavro.schema import parse_schema
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.avro_unions import by_type, record_by_type
-from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
+from ingestion.decode.formats.avro_unions import record_expander, type_expander
+from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, read_texts
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
-from ingestion.decode.written_numbers import Number, of_single
+from ingestion.decode.written_numbers import NumberToken, single_number
 from ingestion.specs.formats.input_format import (
     AvroFileDecoder,
     AvroInlineDecoder,
@@ -44,7 +44,7 @@ _WHOLE = "whole number that may become a float"
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MOST_DECIMAL_BYTES = 4_096
 _RECORDS = ("record", "error")
-_TOP = "v"  # a record of this one field is written as its value alone: so fastavro reads a union
+_WRAPPER_FIELD = "v"  # a record of this one field is written as its value alone: so fastavro reads a union
 
 
 class AvroSchema:
@@ -55,29 +55,29 @@ class AvroSchema:
     ) -> None:
         named: dict[str, Any] = {}
         for reference in references:
-            parse_schema(_prepared(reference), named)
+            parse_schema(_prepare_schema(reference), named)
         self._wrapped = not isinstance(schema, dict) or isinstance(seen_as, list)
-        self._written = self._parsed(_prepared(schema, seen=seen_as is not None), named)
+        self._written = self._parsed(_prepare_schema(schema, has_reader_schema=seen_as is not None), named)
         self._seen_as = None
         if seen_as is not None:
             named = {}
-            self._seen_as = self._parsed(_prepared(seen_as, defaults=True), named)
-        told = self._written if self._seen_as is None else self._seen_as
-        told = told["fields"][0]["type"] if self._wrapped else told
-        members = told if isinstance(told, list) else [told]
+            self._seen_as = self._parsed(_prepare_schema(seen_as, defaults=True), named)
+        result_schema = self._written if self._seen_as is None else self._seen_as
+        result_schema = result_schema["fields"][0]["type"] if self._wrapped else result_schema
+        members = result_schema if isinstance(result_schema, list) else [result_schema]
         if not all(_is_record(m, named) for m in members if m != "null"):
             raise ValueError("the schema must be a record's, or a union of records")
         self._expand = None
         if unions_by_type:
-            self._expand = record_by_type(members, named) if self._wrapped else by_type(told, named)
+            self._expand = record_expander(members, named) if self._wrapped else type_expander(result_schema, named)
 
     def _parsed(self, schema: Any, named: dict[str, Any]) -> Any:
         if self._wrapped:
-            schema = {"type": "record", "name": "headgate.Top", "fields": [{"name": _TOP, "type": schema}]}
+            schema = {"type": "record", "name": "headgate.Top", "fields": [{"name": _WRAPPER_FIELD, "type": schema}]}
         return parse_schema(schema, named)
 
     def read(self, payload: bytes, start: int) -> Any:
-        """The record that begins at ``start``, as values that JSON has, bytes, decimals and ``Number`` for floats."""
+        """The record that begins at ``start``, as values that JSON has, bytes, decimals and ``NumberToken``."""
         stream = io.BytesIO(payload)
         stream.seek(start)
         try:
@@ -99,46 +99,53 @@ class AvroSchema:
             stream, self._written, self._seen_as, handle_unicode_errors=not_unicode, return_named_type=named
         )
         if self._wrapped:
-            record = record[_TOP]
+            record = record[_WRAPPER_FIELD]
             if record is None:
                 raise BadRecord("no record, but null")
         return record if self._expand is None else self._expand(record)
 
 
 def _is_record(member: Any, named: dict[str, Any]) -> bool:
-    known = named.get(member) if isinstance(member, str) else member
-    return isinstance(known, dict) and known.get("type") in _RECORDS
+    definition = named.get(member) if isinstance(member, str) else member
+    return isinstance(definition, dict) and definition.get("type") in _RECORDS
 
 
-def _prepared(schema: Any, *, defaults: bool = False, seen: bool = False) -> Any:
+def _prepare_schema(schema: Any, *, defaults: bool = False, has_reader_schema: bool = False) -> Any:
     """The schema of a type with logical types of our own for numbers that JSON has not, and without those left aside.
 
-    ``defaults``: whether these stay. Nobody needs a writer's. ``seen``: whether another schema says what they become.
+    ``defaults``: whether these stay. Nobody needs a writer's. ``has_reader_schema``: whether another schema says what
+    they become.
     """
     if isinstance(schema, list):
-        return [_prepared(member, defaults=defaults, seen=seen) for member in schema]
+        return [_prepare_schema(member, defaults=defaults, has_reader_schema=has_reader_schema) for member in schema]
     if not isinstance(schema, dict):
-        return _primitive({"type": schema}, seen) or schema
-    if primitive := _primitive(schema, seen):
+        return _prepare_primitive({"type": schema}, has_reader_schema) or schema
+    if primitive := _prepare_primitive(schema, has_reader_schema):
         return primitive
-    kept = {k: v for k, v in schema.items() if k != "logicalType" and (defaults or k != "default")}
-    kept |= {k: _prepared(kept[k], defaults=defaults, seen=seen) for k in ("type", "items", "values") if k in kept}
-    if isinstance(kept.get("fields"), list):
-        kept["fields"] = [_field(f, defaults, seen) for f in kept["fields"]]
-    return kept | {"logicalType": _DECIMAL} if _is_decimal(schema) else kept
+    prepared = {k: v for k, v in schema.items() if k != "logicalType" and (defaults or k != "default")}
+    prepared |= {
+        k: _prepare_schema(prepared[k], defaults=defaults, has_reader_schema=has_reader_schema)
+        for k in ("type", "items", "values")
+        if k in prepared
+    }
+    if isinstance(prepared.get("fields"), list):
+        prepared["fields"] = [_prepare_field(f, defaults, has_reader_schema) for f in prepared["fields"]]
+    return prepared | {"logicalType": _DECIMAL} if _is_decimal(schema) else prepared
 
 
-def _primitive(schema: dict[str, Any], seen: bool) -> dict[str, Any] | None:
+def _prepare_primitive(schema: dict[str, Any], has_reader_schema: bool) -> dict[str, Any] | None:
     if schema.get("type") == "float":
         return {**schema, "logicalType": _SINGLE}
-    return {**schema, "logicalType": _WHOLE} if seen and schema.get("type") in ("int", "long") else None
+    return {**schema, "logicalType": _WHOLE} if has_reader_schema and schema.get("type") in ("int", "long") else None
 
 
-def _field(field: Any, defaults: bool, seen: bool) -> Any:
+def _prepare_field(field: Any, defaults: bool, has_reader_schema: bool) -> Any:
     if not isinstance(field, dict):
         return field
-    kept = {k: v for k, v in field.items() if defaults or k != "default"}
-    return kept | {"type": _prepared(field.get("type"), defaults=defaults, seen=seen)}
+    prepared = {k: v for k, v in field.items() if defaults or k != "default"}
+    return prepared | {
+        "type": _prepare_schema(field.get("type"), defaults=defaults, has_reader_schema=has_reader_schema)
+    }
 
 
 def _is_decimal(schema: dict[str, Any]) -> bool:
@@ -153,7 +160,7 @@ def _is_decimal(schema: dict[str, Any]) -> bool:
     return 0 < precision <= most and 0 <= scale <= precision
 
 
-def _exact(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | bytes:
+def _read_decimal(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | bytes:
     """With all digits that were written, also more than the schema's precision.
 
     More bytes than any number has stay bytes: their digits would take minutes.
@@ -163,28 +170,28 @@ def _exact(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | bytes:
     return Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-schema.get("scale", 0), _EXACT)
 
 
-def _single(value: float, _schema: Any, seen_as: Any) -> Number | float:
-    return of_single(value) if seen_as is None or _type(seen_as) == "float" else value
+def _read_float(value: float, _schema: Any, seen_as: Any) -> NumberToken | float:
+    return single_number(value) if seen_as is None or _type_name(seen_as) == "float" else value
 
 
-def _whole(value: int, _schema: Any, seen_as: Any) -> Number | float:
-    if _type(seen_as) == "float":
-        return of_single(float(np.int64(value).astype(np.float32)))
-    return float(value) if _type(seen_as) == "double" else value
+def _read_integer(value: int, _schema: Any, seen_as: Any) -> NumberToken | float:
+    if _type_name(seen_as) == "float":
+        return single_number(float(np.int64(value).astype(np.float32)))
+    return float(value) if _type_name(seen_as) == "double" else value
 
 
-def _type(schema: Any) -> Any:
+def _type_name(schema: Any) -> Any:
     return schema.get("type") if isinstance(schema, dict) else schema
 
 
 # fastavro's own way to have other logical types, by the type beneath.
 fastavro.read.LOGICAL_READERS.update(
     {
-        f"bytes-{_DECIMAL}": _exact,
-        f"fixed-{_DECIMAL}": _exact,
-        f"float-{_SINGLE}": _single,
-        f"int-{_WHOLE}": _whole,
-        f"long-{_WHOLE}": _whole,
+        f"bytes-{_DECIMAL}": _read_decimal,
+        f"fixed-{_DECIMAL}": _read_decimal,
+        f"float-{_SINGLE}": _read_float,
+        f"int-{_WHOLE}": _read_integer,
+        f"long-{_WHOLE}": _read_integer,
     }
 )
 
@@ -193,29 +200,29 @@ class AvroReader:
     """Reads ``avro_stream``."""
 
     def __init__(self, spec: AvroInputFormat, access: Access) -> None:
-        self._record = _record_by(spec, access)
+        self._record = _record_reader(spec, access)
         self._encode = json_encoder(spec.binaryAsString)
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        return texts_by(payloads, self._text)
+        return read_texts(payloads, self._text)
 
     def _text(self, payload: bytes) -> str:
         return self._encode(self._record(payload))
 
 
-def _record_by(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
+def _record_reader(spec: AvroInputFormat, access: Access) -> Callable[[bytes], Any]:
     decoder, unions = spec.avroBytesDecoder, spec.extractUnionsByType
     if isinstance(decoder, AvroInlineDecoder):
-        return _by_one(checked_schema(decoder.avro_schema, unions))
+        return _single_schema_reader(checked_schema(decoder.avro_schema, unions))
     if isinstance(decoder, AvroFileDecoder):
-        return _by_one(checked_schema(_from_file(decoder.file, access.schema_folder), unions))
+        return _single_schema_reader(checked_schema(_load_schema(decoder.file, access.schema_folder), unions))
     if isinstance(decoder, AvroMultipleDecoder):
-        return _by_number({n: checked_schema(s, unions) for n, s in decoder.schemas.items()})
+        return _numbered_schema_reader({n: checked_schema(s, unions) for n, s in decoder.schemas.items()})
 
     def parse(schema: RegisteredSchema) -> AvroSchema:
         return AvroSchema(json.loads(schema.text), unions, [json.loads(text) for _, text in schema.references])
 
-    return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "AVRO", parse))
+    return _registry_reader(RegistrySchemas(decoder, access.registry(decoder), "AVRO", parse))
 
 
 def checked_schema(schema: Any, unions_by_type: bool = False, *, of_reader: bool = False) -> AvroSchema:
@@ -226,18 +233,18 @@ def checked_schema(schema: Any, unions_by_type: bool = False, *, of_reader: bool
         raise UnusableSchema(f"the Avro schema can't be used: {type(error).__name__}: {error}") from error
 
 
-def _from_file(place: str, folder: str) -> Any:
+def _load_schema(place: str, folder: str) -> Any:
     try:
         return json.loads(read_schema_file(place, folder))
     except ValueError as error:
         raise UnusableSchema(f"the file {place} holds no JSON: {error}") from None
 
 
-def _by_one(schema: AvroSchema) -> Callable[[bytes], Any]:
+def _single_schema_reader(schema: AvroSchema) -> Callable[[bytes], Any]:
     return lambda payload: schema.read(payload, 0)
 
 
-def _by_number(schemas: dict[int, AvroSchema]) -> Callable[[bytes], Any]:
+def _numbered_schema_reader(schemas: dict[int, AvroSchema]) -> Callable[[bytes], Any]:
     def read(payload: bytes) -> Any:
         if len(payload) < HEAD_BYTES or payload[0] != _VERSION:
             raise BadRecord("it does not begin with byte 1 and four bytes with the number of a schema")
@@ -249,7 +256,7 @@ def _by_number(schemas: dict[int, AvroSchema]) -> Callable[[bytes], Any]:
     return read
 
 
-def _by_registry(schemas: RegistrySchemas[AvroSchema]) -> Callable[[bytes], Any]:
+def _registry_reader(schemas: RegistrySchemas[AvroSchema]) -> Callable[[bytes], Any]:
     def read(payload: bytes) -> Any:
         schema_id, start = split_head(payload)
         return schemas.of(schema_id).read(payload, start)

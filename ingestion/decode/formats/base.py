@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError
-from ingestion.decode.payloads import emptiness
-from ingestion.decode.written_numbers import Number, of_decimal
+from ingestion.decode.payloads import empty_reason
+from ingestion.decode.written_numbers import NumberToken, decimal_number
 
-_SHOWN = 200
+_MOST_SHOWN = 200
 _TOKEN = itemgetter(1)  # of a match
 _MARK = f"\ufdd0{secrets.token_hex(8)}"  # one that no producer knows, so that no text of theirs begins with it
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity)"')
@@ -43,7 +43,7 @@ class BadRecord(Exception):
     """The record can't be read; the message says why, in one line without the payload."""
 
 
-def texts_by(
+def read_texts(
     payloads: Sequence[bytes | None], text_of: Callable[[bytes], str], *, empty_is_a_record: bool = False
 ) -> Texts:
     """Each payload's text by ``text_of``; whatever that raises is said of the record, except a ``DecodeError``."""
@@ -52,16 +52,16 @@ def texts_by(
     for index, payload in enumerate(payloads):
         text = None
         if payload is None or not (payload or empty_is_a_record):
-            errors[index] = emptiness(payload)
+            errors[index] = empty_reason(payload)
         else:
             try:
                 text = text_of(payload)
             except (DecodeError, duckdb.InterruptException):
                 raise
             except Exception as error:  # what a library makes of arbitrary bytes is beyond counting
-                errors[index] = said(error)
+                errors[index] = short_error(error)
         texts.append(text)
-    return as_array(texts, errors), errors
+    return to_text_array(texts, errors), errors
 
 
 def decoded_text(payload: bytes) -> str:
@@ -80,15 +80,15 @@ def one_line(text: str) -> str:
     return line
 
 
-def said(error: Exception) -> str:
+def short_error(error: Exception) -> str:
     """An error in one short line."""
-    text = (str(error).splitlines() or [""])[0][:_SHOWN]
+    text = (str(error).splitlines() or [""])[0][:_MOST_SHOWN]
     if isinstance(error, BadRecord):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def as_array(texts: list[str | None], errors: dict[int, str]) -> pa.Array:
+def to_text_array(texts: list[str | None], errors: dict[int, str]) -> pa.Array:
     """The texts as Arrow has them; one that is no Unicode text becomes an error."""
     try:
         return pa.array(texts, pa.string())
@@ -111,15 +111,15 @@ def _is_unicode(text: str) -> bool:
 def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
     """Writes values as JSON: bytes in base64 (or as the UTF-8 text they hold), dates in ISO.
 
-    A ``Number`` and a decimal are numbers that keep their digits (see ``written_numbers``).
+    A ``NumberToken`` and a decimal are numbers that keep their digits (see ``written_numbers``).
     """
 
     def other(value: Any) -> Any:
-        if isinstance(value, Number):
+        if isinstance(value, NumberToken):
             return _MARK + value.token  # in quotes for now: this encoder writes other numbers in one way alone
         if isinstance(value, Decimal):
-            held = of_decimal(value)
-            return held if isinstance(held, str) else _MARK + held.token
+            number = decimal_number(value)
+            return number if isinstance(number, str) else _MARK + number.token
         if isinstance(value, bytes | bytearray | memoryview):
             raw = bytes(value)
             return raw.decode(errors="replace") if binary_as_string else b64encode(raw).decode()

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.engine import RECORDS, Engine, literal
+from ingestion.decode.engine import RECORDS, Engine, sql_literal
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.fields import Mask, flat
-from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, texts_by
-from ingestion.decode.payloads import texts_of
+from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, read_texts
+from ingestion.decode.payloads import decode_texts
 from ingestion.specs.formats.input_format import CsvInputFormat, DelimitedInputFormat
 
 _VALUE = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\n|\r|\Z)')
@@ -47,33 +47,33 @@ class DelimitedReader:
         self._skipped = spec.skipHeaderRows
         self._list_delimiter = spec.listDelimiter
         self._typed: Callable[[str], Any] = _number if spec.tryParseNumbers else str
-        self._rows = _csv_rows if isinstance(spec, CsvInputFormat) else _RowsOf(spec.delimiter)
+        self._rows = _csv_rows if isinstance(spec, CsvInputFormat) else _RowSplitter(spec.delimiter)
         self._encode = json_encoder()
         self._engine = engine
         at_once = self._columns and not self._skipped and not spec.tryParseNumbers
-        self._sql = _query(self._columns or [], _delimiter(spec)) if at_once else ""
+        self._sql = _split_sql(self._columns or [], _delimiter(spec)) if at_once else ""
         self._odd = [spec.listDelimiter, '"'] if isinstance(spec, CsvInputFormat) else [spec.listDelimiter]
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         if not self._sql:
-            return texts_by(payloads, self._text)
-        texts, errors = texts_of(payloads)
+            return read_texts(payloads, self._text)
+        texts, errors = decode_texts(payloads)
         lines = pc.utf8_rtrim(texts, "\r\n")
         plain = self._plain(lines)
         if plain.all():
             return self._taken_apart(lines), errors
         others = np.flatnonzero(~plain)
-        slow, faults = texts_by([payloads[i] for i in others.tolist()], self._text)
-        both = pa.concat_arrays([self._taken_apart(lines.filter(pa.array(plain))), slow])
+        slow, faults = read_texts([payloads[i] for i in others.tolist()], self._text)
+        combined = pa.concat_arrays([self._taken_apart(lines.filter(pa.array(plain))), slow])
         order = np.argsort(np.concatenate([np.flatnonzero(plain), others]))
-        return both.take(pa.array(order)), errors | {int(others[i]): fault for i, fault in faults.items()}
+        return combined.take(pa.array(order)), errors | {int(others[i]): fault for i, fault in faults.items()}
 
     def _plain(self, lines: pa.Array) -> Mask:
         """Which records are a line of values with nothing in them that means more."""
-        odd = pc.match_substring_regex(lines, "^$|[\r\n]")
+        is_odd = pc.match_substring_regex(lines, "^$|[\r\n]")
         for text in self._odd:
-            odd = pc.or_(odd, pc.match_substring(lines, text))
-        return ~np.asarray(odd.fill_null(True).to_numpy(zero_copy_only=False), np.bool_)
+            is_odd = pc.or_(is_odd, pc.match_substring(lines, text))
+        return ~np.asarray(is_odd.fill_null(True).to_numpy(zero_copy_only=False), np.bool_)
 
     def _taken_apart(self, lines: pa.Array) -> pa.Array:
         return flat(self._engine.run(self._sql, RECORDS, pa.table({"j": lines})).column(0))
@@ -119,13 +119,13 @@ def _delimiter(spec: CsvInputFormat | DelimitedInputFormat) -> str:
     return "," if isinstance(spec, CsvInputFormat) else spec.delimiter
 
 
-def _query(columns: list[str], delimiter: str) -> str:
-    values = ", ".join(f"{literal(name)}, nullif(s[{i + 1}], '')" for i, name in enumerate(columns))
-    split = f"SELECT string_split(j, {literal(delimiter)}) AS s FROM records"
+def _split_sql(columns: list[str], delimiter: str) -> str:
+    values = ", ".join(f"{sql_literal(name)}, nullif(s[{i + 1}], '')" for i, name in enumerate(columns))
+    split = f"SELECT string_split(j, {sql_literal(delimiter)}) AS s FROM records"
     return f"SELECT json_object({values})::VARCHAR AS j FROM ({split})"
 
 
-class _RowsOf:
+class _RowSplitter:
     """The rows of a text with this delimiter, where quotes mean nothing."""
 
     def __init__(self, delimiter: str) -> None:
@@ -157,7 +157,7 @@ def _csv_rows(text: str) -> list[Values]:
     return rows
 
 
-def csv_ends(payload: bytes) -> list[tuple[int, int]]:
+def csv_line_ends(payload: bytes) -> list[tuple[int, int]]:
     """Where lines end that end outside of quotes, as half-open ranges of bytes; none in what is no CSV."""
     ends = []
     place = len(BOM_UTF8) if payload.startswith(BOM_UTF8) else 0

@@ -20,7 +20,7 @@ def read_schema_file(place: str, folder: str) -> bytes:
             "a spec may name no files here: give the schema itself in the spec, or have HEADGATE_SCHEMA_FOLDER set"
         )
     root = Path(folder).resolve()
-    path = (root / _path(place)).resolve()  # resolved: no link and no '..' leads out
+    path = (root / _local_path(place)).resolve()  # resolved: no link and no '..' leads out
     if not path.is_relative_to(root):
         raise UnusableSchema(f"the file {place} is not in the folder for schemas (HEADGATE_SCHEMA_FOLDER)")
     try:
@@ -31,7 +31,7 @@ def read_schema_file(place: str, folder: str) -> bytes:
         raise UnusableSchema(f"the file {place} can't be read: {error.strerror}") from None
 
 
-def _path(place: str) -> str:
+def _local_path(place: str) -> str:
     parts = urlsplit(place)
     if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
         raise UnusableSchema(f"{place} is no file: only files in the folder for schemas are read, no addresses")

@@ -4,7 +4,7 @@
 In front, since of a field that stands twice the first one counts: so a flattened field hides one of the record's with
 its name, as in Druid, without the record being written anew. Texts that are no JSON objects are left as they are.
 Without ``useFieldDiscovery`` no field of the record is discovered, but those that the spec names are read, as in Druid.
-Where nobody looks at the record as a whole, no text is made: its fields are read where they are (``in_place``).
+Where nobody looks at the record as a whole, no text is made: its fields are read where they are (``flatten_in_place``).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.druid_values import Fails
-from ingestion.decode.engine import Engine, literal, pointer
+from ingestion.decode.druid_values import EvaluationFailed
+from ingestion.decode.engine import Engine, sql_json_pointer, sql_literal
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.fields import BY_NAME, Places, flat
+from ingestion.decode.fields import BY_NAME, FieldPaths, flat
 from ingestion.decode.formats import jq, path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.suspects import Suspects
-from ingestion.decode.written_numbers import may_hold_one
+from ingestion.decode.written_numbers import may_hold_exact_number
 from ingestion.specs.formats.flatten_spec import FlattenField, FlattenSpec
 from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
 from ingestion.specs.formats.jq import Node, parse_jq
@@ -41,8 +41,8 @@ _STDDEV = """sqrt(list_sum(list_transform({0}, lambda x: x * x)) / list_count({0
 class FlatteningReader:
     """Another reader's texts, flattened. Paths that search and jq are followed record by record, the rest by DuckDB.
 
-    ``own``: which of the record's own fields are kept; None: all. ``keeps_digits``: numbers stay as the other reader
-    writes them; DuckDB writes them anew (see ``written_numbers``).
+    ``own_fields``: which of the record's own fields are kept; None: all. ``keeps_digits``: numbers stay as the other
+    reader writes them; DuckDB writes them anew (see ``written_numbers``).
     """
 
     def __init__(
@@ -50,35 +50,38 @@ class FlatteningReader:
         inner: Reader,
         engine: Engine,
         spec: FlattenSpec,
-        own: frozenset[str] | None = None,
+        own_fields: frozenset[str] | None = None,
         *,
         keeps_digits: bool = False,
     ) -> None:
         self._inner = inner
         self._engine = engine
         self._keeps_digits = keeps_digits
-        found = [*filter(None, map(_found_by_duckdb, spec.fields)), *map(_at_top, sorted(own or ()))]
-        self._digits = {path: f"d{n}" for n, path in enumerate(dict.fromkeys(found))} if keeps_digits else {}
+        duckdb_paths = [*filter(None, map(_duckdb_path, spec.fields)), *map(_top_level_path, sorted(own_fields or ()))]
+        self._digits = {path: f"d{n}" for n, path in enumerate(dict.fromkeys(duckdb_paths))} if keeps_digits else {}
         paths = dict.fromkeys(_path(f) for f in spec.fields if f.type == "path" and path_values.is_followed(_path(f)))
         self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
         self._programs = [(f.name, parse_jq(f.expr or "")) for f in spec.fields if f.type == "jq"]
-        made: dict[JsonPath | str, str] = {name: f"q{number}" for number, (name, _) in enumerate(self._programs)}
+        program_columns: dict[JsonPath | str, str] = {
+            name: f"q{number}" for number, (name, _) in enumerate(self._programs)
+        }
         self._sql, self._checking_sql = (
-            _query(spec, made | dict(self._searched.items()), self._digits, own, check) for check in (False, True)
+            _flatten_sql(spec, program_columns | dict(self._searched.items()), self._digits, own_fields, check)
+            for check in (False, True)
         )
         self._texts = Suspects(engine, _SEARCHED)
-        names = ("j", *self._searched.values(), *self._digits.values(), *made.values())
+        names = ("j", *self._searched.values(), *self._digits.values(), *program_columns.values())
         engine.register(_SEARCHED, pa.schema([(name, pa.string()) for name in names]))
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         texts, errors = self._inner.read(payloads, envelope)
         columns = {name: self._found(texts, path) for path, name in self._searched.items()}
         if self._digits:
-            suspects = pc.if_else(may_hold_one(texts), texts, None)
+            suspects = pc.if_else(may_hold_exact_number(texts), texts, None)
             columns |= {name: self._found(suspects, path) for path, name in self._digits.items()}
         if self._programs:
-            made, failed = self._made(texts)
-            columns |= {f"q{number}": pa.array(column, pa.string()) for number, column in enumerate(made)}
+            program_values, failed = self._made(texts)
+            columns |= {f"q{number}": pa.array(column, pa.string()) for number, column in enumerate(program_values)}
             texts = pa.array([None if i in failed else text for i, text in enumerate(texts.to_pylist())], pa.string())
             errors = errors | failed
         table = pa.table({"j": texts, **columns})
@@ -92,33 +95,35 @@ class FlatteningReader:
             try:
                 for column, value in zip(columns, self._values(text), strict=False):
                     column[place] = value
-            except Fails as error:
+            except EvaluationFailed as error:
                 failed[place] = str(error)
         return columns, failed
 
     def _values(self, text: str | None) -> Iterator[str]:
         """Of one record; none where it is no JSON object, of which others tell."""
         self._engine.check_interrupted()
-        record = None if text is None else jq.loaded(text)
+        record = None if text is None else jq.load_record(text)
         if record is not None:
             for name, program in self._programs:
                 yield self._value(name, program, record)
 
     def _value(self, name: str, program: Node, record: dict[str, Any]) -> str:
         try:
-            return jq.found(record, program, self._engine.check_interrupted)
-        except Fails:
-            raise Fails(f"the jq program of field {name!r} fails, or finds nothing") from None
+            return jq.first_value(record, program, self._engine.check_interrupted)
+        except EvaluationFailed:
+            raise EvaluationFailed(f"the jq program of field {name!r} fails, or finds nothing") from None
 
     def _found(self, texts: pa.Array, path: JsonPath) -> pa.Array:
         return pa.array([self._found_in(text, path) for text in texts.to_pylist()], pa.string())
 
     def _found_in(self, text: str | None, path: JsonPath) -> str | None:
         self._engine.check_interrupted()
-        return None if text is None else path_values.found(text, path, keeps_digits=self._keeps_digits)
+        return None if text is None else path_values.find_values(text, path, keeps_digits=self._keeps_digits)
 
 
-def in_place(schema: DataSchema, read: InputFormat, *, keeps_digits: bool = False) -> tuple[InputFormat, Places]:
+def flatten_in_place(
+    schema: DataSchema, read: InputFormat, *, keeps_digits: bool = False
+) -> tuple[InputFormat, FieldPaths]:
     """The format without its flattenSpec, and where the fields of that are; or all as it is.
 
     In place where DuckDB itself finds each field, nobody looks at the whole record, and no number keeps its digits.
@@ -130,14 +135,14 @@ def in_place(schema: DataSchema, read: InputFormat, *, keeps_digits: bool = Fals
         or keeps_digits
         or looks
         or schema.dimensionsSpec.discovers
-        or not all(map(_is_found, flatten.fields))
+        or not all(map(_is_found_by_duckdb, flatten.fields))
     ):
         return read, BY_NAME
-    places = Places({f.name: _place(f, {}) for f in flatten.fields})
+    places = FieldPaths({f.name: _place(f, {}) for f in flatten.fields})
     return read.model_copy(update={"flattenSpec": None}), places
 
 
-def _is_found(field: FlattenField) -> bool:
+def _is_found_by_duckdb(field: FlattenField) -> bool:
     if field.type != "path":
         return field.type != "jq"
     return not (_path(field).function or path_values.is_followed(_path(field)))
@@ -147,7 +152,7 @@ def _path(field: FlattenField) -> JsonPath:
     return parse_json_path(field.expr or "")
 
 
-def _found_by_duckdb(field: FlattenField) -> JsonPath | None:
+def _duckdb_path(field: FlattenField) -> JsonPath | None:
     """The way to a value that DuckDB finds as it stands; None where it reckons, or finds nothing itself."""
     if field.type == "path":
         path = _path(field)
@@ -156,43 +161,46 @@ def _found_by_duckdb(field: FlattenField) -> JsonPath | None:
     return None if names is None else JsonPath(tuple(Step("name", name) for name in names))
 
 
-def _query(
+def _flatten_sql(
     spec: FlattenSpec,
     searched: Mapping[JsonPath | str, str],
     digits: Mapping[JsonPath, str],
-    own: frozenset[str] | None,
+    own_fields: frozenset[str] | None,
     check: bool,
 ) -> str:
     """``check``: look first whether a text is JSON; else the query fails where it reads one that is not."""
-    named = {name: pointer(name) for name in sorted((own or frozenset()) - {f.name for f in spec.fields})}
+    named = {
+        name: sql_json_pointer(name) for name in sorted((own_fields or frozenset()) - {f.name for f in spec.fields})
+    }
     places = dict.fromkeys([*filter(None, (_place(f, searched) for f in spec.fields)), *named.values()])
     numbers = {place: number for number, place in enumerate(places, 1)}
     valid = "AND json_valid(j)" if check or not numbers else ""
     objects = rf"CASE WHEN starts_with(ltrim(j, E' \t\r\n'), '{{') {valid} THEN j END"
     members = [
-        f"{_key(f.name)} || coalesce({_kept(f, digits)}{_value(f, searched, numbers)}, 'null')" for f in spec.fields
+        f"{_key(f.name)} || coalesce({_field_digits(f, digits)}{_value_sql(f, searched, numbers)}, 'null')"
+        for f in spec.fields
     ]
     # Null where the record has none, so that concat_ws leaves it out.
     members += [
-        f"{_key(name)} || coalesce({_as_written(_at_top(name), digits)}l[{numbers[place]}]::VARCHAR)"
+        f"{_key(name)} || coalesce({_path_digits(_top_level_path(name), digits)}l[{numbers[place]}]::VARCHAR)"
         for name, place in named.items()
     ]
     joined = f"concat_ws(',', {', '.join(members)})" if members else "''"
     rest = (
         r"""CASE WHEN regexp_matches(o, '^\s*\{\s*\}\s*$') THEN '}' ELSE ',' || substr(ltrim(o, E' \t\r\n'), 2) END"""
     )
-    whole = f"concat('{{', {joined}, {rest})" if members else "o"
-    flattened = whole if own is None else f"concat('{{', {joined}, '}}')"
+    all_fields = f"concat('{{', {joined}, {rest})" if members else "o"
+    flattened = all_fields if own_fields is None else f"concat('{{', {joined}, '}}')"
     # All at once: each call reads the record from its beginning.
-    found = f"json_extract(o, [{', '.join(numbers)}])" if numbers else "NULL"
+    extracted = f"json_extract(o, [{', '.join(numbers)}])" if numbers else "NULL"
     return (
         f"SELECT CASE WHEN o IS NULL THEN j ELSE {flattened} END AS j"
-        f" FROM (SELECT *, {found} AS l FROM (SELECT *, {objects} AS o FROM {_SEARCHED}))"
+        f" FROM (SELECT *, {extracted} AS l FROM (SELECT *, {objects} AS o FROM {_SEARCHED}))"
     )
 
 
 def _key(name: str) -> str:
-    return literal(json.dumps(name) + ":")
+    return sql_literal(json.dumps(name) + ":")
 
 
 def _place(field: FlattenField, searched: Mapping[JsonPath | str, str]) -> str:
@@ -200,14 +208,14 @@ def _place(field: FlattenField, searched: Mapping[JsonPath | str, str]) -> str:
     if field.type == "jq":
         return ""
     if field.type == "root":
-        return pointer(field.expr or field.name)
+        return sql_json_pointer(field.expr or field.name)
     if field.type == "tree":
-        return literal("".join("/" + n.replace("~", "~0").replace("/", "~1") for n in field.nodes or []))
+        return sql_literal("".join("/" + n.replace("~", "~0").replace("/", "~1") for n in field.nodes or []))
     path = _path(field)
-    return "" if path in searched else literal(_written(path.steps))
+    return "" if path in searched else sql_literal(_path_text(path.steps))
 
 
-def _value(field: FlattenField, searched: Mapping[JsonPath | str, str], numbers: Mapping[str, int]) -> str:
+def _value_sql(field: FlattenField, searched: Mapping[JsonPath | str, str], numbers: Mapping[str, int]) -> str:
     """SQL for a field's JSON text, NULL where the record has none."""
     if field.type == "jq":
         return searched[field.name]
@@ -217,31 +225,33 @@ def _value(field: FlattenField, searched: Mapping[JsonPath | str, str], numbers:
         return f"{extracted}::VARCHAR"
     path = _path(field)
     reckons = path.function not in ("", "keys")
-    return f"to_json({_function(path, extracted)})::VARCHAR" if reckons else f"{extracted}::VARCHAR"
+    return f"to_json({_function_sql(path, extracted)})::VARCHAR" if reckons else f"{extracted}::VARCHAR"
 
 
-def _kept(field: FlattenField, digits: Mapping[JsonPath, str]) -> str:
-    path = _found_by_duckdb(field)
-    return "" if path is None else _as_written(path, digits)
+def _field_digits(field: FlattenField, digits: Mapping[JsonPath, str]) -> str:
+    path = _duckdb_path(field)
+    return "" if path is None else _path_digits(path, digits)
 
 
-def _as_written(path: JsonPath, digits: Mapping[JsonPath, str]) -> str:
+def _path_digits(path: JsonPath, digits: Mapping[JsonPath, str]) -> str:
     return f"{digits[path]}, " if path in digits else ""
 
 
-def _at_top(name: str) -> JsonPath:
+def _top_level_path(name: str) -> JsonPath:
     return JsonPath((Step("name", name),))
 
 
-def _function(path: JsonPath, extracted: str) -> str:
+def _function_sql(path: JsonPath, extracted: str) -> str:
     if path.function == "length":
         kinds = f"'ARRAY' THEN json_array_length({extracted}) WHEN 'OBJECT' THEN len(json_keys({extracted}))"
         return f"CASE json_type({extracted}) WHEN {kinds} END"
-    told = f"list_filter(json_extract({extracted}, '$[*]'), lambda x: json_type(x) IN ('UBIGINT', 'BIGINT', 'DOUBLE'))"
-    numbers = f"list_transform({told}, lambda x: TRY_CAST(x AS DOUBLE))"
+    number_list = (
+        f"list_filter(json_extract({extracted}, '$[*]'), lambda x: json_type(x) IN ('UBIGINT', 'BIGINT', 'DOUBLE'))"
+    )
+    numbers = f"list_transform({number_list}, lambda x: TRY_CAST(x AS DOUBLE))"
     return _STDDEV.format(numbers) if path.function == "stddev" else f"list_aggregate({numbers}, '{path.function}')"
 
 
-def _written(steps: Steps) -> str:
+def _path_text(steps: Steps) -> str:
     """The path as DuckDB reads it; names hold no quotes and no backslashes."""
     return "$" + "".join(f'."{s.name}"' if s.kind == "name" else f"[{s.name}]" for s in steps)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ingestion.decode.druid_values import GREATEST_LONG, LEAST_LONG, Fails, units, wrapped
+from ingestion.decode.druid_values import GREATEST_LONG, LEAST_LONG, EvaluationFailed, to_units, wrap_long
 
 MOST_MADE = 1_000_000  # steps and values of one record; a text is one for each 16 characters
 _LOOK_EVERY = 1_000
@@ -31,24 +31,24 @@ class Budget:
         self._look_at = most - _LOOK_EVERY
 
     def spend(self, count: int = 1) -> None:
-        """Raises ``Fails`` when it is too much."""
+        """Raises ``EvaluationFailed`` when it is too much."""
         self._left -= count
         if self._left <= self._look_at:
             self._look_at = self._left - _LOOK_EVERY
             self._check()
             if self._left < 0:
-                raise Fails
+                raise EvaluationFailed
 
     def made(self, value: Any) -> Any:
         """The value, with all that is in it paid for."""
         self.spend(1 + len(value) // CHARACTERS if isinstance(value, str) else 1)
         if isinstance(value, dict):
-            for name, held in value.items():
+            for name, item in value.items():
                 self.spend(len(name) // CHARACTERS)
-                self.made(held)
+                self.made(item)
         elif isinstance(value, list):
-            for held in value:
-                self.made(held)
+            for item in value:
+                self.made(item)
         return value
 
 
@@ -57,7 +57,7 @@ def kind_of(value: Any) -> str:
     return ("null", "boolean", "", "number", "string", "array", "object")[_RANKS[type(value)]]
 
 
-def inner(value: Any) -> list[Any]:
+def children(value: Any) -> list[Any]:
     """What ``.[]`` makes of it."""
     if isinstance(value, dict | list):
         return list(value.values()) if isinstance(value, dict) else value
@@ -68,127 +68,129 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def truth(value: Any) -> bool:
+def is_true(value: Any) -> bool:
     return value is not None and value is not False
 
 
-def of_double(value: float) -> int | float:
+def whole_or_double(value: float) -> int | float:
     """A long if it is whole."""
     if not math.isfinite(value):
-        raise Fails
+        raise EvaluationFailed
     if value == 2.0**63:
         return GREATEST_LONG
     return int(value) if LEAST_LONG <= value < 2.0**63 and value == int(value) else value
 
 
-def compared(budget: Budget, one: Any, other: Any) -> int:
+def compare(budget: Budget, left: Any, right: Any) -> int:
     """Below zero, zero or above it: null, false, true, numbers, texts, arrays, objects."""
     budget.spend()
-    ranks = _RANKS[type(one)], _RANKS[type(other)]
+    ranks = _RANKS[type(left)], _RANKS[type(right)]
     if ranks[0] != ranks[1]:
         return -1 if ranks[0] < ranks[1] else 1
-    if isinstance(one, list):
-        return _compared_lists(budget, one, other)
-    if isinstance(one, dict):
-        names = [sorted(value, key=units) for value in (one, other)]
-        order = _compared_lists(budget, *names)
-        return order or _compared_lists(budget, *([v[n] for n in names[0]] for v in (one, other)))
-    if isinstance(one, str):
-        budget.spend((len(one) + len(other)) // CHARACTERS)
-        one, other = units(one), units(other)
-    elif is_number(one):
-        one, other = float(one), float(other)
-    return 0 if one is other or one == other else -1 if one < other else 1
+    if isinstance(left, list):
+        return _compare_lists(budget, left, right)
+    if isinstance(left, dict):
+        names = [sorted(value, key=to_units) for value in (left, right)]
+        order = _compare_lists(budget, *names)
+        return order or _compare_lists(budget, *([v[n] for n in names[0]] for v in (left, right)))
+    if isinstance(left, str):
+        budget.spend((len(left) + len(right)) // CHARACTERS)
+        left, right = to_units(left), to_units(right)
+    elif is_number(left):
+        left, right = float(left), float(right)
+    return 0 if left is right or left == right else -1 if left < right else 1
 
 
-def _compared_lists(budget: Budget, one: list[Any], other: list[Any]) -> int:
-    for a, b in zip(one, other, strict=False):
-        order = compared(budget, a, b)
+def _compare_lists(budget: Budget, left: list[Any], right: list[Any]) -> int:
+    for a, b in zip(left, right, strict=False):
+        order = compare(budget, a, b)
         if order:
             return order
-    return (len(one) > len(other)) - (len(one) < len(other))
+    return (len(left) > len(right)) - (len(left) < len(right))
 
 
 def sort_key(budget: Budget) -> Callable[[Any], Any]:
-    return functools.cmp_to_key(functools.partial(compared, budget))
+    return functools.cmp_to_key(functools.partial(compare, budget))
 
 
-def hashed(members: dict[str, Any]) -> dict[str, Any]:
+def hash_ordered(members: dict[str, Any]) -> dict[str, Any]:
     """In the order of Java's HashMap, which an object has that a program makes."""
     size = 16
     while len(members) > size * 3 // 4:
         size *= 2
-    return {name: members[name] for name in sorted(members, key=lambda name: _spread(name) % size)}
+    return {name: members[name] for name in sorted(members, key=lambda name: _java_hash(name) % size)}
 
 
-def _spread(name: str) -> int:
-    found = 0
-    data = units(name)
+def _java_hash(name: str) -> int:
+    java_hash = 0
+    data = to_units(name)
     for place in range(0, len(data), 2):
-        found = (31 * found + data[place] * 256 + data[place + 1]) % 2**32
-    return found ^ (found >> 16)
+        java_hash = (31 * java_hash + data[place] * 256 + data[place + 1]) % 2**32
+    return java_hash ^ (java_hash >> 16)
 
 
-def added(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    if is_number(one) and is_number(other):
-        return _of_numbers(one, other, lambda a, b: a + b)
-    if isinstance(one, str) and isinstance(other, str):
-        return one + other
-    if isinstance(one, list) and isinstance(other, list):
-        return one + other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one | other
+def add(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    if is_number(left) and is_number(right):
+        return _calculate(left, right, lambda a, b: a + b)
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right
+    if isinstance(left, list) and isinstance(right, list):
+        return left + right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left | right
     raise JqError
 
 
-def taken_off(budget: Budget, one: Any, other: Any) -> Any:
-    if is_number(one) and is_number(other):
-        return _of_numbers(one, other, lambda a, b: a - b)
-    if isinstance(one, list) and isinstance(other, list):
-        return [value for value in one if all(compared(budget, value, away) for away in other)]
+def subtract(budget: Budget, left: Any, right: Any) -> Any:
+    if is_number(left) and is_number(right):
+        return _calculate(left, right, lambda a, b: a - b)
+    if isinstance(left, list) and isinstance(right, list):
+        return [value for value in left if all(compare(budget, value, away) for away in right)]
     raise JqError
 
 
-def multiplied(budget: Budget, one: Any, other: Any) -> Any:
-    if is_number(one) and is_number(other):
-        return _of_numbers(one, other, lambda a, b: a * b)
-    if isinstance(one, str) and is_number(other):
-        times = int(max(min(other, 1e9), 0))
-        budget.spend(len(one) * times // CHARACTERS)
-        return one * times if times else None
-    if isinstance(one, dict) and isinstance(other, dict):
-        return _merged(one, other)
+def multiply(budget: Budget, left: Any, right: Any) -> Any:
+    if is_number(left) and is_number(right):
+        return _calculate(left, right, lambda a, b: a * b)
+    if isinstance(left, str) and is_number(right):
+        times = int(max(min(right, 1e9), 0))
+        budget.spend(len(left) * times // CHARACTERS)
+        return left * times if times else None
+    if isinstance(left, dict) and isinstance(right, dict):
+        return _merge_deep(left, right)
     raise JqError
 
 
-def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    both = {n: _merged(one[n], v) for n, v in other.items() if isinstance(v, dict) and isinstance(one.get(n), dict)}
-    return one | other | both
+def _merge_deep(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    merged_members = {
+        n: _merge_deep(left[n], v) for n, v in right.items() if isinstance(v, dict) and isinstance(left.get(n), dict)
+    }
+    return left | right | merged_members
 
 
-def divided(one: Any, other: Any) -> Any:
-    if is_number(one) and is_number(other):
-        if not other:
+def divide(left: Any, right: Any) -> Any:
+    if is_number(left) and is_number(right):
+        if not right:
             raise JqError
-        return of_double(float(one) / float(other))
-    if isinstance(one, str) and isinstance(other, str):
-        return split(one, other)
+        return whole_or_double(float(left) / float(right))
+    if isinstance(left, str) and isinstance(right, str):
+        return split(left, right)
     raise JqError
 
 
-def remainder(one: Any, other: Any) -> int:
-    if type(one) is not int or type(other) is not int or not other:
+def remainder(dividend: Any, divisor: Any) -> int:
+    if type(dividend) is not int or type(divisor) is not int or not divisor:
         raise JqError
-    left = abs(one) % abs(other)
-    return left if one >= 0 else -left
+    left = abs(dividend) % abs(divisor)
+    return left if dividend >= 0 else -left
 
 
-def _of_numbers(one: float, other: float, reckoned: Callable[[Any, Any], Any]) -> int | float:
-    if isinstance(one, int) and isinstance(other, int):
-        return wrapped(reckoned(one, other))
-    return of_double(reckoned(float(one), float(other)))
+def _calculate(left: float, right: float, calculate: Callable[[Any, Any], Any]) -> int | float:
+    if isinstance(left, int) and isinstance(right, int):
+        return wrap_long(calculate(left, right))
+    return whole_or_double(calculate(float(left), float(right)))
 
 
 def split(text: str, by: str) -> list[str]:

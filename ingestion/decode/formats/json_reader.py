@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats.base import Texts
-from ingestion.decode.payloads import texts_of
+from ingestion.decode.payloads import decode_texts
 from ingestion.specs.formats.input_format import JsonInputFormat
 
 _END = ord("]")
@@ -35,7 +35,7 @@ for _word in _NO_NUMBERS:
     _lasts = list(_word[-1:] + _word[-1:].upper())
     _LENGTHS[_lasts], _FIRSTS[_lasts] = len(_word), _word[0]
 _NOT_FINITE = "not JSON: NaN or Infinity. featureSpec.ALLOW_NON_NUMERIC_NUMBERS lets them pass"
-Places = npt.NDArray[np.int64]
+Indexes = npt.NDArray[np.int64]
 
 
 class JsonReader:
@@ -46,13 +46,13 @@ class JsonReader:
         self._takes_no_numbers = spec.featureSpec.get("ALLOW_NON_NUMERIC_NUMBERS", False)
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        texts, errors = texts_of(payloads)
-        with_number, with_comma = _suspects(texts)
+        texts, errors = decode_texts(payloads)
+        with_number, with_comma = _find_suspects(texts)
         bad = {}
         if not self._takes_no_numbers:
-            bad = _with(texts, with_number, _NO_NUMBER, _NOT_FINITE)
+            bad = _find_errors(texts, with_number, _NO_NUMBER, _NOT_FINITE)
         if not self._takes_commas:
-            bad |= _with(texts, with_comma, _COMMA_BEFORE_END, _WITH_COMMA)
+            bad |= _find_errors(texts, with_comma, _COMMA_BEFORE_END, _WITH_COMMA)
         if not bad:
             return texts, errors
         marks = np.zeros(len(texts), np.bool_)
@@ -60,26 +60,26 @@ class JsonReader:
         return pc.if_else(pa.array(marks), None, texts), errors | bad
 
 
-def _with(texts: pa.Array, suspects: Places, pattern: str, error: str) -> dict[int, str]:
+def _find_errors(texts: pa.Array, suspects: Indexes, pattern: str, error: str) -> dict[int, str]:
     """The error by index of those of the texts in which the pattern finds something outside of strings."""
     if not len(suspects):
         return {}
-    held = texts if len(suspects) == len(texts) else texts.take(pa.array(suspects))
-    found = pc.match_substring_regex(held, pattern).fill_null(False)
-    places = suspects[found.to_numpy(zero_copy_only=False)].tolist()
+    suspect_texts = texts if len(suspects) == len(texts) else texts.take(pa.array(suspects))
+    matches = pc.match_substring_regex(suspect_texts, pattern).fill_null(False)
+    places = suspects[matches.to_numpy(zero_copy_only=False)].tolist()
     return {place: error for place in places if re.search(pattern, _STRING.sub('""', texts[place].as_py()))}
 
 
-def _suspects(texts: pa.Array) -> tuple[Places, Places]:
+def _find_suspects(texts: pa.Array) -> tuple[Indexes, Indexes]:
     """The texts in which NaN or Infinity may stand, and those in which a comma may stand before an end.
 
     What stands before a comma or an end tells it: such a word by its first and last letter, a comma, or many blanks.
     """
-    _, offsets, held = texts.buffers()
-    if held is None:
+    _, offsets, buffer = texts.buffers()
+    if buffer is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(held, np.uint8)[bounds[0] : bounds[-1]]
+    data = np.frombuffer(buffer, np.uint8)[bounds[0] : bounds[-1]]
     is_end = (data & _AS_BRACKET) == _END
     places = np.flatnonzero(is_end | (data == _COMMA))
     at = np.maximum(places - 1, 0)
@@ -95,8 +95,8 @@ def _suspects(texts: pa.Array) -> tuple[Places, Places]:
     is_word[is_word] = data[np.maximum((at + 1 - lengths)[is_word], 0)] | _LOWER == _FIRSTS[before[is_word]]
     numbers = places[is_blank | is_word]
     commas = places[is_end[places] & (is_blank | (before == _COMMA))]
-    return _holders(starts, numbers), _holders(starts, commas)
+    return _texts_at(starts, numbers), _texts_at(starts, commas)
 
 
-def _holders(starts: npt.NDArray[np.int32], places: Places) -> Places:
+def _texts_at(starts: npt.NDArray[np.int32], places: Indexes) -> Indexes:
     return np.unique(np.searchsorted(starts, places, "right") - 1)

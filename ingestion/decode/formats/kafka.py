@@ -22,7 +22,7 @@ from ingestion.decode.engine import RECORDS, Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError
 from ingestion.decode.fields import flat
-from ingestion.decode.formats.base import Reader, Texts, as_array, json_encoder
+from ingestion.decode.formats.base import Reader, Texts, json_encoder, to_text_array
 from ingestion.specs.formats.input_format import KafkaInputFormat
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -47,12 +47,12 @@ class KafkaReader:
         texts, errors = self._value.read(payloads, envelope)
         keys, bad_keys = self._keys(envelope)
         errors |= {i: f"the key: {e}" for i, e in bad_keys.items() if i not in errors}
-        own = as_array(self._own_fields(envelope, keys), errors)
+        own_members = to_text_array(self._own_fields(envelope, keys), errors)
         opened = self._opened(texts)
         comma = pc.if_else(pc.equal(opened, "{"), "", ",")
         # What is no JSON is left to the next stage, which says why.
-        blended = pc.coalesce(pc.binary_join_element_wise(opened, comma, own, "}", ""), texts)
-        return pc.if_else(_at(errors, len(texts)), pa.scalar(None, pa.string()), blended), errors
+        blended = pc.coalesce(pc.binary_join_element_wise(opened, comma, own_members, "}", ""), texts)
+        return pc.if_else(_mask_at(errors, len(texts)), pa.scalar(None, pa.string()), blended), errors
 
     def _opened(self, texts: pa.Array) -> pa.Array:
         """JSON objects without their last brace, nor a comma that DuckDB lets pass there; null for what is no JSON.
@@ -61,10 +61,10 @@ class KafkaReader:
         """
         valid = flat(self._engine.run(_VALID, RECORDS, pa.table({"j": texts})).column(0))
         objects = pc.and_(valid, pc.starts_with(pc.utf8_ltrim(texts, _SPACE), "{"))
-        opened = _cut(pc.utf8_rtrim(texts, _SPACE))
+        opened = _without_last_character(pc.utf8_rtrim(texts, _SPACE))
         with_comma = pc.ends_with(opened, ",")
         if pc.any(with_comma).as_py():
-            opened = pc.if_else(with_comma, _cut(opened), opened)
+            opened = pc.if_else(with_comma, _without_last_character(opened), opened)
         return pc.if_else(objects, opened, pc.if_else(valid, "{", pa.scalar(None, pa.string())))
 
     def _own_fields(self, envelope: Envelope, keys: dict[int, str]) -> list[str | None]:
@@ -72,24 +72,24 @@ class KafkaReader:
         time_name = self._encode(self._spec.timestampColumnName)
         topic = self._encode({self._spec.topicColumnName: envelope.topic})[1:-1]
         times = ["null" if t is None else str(t) for t in envelope.timestamps_ms]
-        own: list[str | None] = [f"{time_name}:{t},{topic}{keys.get(i, '')}" for i, t in enumerate(times)]
+        members: list[str | None] = [f"{time_name}:{t},{topic}{keys.get(i, '')}" for i, t in enumerate(times)]
         if self._spec.headerFormat is not None:
-            known: dict[Headers, str] = {}
+            encoded: dict[Headers, str] = {}
             for index, headers in enumerate(envelope.headers):
                 if headers:
-                    own[index] = f"{self._headers(tuple(headers), known)},{own[index]}"
-        return own
+                    members[index] = f"{self._headers(tuple(headers), encoded)},{members[index]}"
+        return members
 
-    def _headers(self, headers: Headers, known: dict[Headers, str]) -> str:
-        """A record's headers as members; ``known``: those that were met before, for most records have the same."""
-        text = known.get(headers)
+    def _headers(self, headers: Headers, encoded: dict[Headers, str]) -> str:
+        """A record's headers as members; ``encoded``: those that were met before, for most records have the same."""
+        text = encoded.get(headers)
         if text is None:
             encoding = self._spec.headerFormat.encoding if self._spec.headerFormat else "utf-8"
             fields = {
-                self._spec.headerColumnPrefix + name: None if value is None else _header(value, encoding)
+                self._spec.headerColumnPrefix + name: None if value is None else _decode_header(value, encoding)
                 for name, value in headers
             }
-            text = known[headers] = self._encode(fields)[1:-1]
+            text = encoded[headers] = self._encode(fields)[1:-1]
         return text
 
     def _keys(self, envelope: Envelope) -> tuple[dict[int, str], dict[int, str]]:
@@ -98,15 +98,15 @@ class KafkaReader:
             return {}, {}
         raw = list(envelope.keys)
         texts, errors = self._key.read(raw, envelope)
-        known: dict[str, str] = {}
+        encoded: dict[str, str] = {}
         keys: dict[int, str] = {}
         for index, text in enumerate(texts.to_pylist()):
             if raw[index] is None:
                 errors.pop(index, None)
             elif text is not None:
                 try:
-                    keys[index] = known[text] if text in known else self._member(text)
-                    known[text] = keys[index]
+                    keys[index] = encoded[text] if text in encoded else self._member(text)
+                    encoded[text] = keys[index]
                 except ValueError as error:
                     errors[index] = f"not a JSON object: {error}"
         return keys, errors
@@ -115,7 +115,7 @@ class KafkaReader:
         return "," + self._encode({self._spec.keyColumnName: _first_field(text)})[1:-1]
 
 
-def _header(value: bytes, encoding: str) -> str:
+def _decode_header(value: bytes, encoding: str) -> str:
     """In UTF-16 the higher byte comes first, unless a mark says otherwise, as in Java."""
     if lookup(encoding).name == "utf-16" and value[:2] not in (BOM_UTF16_LE, BOM_UTF16_BE):
         encoding = "utf-16-be"
@@ -129,13 +129,13 @@ def _first_field(text: str) -> Any:
     return next(iter(document.values()), None)
 
 
-def _cut(texts: pa.Array) -> pa.Array:
+def _without_last_character(texts: pa.Array) -> pa.Array:
     """The texts without their last character, which is one byte, nor space before it."""
     return pc.utf8_rtrim(pc.binary_slice(texts.cast(pa.binary()), 0, -1).view(pa.string()), _SPACE)
 
 
-def _at(indexes: Iterable[int], count: int) -> pa.Array:
+def _mask_at(indexes: Iterable[int], count: int) -> pa.Array:
     """True there."""
-    there = np.zeros(count, np.bool_)
-    there[list(indexes)] = True
-    return pa.array(there)
+    mask = np.zeros(count, np.bool_)
+    mask[list(indexes)] = True
+    return pa.array(mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.formats.base import Texts, decoded_text, json_encoder, one_line, texts_by
+from ingestion.decode.formats.base import Texts, decoded_text, json_encoder, one_line, read_texts
 
 
 class LinesReader:
@@ -15,7 +15,7 @@ class LinesReader:
         self._encode = json_encoder()
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        return texts_by(payloads, self._text)
+        return read_texts(payloads, self._text)
 
     def _text(self, payload: bytes) -> str:
         return self._encode({"line": one_line(decoded_text(payload))})

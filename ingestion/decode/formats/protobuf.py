@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError as ProtobufError  # type: ignore
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
+from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, read_texts
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.protobuf_imports import known_file
 from ingestion.decode.formats.protobuf_values import MessageReader
@@ -29,22 +29,24 @@ class ProtobufReader:
     def __init__(self, spec: ProtobufInputFormat, access: Access, names: frozenset[str]) -> None:
         self._values = MessageReader(names)
         self._encode = json_encoder()
-        self._message = _message_by(spec, access)
+        self._message = _message_reader(spec, access)
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        return texts_by(payloads, self._text, empty_is_a_record=True)
+        return read_texts(payloads, self._text, empty_is_a_record=True)
 
     def _text(self, payload: bytes) -> str:
         return self._encode(self._values.fields(self._message(payload)))
 
 
-def _message_by(spec: ProtobufInputFormat, access: Access) -> Callable[[bytes], Any]:
+def _message_reader(spec: ProtobufInputFormat, access: Access) -> Callable[[bytes], Any]:
     decoder = spec.protoBytesDecoder
     if isinstance(decoder, ProtobufFileDecoder):
-        return _by_one(_described(read_schema_file(decoder.descriptor, access.schema_folder), decoder.protoMessageType))
+        return _single_class_reader(
+            _message_class(read_schema_file(decoder.descriptor, access.schema_folder), decoder.protoMessageType)
+        )
     if isinstance(decoder, ProtobufInlineDecoder):
-        return _by_one(_described(_from_base64(decoder.descriptorString), decoder.protoMessageType))
-    return _by_registry(RegistrySchemas(decoder, access.registry(decoder), "PROTOBUF", RegisteredFile))
+        return _single_class_reader(_message_class(_from_base64(decoder.descriptorString), decoder.protoMessageType))
+    return _registry_reader(RegistrySchemas(decoder, access.registry(decoder), "PROTOBUF", RegisteredFile))
 
 
 def _from_base64(text: str) -> bytes:
@@ -54,11 +56,11 @@ def _from_base64(text: str) -> bytes:
         raise UnusableSchema(f"descriptorString is no base64: {error}") from None
 
 
-def _described(raw: bytes, name: str | None) -> Any:
+def _message_class(raw: bytes, name: str | None) -> Any:
     """The class of the message ``name`` (short or full; None: the first) in a serialized descriptor set."""
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(raw).file
-        pool = _pool(files)
+        pool = _build_pool(files)
         full_name = _full_name(files, name)
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(full_name))
     except (ProtobufError, TypeError, KeyError) as error:
@@ -85,7 +87,7 @@ def _names_in(scope: str, messages: Iterable[Any]) -> Iterable[str]:
         yield from _names_in(full_name, message.nested_type)
 
 
-def _pool(files: Iterable[Any]) -> Any:
+def _build_pool(files: Iterable[Any]) -> Any:
     """A pool of these files and of those known ones that they need and don't bring."""
     pool = descriptor_pool.DescriptorPool()
     brought = {f.name: f for f in files}
@@ -104,11 +106,11 @@ def _pool(files: Iterable[Any]) -> Any:
     return pool
 
 
-def _by_one(kind: Any) -> Callable[[bytes], Any]:
-    return lambda payload: _parsed(kind, payload)
+def _single_class_reader(kind: Any) -> Callable[[bytes], Any]:
+    return lambda payload: _parse_message(kind, payload)
 
 
-def _parsed(kind: Any, payload: bytes) -> Any:
+def _parse_message(kind: Any, payload: bytes) -> Any:
     try:
         return kind.FromString(payload)
     except ProtobufError:
@@ -119,8 +121,8 @@ class RegisteredFile:
     """A registry's schema: a .proto file, of which a record names one message."""
 
     def __init__(self, schema: RegisteredSchema) -> None:
-        self._file = _file(_MAIN, schema.text)
-        self._pool = _pool([*(_file(name, text) for name, text in schema.references), self._file])
+        self._file = _parse_file(_MAIN, schema.text)
+        self._pool = _build_pool([*(_parse_file(name, text) for name, text in schema.references), self._file])
         self._classes: dict[tuple[int, ...], Any] = {}
 
     def message(self, path: tuple[int, ...]) -> Any:
@@ -138,7 +140,7 @@ class RegisteredFile:
         return str(name).lstrip(".")
 
 
-def _file(name: str, text: str) -> Any:
+def _parse_file(name: str, text: str) -> Any:
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(text, validate=True))
     except ValueError:
@@ -147,37 +149,37 @@ def _file(name: str, text: str) -> Any:
     return file
 
 
-def _by_registry(schemas: RegistrySchemas[RegisteredFile]) -> Callable[[bytes], Any]:
+def _registry_reader(schemas: RegistrySchemas[RegisteredFile]) -> Callable[[bytes], Any]:
     def read(payload: bytes) -> Any:
         schema_id, start = split_head(payload)
         path, start = _message_path(payload, start)
-        return _parsed(schemas.of(schema_id).message(path), payload[start:])
+        return _parse_message(schemas.of(schema_id).message(path), payload[start:])
 
     return read
 
 
-def _message_path(payload: bytes, place: int) -> tuple[tuple[int, ...], int]:
+def _message_path(payload: bytes, position: int) -> tuple[tuple[int, ...], int]:
     """Which message of the file it is: a count and so many indexes, or 0 for the first message."""
-    count, place = _varint(payload, place)
+    count, position = _varint(payload, position)
     if count == 0:
-        return (0,), place
+        return (0,), position
     if not 0 < count <= _DEEPEST:
         raise BadRecord(f"not in the schema registry's wire format: a message {count} levels deep")
     path = []
     for _ in range(count):
-        index, place = _varint(payload, place)
+        index, position = _varint(payload, position)
         path.append(index)
-    return tuple(path), place
+    return tuple(path), position
 
 
-def _varint(payload: bytes, place: int) -> tuple[int, int]:
+def _varint(payload: bytes, position: int) -> tuple[int, int]:
     """A zigzag varint, and where the next byte is."""
     value = shift = 0
-    while place < len(payload) and shift < 64:
-        byte = payload[place]
-        place += 1
+    while position < len(payload) and shift < 64:
+        byte = payload[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), place
+            return (value >> 1) ^ -(value & 1), position
     raise BadRecord("not in the schema registry's wire format: the message's index does not end")

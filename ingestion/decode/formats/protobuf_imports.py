@@ -24,9 +24,11 @@ _MOVED = {"confluent/types/decimal.proto": "confluent/type/decimal.proto"}  # wh
 def known_file(name: str) -> Any | None:
     """The file's ``FileDescriptorProto`` by the name that schemas import it by; None: it is none of these."""
     if name in _MOVED:
-        now = _MOVED[name]
-        return descriptor_pb2.FileDescriptorProto(name=name, dependency=[now], public_dependency=[0], syntax="proto3")
-    described = _described(name)
+        new_name = _MOVED[name]
+        return descriptor_pb2.FileDescriptorProto(
+            name=name, dependency=[new_name], public_dependency=[0], syntax="proto3"
+        )
+    described = _load_descriptor(name)
     if described is None:
         return None
     file = descriptor_pb2.FileDescriptorProto()
@@ -34,10 +36,10 @@ def known_file(name: str) -> Any | None:
     return file
 
 
-def _described(name: str) -> Any | None:
+def _load_descriptor(name: str) -> Any | None:
     generated = f"{name.removesuffix('.proto')}_pb2"
     if name in _CONFLUENT:
-        return _of_confluent(f"{generated}.py")
+        return _confluent_file(f"{generated}.py")
     if not _GOOGLE.fullmatch(name):
         return None
     try:
@@ -46,7 +48,7 @@ def _described(name: str) -> Any | None:
         return None
 
 
-def _of_confluent(file: str) -> Any | None:
+def _confluent_file(file: str) -> Any | None:
     """Run by itself: its package would import a client, with all that this needs, which executors do not have."""
     client = find_spec("confluent_kafka")
     folders = client.submodule_search_locations if client is not None else None

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-un
 from google.protobuf.message import DecodeError as ProtobufError  # type: ignore[import-untyped]
 
 from ingestion.decode.formats.base import BadRecord
-from ingestion.decode.written_numbers import of_single
+from ingestion.decode.written_numbers import single_number
 
 Convert = Callable[[Any], Any]
 _WRAPPERS = {
@@ -41,17 +41,17 @@ class MessageReader:
             "google.protobuf.ListValue": lambda m: [self._value(v) for v in m.values],
             "google.protobuf.Any": self._any,
             **dict.fromkeys(_WRAPPERS, lambda m: m.value),
-            "google.protobuf.FloatValue": lambda m: of_single(m.value),
+            "google.protobuf.FloatValue": lambda m: single_number(m.value),
         }
 
     def fields(self, message: Any) -> dict[str, Any]:
         """The fields that are set."""
         values = {}
-        known = self._fields
+        converters = self._fields
         for field, value in message.ListFields():
-            if field not in known:
-                known[field] = (self._name(field), self._converter(field))
-            name, convert = known[field]
+            if field not in converters:
+                converters[field] = (self._name(field), self._converter(field))
+            name, convert = converters[field]
             values[name] = convert(value)
         return values
 
@@ -62,7 +62,7 @@ class MessageReader:
     def _converter(self, field: Any) -> Convert:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             convert = self._single(field.message_type.fields_by_name["value"])
-            return lambda value: {_key(k): convert(v) for k, v in value.items()}
+            return lambda value: {_map_key(k): convert(v) for k, v in value.items()}
         single = self._single(field)
         return (lambda value: [single(v) for v in value]) if field.is_repeated else single
 
@@ -74,7 +74,7 @@ class MessageReader:
                 return lambda _: None
             names = {number: v.name for number, v in field.enum_type.values_by_number.items()}
             return lambda value: names.get(value, value)
-        return of_single if field.type == FieldDescriptor.TYPE_FLOAT else _same
+        return single_number if field.type == FieldDescriptor.TYPE_FLOAT else _identity
 
     def _value(self, message: Any) -> Any:
         kind = message.WhichOneof("kind")
@@ -95,20 +95,20 @@ class MessageReader:
             return {}
         name = url.rpartition("/")[2]
         try:
-            found = message.DESCRIPTOR.file.pool.FindMessageTypeByName(name)
+            descriptor = message.DESCRIPTOR.file.pool.FindMessageTypeByName(name)
         except KeyError:
             return {"@type": url, "value": message.value}
         try:
-            packed = message_factory.GetMessageClass(found).FromString(message.value)
+            packed = message_factory.GetMessageClass(descriptor).FromString(message.value)
         except ProtobufError:
             raise BadRecord(f"what its google.protobuf.Any holds is not a Protobuf message of type {name}") from None
         special = self._special.get(name)
         return {"@type": url, **({"value": special(packed)} if special else self.fields(packed))}
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _key(key: Any) -> str:
+def _map_key(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)

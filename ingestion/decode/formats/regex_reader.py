@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ingestion.decode.druid_patterns import BadPattern, pattern
-from ingestion.decode.druid_values import Fails
+from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
-from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, one_line, texts_by
+from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, one_line, read_texts
 from ingestion.specs.formats.input_format import RegexInputFormat
 
 
@@ -36,14 +36,14 @@ class RegexReader:
         self._engine = engine
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        return texts_by(payloads, self._text)
+        return read_texts(payloads, self._text)
 
     def _text(self, payload: bytes) -> str:
         self._engine.check_interrupted()
         text = decoded_text(payload)
         try:
             values = self._pattern.matched(text if self._whole else one_line(text))
-        except Fails:
+        except EvaluationFailed:
             raise BadRecord("the pattern may mean something else in Java for a text such as this") from None
         if values is None:
             raise BadRecord("the pattern does not match")

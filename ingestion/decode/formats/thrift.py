@@ -22,7 +22,7 @@ from thriftpy2.utils import deserialize
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.access import Access
-from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, texts_by
+from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, read_texts
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.thrift_shape import BinaryShape, CompactShape
 from ingestion.specs.formats.input_format import ThriftInputFormat
@@ -44,13 +44,13 @@ class ThriftReader:
         self._encode = json_encoder()
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
-        return texts_by(payloads, self._text)
+        return read_texts(payloads, self._text)
 
     def _text(self, payload: bytes) -> str:
         protocol = self._protocol
         if protocol == "auto":
-            payload = _bare(payload)
-            protocol = _guessed(payload)
+            payload = _without_base64(payload)
+            protocol = _guess_protocol(payload)
         struct = _READERS[protocol](self._kind(), payload)
         return self._encode(_value(struct))
 
@@ -72,7 +72,7 @@ def _struct(spec: ThriftInputFormat, access: Access) -> Any:
     return kind
 
 
-def _bare(payload: bytes) -> bytes:
+def _without_base64(payload: bytes) -> bytes:
     if payload[-1] != 0 and _BASE64.fullmatch(payload):
         try:
             return b64decode(payload, validate=False) or payload
@@ -81,7 +81,7 @@ def _bare(payload: bytes) -> bytes:
     return payload
 
 
-def _guessed(payload: bytes) -> str:
+def _guess_protocol(payload: bytes) -> str:
     if payload.lstrip().startswith(b"{"):
         return "json"
     return "compact" if payload[0] > _SHORT_FORM else "binary"

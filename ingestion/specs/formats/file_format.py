@@ -49,7 +49,7 @@ ContainerFormat = ParquetInputFormat | OrcInputFormat | AvroFileInputFormat
 CONTAINERS = (ParquetInputFormat, OrcInputFormat, AvroFileInputFormat)
 
 
-def _of_files(value: Any) -> Any:
+def _check_file_format(value: Any) -> Any:
     kind = value.get("type") if isinstance(value, dict) else None
     if kind in _MESSAGES:
         raise ValueError(f"{kind!r} is a message format, not a file format: use {_BUILT}")
@@ -62,5 +62,5 @@ def _of_files(value: Any) -> Any:
 
 FileFormat = Annotated[
     Annotated[LineFormat | ContainerFormat, Field(discriminator="type")],
-    BeforeValidator(_of_files),
+    BeforeValidator(_check_file_format),
 ]

@@ -19,8 +19,8 @@ from ingestion.specs.limits import (
     MOST_STEPS,
     ColumnName,
     FieldName,
-    doubles,
-    listed,
+    duplicates,
+    list_names,
 )
 
 
@@ -70,9 +70,9 @@ class FlattenSpec(FormatModel):
 
     @model_validator(mode="after")
     def _no_doubles(self) -> FlattenSpec:
-        twice = doubles(f.name for f in self.fields)
+        twice = duplicates(f.name for f in self.fields)
         if twice:
-            raise ValueError(f"fields are named twice: {listed(twice)}")
+            raise ValueError(f"fields are named twice: {list_names(twice)}")
         return self
 
     @model_validator(mode="after")
@@ -87,11 +87,11 @@ class FlattenSpec(FormatModel):
         return self
 
 
-def _without_jq(spec: FlattenSpec) -> FlattenSpec:
+def _refuse_jq(spec: FlattenSpec) -> FlattenSpec:
     if any(f.type == "jq" for f in spec.fields):
         raise ValueError("fields of type jq need the format json: use type path with a JsonPath")
     return spec
 
 
-FlattenSpecByPaths = Annotated[FlattenSpec, AfterValidator(_without_jq)]
+FlattenSpecByPaths = Annotated[FlattenSpec, AfterValidator(_refuse_jq)]
 """Of formats that are no JSON, with which Druid takes no jq either."""

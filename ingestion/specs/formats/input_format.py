@@ -20,8 +20,8 @@ from ingestion.specs.limits import (
     MOST_SCHEMAS,
     ColumnName,
     FieldName,
-    doubles,
-    listed,
+    duplicates,
+    list_names,
     one_line,
     short,
 )
@@ -32,7 +32,7 @@ MOST_REGISTRIES = 4
 CONTROL_A = "\x01"
 
 
-def _one(value: Any) -> Any:
+def _check_one_row(value: Any) -> Any:
     if value is not None and (isinstance(value, bool) or value != 1):
         raise ValueError("must be 1 (a record with several rows is unparseable), or left out (all its rows are read)")
     return value
@@ -41,7 +41,7 @@ def _one(value: Any) -> Any:
 class _RowsFormat(FormatModel):
     """A record holds one row or more. Headgate's own: ``rowsPerRecord`` 1 takes those of one row alone."""
 
-    rowsPerRecord: Annotated[Literal[1] | None, BeforeValidator(_one)] = None
+    rowsPerRecord: Annotated[Literal[1] | None, BeforeValidator(_check_one_row)] = None
 
 
 class JsonInputFormat(_RowsFormat):
@@ -76,9 +76,9 @@ class _NamedColumns(_RowsFormat):
 
     @model_validator(mode="after")
     def _no_doubles(self) -> _NamedColumns:
-        twice = doubles(self.columns or [])
+        twice = duplicates(self.columns or [])
         if twice:
-            raise ValueError(f"columns are named twice: {listed(twice)}")
+            raise ValueError(f"columns are named twice: {list_names(twice)}")
         return self
 
 
@@ -345,10 +345,10 @@ InputFormat = Annotated[
 Written = TypeVar("Written", bound=FormatModel)
 
 
-def of_one_row(written: Written) -> Written:
+def as_single_row(written: Written) -> Written:
     """The format where a record is one row at most, as a line of a file is."""
     if isinstance(written, KafkaInputFormat):
-        return written.model_copy(update={"valueFormat": of_one_row(written.valueFormat)})
+        return written.model_copy(update={"valueFormat": as_single_row(written.valueFormat)})
     return written.model_copy(update={"rowsPerRecord": 1}) if isinstance(written, _RowsFormat) else written
 
 

@@ -79,8 +79,8 @@ class _Parser:
         self._skip()
 
     def whole(self) -> Node:
-        found = self._pipe()
-        return found if self._place == len(self._text) else self._refuse()
+        program = self._pipe()
+        return program if self._place == len(self._text) else self._refuse()
 
     def _refuse(self, why: str = "") -> NoReturn:
         rest = self._text[self._place :][:40]
@@ -95,9 +95,9 @@ class _Parser:
         self._place = _BLANKS.match(self._text, self._place).end()  # type: ignore[union-attr] # it always matches
 
     def _matches(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._place)
-        self._place = found.end() if found else self._place
-        return found
+        match = pattern.match(self._text, self._place)
+        self._place = match.end() if match else self._place
+        return match
 
     def _takes(self, sign: str) -> bool:
         """Whether this stands there; what follows it is next then."""
@@ -132,8 +132,8 @@ class _Parser:
         return parts[0] if len(parts) == 1 else _node("pipe", None, *parts)
 
     def _sign(self) -> str:
-        found = _SIGN.match(self._text, self._place)
-        return found[0] if found else ""
+        match = _SIGN.match(self._text, self._place)
+        return match[0] if match else ""
 
     def _comma(self) -> Node:
         parts = [self._level(0)]
@@ -157,11 +157,11 @@ class _Parser:
         signs = 0
         while self._takes("-"):
             signs += 1
-        found = _node("try", None, self._postfix()) if self._word("try") else self._postfix()
+        operand = _node("try", None, self._postfix()) if self._word("try") else self._postfix()
         self._skip()
         for _ in range(signs):
-            found = _node("minus", None, found)
-        return found
+            operand = _node("minus", None, operand)
+        return operand
 
     def _postfix(self) -> Node:
         grouped = self._text.startswith("(", self._place)
@@ -196,8 +196,8 @@ class _Parser:
         return _node("name", self._plain_text())
 
     def _plain_text(self) -> str:
-        found = self._matches(_STRING)
-        return _unescaped(found[1]) if found else self._refuse("a plain text is missing")
+        match = self._matches(_STRING)
+        return _unescape(match[1]) if match else self._refuse("a plain text is missing")
 
     def _start(self) -> Node:
         """What a term begins with. A name behind a dot is its first step, and the dot belongs to it."""
@@ -215,8 +215,8 @@ class _Parser:
         return self._called(name[0]) if name else self._refuse()
 
     def _number(self, text: str) -> int | float:
-        found: int | float = float(text) if re.search("[.eE]", text) else int(text)
-        return found if isinstance(found, float) or found < 2**63 else self._refuse("the number is too great")
+        number: int | float = float(text) if re.search("[.eE]", text) else int(text)
+        return number if isinstance(number, float) or number < 2**63 else self._refuse("the number is too great")
 
     def _texts(self) -> Node:
         """A text, perhaps with holes."""
@@ -234,14 +234,14 @@ class _Parser:
         return _node("text", None, *parts)
 
     def _piece(self) -> Node:
-        found = self._matches(_PIECE)
-        return _node("literal", _unescaped(found[0] if found else ""))
+        match = self._matches(_PIECE)
+        return _node("literal", _unescape(match[0] if match else ""))
 
     def _group(self) -> Node:
         self._takes("(")
-        found = self._pipe()
+        inner = self._pipe()
         self._closes(")")
-        return found
+        return inner
 
     def _array(self) -> Node:
         self._takes("[")
@@ -312,8 +312,8 @@ class _Parser:
     _STARTS: dict[str, Callable[[_Parser], Node]] = {'"': _texts, "(": _group, "[": _array, "{": _object}
 
 
-def _unescaped(text: str) -> str:
-    found = json.loads(f'"{text}"')
-    if any("\ud800" <= letter <= "\udfff" for letter in found):
+def _unescape(text: str) -> str:
+    unescaped = json.loads(f'"{text}"')
+    if any("\ud800" <= letter <= "\udfff" for letter in unescaped):
         raise ValueError("a text of a jq program holds half of a character")
-    return str(found)
+    return str(unescaped)

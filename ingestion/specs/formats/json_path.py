@@ -89,8 +89,8 @@ def parse_json_path(text: str) -> JsonPath:
     """Read a JsonPath, with or without the ``$`` before it. Raises ``ValueError`` with what is wrong and where."""
     if not text or text[0] in ".@":
         raise ValueError(f"a JsonPath starts with '$', or with a name: {text}")
-    whole = text if text[0] == "$" else f"${text}" if text[0] == "[" else f"$.{text}"
-    rest, function = _function(whole[1:])
+    full_path = text if text[0] == "$" else f"${text}" if text[0] == "[" else f"$.{text}"
+    rest, function = _function(full_path[1:])
     steps = list(_steps(text, rest))
     inner = [replace(step, kind="each") if step.kind == "names" else step for step in steps[:-1]]
     path = JsonPath((*inner, *steps[-1:]), function)
@@ -136,8 +136,8 @@ def _function(text: str) -> tuple[str, str]:
 
 
 def _step(match: re.Match[str]) -> Step:
-    found = {kind: text for kind, text in match.groupdict().items() if text is not None}
-    [(kind, text)] = found.items()
+    matched = {kind: text for kind, text in match.groupdict().items() if text is not None}
+    [(kind, text)] = matched.items()
     return _STEPS[kind](text)
 
 

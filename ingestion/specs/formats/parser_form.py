@@ -60,7 +60,7 @@ class Rewritten:
 
 def without_parser(document: dict[str, Any]) -> Rewritten | None:
     """The nested document without its parser; None when it has none."""
-    schema = _object(_object(document, "spec"), "dataSchema")
+    schema = _get_object(_get_object(document, "spec"), "dataSchema")
     if schema is None or "parser" not in schema:
         return None
     new = Rewritten(copy.deepcopy(document))
@@ -71,21 +71,21 @@ def without_parser(document: dict[str, Any]) -> Rewritten | None:
         input_format = _format_of(new, new_schema, parser)
     else:
         new.issues.append(issue_at([*_PARSER], "must be an object"))
-    _place(new, _object(new.document["spec"], "ioConfig"), input_format)
+    _place_format(new, _get_object(new.document["spec"], "ioConfig"), input_format)
     return new
 
 
-def _place(new: Rewritten, io_config: dict[str, Any] | None, input_format: dict[str, Any] | None) -> None:
+def _place_format(new: Rewritten, io_config: dict[str, Any] | None, input_format: dict[str, Any] | None) -> None:
     """Have the format in the ioConfig. Without one a stand-in: that it is missing there is not what is wrong."""
     if io_config is None:
         return
-    given = io_config.setdefault("inputFormat", input_format or {"type": "json"})
-    if input_format is not None and given != input_format:
+    existing = io_config.setdefault("inputFormat", input_format or {"type": "json"})
+    if input_format is not None and existing != input_format:
         message = "ioConfig.inputFormat and the older parser contradict each other: give one of them"
         new.issues.append(issue_at([*_PARSER], message))
 
 
-def _object(parent: Any, key: str) -> dict[str, Any] | None:
+def _get_object(parent: Any, key: str) -> dict[str, Any] | None:
     value = parent.get(key) if isinstance(parent, dict) else None
     return value if isinstance(value, dict) else None
 
@@ -107,8 +107,8 @@ def _format_of(new: Rewritten, schema: dict[str, Any], parser: dict[str, Any]) -
         input_format = _text_format(new, written, parse_spec)
     else:
         input_format = _binary_format(new, kind, written, parser, parse_spec)
-    _refuse_the_rest(new, _PARSER, parser)
-    _refuse_the_rest(new, _PARSE_SPEC, parse_spec)
+    _refuse_unknown(new, _PARSER, parser)
+    _refuse_unknown(new, _PARSE_SPEC, parse_spec)
     return input_format
 
 
@@ -129,7 +129,7 @@ def _text_format(new: Rewritten, written: Any, parse_spec: dict[str, Any]) -> di
         new.issues.append(issue_at([*_PARSE_SPEC, "format"], message))
         parse_spec.clear()
         return None
-    return {"type": written, **_taken(parse_spec, _TEXT_FORMATS[written])}
+    return {"type": written, **_pop_fields(parse_spec, _TEXT_FORMATS[written])}
 
 
 def _binary_format(
@@ -139,18 +139,18 @@ def _binary_format(
     if written is not None and written not in formats:
         message = f"must be one of {', '.join(repr(f) for f in formats)} in a parser of type {kind}, not {written!r}"
         new.issues.append(issue_at([*_PARSE_SPEC, "format"], message))
-    own = _taken(parser, names)
-    if kind == "protobuf" and "protoBytesDecoder" not in own:
-        own = {"protoBytesDecoder": {"type": "file", **own}}
-    if "jarPath" in own:
-        own["thriftJar"] = own.pop("jarPath")
-    return {"type": kind, **own, **_taken(parse_spec, ("flattenSpec",))}
+    own_fields = _pop_fields(parser, names)
+    if kind == "protobuf" and "protoBytesDecoder" not in own_fields:
+        own_fields = {"protoBytesDecoder": {"type": "file", **own_fields}}
+    if "jarPath" in own_fields:
+        own_fields["thriftJar"] = own_fields.pop("jarPath")
+    return {"type": kind, **own_fields, **_pop_fields(parse_spec, ("flattenSpec",))}
 
 
-def _taken(source: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _pop_fields(source: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: source.pop(name) for name in names if name in source}
 
 
-def _refuse_the_rest(new: Rewritten, place: list[str], rest: dict[str, Any]) -> None:
+def _refuse_unknown(new: Rewritten, place: list[str], rest: dict[str, Any]) -> None:
     for name in rest:
         new.issues.append(issue_at([*place, name], "unknown field: check its spelling, or remove it"))

@@ -14,7 +14,7 @@ from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.formats.input_format import RegistryDecoder
 from ingestion.specs.kafka.properties import PROPERTIES
 from ingestion.specs.kafka.property_reading import KafkaProperties
-from ingestion.specs.kafka.secrets import split
+from ingestion.specs.kafka.secrets import split_secrets
 
 Document = dict[str, Any]
 _REGISTRY_FIELDS = ("url", "urls", "config", "headers")
@@ -48,14 +48,14 @@ def read_connection(kind: Kind, properties: Any) -> Document:
     """Properties as a connection keeps them, secrets included. Raises ``SpecError``, its places in ``properties``."""
     if not isinstance(properties, dict):
         raise SpecError([issue_at(["properties"], "must be a JSON object")])
-    return _kafka(properties) if kind is Kind.KAFKA else _registry(properties)
+    return _read_kafka(properties) if kind is Kind.KAFKA else _read_registry(properties)
 
 
-def _kafka(properties: Document) -> Document:
+def _read_kafka(properties: Document) -> Document:
     issues = [
-        issue_at(["properties", name], f"belongs to a spec, not to a connection: {known.no_effect}")
-        for name, known in PROPERTIES.items()
-        if known.no_effect and name in properties
+        issue_at(["properties", name], f"belongs to a spec, not to a connection: {rule.no_effect}")
+        for name, rule in PROPERTIES.items()
+        if rule.no_effect and name in properties
     ]
     written = {"properties": properties}
     try:
@@ -67,14 +67,14 @@ def _kafka(properties: Document) -> Document:
     return read.model_dump(mode="json")["properties"]  # type: ignore[no-any-return]
 
 
-def _registry(properties: Document) -> Document:
+def _read_registry(properties: Document) -> Document:
     issues = [
         issue_at(["properties", name], "unknown field: check its spelling, or remove it")
         for name in properties
         if name not in _REGISTRY_FIELDS
     ]
-    known = {name: properties[name] for name in _REGISTRY_FIELDS if name in properties}
-    written = {"properties": {"type": "schema_registry", **known}}
+    fields = {name: properties[name] for name in _REGISTRY_FIELDS if name in properties}
+    written = {"properties": {"type": "schema_registry", **fields}}
     try:
         read = _Registry.model_validate(written).properties
     except ValidationError as error:
@@ -84,15 +84,15 @@ def _registry(properties: Document) -> Document:
     return read.model_dump(mode="json", include=set(_REGISTRY_FIELDS), exclude_none=True)
 
 
-def as_document(kind: Kind, properties: Document) -> Document:
+def to_document(kind: Kind, properties: Document) -> Document:
     """A spec's document with these properties where such a spec has them."""
     registry = {"type": "schema_registry", **properties} if kind is Kind.SCHEMA_REGISTRY else {}
     kafka = properties if kind is Kind.KAFKA else {}
     return {"spec": {"ioConfig": {"consumerProperties": kafka, "inputFormat": registry}}}
 
 
-def of_document(kind: Kind, document: Document) -> Document:
-    """What ``as_document`` was given."""
+def from_document(kind: Kind, document: Document) -> Document:
+    """What ``to_document`` was given."""
     io_config = document["spec"]["ioConfig"]
     if kind is Kind.KAFKA:
         return dict(io_config["consumerProperties"])
@@ -101,16 +101,20 @@ def of_document(kind: Kind, document: Document) -> Document:
 
 def without_secrets(kind: Kind, properties: Document) -> tuple[Document, dict[str, str]]:
     """Properties without their secrets, and those by name."""
-    document, hidden = split(as_document(kind, properties))
-    return of_document(kind, document), hidden
+    document, secrets = split_secrets(to_document(kind, properties))
+    return from_document(kind, document), secrets
 
 
 def with_secrets(kind: Kind, properties: Document, secrets: dict[str, str]) -> Document:
     """What ``without_secrets`` was given. Never shown or logged."""
     if kind is Kind.KAFKA:
         return {**properties, **secrets}
-    found = {**properties, "config": dict(properties.get("config", {})), "headers": dict(properties.get("headers", {}))}
+    complete = {
+        **properties,
+        "config": dict(properties.get("config", {})),
+        "headers": dict(properties.get("headers", {})),
+    }
     for path, value in secrets.items():
-        _, _, held, name = path.split("/", 3)
-        found[held][name] = value
-    return found
+        _, _, map_name, name = path.split("/", 3)
+        complete[map_name][name] = value
+    return complete

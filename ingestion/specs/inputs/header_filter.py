@@ -31,7 +31,7 @@ class HeaderBasedFilterConfig(SpecModel):
 
     @cached_property
     def _values(self) -> frozenset[str]:
-        return frozenset(_text(value) for value in self.filter.values if value is not None)
+        return frozenset(_scalar_text(value) for value in self.filter.values if value is not None)
 
     def takes(self, headers: Headers) -> bool:
         """Whether a record with these (name, value) is read: as in Druid one without the header is.
@@ -42,5 +42,5 @@ class HeaderBasedFilterConfig(SpecModel):
         return value is None or value.decode(self.encoding, "replace") in self._values
 
 
-def _text(value: Scalar) -> str:
+def _scalar_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

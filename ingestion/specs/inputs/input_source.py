@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
+from ingestion.specs.base import SpecModel, check_plain_name, not_supported
 from ingestion.specs.limits import FieldName, one_line
 from ingestion.specs.schema.intervals import interval_ms
 
@@ -30,14 +30,14 @@ _DRUIDS = ("azure", "hdfs", "sql", "delta", "iceberg")
 _INSTEAD = {"azure": "azureStorage, whose addresses name the storage account"}
 
 
-def _a_path(value: str) -> str:
+def _check_path(value: str) -> str:
     """An absolute path without a step upwards: where it leads can be told by its text."""
     if "\0" in value or not value.startswith("/") or ".." in PurePosixPath(value).parts:
         raise ValueError("must be an absolute path without '..'")
     return value
 
 
-LocalPath = Annotated[FieldName, AfterValidator(one_line), AfterValidator(_a_path)]
+LocalPath = Annotated[FieldName, AfterValidator(one_line), AfterValidator(_check_path)]
 
 
 class InlineInputSource(SpecModel):
@@ -54,7 +54,7 @@ class LocalInputSource(SpecModel):
     baseDir: LocalPath | None = None
     filter: Annotated[FieldName, AfterValidator(one_line)] | None = None
     files: list[LocalPath] = Field(default_factory=list, max_length=MOST_FILES)
-    systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
+    systemFields: Annotated[None, not_supported(_NO_SYSTEM_FIELDS)] = None
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> LocalInputSource:
@@ -70,7 +70,7 @@ class LocalInputSource(SpecModel):
         return self.files if self.baseDir is None else [self.baseDir]
 
 
-def a_web_address(value: str) -> str:
+def check_web_address(value: str) -> str:
     """Where a file lies on the web, its scheme in small letters. Raises ``ValueError``."""
     try:
         parts = urlsplit(value)
@@ -88,25 +88,25 @@ class HttpInputSource(SpecModel):
     """Files of the web, by their addresses."""
 
     type: Literal["http"]
-    uris: list[Annotated[FieldName, AfterValidator(a_web_address)]] = Field(min_length=1, max_length=MOST_FILES)
-    httpAuthenticationUsername: Annotated[None, unbuilt(_NO_LOGIN)] = None
-    httpAuthenticationPassword: Annotated[None, unbuilt(_NO_LOGIN)] = None
-    requestHeaders: Annotated[None, unbuilt("is not supported: use an address that needs none")] = None
-    systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
+    uris: list[Annotated[FieldName, AfterValidator(check_web_address)]] = Field(min_length=1, max_length=MOST_FILES)
+    httpAuthenticationUsername: Annotated[None, not_supported(_NO_LOGIN)] = None
+    httpAuthenticationPassword: Annotated[None, not_supported(_NO_LOGIN)] = None
+    requestHeaders: Annotated[None, not_supported("is not supported: use an address that needs none")] = None
+    systemFields: Annotated[None, not_supported(_NO_SYSTEM_FIELDS)] = None
 
 
 def _is_plain(key: str) -> bool:
     return not set(key.split("/")[:-1]) & {"", ".", ".."} and "\0" not in key
 
 
-def _an_address(scheme: str, bucket_of: re.Pattern[str], value: str) -> str:
+def _check_address(scheme: str, bucket_of: re.Pattern[str], value: str) -> str:
     bucket, _, key = value.removeprefix(scheme).partition("/")
     if not value.startswith(scheme) or not bucket_of.fullmatch(bucket) or not _is_plain(key):
         raise ValueError(f"must be {scheme}bucket/key, without empty parts, '.' and '..'")
     return value
 
 
-def _an_azure_address(value: str) -> str:
+def _check_azure_address(value: str) -> str:
     account, _, rest = value.removeprefix(AZURE).partition("/")
     container, _, key = rest.partition("/")
     named = _ACCOUNT.fullmatch(account) and _CONTAINER.fullmatch(container)
@@ -121,9 +121,9 @@ _GOOGLE_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER = re.compile(r"\$?[a-z0-9-]{3,63}")
 _CHECKED: dict[str, Callable[[str], str]] = {
-    S3: partial(_an_address, S3, _S3_BUCKET),
-    GOOGLE: partial(_an_address, GOOGLE, _GOOGLE_BUCKET),
-    AZURE: _an_azure_address,
+    S3: partial(_check_address, S3, _S3_BUCKET),
+    GOOGLE: partial(_check_address, GOOGLE, _GOOGLE_BUCKET),
+    AZURE: _check_azure_address,
 }
 Address = Annotated[FieldName, AfterValidator(one_line)]
 
@@ -142,8 +142,8 @@ class ObjectsInputSource(SpecModel):
     uris: list[Address] = Field(default_factory=list, max_length=MOST_FILES)
     prefixes: list[Address] = Field(default_factory=list, max_length=MOST_FILES)
     objects: list[StoredObject] = Field(default_factory=list, max_length=MOST_FILES)
-    objectGlob: Annotated[None, unbuilt(_NO_GLOB)] = None
-    systemFields: Annotated[None, unbuilt(_NO_SYSTEM_FIELDS)] = None
+    objectGlob: Annotated[None, not_supported(_NO_GLOB)] = None
+    systemFields: Annotated[None, not_supported(_NO_SYSTEM_FIELDS)] = None
 
     @field_validator("uris", "prefixes")
     @classmethod
@@ -161,7 +161,9 @@ class ObjectsInputSource(SpecModel):
     @property
     def named_one_by_one(self) -> list[str]:
         """The addresses of single objects."""
-        by_key = [f"{self.scheme}{one.bucket}/{one.path.lstrip('/')}" for one in self.objects]
+        by_key = [
+            f"{self.scheme}{stored_object.bucket}/{stored_object.path.lstrip('/')}" for stored_object in self.objects
+        ]
         return list(dict.fromkeys([*self.uris, *by_key]))
 
 
@@ -170,10 +172,10 @@ class S3InputSource(ObjectsInputSource):
 
     scheme = S3
     type: Literal["s3"]
-    properties: Annotated[None, unbuilt(_OF_THE_SITE)] = None
-    endpointConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
-    clientConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
-    proxyConfig: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    properties: Annotated[None, not_supported(_OF_THE_SITE)] = None
+    endpointConfig: Annotated[None, not_supported(_OF_THE_SITE)] = None
+    clientConfig: Annotated[None, not_supported(_OF_THE_SITE)] = None
+    proxyConfig: Annotated[None, not_supported(_OF_THE_SITE)] = None
 
 
 class GoogleInputSource(ObjectsInputSource):
@@ -188,10 +190,10 @@ class AzureInputSource(ObjectsInputSource):
 
     scheme = AZURE
     type: Literal["azureStorage"]
-    properties: Annotated[None, unbuilt(_OF_THE_SITE)] = None
+    properties: Annotated[None, not_supported(_OF_THE_SITE)] = None
 
 
-def named_in_specs(location: str) -> str:
+def spec_location(location: str) -> str:
     """How specs call a location of the site, without a slash at its end; empty for one that they can't.
 
     Google's may be ``gs://anonymous@bucket``. Azure's are ``abfs[s]://container@account.dfs.core.windows.net/folder``
@@ -215,10 +217,10 @@ _AZURES = ".dfs.core.windows.net"
 
 def is_below(address: str, location: str) -> bool:
     """Whether it lies in a location of the site, or begins so that nothing outside of it does."""
-    return address.startswith(named_in_specs(location) + "/")
+    return address.startswith(spec_location(location) + "/")
 
 
-def _an_interval(value: str) -> str:
+def _check_interval(value: str) -> str:
     interval_ms(value)
     return value
 
@@ -227,15 +229,15 @@ class DruidInputSource(SpecModel):
     """The rows that a datasource has in an interval."""
 
     type: Literal["druid"]
-    dataSource: Annotated[str, AfterValidator(a_plain_name)]
-    interval: Annotated[FieldName, AfterValidator(_an_interval)]
-    segments: Annotated[None, unbuilt("is not supported: give an interval")] = None
-    filter: Annotated[None, unbuilt("is not supported here: write it into dataSchema.transformSpec")] = None
-    dimensions: Annotated[None, unbuilt("is not supported here: use dataSchema.dimensionsSpec")] = None
-    metrics: Annotated[None, unbuilt("is not supported here: use dataSchema.metricsSpec")] = None
+    dataSource: Annotated[str, AfterValidator(check_plain_name)]
+    interval: Annotated[FieldName, AfterValidator(_check_interval)]
+    segments: Annotated[None, not_supported("is not supported: give an interval")] = None
+    filter: Annotated[None, not_supported("is not supported here: write it into dataSchema.transformSpec")] = None
+    dimensions: Annotated[None, not_supported("is not supported here: use dataSchema.dimensionsSpec")] = None
+    metrics: Annotated[None, not_supported("is not supported here: use dataSchema.metricsSpec")] = None
 
 
-def _known(value: Any) -> Any:
+def _refuse_unbuilt(value: Any) -> Any:
     """One of Druid's that is not there is refused by its name."""
     kind = value.get("type") if isinstance(value, dict) else None
     if kind in _DRUIDS:
@@ -252,14 +254,14 @@ class CombiningInputSource(SpecModel):
     """Several others, one after the other."""
 
     type: Literal["combining"]
-    delegates: list[Annotated[_One, BeforeValidator(_known)]] = Field(min_length=1, max_length=MOST_DELEGATES)
+    delegates: list[Annotated[_One, BeforeValidator(_refuse_unbuilt)]] = Field(min_length=1, max_length=MOST_DELEGATES)
 
 
 AnySource = InlineInputSource | FilesSource | CombiningInputSource | DruidInputSource
-InputSource = Annotated[Annotated[AnySource, Field(discriminator="type")], BeforeValidator(_known)]
+InputSource = Annotated[Annotated[AnySource, Field(discriminator="type")], BeforeValidator(_refuse_unbuilt)]
 
 
-def parts_of(source: AnySource) -> Iterator[tuple[tuple[str | int, ...], InlineInputSource | FilesSource]]:
+def leaf_sources(source: AnySource) -> Iterator[tuple[tuple[str | int, ...], InlineInputSource | FilesSource]]:
     """Itself, or those that it combines, if they hold files or text; each with its place below the input source."""
     if isinstance(source, CombiningInputSource):
         for number, delegate in enumerate(source.delegates):

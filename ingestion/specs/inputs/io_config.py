@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ingestion.specs.base import SpecModel, unbuilt, utc
+from ingestion.specs.base import SpecModel, not_supported, to_utc
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
@@ -40,7 +40,7 @@ _COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-def _one_of(*names: str) -> BeforeValidator:
+def _any_name_of(*names: str) -> BeforeValidator:
     """The first of a source's names, whichever of them a spec uses."""
     return BeforeValidator(lambda written: names[0] if written in names else written)
 
@@ -74,8 +74,8 @@ class IdleConfig(SpecModel):
 
     @property
     def _given(self) -> timedelta | None:
-        given = self.inactiveAfterMillis
-        return None if given is None else timedelta(milliseconds=min(given, _CENTURY // timedelta(milliseconds=1)))
+        millis = self.inactiveAfterMillis
+        return None if millis is None else timedelta(milliseconds=min(millis, _CENTURY // timedelta(milliseconds=1)))
 
 
 class GroupConfig(SpecModel):
@@ -129,12 +129,12 @@ class IOConfig(SpecModel):
 
     @field_validator("topic")
     @classmethod
-    def _a_topic_name(cls, value: str, told: ValidationInfo) -> str:
-        if told.data.get("topicPattern") is not None:
+    def _a_topic_name(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("topicPattern") is not None:
             if value:
                 raise ValueError("excludes topicPattern: give one of the two")
             return value
-        if not value and "topicPattern" not in told.data:
+        if not value and "topicPattern" not in info.data:
             return value  # there is one, with a fault that is told already
         if not _TOPIC.fullmatch(value) or value in (".", ".."):
             raise ValueError("must be 1 to 249 letters, digits, '.', '_' or '-'")
@@ -143,7 +143,7 @@ class IOConfig(SpecModel):
     @field_validator("lateMessageRejectionStartDateTime")
     @classmethod
     def _in_utc(cls, value: datetime | None) -> datetime | None:
-        return utc(value)
+        return to_utc(value)
 
     @model_validator(mode="after")
     def _one_late_rejection(self) -> Self:
@@ -152,8 +152,8 @@ class IOConfig(SpecModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_an_empty_topic(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = whole(self)
+    def _without_an_empty_topic(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialize(self)
         return {name: value for name, value in written.items() if name != "topic" or value}
 
     @property
@@ -226,8 +226,8 @@ class IOConfig(SpecModel):
     @property
     def isolation(self) -> Isolation:
         """Whether what is read ends where a transaction is open, and leaves aborted records out."""
-        given = str(self.consumerProperties.get("isolation.level", "")).lower()
-        return "read_uncommitted" if given == "read_uncommitted" else "read_committed"
+        level = str(self.consumerProperties.get("isolation.level", "")).lower()
+        return "read_uncommitted" if level == "read_uncommitted" else "read_committed"
 
 
 class ShareGroupIOConfig(IOConfig):
@@ -236,7 +236,7 @@ class ShareGroupIOConfig(IOConfig):
     NAMES = ("index_kafka_share_group", "kafka_share_group")
     TRAITS = (SHARE_GROUP,)
 
-    type: Annotated[Literal["index_kafka_share_group"], _one_of(*NAMES)] = "index_kafka_share_group"
+    type: Annotated[Literal["index_kafka_share_group"], _any_name_of(*NAMES)] = "index_kafka_share_group"
     groupId: GroupId
     pollTimeout: int = Field(default=2000, ge=1, le=60_000)
     useEarliestOffset: bool = True
@@ -304,7 +304,7 @@ class KafkaIOConfig(IOConfig):
     NAMES = ("kafka", "index_kafka")
     TRAITS = (OFFSET_RANGE, CONSUMER_GROUP)
 
-    type: Annotated[Literal["kafka"], _one_of(*NAMES)] = "kafka"
+    type: Annotated[Literal["kafka"], _any_name_of(*NAMES)] = "kafka"
     # Headgate's own, as is the group: with ``consumer_group`` Kafka deals out the partitions among the group's members,
     # else they are dealt out by number.
     assignment: Literal["offset_range", "consumer_group"] = "offset_range"
@@ -321,7 +321,9 @@ class KafkaIOConfig(IOConfig):
     emitTimeLagMetrics: bool | None = None
     headerBasedFilterConfig: HeaderBasedFilterConfig | None = None
     # Druid's, which would change what is read.
-    configOverrides: Annotated[None, unbuilt("is not supported: write the properties into consumerProperties")] = None
+    configOverrides: Annotated[
+        None, not_supported("is not supported: write the properties into consumerProperties")
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -329,12 +331,12 @@ class KafkaIOConfig(IOConfig):
         """Druid shows two fields once more under the names that all streams share."""
         if not isinstance(value, dict):
             return value
-        for copy, of in _COPIES.items():
-            original = cls.model_fields[of].default if value.get(of) is None else value[of]
-            if of == "topic" and not value.get(of):
+        for copy, field in _COPIES.items():
+            original = cls.model_fields[field].default if value.get(field) is None else value[field]
+            if field == "topic" and not value.get(field):
                 original = value.get("topicPattern")
             if value.get(copy) not in (None, original):
-                raise ValueError(f"{copy} must be what {of} is, or be left out")
+                raise ValueError(f"{copy} must be what {field} is, or be left out")
         return {name: v for name, v in value.items() if name not in _COPIES}
 
     @model_validator(mode="after")

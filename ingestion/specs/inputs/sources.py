@@ -26,8 +26,8 @@ def all_traits() -> list[SourceTraits]:
 
 def progress_of(kind: str) -> Progress:
     """By the kind that is stored; of one that nobody knows any more nothing is true."""
-    known = {traits.progress.kind: traits.progress for traits in all_traits()}
-    return known.get(kind) or Progress(kind=kind, label=kind, keeps_offsets=False)
+    by_kind = {traits.progress.kind: traits.progress for traits in all_traits()}
+    return by_kind.get(kind) or Progress(kind=kind, label=kind, keeps_offsets=False)
 
 
 def source_types() -> list[str]:
@@ -45,7 +45,7 @@ def model_of(written: Any) -> type[IOConfig] | None:
     return model_named(written.get("type")) if isinstance(written, Mapping) else None
 
 
-def _read(written: Any) -> IOConfig:
+def _read_io_config(written: Any) -> IOConfig:
     if isinstance(written, IOConfig):
         return written
     model = model_of(written)
@@ -59,10 +59,10 @@ class _AnySource:
     """Read as the model that is registered under its type, and written with all that this one has."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        whole = core_schema.wrap_serializer_function_ser_schema(
+        serializer = core_schema.wrap_serializer_function_ser_schema(
             lambda value, serialize: serialize(value), schema=core_schema.any_schema()
         )
-        return core_schema.no_info_plain_validator_function(_read, serialization=whole)
+        return core_schema.no_info_plain_validator_function(_read_io_config, serialization=serializer)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"oneOf": [handler(model.__pydantic_core_schema__) for model in SOURCES]}
@@ -72,10 +72,10 @@ AnyIOConfig = Annotated[IOConfig, _AnySource()]
 
 
 class DruidType:
-    """A text that is one of Druid's types of the sources: ``of`` says which."""
+    """A text that is one of Druid's types of the sources: ``type_of`` says which."""
 
-    def __init__(self, of: Callable[[SourceTraits], str]) -> None:
-        self._of = of
+    def __init__(self, type_of: Callable[[SourceTraits], str]) -> None:
+        self._of = type_of
 
     def names(self) -> list[str]:
         """Each once."""

@@ -78,7 +78,7 @@ class AddressPolicy(BaseModel):
         """Why nothing may connect to an IP address and port, as a predicate (``is link-local``); empty: it may."""
         if not any(low <= port <= high for low, high in self.ports):
             return f"has the port {port}, which HEADGATE_ALLOWED_PORTS does not allow"
-        reasons = (self._refusal(meant) for meant in _meant(ip_address(address.partition("%")[0])))
+        reasons = (self._refusal(meant) for meant in _effective_addresses(ip_address(address.partition("%")[0])))
         return next((reason for reason in reasons if reason), "")
 
     def resolve(self, host: str, port: int) -> list[str]:
@@ -110,17 +110,17 @@ class AddressPolicy(BaseModel):
         return max(holding, default=(0, 0, ""))[2]
 
 
-def servers_of(text: str) -> list[tuple[str, int]]:
+def parse_servers(text: str) -> list[tuple[str, int]]:
     """``bootstrap.servers`` as hosts and ports. Raises ``ValueError``."""
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     if not entries:
         raise ValueError("is required, for example kafka-broker:9092")
     if len(entries) > MOST_SERVERS:
         raise ValueError(f"names {len(entries)} servers; {MOST_SERVERS} at most: the client finds the others by itself")
-    return [_server(entry) for entry in entries]
+    return [_parse_server(entry) for entry in entries]
 
 
-def _server(entry: str) -> tuple[str, int]:
+def _parse_server(entry: str) -> tuple[str, int]:
     match = _SERVER.fullmatch(entry)
     if match is None or not 0 < int(match[3]) < 65536:
         raise ValueError(f"must be host:port, comma-separated; {entry[:100]!r} is not")
@@ -133,19 +133,19 @@ def checked_servers(servers: Sequence[tuple[str, int]], policy: AddressPolicy) -
     Names that can't be resolved are left out, as the client would. Raises ``AddressRefused``, and ``AddressUnknown``
     when none can be resolved.
     """
-    found: list[str] = []
+    addresses: list[str] = []
     unknown: list[str] = []
     for host, port in servers:
         try:
-            found += [f"[{a}]:{port}" if ":" in a else f"{a}:{port}" for a in policy.resolve(host, port)]
+            addresses += [f"[{a}]:{port}" if ":" in a else f"{a}:{port}" for a in policy.resolve(host, port)]
         except AddressUnknown as problem:
             unknown.append(str(problem))
-    if not found:
+    if not addresses:
         raise AddressUnknown("; ".join(unknown))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(addresses))
 
 
-def _meant(address: Address) -> Iterator[Address]:
+def _effective_addresses(address: Address) -> Iterator[Address]:
     """The address, and any IPv4 address that a gateway or the system would make of it."""
     if isinstance(address, IPv4Address):
         yield address

@@ -10,7 +10,7 @@ NO_BROKER = (
 )
 
 
-def in_words(error: Any) -> str:
+def client_error_text(error: Any) -> str:
     """A client's error (a ``KafkaError``): its own text, or what that means."""
-    said = str(error.str())
-    return f"{NO_BROKER} ({said})" if error.name() == "_UNSUPPORTED_FEATURE" else said
+    message = str(error.str())
+    return f"{NO_BROKER} ({message})" if error.name() == "_UNSUPPORTED_FEATURE" else message

@@ -11,10 +11,10 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 RULE = "use 1 to 63 lower-case letters, digits, '.', '-' and '_', the first a letter or digit"
 
 
-def _a_name(value: str) -> str:
+def _check_name(value: str) -> str:
     if NAME.fullmatch(value) is None:
         raise ValueError(f"is not a connection's name: {RULE}")
     return value
 
 
-ConnectionName = Annotated[str, AfterValidator(_a_name)]
+ConnectionName = Annotated[str, AfterValidator(_check_name)]

@@ -29,7 +29,7 @@ def faults_of(properties: Mapping[str, Value]) -> dict[str, str]:
     times = group_times(properties)
     for name, holds in ((HEARTBEAT, times[HEARTBEAT] < times[SESSION]), (POLL, times[POLL] >= times[SESSION])):
         if not holds:
-            given = name if name in properties else SESSION
-            what = "less than" if name == HEARTBEAT else "at least as long as"
-            faults[given] = f"{name} ({times[name]:,}) must be {what} {SESSION} ({times[SESSION]:,})"
+            name_at_fault = name if name in properties else SESSION
+            relation = "less than" if name == HEARTBEAT else "at least as long as"
+            faults[name_at_fault] = f"{name} ({times[name]:,}) must be {relation} {SESSION} ({times[SESSION]:,})"
     return faults

@@ -35,7 +35,7 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 EXAMPLE = f'{_PACKAGE}.plain.PlainLoginModule required username="me" password="secret";'
 
 
-def login_of(text: str, mechanism: str = "") -> dict[str, str]:
+def parse_login(text: str, mechanism: str = "") -> dict[str, str]:
     """The login as librdkafka's properties. ``mechanism``: what the module must fit; empty: not said.
 
     Raises ``ValueError``.
@@ -43,14 +43,14 @@ def login_of(text: str, mechanism: str = "") -> dict[str, str]:
     tokens = _tokens(text)
     if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
         raise ValueError(f"must be one login module and end with a semicolon, for example {EXAMPLE}")
-    kind = _checked_module(tokens[0], mechanism)
+    kind = _module_purpose(tokens[0], mechanism)
     if tokens[1][0] != "word" or tokens[1][1].lower() not in _FLAGS:
         raise ValueError(f"the login module must be followed by a flag: {', '.join(_FLAGS)}")
     options = _options(tokens[2:-1])
     if kind == MECHANISM:
-        return _client(options)
+        return _client_options(options)
     if kind == msk_login.MECHANISM:
-        return _of_msk(options)
+        return _msk_options(options)
     unknown = set(options) - {"username", "password"}
     if unknown:
         raise ValueError("has options other than username and password, which are not supported")
@@ -59,7 +59,7 @@ def login_of(text: str, mechanism: str = "") -> dict[str, str]:
     return {"sasl.username": options["username"], "sasl.password": options["password"]}
 
 
-def _client(options: dict[str, str]) -> dict[str, str]:
+def _client_options(options: dict[str, str]) -> dict[str, str]:
     """Of a token endpoint. The module may hold nothing at all: then the properties beside it do."""
     unknown = [n for n in options if n not in _OF_CLIENT and not n.startswith("extension_")]
     if unknown:
@@ -69,11 +69,11 @@ def _client(options: dict[str, str]) -> dict[str, str]:
     if ("clientId" in options) != ("clientSecret" in options):
         raise ValueError("must have both options, clientId and clientSecret, or neither")
     extensions = extensions_of(options)
-    found = {of: options[name] for name, of in _OF_CLIENT.items() if name in options}
-    return {**found, **({EXTENSIONS: extensions} if extensions else {})}
+    client = {property_name: options[name] for name, property_name in _OF_CLIENT.items() if name in options}
+    return {**client, **({EXTENSIONS: extensions} if extensions else {})}
 
 
-def _of_msk(options: dict[str, str]) -> dict[str, str]:
+def _msk_options(options: dict[str, str]) -> dict[str, str]:
     """Nothing: its keys are properties beside it, as they are system properties beside Java's."""
     if set(options) - set(msk_login.OPTIONS_WITHOUT_EFFECT):
         raise ValueError(
@@ -85,35 +85,35 @@ def _of_msk(options: dict[str, str]) -> dict[str, str]:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
             raise ValueError(
-                f"can't be read at character {place + 1}: values stand in double quotes, and a quote or a backslash "
+                f"can't be read at character {position + 1}: values stand in double quotes, and a quote or a backslash "
                 "inside of them needs a backslash before it"
             )
-        place = match.end()
+        position = match.end()
         kind = match.lastgroup
         if kind in ("double", "single"):
-            tokens.append(("text", _ESCAPE.sub(_unescaped, match[kind])))
+            tokens.append(("text", _ESCAPE.sub(_unescape, match[kind])))
         elif kind is not None:
             tokens.append((kind, match[kind]))
     return tokens
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     escape = match[1]
     return chr(int(escape, 8)) if escape[0] in "01234567" else _LETTERS.get(escape, escape)
 
 
-def _checked_module(token: tuple[str, str], mechanism: str) -> str:
+def _module_purpose(token: tuple[str, str], mechanism: str) -> str:
     """What it is for."""
     kind = _MODULES.get(token[1]) if token[0] == "word" else None
     if kind is None:
-        known = next((name for name in _KNOWN if token[1].endswith(f".{name}")), "this login module")
+        module_name = next((name for name in _KNOWN if token[1].endswith(f".{name}")), "this login module")
         names = ", ".join(name.rpartition(".")[2] for name in _MODULES)
-        raise ValueError(f"{known} is refused: only {names} are read, since others run code or fetch addresses")
+        raise ValueError(f"{module_name} is refused: only {names} are read, since others run code or fetch addresses")
     if mechanism and not mechanism.upper().startswith(kind):
         raise ValueError(f"the login module is for {kind}, but sasl.mechanism is {mechanism}")
     return kind

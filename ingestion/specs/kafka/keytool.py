@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC = b"\xfe\xed\xfe\xed"
-BY_HAND = "keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12"
+MANUAL_COMMAND = "keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12"
 TIMEOUT_S = 60.0
 MOST_KEPT = 64  # stores and refusals
 MOST_KEYS = 64  # of one store, whose password is asked for one by one
@@ -49,20 +49,20 @@ class Pkcs12:
     password: bytes
 
 
-_kept: dict[bytes, Pkcs12 | ValueError] = {}
+_converted_stores: dict[bytes, Pkcs12 | ValueError] = {}
 _lock = threading.Lock()  # two that ask for the same store start one Java
 
 
-def converted(data: bytes, password: str, key_password: str = "") -> Pkcs12:
+def convert_store(data: bytes, password: str, key_password: str = "") -> Pkcs12:
     """A JKS store as PKCS12; without a password, what is in it but keys. Blocks for about a second the first time.
 
     Raises ``StorePasswordWrong``, ``KeyPasswordWrong``, ``NotConverted``.
     """
-    asked = _digest(data, password, key_password)
-    found = _kept.get(asked) or _first(asked, data, password, key_password)
-    if isinstance(found, ValueError):
-        raise type(found)(*found.args)
-    return found
+    digest = _digest(data, password, key_password)
+    outcome = _converted_stores.get(digest) or _convert_once(digest, data, password, key_password)
+    if isinstance(outcome, ValueError):
+        raise type(outcome)(*outcome.args)
+    return outcome
 
 
 def _digest(*parts: bytes | str) -> bytes:
@@ -70,64 +70,72 @@ def _digest(*parts: bytes | str) -> bytes:
     return hashlib.sha256(b"".join(each)).digest()
 
 
-def _first(asked: bytes, data: bytes, password: str, key_password: str) -> Pkcs12 | ValueError:
+def _convert_once(digest: bytes, data: bytes, password: str, key_password: str) -> Pkcs12 | ValueError:
     with _lock:
-        if asked not in _kept:
-            answer = _answer(data, password, key_password)
-            while len(_kept) >= MOST_KEPT:
-                del _kept[next(iter(_kept))]
-            _kept[asked] = answer
-        return _kept[asked]
+        if digest not in _converted_stores:
+            answer = _convert(data, password, key_password)
+            while len(_converted_stores) >= MOST_KEPT:
+                del _converted_stores[next(iter(_converted_stores))]
+            _converted_stores[digest] = answer
+        return _converted_stores[digest]
 
 
-def _answer(data: bytes, password: str, key_password: str) -> Pkcs12 | ValueError:
+def _convert(data: bytes, password: str, key_password: str) -> Pkcs12 | ValueError:
     """A store, or what is wrong with this one. What may be otherwise the next time is raised: ``NotConverted``."""
-    made = secrets.token_urlsafe(24)
+    target_password = secrets.token_urlsafe(24)
     program = _program()
     try:
         with tempfile.TemporaryDirectory(prefix="headgate-store-") as folder:  # nobody else may look into it
             source, target = Path(folder, "from.jks"), Path(folder, "to.p12")
             source.touch(mode=0o600)
             source.write_bytes(data)
-            said = _run(_command(program, source, target, bool(password)), password, made, key_password)
-            return _refusal(said.stdout) if said.returncode else Pkcs12(target.read_bytes(), made.encode())
+            completed = _run(_command(program, source, target, bool(password)), password, target_password, key_password)
+            return (
+                _refusal(completed.stdout)
+                if completed.returncode
+                else Pkcs12(target.read_bytes(), target_password.encode())
+            )
     except subprocess.TimeoutExpired:
         raise NotConverted(f"keytool did not convert the JKS store within {TIMEOUT_S:.0f} s") from None
     except OSError as error:
-        raise NotConverted(f"the JKS store can't be converted: {error.strerror}. Manually: {BY_HAND}") from None
+        raise NotConverted(f"the JKS store can't be converted: {error.strerror}. Manually: {MANUAL_COMMAND}") from None
 
 
 def _program() -> str:
     """Beside the Java that Spark takes: JAVA_HOME's, else the one on the PATH. Raises ``NotConverted``."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("keytool", path=os.path.join(home, "bin") if home else None)
-    if found is None:
+    path = shutil.which("keytool", path=os.path.join(home, "bin") if home else None)
+    if path is None:
         where = "in JAVA_HOME/bin" if home else "on the PATH"
-        raise NotConverted(f"a JKS store is read by Java's keytool, which is not {where} here. Manually: {BY_HAND}")
-    return found
+        raise NotConverted(
+            f"a JKS store is read by Java's keytool, which is not {where} here. Manually: {MANUAL_COMMAND}"
+        )
+    return path
 
 
 def _command(program: str, source: Path, target: Path, with_password: bool) -> list[str]:
-    given = ["-srckeystore", str(source), "-srcstoretype", "JKS", "-destkeystore", str(target)]
-    opened = ["-srcstorepass:env", "SOURCE_PASSWORD"] if with_password else []
-    made = ["-deststoretype", "PKCS12", "-deststorepass:env", "TARGET_PASSWORD"]
-    return [program, *_JAVA, "-importkeystore", "-noprompt", *given, *opened, *made]
+    stores = ["-srckeystore", str(source), "-srcstoretype", "JKS", "-destkeystore", str(target)]
+    source_options = ["-srcstorepass:env", "SOURCE_PASSWORD"] if with_password else []
+    target_options = ["-deststoretype", "PKCS12", "-deststorepass:env", "TARGET_PASSWORD"]
+    return [program, *_JAVA, "-importkeystore", "-noprompt", *stores, *source_options, *target_options]
 
 
-def _run(command: list[str], password: str, made: str, key_password: str) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    command: list[str], password: str, target_password: str, key_password: str
+) -> subprocess.CompletedProcess[bytes]:
     """It asks for the password of a key that the store's does not open. It reads one byte for each character."""
     try:
-        asked = f"{key_password}\n".encode("latin-1") * MOST_KEYS if key_password else b""
+        key_passwords = f"{key_password}\n".encode("latin-1") * MOST_KEYS if key_password else b""
     except UnicodeEncodeError:
         raise NotConverted(
-            f"keytool does not accept these characters in a key's password. Manually: {BY_HAND}"
+            f"keytool does not accept these characters in a key's password. Manually: {MANUAL_COMMAND}"
         ) from None
     return subprocess.run(
         command,
-        input=asked if password else b"\n",
+        input=key_passwords if password else b"\n",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=_environment({"SOURCE_PASSWORD": password, "TARGET_PASSWORD": made}),
+        env=_environment({"SOURCE_PASSWORD": password, "TARGET_PASSWORD": target_password}),
         timeout=TIMEOUT_S,
         umask=0o077,
         check=False,
@@ -136,15 +144,15 @@ def _run(command: list[str], password: str, made: str, key_password: str) -> sub
 
 def _environment(passwords: Mapping[str, str]) -> dict[str, str]:
     """Nothing else that this process has: neither its secrets nor what changes Java. Passwords are read as UTF-8."""
-    ours = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
-    return {**ours, "LC_ALL": "C.UTF-8", **passwords}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
+    return {**inherited, "LC_ALL": "C.UTF-8", **passwords}
 
 
 def _refusal(output: bytes) -> ValueError:
-    said = output.decode(errors="replace")
-    if any(words in said for words in _OF_KEY):
+    text = output.decode(errors="replace")
+    if any(words in text for words in _OF_KEY):
         return KeyPasswordWrong("neither it nor the store's password opens a key in the store")
-    if any(words in said for words in _OF_STORE):
+    if any(words in text for words in _OF_STORE):
         return StorePasswordWrong("the JKS store does not open: the password is wrong, or the file was changed")
-    why = re.search(r"keytool error: ([\w.$]+)", said)
+    why = re.search(r"keytool error: ([\w.$]+)", text)
     return NotConverted(f"keytool can't read the JKS store{': ' + why[1] if why else ''}")

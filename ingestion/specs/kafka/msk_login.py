@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ingestion.specs.kafka.addresses import servers_of
+from ingestion.specs.kafka.addresses import parse_servers
 
 MECHANISM = "AWS_MSK_IAM"
-SPOKEN = "OAUTHBEARER"  # what librdkafka logs in by
+CLIENT_MECHANISM = "OAUTHBEARER"  # what librdkafka logs in by
 ACCESS_KEY, SECRET_KEY = "aws.accessKeyId", "aws.secretAccessKey"  # as Java's system properties are called
 SESSION_TOKEN, REGION = "aws.sessionToken", "aws.region"
-OF_LOGIN = (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, REGION)
+LOGIN_PROPERTIES = (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, REGION)
 CALLBACK = "oauth_cb"
 MODULE = "software.amazon.msk.auth.iam.IAMLoginModule"
 HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
@@ -26,7 +26,7 @@ _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,3}-\d{1,2}")
 _HOST = re.compile(rf"\.kafka(-serverless)?\.(?P<region>{_REGION.pattern})\.amazonaws\.com(\.cn)?\.?$", re.IGNORECASE)
 
 
-def signs(properties: Mapping[str, object]) -> bool:
+def is_msk_login(properties: Mapping[str, object]) -> bool:
     """Whether the login is by IAM."""
     return str(properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))).upper() == MECHANISM
 
@@ -39,14 +39,14 @@ def checked_region(text: str) -> None:
 
 def region_of(properties: Mapping[str, object]) -> str:
     """The region that is given, or that MSK's own host names tell; empty: neither."""
-    if given := properties.get(REGION):
-        return str(given)
-    hosts = (host for host, _ in servers_of(str(properties.get("bootstrap.servers", ""))))
-    found = next(filter(None, (_HOST.search(host) for host in hosts)), None)
-    return found["region"].lower() if found else ""
+    if region := properties.get(REGION):
+        return str(region)
+    hosts = (host for host, _ in parse_servers(str(properties.get("bootstrap.servers", ""))))
+    match = next(filter(None, (_HOST.search(host) for host in hosts)), None)
+    return match["region"].lower() if match else ""
 
 
-def lacks(properties: Mapping[str, object]) -> list[str]:
+def missing_properties(properties: Mapping[str, object]) -> list[str]:
     """The properties that must be there beside what is."""
     needed = [ACCESS_KEY, SECRET_KEY] if region_of(properties) else [ACCESS_KEY, REGION, SECRET_KEY]
     return [name for name in needed if name not in properties]
@@ -58,15 +58,15 @@ def with_token(config: Mapping[str, Any]) -> dict[str, Any]:
     The client asks for the first token when it is made and for the next before it expires, in a thread of its own. A
     token lives for 15 minutes.
     """
-    if not signs(config):
+    if not is_msk_login(config):
         return dict(config)
-    others = {name: value for name, value in config.items() if name not in OF_LOGIN}
-    return {**others, "sasl.mechanisms": SPOKEN, CALLBACK: _signing(config)}
+    others = {name: value for name, value in config.items() if name not in LOGIN_PROPERTIES}
+    return {**others, "sasl.mechanisms": CLIENT_MECHANISM, CALLBACK: _token_signer(config)}
 
 
-def _signing(config: Mapping[str, Any]) -> Callable[[str], tuple[str, float]]:
+def _token_signer(config: Mapping[str, Any]) -> Callable[[str], tuple[str, float]]:
     keys = (config.get(ACCESS_KEY), config.get(SECRET_KEY), config.get(SESSION_TOKEN))
-    region, absent = region_of(config), lacks(config)
+    region, absent = region_of(config), missing_properties(config)
 
     def token(_: str) -> tuple[str, float]:
         if absent:

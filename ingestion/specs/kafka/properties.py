@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingestion.specs.kafka import key_stores, msk_login, token_endpoint
-from ingestion.specs.kafka.addresses import AddressPolicy, checked_servers, servers_of
-from ingestion.specs.kafka.jaas import login_of
+from ingestion.specs.kafka.addresses import AddressPolicy, checked_servers, parse_servers
+from ingestion.specs.kafka.jaas import parse_login
 from ingestion.specs.kafka.pem import CERTIFICATE, KEY, pem_of
 from ingestion.specs.kafka.providers import PROVIDER, Value
 from ingestion.specs.source_traits import SourceTraits
@@ -21,7 +21,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", token_endpoint.MECHANISM, msk_login.MECHANISM)
 _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
-OF_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
+CONNECTION_PREFIXES = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes; an executor has less than three times as much
 _NO_GROUP = "no consumer group is joined"
@@ -43,14 +43,14 @@ def _joins_a_group(traits: SourceTraits) -> bool:
     return traits.in_consumer_group
 
 
-def _plain(*names: str) -> dict[str, Property]:
+def _same_name(*names: str) -> dict[str, Property]:
     return {name: Property(name) for name in names}
 
 
 PROPERTIES: dict[str, Property] = {
-    **_plain("bootstrap.servers", "client.id", "client.rack", "check.crcs", "connections.max.idle.ms", "debug"),
-    **_plain("fetch.max.bytes", "fetch.min.bytes", "max.partition.fetch.bytes", "metadata.max.age.ms"),
-    **_plain("reconnect.backoff.max.ms", "reconnect.backoff.ms", "socket.keepalive.enable", "socket.timeout.ms"),
+    **_same_name("bootstrap.servers", "client.id", "client.rack", "check.crcs", "connections.max.idle.ms", "debug"),
+    **_same_name("fetch.max.bytes", "fetch.min.bytes", "max.partition.fetch.bytes", "metadata.max.age.ms"),
+    **_same_name("reconnect.backoff.max.ms", "reconnect.backoff.ms", "socket.keepalive.enable", "socket.timeout.ms"),
     "fetch.max.wait.ms": Property("fetch.wait.max.ms"),
     "request.timeout.ms": Property("socket.timeout.ms"),
     "receive.buffer.bytes": Property("socket.receive.buffer.bytes"),
@@ -71,7 +71,7 @@ PROPERTIES: dict[str, Property] = {
     "sasl.oauthbearer.client.credentials.client.secret": Property(token_endpoint.CLIENT_SECRET, secret=True),
     "sasl.login.callback.handler.class": Property(values=(_HANDLER.format(""), _HANDLER.format("secured."))),
     "sasl.client.callback.handler.class": Property(values=(msk_login.HANDLER,)),
-    **_plain(msk_login.ACCESS_KEY, msk_login.REGION),
+    **_same_name(msk_login.ACCESS_KEY, msk_login.REGION),
     msk_login.SECRET_KEY: Property(msk_login.SECRET_KEY, secret=True),
     msk_login.SESSION_TOKEN: Property(msk_login.SESSION_TOKEN, secret=True),
     "https.ca.pem": Property("https.ca.pem"),
@@ -120,10 +120,10 @@ PEM_LABELS = {
 
 def without_effect(traits: SourceTraits) -> dict[str, str]:
     """What changes nothing for this source, with the reason."""
-    return {n: known.no_effect for n, known in PROPERTIES.items() if known.no_effect and not known.but_for(traits)}
+    return {n: rule.no_effect for n, rule in PROPERTIES.items() if rule.no_effect and not rule.but_for(traits)}
 
 
-def keen(properties: Mapping[str, str]) -> dict[str, str]:
+def quick_to_reconnect(properties: Mapping[str, str]) -> dict[str, str]:
     """What clients that go on for long begin with. A broker that is back is spoken to within a second, not ten.
 
     Where the spec says how soon it is tried again, that holds. A batch may unpack to ``MOST_UNPACKED`` bytes, or to
@@ -142,19 +142,19 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """
     written: dict[str, str] = {}
     for name, value in properties.items():
-        known = PROPERTIES.get(name)
-        if known is None:
+        rule = PROPERTIES.get(name)
+        if rule is None:
             written[name] = value
         elif name == "sasl.jaas.config":
-            written |= login_of(value)
-        elif known.to:
-            written[known.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
+            written |= parse_login(value)
+        elif rule.to:
+            written[rule.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
     if token_endpoint.asks_for_tokens(written):
         written[token_endpoint.METHOD] = "oidc"
     return written
 
 
-def _buffer(value: str) -> str:
+def _buffer_bytes(value: str) -> str:
     return "0" if value == "-1" else value  # the system's default, in Java and in librdkafka
 
 
@@ -164,15 +164,15 @@ def _pem_for(name: str) -> Callable[[str], str]:
 
 _FOR_LIBRDKAFKA: dict[str, Callable[[str], str]] = {
     **{name: _pem_for(name) for name in PEM_LABELS},
-    "receive.buffer.bytes": _buffer,
-    "send.buffer.bytes": _buffer,
+    "receive.buffer.bytes": _buffer_bytes,
+    "send.buffer.bytes": _buffer_bytes,
     "sasl.mechanism": str.upper,
     "sasl.mechanisms": str.upper,
     "ssl.endpoint.identification.algorithm": lambda value: value.lower() or "none",
 }
 
 
-def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, Any]:
+def checked_client_config(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, Any]:
     """A client's configuration, for bootstrap servers whose addresses have all been found allowed. Blocks: it resolves.
 
     Without TLS the client is given these addresses, and not the names: it connects to what was checked. With TLS it
@@ -181,8 +181,8 @@ def admitted(properties: Mapping[str, str], policy: AddressPolicy) -> dict[str, 
     """
     config = msk_login.with_token(librdkafka_properties(properties))
     if token_endpoint.asks_for_tokens(config):
-        policy.resolve(*token_endpoint.endpoint_of(config.get(token_endpoint.ENDPOINT, "")))
-    addresses = checked_servers(servers_of(config.get("bootstrap.servers", "")), policy)
+        policy.resolve(*token_endpoint.parse_endpoint(config.get(token_endpoint.ENDPOINT, "")))
+    addresses = checked_servers(parse_servers(config.get("bootstrap.servers", "")), policy)
     if not config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
         config["bootstrap.servers"] = ",".join(addresses)
     return config
@@ -206,16 +206,16 @@ def insecure(properties: Mapping[str, Value]) -> dict[str, str]:
 def missing(properties: Mapping[str, Value]) -> dict[str, str]:
     """What must be there beside what is, once the secrets that are kept apart have been added; with the reason."""
     missing: dict[str, str] = {}
-    if msk_login.signs(properties):
+    if msk_login.is_msk_login(properties):
         missing |= dict.fromkeys(
-            msk_login.lacks(properties), "AWS_MSK_IAM needs it: Headgate uses no keys of the machine"
+            msk_login.missing_properties(properties), "AWS_MSK_IAM needs it: Headgate uses no keys of the machine"
         )
     elif str(properties.get("security.protocol", "")).upper().startswith("SASL_"):
         missing |= dict.fromkeys(_login_needs(properties), "a SASL login needs it")
     for name, needed in _NEEDS.items():
         if name in properties and needed not in properties:
             missing[needed] = f"{name} needs it"
-    sealed = "ssl.keystore.location" in properties and key_stores.form_of(properties, "ssl.keystore") != "PEM"
+    sealed = "ssl.keystore.location" in properties and key_stores.store_form(properties, "ssl.keystore") != "PEM"
     if sealed and "ssl.keystore.password" not in properties:
         missing["ssl.keystore.password"] = "the key store can't be opened without it"
     return missing
@@ -225,8 +225,8 @@ def _login_needs(properties: Mapping[str, Value]) -> list[str]:
     """What a login still lacks. A login module, which may be a reference, has it all but the token endpoint."""
     module = "sasl.jaas.config" in properties
     if token_endpoint.asks_for_tokens(properties):
-        there = {PROPERTIES[name].to for name in properties if name in PROPERTIES}
-        return [n for n in token_endpoint.NEEDED if n not in there and not (module and n != token_endpoint.ENDPOINT)]
+        present = {PROPERTIES[name].to for name in properties if name in PROPERTIES}
+        return [n for n in token_endpoint.NEEDED if n not in present and not (module and n != token_endpoint.ENDPOINT)]
     return [] if module else sorted({"sasl.username", "sasl.password"} - set(properties))
 
 

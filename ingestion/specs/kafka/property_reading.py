@@ -15,12 +15,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ingestion.specs.errors import LACKING
 from ingestion.specs.kafka import msk_login
-from ingestion.specs.kafka.addresses import servers_of
-from ingestion.specs.kafka.jaas import login_of
+from ingestion.specs.kafka.addresses import parse_servers
+from ingestion.specs.kafka.jaas import parse_login
 from ingestion.specs.kafka.pem import pem_of
-from ingestion.specs.kafka.properties import MECHANISMS, OF_CONNECTION, PEM_LABELS, PROPERTIES, Property
-from ingestion.specs.kafka.providers import PROVIDER, EnvironmentVariable, Value, held_by, secret_of
-from ingestion.specs.kafka.token_endpoint import ENDPOINT, endpoint_of
+from ingestion.specs.kafka.properties import CONNECTION_PREFIXES, MECHANISMS, PEM_LABELS, PROPERTIES, Property
+from ingestion.specs.kafka.providers import PROVIDER, EnvironmentVariable, Value, parse_secret, provider_entries
+from ingestion.specs.kafka.token_endpoint import ENDPOINT, parse_endpoint
 from ingestion.specs.limits import LONGEST_PROPERTY
 
 # Why some are refused; the others simply are not on the list.
@@ -49,7 +49,7 @@ class _Faults:
         self.found: list[tuple[Place, PydanticCustomError]] = []
 
     def add(self, message: str, *place: str) -> None:
-        self.found.append((place, _wrong(message)))
+        self.found.append((place, _property_error(message)))
 
     def lacks(self, message: str, *place: str) -> None:
         """A property that would have to be there."""
@@ -65,25 +65,25 @@ class _Faults:
 
     def raise_any(self) -> None:
         if self.found:
-            _raise(self.found)
+            _raise_faults(self.found)
 
 
 def refuse(faults: Mapping[str, str]) -> None:
     """Raise ``ValidationError`` if there are any: property → what is wrong. For validators of an ioConfig."""
     if faults:
-        _raise([(("consumerProperties", name), _wrong(message)) for name, message in faults.items()])
+        _raise_faults([(("consumerProperties", name), _property_error(message)) for name, message in faults.items()])
 
 
 def refuse_at(*place: str, message: str) -> None:
     """Raise ``ValidationError`` for the field at a place below the one that is validated."""
-    _raise([(place, _wrong(message))])
+    _raise_faults([(place, _property_error(message))])
 
 
-def _wrong(message: str) -> PydanticCustomError:
+def _property_error(message: str) -> PydanticCustomError:
     return PydanticCustomError("kafka_property", "{message}", {"message": message})
 
 
-def _raise(faults: Iterable[tuple[Place, PydanticCustomError]]) -> None:
+def _raise_faults(faults: Iterable[tuple[Place, PydanticCustomError]]) -> None:
     lines = [InitErrorDetails(type=kind, loc=place, input=None) for place, kind in faults]
     raise ValidationError.from_exception_data("consumerProperties", lines)
 
@@ -92,20 +92,20 @@ class Absent(dict[str, Any]):
     """Stands where a spec has no ``consumerProperties``: needed, unless it names a connection."""
 
 
-def read_properties(given: Any, info: ValidationInfo) -> Any:
+def read_properties(written: Any, info: ValidationInfo) -> Any:
     """Kafka's properties as a spec keeps them: texts, and references for secrets; one login, no provider.
 
     Beside a ``connection`` they say nothing of it. Raises ``ValidationError`` with every fault at its property, without
     any value of one.
     """
-    if not isinstance(given, dict):
-        return given
+    if not isinstance(written, dict):
+        return written
     connection = (info.data or {}).get("connection")
-    if isinstance(given, Absent) and connection is None:
+    if isinstance(written, Absent) and connection is None:
         raise PydanticCustomError("missing", "required field is missing")
     faults = _Faults()
     properties: dict[str, Value] = {}
-    for place, name, raw in _entries(given, faults):
+    for place, name, raw in _entries(written, faults):
         value = _value(name, raw, place, faults)
         if name in properties:
             faults.add("is given twice: in the provider and outside of it", *place)
@@ -115,7 +115,7 @@ def read_properties(given: Any, info: ValidationInfo) -> Any:
     if connection is None:
         _check_servers(properties, faults)
     else:
-        _check_beside(connection, given, faults)
+        _check_beside(connection, written, faults)
     _check_together(properties, faults)
     faults.raise_any()
     return properties
@@ -124,30 +124,30 @@ def read_properties(given: Any, info: ValidationInfo) -> Any:
 KafkaProperties = Annotated[dict[str, Value], BeforeValidator(read_properties)]
 
 
-def _entries(given: dict[str, Any], faults: _Faults) -> Iterator[tuple[Place, str, Any]]:
+def _entries(written: dict[str, Any], faults: _Faults) -> Iterator[tuple[Place, str, Any]]:
     """Every property with its place: what Druid's dynamic provider holds stands beside the others."""
-    for name, raw in given.items():
+    for name, raw in written.items():
         if name != PROVIDER:
             yield (name,), name, raw
             continue
         try:
-            inside, held = held_by(raw)
+            inside, entries = provider_entries(raw)
         except ValueError as error:
             faults.add(str(error), name)
         else:
-            yield from (((name, inside, inner), inner, value) for inner, value in held.items())
+            yield from (((name, inside, inner), inner, value) for inner, value in entries.items())
 
 
-def _value(name: str, given: Any, place: Place, faults: _Faults) -> Value | None:
+def _value(name: str, written: Any, place: Place, faults: _Faults) -> Value | None:
     """A property's value as it is kept; None after a fault."""
-    known = PROPERTIES.get(name)
-    if known is None or name == PROVIDER:
+    rule = PROPERTIES.get(name)
+    if rule is None or name == PROVIDER:
         reason = next((why for pattern, why in _REASONS if re.fullmatch(pattern, name)), "")
         faults.add(f"property {name[:200]!r} is not allowed" + (f": {reason}" if reason else ""), *place)
         return None
-    raw = given
-    if known.secret:
-        raw = faults.tried(lambda: secret_of(given), *place)
+    raw = written
+    if rule.secret:
+        raw = faults.tried(lambda: parse_secret(written), *place)
         if raw is None or isinstance(raw, EnvironmentVariable):
             return raw
     text = str(raw).lower() if isinstance(raw, bool) else str(raw) if isinstance(raw, int | float) else raw
@@ -157,27 +157,27 @@ def _value(name: str, given: Any, place: Place, faults: _Faults) -> Value | None
     if len(text) > LONGEST_PROPERTY:
         faults.add(f"has {len(text)} characters; {LONGEST_PROPERTY} at most", *place)
         return None
-    _check_value(name, known, text, place, faults)
+    _check_value(name, rule, text, place, faults)
     return text
 
 
-def _check_value(name: str, known: Property, text: str, place: Place, faults: _Faults) -> None:
-    if known.values and text.upper() not in {v.upper() for v in known.values}:
-        faults.add(_wrong_choice(name, known, text), *place)
+def _check_value(name: str, rule: Property, text: str, place: Place, faults: _Faults) -> None:
+    if rule.values and text.upper() not in {v.upper() for v in rule.values}:
+        faults.add(_wrong_choice(name, rule, text), *place)
     elif name in PEM_LABELS:
         faults.tried(lambda: pem_of(text, PEM_LABELS[name]), *place)
     elif name == "bootstrap.servers":
-        faults.tried(lambda: servers_of(text), *place)
+        faults.tried(lambda: parse_servers(text), *place)
     elif name == ENDPOINT:
-        faults.tried(lambda: endpoint_of(text), *place)
+        faults.tried(lambda: parse_endpoint(text), *place)
     elif name == msk_login.REGION:
         faults.tried(lambda: msk_login.checked_region(text), *place)
     elif "\0" in text:
         faults.add("must not contain a NUL character", *place)
 
 
-def _wrong_choice(name: str, known: Property, text: str) -> str:
-    choices = ", ".join(v for v in known.values if v)
+def _wrong_choice(name: str, rule: Property, text: str) -> str:
+    choices = ", ".join(v for v in rule.values if v)
     if name.startswith("sasl.mechanism"):
         return f"must be one of {choices}{_UNBUILT.get(text.upper(), '')}"
     if name == "sasl.login.callback.handler.class":
@@ -194,7 +194,7 @@ def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
     login: dict[str, str] | None = None
     if isinstance(written, str):
         mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
-        login = faults.tried(lambda: login_of(written, str(mechanism)), "sasl.jaas.config")
+        login = faults.tried(lambda: parse_login(written, str(mechanism)), "sasl.jaas.config")
         del properties["sasl.jaas.config"]
     inside = ("sasl.username", "sasl.password") if login is None else tuple(login)
     for name in properties if written is not None else ():
@@ -208,9 +208,9 @@ def _check_servers(properties: dict[str, Value], faults: _Faults) -> None:
         faults.add("'bootstrap.servers' is required, for example kafka-broker:9092")
 
 
-def _check_beside(connection: str, given: dict[str, Any], faults: _Faults) -> None:
-    for name in given:
-        if name.startswith(OF_CONNECTION) or name == PROVIDER:
+def _check_beside(connection: str, written: dict[str, Any], faults: _Faults) -> None:
+    for name in written:
+        if name.startswith(CONNECTION_PREFIXES) or name == PROVIDER:
             faults.add(f"belongs to the connection {connection!r}: change it there, or name no connection", name)
 
 
@@ -218,8 +218,8 @@ def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     if protocol.startswith("SASL_") and not {"sasl.mechanism", "sasl.mechanisms"} & set(properties):
         faults.lacks(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "sasl.mechanism")
-    if not msk_login.signs(properties):
-        for name in sorted(set(msk_login.OF_LOGIN) & set(properties)):
+    if not msk_login.is_msk_login(properties):
+        for name in sorted(set(msk_login.LOGIN_PROPERTIES) & set(properties)):
             faults.add(f"needs sasl.mechanism {msk_login.MECHANISM}", name)
     named: dict[str, str] = {}
     for name, value in properties.items():

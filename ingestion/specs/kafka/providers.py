@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PROVIDER = "druid.dynamic.config.provider"
 MASK = "******"
-_HELD = {"environment": "variables", "mapString": "config"}
+_ENTRY_FIELDS = {"environment": "variables", "mapString": "config"}
 
 
 class EnvironmentVariable(BaseModel):
@@ -24,27 +24,27 @@ class EnvironmentVariable(BaseModel):
 Value = str | EnvironmentVariable
 
 
-def value_of(stored: str | Mapping[str, Any]) -> Value:
+def load_value(stored: str | Mapping[str, Any]) -> Value:
     """A value as it stands in a stored spec's JSON: a text, or a reference."""
     return stored if isinstance(stored, str) else EnvironmentVariable.model_validate(stored)
 
 
-def held_by(provider: Any) -> tuple[str, dict[str, Any]]:
+def provider_entries(provider: Any) -> tuple[str, dict[str, Any]]:
     """A dynamic config provider's own field, and what it holds by name, as it would be written without one.
 
     Raises ``ValueError``.
     """
     kind = provider.get("type") if isinstance(provider, dict) else None
-    inside = _HELD.get(str(kind), "")
-    held = provider.get(inside) if inside else None
-    if not isinstance(held, dict) or set(provider) != {"type", inside}:
+    field = _ENTRY_FIELDS.get(str(kind), "")
+    entries = provider.get(field) if field else None
+    if not isinstance(entries, dict) or set(provider) != {"type", field}:
         raise ValueError("must be of type environment with variables, or mapString with config")
-    if inside == "config":
-        return inside, held
-    return inside, {name: {"type": "environment", "variable": variable} for name, variable in held.items()}
+    if field == "config":
+        return field, entries
+    return field, {name: {"type": "environment", "variable": variable} for name, variable in entries.items()}
 
 
-def secret_of(raw: Any) -> Value:
+def parse_secret(raw: Any) -> Value:
     """A secret: text, or Druid's providers ``default`` and ``environment``. Raises ``ValueError``."""
     if isinstance(raw, dict) and raw.get("type") == "default" and set(raw) == {"type", "password"}:
         raw = raw["password"]

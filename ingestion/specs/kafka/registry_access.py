@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from ingestion.specs.kafka.providers import PROVIDER, Value, held_by, secret_of
+from ingestion.specs.kafka.providers import PROVIDER, Value, parse_secret, provider_entries
 from ingestion.specs.limits import MOST_HEADERS
 
 # Name → the values it may have; None: any text.
@@ -29,12 +29,12 @@ _RESERVED = ("accept", "connection", "content-length", "expect", "host", "keep-a
 _RESERVED_PREFIX = ("proxy-", "transfer-", "content-")
 
 
-def _read(given: Any, prefix: str = "") -> Any:
+def _read_entries(written: Any, prefix: str = "") -> Any:
     """Texts and references: Druid's providers taken apart, the longer names of Confluent's configuration cut."""
-    if not isinstance(given, dict):
-        return given
+    if not isinstance(written, dict):
+        return written
     properties: dict[str, Value] = {}
-    for name, raw in _entries(given):
+    for name, raw in _entries(written):
         short = name.removeprefix(prefix)
         if short in properties:
             raise ValueError(f"{short!r} is given twice")
@@ -42,36 +42,36 @@ def _read(given: Any, prefix: str = "") -> Any:
     return properties
 
 
-def _entries(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, raw in given.items():
+def _entries(written: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, raw in written.items():
         if name == PROVIDER:
-            yield from held_by(raw)[1].items()
+            yield from provider_entries(raw)[1].items()
         else:
             yield name, raw
 
 
 def _value(name: str, raw: Any) -> Value:
     try:
-        return secret_of(raw)
+        return parse_secret(raw)
     except ValueError as error:
         raise ValueError(f"{name!r} {error}") from None
 
 
-def _config(given: Any) -> Any:
-    config = _read(given, "schema.registry.")
+def _config(written: Any) -> Any:
+    config = _read_entries(written, "schema.registry.")
     for name, value in config.items() if isinstance(config, dict) else ():
         if name not in CONFIG:
             raise ValueError(f"{name[:200]!r} is not supported: only {', '.join(sorted(CONFIG))} are")
-        wanted = CONFIG[name]
-        if wanted is not None and value != wanted:
-            raise ValueError(f"{name!r} must be {wanted}")
+        required = CONFIG[name]
+        if required is not None and value != required:
+            raise ValueError(f"{name!r} must be {required}")
         if name == "basic.auth.user.info" and isinstance(value, str) and ":" not in value:
             raise ValueError(f"{name!r} must be user:password")
     return config
 
 
-def _headers(given: Any) -> Any:
-    headers = _read(given)
+def _headers(written: Any) -> Any:
+    headers = _read_entries(written)
     if isinstance(headers, dict) and len(headers) > MOST_HEADERS:
         raise ValueError(f"there are {len(headers)} headers; {MOST_HEADERS} at most")
     for name, value in headers.items() if isinstance(headers, dict) else ():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ingestion.specs.kafka.properties import OF_CONNECTION, SECRET
+from ingestion.specs.kafka.properties import CONNECTION_PREFIXES, SECRET
 from ingestion.specs.kafka.providers import MASK
 from ingestion.specs.kafka.registry_access import SECRET_CONFIG
 
@@ -18,7 +18,7 @@ _NESTED = ("avroBytesDecoder", "protoBytesDecoder", "valueFormat", "keyFormat")
 _MAPS = ("config", "headers")
 
 
-def split(document: Document) -> tuple[Document, dict[str, str]]:
+def split_secrets(document: Document) -> tuple[Document, dict[str, str]]:
     """A canonical spec without its secrets, and those by name."""
     hidden: dict[str, str] = {}
 
@@ -26,15 +26,15 @@ def split(document: Document) -> tuple[Document, dict[str, str]]:
         hidden[name] = value
         return None
 
-    return _rewritten(document, take), hidden
+    return _rewrite_secrets(document, take), hidden
 
 
-def masked(document: Document) -> Document:
+def mask_secrets(document: Document) -> Document:
     """A canonical spec fit for an answer or a page. What names no reader, as a task about segments, holds none."""
-    return document if "spec" not in document else _rewritten(document, lambda name, value: MASK)
+    return document if "spec" not in document else _rewrite_secrets(document, lambda name, value: MASK)
 
 
-def of_kafka(secrets: Mapping[str, str]) -> dict[str, str]:
+def kafka_secrets(secrets: Mapping[str, str]) -> dict[str, str]:
     """Those that are Kafka properties."""
     return {name: value for name, value in secrets.items() if not name.startswith("/")}
 
@@ -45,16 +45,16 @@ def with_registry_secrets(
     """A stored spec with what its schema registries need, references resolved. Kafka's secrets stay apart."""
 
     def filled(decoder: Document, path: str) -> Document:
-        held = {name: dict(decoder.get(name, {})) for name in _MAPS}
-        for name, values in held.items():
+        maps = {name: dict(decoder.get(name, {})) for name in _MAPS}
+        for name, values in maps.items():
             start = f"{path}/{name}/"
             values |= {key.removeprefix(start): value for key, value in secrets.items() if key.startswith(start)}
-        return {**decoder, **{name: resolve(values) for name, values in held.items()}}
+        return {**decoder, **{name: resolve(values) for name, values in maps.items()}}
 
     return _with_formats(document, filled)
 
 
-def with_named_registries(document: Document, found: Callable[[str], Document]) -> Document:
+def with_named_registries(document: Document, find_connection: Callable[[str], Document]) -> Document:
     """A stored spec with what its named schema registries are, in place of their names.
 
     ``found``: addresses, ``config`` and ``headers`` of the connection of a name.
@@ -63,12 +63,12 @@ def with_named_registries(document: Document, found: Callable[[str], Document]) 
     def filled(decoder: Document, path: str) -> Document:
         if decoder.get("connection") is None:
             return decoder
-        return {**{n: v for n, v in decoder.items() if n != "connection"}, **found(decoder["connection"])}
+        return {**{n: v for n, v in decoder.items() if n != "connection"}, **find_connection(decoder["connection"])}
 
     return _with_formats(document, filled)
 
 
-def kept(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
+def kept_secrets(before: Document, secrets: Mapping[str, str], after: Document) -> dict[str, str]:
     """Of an earlier version's secrets those that a new one may leave out: it speaks to the same, in the same way.
 
     With any of that changed, a secret that is kept could go to somebody else.
@@ -84,10 +84,10 @@ def kept(before: Document, secrets: Mapping[str, str], after: Document) -> dict[
 
 def _connection(document: Document) -> Document:
     properties = document["spec"]["ioConfig"]["consumerProperties"]
-    return {name: value for name, value in properties.items() if name.startswith(OF_CONNECTION)}
+    return {name: value for name, value in properties.items() if name.startswith(CONNECTION_PREFIXES)}
 
 
-def _rewritten(document: Document, change: Callable[[str, str], str | None]) -> Document:
+def _rewrite_secrets(document: Document, change: Callable[[str, str], str | None]) -> Document:
     """The document with every secret as ``change`` has it; None leaves it out."""
 
     def rewritten(values: Document, is_secret: Callable[[str], bool], start: str) -> Document:
@@ -97,17 +97,17 @@ def _rewritten(document: Document, change: Callable[[str, str], str | None]) -> 
         }
         return {name: value for name, value in named.items() if value is not None}
 
-    def of_registry(decoder: Document, path: str) -> Document:
+    def rewrite_registry(decoder: Document, path: str) -> Document:
         config = rewritten(decoder.get("config", {}), SECRET_CONFIG.__contains__, f"{path}/config/")
         headers = rewritten(decoder.get("headers", {}), lambda name: True, f"{path}/headers/")
         return {**decoder, "config": config, "headers": headers}
 
-    found = _with_formats(document, of_registry)
-    io_config = found["spec"]["ioConfig"]
+    with_formats = _with_formats(document, rewrite_registry)
+    io_config = with_formats["spec"]["ioConfig"]
     if "consumerProperties" not in io_config:  # of a batch task
-        return found
+        return with_formats
     properties = rewritten(io_config["consumerProperties"], SECRET.__contains__, "")
-    return _with_io_config(found, {**io_config, "consumerProperties": properties})
+    return _with_io_config(with_formats, {**io_config, "consumerProperties": properties})
 
 
 def _with_formats(document: Document, change: Callable[[Document, str], Document]) -> Document:

@@ -18,7 +18,7 @@ NEEDED = (CLIENT_ID, CLIENT_SECRET, ENDPOINT)
 _PORTS = {"http": 80, "https": 443}
 
 
-def endpoint_of(url: str) -> tuple[str, int]:
+def parse_endpoint(url: str) -> tuple[str, int]:
     """Host and port of a token endpoint's address. Raises ``ValueError``."""
     try:
         parts = urlsplit(url)

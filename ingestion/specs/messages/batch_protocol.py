@@ -12,7 +12,7 @@ from ingestion.specs.counters import Counters
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.limits import MOST_UNREAD
 from ingestion.specs.messages.compaction import InputSegment
-from ingestion.specs.messages.protocol import SegmentFile, Told, UnreadRecord
+from ingestion.specs.messages.protocol import SegmentFile, StorableText, UnreadRecord
 from ingestion.specs.messages.publish_limits import MOST_QUARANTINED
 from ingestion.specs.tasks.batch import BatchSpec
 
@@ -31,10 +31,10 @@ class Reachable(Message):
 class FileRecord(Message):
     """A record of a file that could not be read, for the quarantine."""
 
-    place: Told = Field(min_length=1, max_length=2_000)  # the file, and the byte or row where it begins
+    place: StorableText = Field(min_length=1, max_length=2_000)  # the file, and the byte or row where it begins
     position: int = Field(ge=0)  # that byte or row
     reason: Literal["unparseable", "decoder_crash"]
-    error: Told = Field(max_length=2_000)
+    error: StorableText = Field(max_length=2_000)
     payload: Base64Bytes  # of a file without lines: its row as JSON
     cut: bool = False  # the payload is only the beginning: there was no room for more
     header: Base64Bytes = b""  # the line of its file that names the columns, if one does

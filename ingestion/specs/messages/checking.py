@@ -38,7 +38,7 @@ from ingestion.specs.tasks.ingestion_spec import IngestionSpec
 
 Place = tuple[str | int, ...]
 # Formats whose reader may refuse what they say.
-_TRIED = (AvroInputFormat, ProtobufInputFormat, ThriftInputFormat, RegexInputFormat)
+_TRIED_FORMATS = (AvroInputFormat, ProtobufInputFormat, ThriftInputFormat, RegexInputFormat)
 
 
 class CheckOrder(Message):
@@ -86,7 +86,7 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
         or any(m.made_from is not None for m in schema.metricsSpec)
         or expressions_of(schema.transformSpec.filter)
         or patterns_of(schema)
-        or any(isinstance(f, _TRIED) for f, _ in formats_of(format_of(spec)))
+        or any(isinstance(f, _TRIED_FORMATS) for f, _ in formats_of(format_of(spec)))
         or reader_schema_of(spec)
         or pattern_of(spec)
         or "%" in schema.timestampSpec.format
@@ -96,22 +96,22 @@ def needs_check(spec: IngestionSpec | BatchSpec) -> bool:
 def expressions_of(condition: Filter | None, place: Place = ()) -> list[tuple[ExpressionFilter, Place]]:
     """The conditions in a filter that are expressions, and where these stand in it."""
     leaves = _leaves(condition, place)
-    return [(leaf, (*there, "expression")) for leaf, there in leaves if isinstance(leaf, ExpressionFilter)]
+    return [(leaf, (*leaf_place, "expression")) for leaf, leaf_place in leaves if isinstance(leaf, ExpressionFilter)]
 
 
 def patterns_of(schema: DataSchema) -> list[tuple[str, Place]]:
     """The regular expressions of its filters, those of metrics too, and where each stands."""
-    found: list[tuple[str, Place]] = []
+    patterns: list[tuple[str, Place]] = []
     filters: list[tuple[Filter | None, Place]] = [(schema.transformSpec.filter, ("transformSpec", "filter"))]
     for number, metric in enumerate(schema.metricsSpec):
         filters += _filters_of(metric, ("metricsSpec", number))
     for condition, place in filters:
-        for leaf, there in _leaves(condition, place):
+        for leaf, leaf_place in _leaves(condition, place):
             if isinstance(leaf, RegexFilter):
-                found.append((leaf.pattern, (*there, "pattern")))
+                patterns.append((leaf.pattern, (*leaf_place, "pattern")))
             elif isinstance(leaf, SearchFilter) and leaf.query.pattern is not None:
-                found.append((leaf.query.pattern, (*there, "query", "pattern")))
-    return found
+                patterns.append((leaf.query.pattern, (*leaf_place, "query", "pattern")))
+    return patterns
 
 
 def _filters_of(metric: Metric, place: Place) -> list[tuple[Filter | None, Place]]:
@@ -139,7 +139,7 @@ def formats_of(written: InputFormat) -> list[tuple[InputFormat, Place]]:
     return [(written.valueFormat, ("valueFormat",)), *key]
 
 
-def names_a_file(written: InputFormat) -> bool:
+def has_schema_file(written: InputFormat) -> bool:
     """Whether its schema is in a file of the folder for schemas."""
     if isinstance(written, AvroInputFormat):
         return isinstance(written.avroBytesDecoder, AvroFileDecoder)

@@ -46,7 +46,7 @@ class ColumnsAnswer(Message):
     ids: list[ColumnId]
 
 
-def handed_out(columns: Iterable[Column], last: int) -> list[ColumnId]:
+def assign_ids(columns: Iterable[Column], last: int) -> list[ColumnId]:
     """New ids for these columns. ``last``: the highest that was handed out before, ``TIME_ID`` at least."""
     ids: list[ColumnId] = []
     for column in columns:

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ingestion.specs.base import Message
-from ingestion.specs.messages.protocol import Column, Directive, SegmentFile, Told
+from ingestion.specs.messages.protocol import Column, Directive, SegmentFile, StorableText
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.tasks.batch import BatchSpec
@@ -83,14 +83,14 @@ class FailedRequest(Message):
     """A job's attempt came to nothing."""
 
     attempt: int
-    error: Told = Field(max_length=4000)
+    error: StorableText = Field(max_length=4000)
     permanent: bool = False  # it would come to the same again
 
 
 class DepartureRequest(Message):
     """The application's last word."""
 
-    error: Told = Field(default="", max_length=4000)
+    error: StorableText = Field(default="", max_length=4000)
 
 
 class Done(Message):

@@ -38,8 +38,8 @@ class NewestRecord(Message):
     @property
     def size(self) -> int:
         """Of key, payload and headers, whole."""
-        held = [self.key, self.payload, *(value for _, value in self.headers)]
-        return sum(data.size for data in held if data is not None) + sum(len(name) for name, _ in self.headers)
+        values = [self.key, self.payload, *(value for _, value in self.headers)]
+        return sum(data.size for data in values if data is not None) + sum(len(name) for name, _ in self.headers)
 
 
 class NewestAnswer(Message):

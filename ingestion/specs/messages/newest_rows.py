@@ -41,13 +41,13 @@ class RowsOrder(Message):
 
         Names are paths, too: what is masked in a column of nested values hides the column, and a column what is in it.
         """
-        roles = {role for name, role in self.masked_columns.items() if one_in_the_other(name, column)}
+        roles = {role for name, role in self.masked_columns.items() if columns_overlap(name, column)}
         return "admin" if "admin" in roles else next(iter(roles), "")
 
 
-def one_in_the_other(one: str, other: str) -> bool:
+def columns_overlap(left: str, right: str) -> bool:
     """Whether two columns are the same, or one names a field of the other's nested values."""
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+    return left == right or left.startswith(f"{right}.") or right.startswith(f"{left}.")
 
 
 class RowsColumn(Message):

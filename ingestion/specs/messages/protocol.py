@@ -27,15 +27,15 @@ SHARE_GROUPS_OFF = "The broker does not offer share groups"
 MOST_PARTS = 2**31 - 1
 
 
-_UNTOLD = {0: "\u2400", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
+_REPLACEMENTS = {0: "\u2400", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
 
 
-def told(text: str) -> str:
+def storable_text(text: str) -> str:
     """The text, of the same length, as JSON in UTF-8 and PostgreSQL can hold it: no NUL, no half surrogate pairs."""
-    return text.translate(_UNTOLD)
+    return text.translate(_REPLACEMENTS)
 
 
-Told = Annotated[str, AfterValidator(told)]
+StorableText = Annotated[str, AfterValidator(storable_text)]
 
 
 class RepairRange(Message):
@@ -187,7 +187,7 @@ class QuarantinedRecord(Message):
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
     reason: Literal["unparseable", "decoder_crash", "delivery_limit", "refused"]
-    error: Told = Field(max_length=2000)
+    error: StorableText = Field(max_length=2000)
     key: Base64Bytes | None = None
     payload: Base64Bytes | None = None
     headers: list[Header] = Field(default_factory=list)
@@ -200,7 +200,7 @@ class FaultyRecord(Message):
     offset: int = Field(ge=0)
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
-    error: Told = Field(max_length=2000)
+    error: StorableText = Field(max_length=2000)
     payload: Base64Bytes | None = None  # its beginning
     payload_size: int | None = None  # of the whole, in bytes
 
@@ -299,10 +299,10 @@ class IndexerStatus(Message):
     in_flight: int = Field(default=0, ge=0)
     unpublished: Counters = Field(default_factory=Counters)  # what ended without a publish since this epoch began
     partitions: list[int] = Field(default_factory=list)
-    message: Told = ""
+    message: StorableText = ""
     ack_failures: int = Field(default=0, ge=0)
     restarts: int = Field(default=0, ge=0)
-    restarted_after: Told = ""  # why its job ended before the last of its ``restarts``
+    restarted_after: StorableText = ""  # why its job ended before the last of its ``restarts``
     failures: int = Field(default=0, ge=0)  # how often it has failed in a row for one reason
     publishes: int = Field(default=0, ge=0)  # how many of this epoch were taken
     redelivery_counts: dict[int, int] = Field(default_factory=dict)  # delivery count → records, this epoch
@@ -316,7 +316,7 @@ class HeartbeatRequest(Message):
 
     indexers: list[IndexerStatus]
     slots: int = Field(ge=0)
-    message: Told = ""
+    message: StorableText = ""
     # Of a batch task's phase: how many of its parts there are, and are done.
     parts: int = Field(default=0, ge=0, le=MOST_PARTS)
     parts_done: int = Field(default=0, ge=0, le=MOST_PARTS)
@@ -333,9 +333,11 @@ class HeartbeatAnswer(Message):
 class UnreadRecord(Message):
     """A record that no publish tells of, which could not be read, or has a faulty field."""
 
-    place: Told = Field(max_length=2_000)  # the file, and the byte or row where it begins; or partition and offset
-    start: Told = Field(max_length=1_000)  # of its text
-    error: Told = Field(max_length=1_000)
+    place: StorableText = Field(
+        max_length=2_000
+    )  # the file, and the byte or row where it begins; or partition and offset
+    start: StorableText = Field(max_length=1_000)  # of its text
+    error: StorableText = Field(max_length=1_000)
     stored: bool  # with a faulty field
 
 
@@ -343,7 +345,7 @@ class EndRequest(Message):
     """The application ends."""
 
     indexers: list[IndexerStatus] = Field(default_factory=list)
-    error: Told = Field(default="", max_length=4000)  # empty when it did what it was told
+    error: StorableText = Field(default="", max_length=4000)  # empty when it did what it was told
     interrupted: bool = False  # it was stopped from outside, with the stack or its machine, before its task was done
     unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)
     # What was read and, for the error, is not published; ``rolled_up``: would have been stored.

@@ -20,8 +20,8 @@ def excess(request: PublishRequest) -> str:
         "quarantined records": (len(request.quarantined), MOST_QUARANTINED),
         "bytes of kept records": (_kept_bytes(request), MOST_KEPT_BYTES),
     }
-    beyond = [f"{n:,} {what}, and one publish may have {most:,}" for what, (n, most) in sizes.items() if n > most]
-    return f"It has {'; '.join(beyond)}." if beyond else ""
+    problems = [f"{n:,} {noun}, and one publish may have {most:,}" for noun, (n, most) in sizes.items() if n > most]
+    return f"It has {'; '.join(problems)}." if problems else ""
 
 
 def _ranges(request: PublishRequest) -> int:

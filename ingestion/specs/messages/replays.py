@@ -9,7 +9,7 @@ from pydantic import Base64Bytes, Field
 
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters
-from ingestion.specs.messages.protocol import Header, SegmentFile, Told
+from ingestion.specs.messages.protocol import Header, SegmentFile, StorableText
 
 MOST_RECORDS = 500  # that are handed to a replay, or published by one of records of files, at once
 
@@ -58,7 +58,7 @@ class StillBad(Message):
 
     number: int
     reason: Literal["unparseable", "decoder_crash", "refused"]
-    error: Told = Field(max_length=2_000)
+    error: StorableText = Field(max_length=2_000)
 
 
 class KeptPublishRequest(Message):

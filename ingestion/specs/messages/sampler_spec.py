@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from ingestion.specs.base import SpecModel
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
-from ingestion.specs.formats.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat, of_one_row
+from ingestion.specs.formats.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat, as_single_row
 from ingestion.specs.inputs.io_config import KafkaIOConfig
 from ingestion.specs.inputs.sources import all_traits, model_named
 from ingestion.specs.messages.sampling import MOST_ROWS, Place, SampleOrder
@@ -27,7 +27,7 @@ from ingestion.specs.tasks.ingestion_spec import IngestionSpec, SupervisorSpec, 
 INLINE_TYPES = ("inline", "index", "index_parallel")
 # Not the name of a field: nothing is taken for a time, and no field is kept from being discovered.
 NO_TIME: dict[str, Any] = {"column": "\x00 no time \x00", "missingValue": "1970-01-01T00:00:00Z"}
-_LOOKED_AT = (
+_USED_FIELDS = (
     "topic",
     "inputFormat",
     "lateMessageRejectionStartDateTime",
@@ -100,8 +100,8 @@ class SamplerSpec:
 
 def sampler_types() -> list[str]:
     """What a request's type may be: Druid's types of each source, and those of pasted records."""
-    of_sources = (name for traits in all_traits() for name in (traits.supervisor_type, traits.task_type))
-    return list(dict.fromkeys([*of_sources, *INLINE_TYPES]))
+    source_types = (name for traits in all_traits() for name in (traits.supervisor_type, traits.task_type))
+    return list(dict.fromkeys([*source_types, *INLINE_TYPES]))
 
 
 def parse_sampler_spec(document: Any, schema_folder: str = "") -> SamplerSpec:
@@ -200,7 +200,7 @@ class _Completion:
         io_config = {name: value for name, value in written.items() if value is not None}
         pasted = self._look_for_records(io_config.pop("inputSource", None))
         if self._kind in INLINE_TYPES:
-            io_config = {name: io_config[name] for name in _LOOKED_AT if name in io_config}
+            io_config = {name: io_config[name] for name in _USED_FIELDS if name in io_config}
         self._formatted = "inputFormat" in io_config
         stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}, **self._stand_ins}
         if pasted:
@@ -222,7 +222,7 @@ class _Completion:
         schema, read = spec.dataSchema, spec.ioConfig.inputFormat
         header = read.header_lines if isinstance(read, CsvInputFormat | DelimitedInputFormat) else 0
         in_files = self._kind in ("index", "index_parallel")
-        io_config = spec.ioConfig.model_copy(update={"inputFormat": of_one_row(read)}) if in_files else spec.ioConfig
+        io_config = spec.ioConfig.model_copy(update={"inputFormat": as_single_row(read)}) if in_files else spec.ioConfig
         order = SampleOrder.model_construct(
             data_schema=schema,
             io_config=io_config,

@@ -45,8 +45,8 @@ class KeptRecord(Message):
     @property
     def size(self) -> int:
         """Of key, payload and headers."""
-        held = [self.key, self.payload, *(value for _, value in self.headers)]
-        return sum(len(data) for data in held if data is not None) + sum(len(name) for name, _ in self.headers)
+        values = [self.key, self.payload, *(value for _, value in self.headers)]
+        return sum(len(data) for data in values if data is not None) + sum(len(name) for name, _ in self.headers)
 
 
 class SampleOrder(Message):
@@ -105,7 +105,7 @@ class SampledRecord(SampledRow):
     @property
     def stored_rows(self) -> list[dict[str, Any]]:
         """Those that are shown of what would be stored."""
-        return [one.row for one in self.by_row if one.row is not None]
+        return [sampled.row for sampled in self.by_row if sampled.row is not None]
 
     @property
     def by_row(self) -> list[SampledRow]:
@@ -192,4 +192,4 @@ class SampleAnswer(Message):
     @property
     def read(self) -> list[Any]:
         """What the input format reads of each row that is shown; None where it can't."""
-        return [one.fields for record in self.records for one in record.by_row]
+        return [sampled.fields for record in self.records for sampled in record.by_row]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ingestion.specs.base import SpecModel, a_plain_name, utc
+from ingestion.specs.base import SpecModel, check_plain_name, to_utc
 from ingestion.specs.limits import (
     LONGEST_EXPRESSION,
     LONGEST_PATTERN,
@@ -20,8 +20,8 @@ from ingestion.specs.limits import (
     MOST_INTERVALS,
     ColumnName,
     FieldName,
-    doubles,
-    listed,
+    duplicates,
+    list_names,
 )
 from ingestion.specs.schema.cast_types import PLAIN, CastType, cast_type
 from ingestion.specs.schema.filters import Filter, Language, within_limits
@@ -58,7 +58,7 @@ class TimestampSpec(SpecModel):
     @field_validator("missingValue")
     @classmethod
     def _in_utc(cls, value: datetime | None) -> datetime | None:
-        return utc(value)
+        return to_utc(value)
 
 
 def _check_joda(pattern: str) -> None:
@@ -101,7 +101,7 @@ class DimensionSchema(SpecModel):
         return self
 
     @property
-    def taken_for(self) -> CastType | None:
+    def cast_target(self) -> CastType | None:
         """The type that values are cast to; None: that which they suggest."""
         return None if self.castToType is None else cast_type(self.castToType)
 
@@ -113,7 +113,7 @@ class DimensionSchema(SpecModel):
         return value
 
 
-def _named(value: Any) -> Any:
+def _to_schema(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -136,17 +136,17 @@ class DimensionsSpec(SpecModel):
     @field_validator("dimensions", mode="before")
     @classmethod
     def _names_to_schemas(cls, value: Any) -> Any:
-        return [_named(v) for v in value] if isinstance(value, list) else value
+        return [_to_schema(v) for v in value] if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _no_doubles(self) -> DimensionsSpec:
         names = [d.name for d in self.dimensions]
-        twice = doubles(names)
+        twice = duplicates(names)
         if twice:
-            raise ValueError(f"dimensions are named twice: {listed(twice)}")
+            raise ValueError(f"dimensions are named twice: {list_names(twice)}")
         excluded = sorted(set(names) & set(self.dimensionExclusions))
         if excluded:
-            raise ValueError(f"dimensions are both named and excluded: {listed(excluded)}")
+            raise ValueError(f"dimensions are both named and excluded: {list_names(excluded)}")
         return self
 
     @property
@@ -202,16 +202,16 @@ class TransformSpec(SpecModel):
 
     @model_validator(mode="after")
     def _no_doubles(self) -> TransformSpec:
-        twice = doubles(t.name for t in self.transforms)
+        twice = duplicates(t.name for t in self.transforms)
         if twice:
-            raise ValueError(f"transforms are named twice: {listed(twice)}")
+            raise ValueError(f"transforms are named twice: {list_names(twice)}")
         return self
 
 
 class DataSchema(SpecModel):
     """What a record becomes."""
 
-    dataSource: Annotated[str, AfterValidator(a_plain_name)]
+    dataSource: Annotated[str, AfterValidator(check_plain_name)]
     timestampSpec: TimestampSpec
     dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
     metricsSpec: list[Metric] = Field(default_factory=list, max_length=MOST_COLUMNS)
@@ -224,21 +224,21 @@ class DataSchema(SpecModel):
         names = [*(d.name for d in self.dimensionsSpec.dimensions), *(m.name for m in self.metricsSpec)]
         if len(names) > MOST_COLUMNS:
             raise ValueError(f"dimensions and metrics are {len(names)} columns; {MOST_COLUMNS} at most")
-        twice = doubles(names)
+        twice = duplicates(names)
         if twice:
-            raise ValueError(f"columns are named twice among dimensions and metrics: {listed(twice)}")
-        own = sorted({"__record_time", *EXTENTS}.intersection(names))
-        if own:
-            raise ValueError(f"{own[0]} is a name of Headgate's own and can't be a dimension or metric")
+            raise ValueError(f"columns are named twice among dimensions and metrics: {list_names(twice)}")
+        reserved = sorted({"__record_time", *EXTENTS}.intersection(names))
+        if reserved:
+            raise ValueError(f"{reserved[0]} is a name of Headgate's own and can't be a dimension or metric")
         return self
 
     @model_validator(mode="after")
     def _computes_little(self) -> DataSchema:
         filtered = sum(isinstance(m, FilteredMetric) for m in self.metricsSpec)
-        made = sum(m.made_from is not None for m in self.metricsSpec)
-        for count, what in ((filtered, "are filtered"), (made, "read an expression")):
+        computed = sum(m.made_from is not None for m in self.metricsSpec)
+        for count, predicate in ((filtered, "are filtered"), (computed, "read an expression")):
             if count > MOST_FILTERED:
-                raise ValueError(f"{count} metrics {what}; {MOST_FILTERED} at most")
+                raise ValueError(f"{count} metrics {predicate}; {MOST_FILTERED} at most")
         return self
 
     @property
@@ -255,15 +255,15 @@ def schema_options_without_effect(schema: Mapping[str, Any]) -> list[str]:
     for dimension in schema.get("dimensionsSpec", {}).get("dimensions", []):
         if isinstance(dimension, dict):
             path = f"dataSchema.dimensionsSpec.dimensions[{dimension.get('name')}]"
-            options += [f"{path}.{option}" for option in _of_dimension(dimension)]
+            options += [f"{path}.{option}" for option in _dimension_options(dimension)]
     return options
 
 
-def _of_dimension(dimension: Mapping[str, Any]) -> Iterator[str]:
+def _dimension_options(dimension: Mapping[str, Any]) -> Iterator[str]:
     if not dimension.get("createBitmapIndex", True):
         yield "createBitmapIndex: Parquet has no bitmap index"
     if dimension.get("formatVersion") is not None:
         yield "formatVersion: Parquet has one form of nested columns"
-    wanted = dimension.get("castToType")
-    if wanted is not None and cast_type(wanted) is None:
-        yield f"castToType: as in Druid, nothing is cast to {wanted!r}"
+    cast_to = dimension.get("castToType")
+    if cast_to is not None and cast_type(cast_to) is None:
+        yield f"castToType: as in Druid, nothing is cast to {cast_to!r}"

@@ -18,7 +18,7 @@ from ingestion.specs.limits import (
     MOST_FILTERS,
     MOST_VALUES,
     FieldName,
-    listed,
+    list_names,
 )
 from ingestion.specs.schema.intervals import interval_ms
 
@@ -73,8 +73,8 @@ class InFilter(SpecModel):
 
 
 def _sorted(values: list[Any]) -> list[Any]:
-    known = [v for v in values if v is not None]
-    return sorted(known, key=lambda v: (0, v, "") if isinstance(v, int | float) else (1, 0, str(v)))
+    not_null = [v for v in values if v is not None]
+    return sorted(not_null, key=lambda v: (0, v, "") if isinstance(v, int | float) else (1, 0, str(v)))
 
 
 class InTypeFilter(SpecModel):
@@ -99,13 +99,13 @@ class InTypeFilter(SpecModel):
             raise ValueError(
                 "inType of DOUBLE or FLOAT is not supported: Druid compares only the whole parts of numbers"
             )
-        known, named = value.get("sortedValues"), value.get("values")
-        if isinstance(known, list) and [v for v in known if v is not None] != _sorted(known):
+        sorted_values, plain_values = value.get("sortedValues"), value.get("values")
+        if isinstance(sorted_values, list) and [v for v in sorted_values if v is not None] != _sorted(sorted_values):
             raise ValueError("sortedValues are not sorted, so Druid would miss some: use values")
-        if not isinstance(named, list) or known is not None:
+        if not isinstance(plain_values, list) or sorted_values is not None:
             return value
         rest = {name: inner for name, inner in value.items() if name != "values"}
-        return {**rest, "sortedValues": [None] * (None in named) + _sorted(named)}
+        return {**rest, "sortedValues": [None] * (None in plain_values) + _sorted(plain_values)}
 
     @model_validator(mode="after")
     def _of_its_type(self) -> InTypeFilter:
@@ -185,9 +185,9 @@ class SearchQuery(SpecModel):
     @model_validator(mode="after")
     def _what_its_type_needs(self) -> SearchQuery:
         needed = {"fragment": "values", "regex": "pattern", "all": None}.get(self.type, "value")
-        given = [name for name in ("value", "values", "pattern") if getattr(self, name) is not None]
-        if given != [needed] * (needed is not None):
-            raise ValueError(f"type {self.type} takes {needed or 'nothing'} beside it, not {listed(given)}")
+        written = [name for name in ("value", "values", "pattern") if getattr(self, name) is not None]
+        if written != [needed] * (needed is not None):
+            raise ValueError(f"type {self.type} takes {needed or 'nothing'} beside it, not {list_names(written)}")
         return self
 
     @property
@@ -355,23 +355,23 @@ for _model in (AndFilter, OrFilter, NotFilter, IsTrueFilter, IsFalseFilter):
 
 def within_limits(condition: Filter) -> Filter:
     """The filter, if it is neither too large nor nested too deep. Raises ``ValueError``."""
-    here, depth, filters, values, expressions = [condition], 0, 0, 0, 0
-    while here:
+    level, depth, filters, values, expressions = [condition], 0, 0, 0, 0
+    while level:
         depth += 1
-        filters += len(here)
-        values += sum(len(f.values) for f in here if isinstance(f, InFilter | InTypeFilter))
-        expressions += sum(isinstance(f, ExpressionFilter | LeafFilter) for f in here)
+        filters += len(level)
+        values += sum(len(f.values) for f in level if isinstance(f, InFilter | InTypeFilter))
+        expressions += sum(isinstance(f, ExpressionFilter | LeafFilter) for f in level)
         if depth > DEEPEST_FILTER:
             raise ValueError(f"filters are nested deeper than {DEEPEST_FILTER} levels")
-        here = [inner for f in here for inner in _inside(f)]
+        level = [inner for f in level for inner in _child_filters(f)]
     counts = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in and inType"))
-    for count, most, what in (*counts, (expressions, MOST_EXPRESSIONS, "expressions")):
+    for count, most, noun in (*counts, (expressions, MOST_EXPRESSIONS, "expressions")):
         if count > most:
-            raise ValueError(f"there are {count} {what}; {most} at most")
+            raise ValueError(f"there are {count} {noun}; {most} at most")
     return condition
 
 
-def _inside(condition: Filter) -> list[Filter]:
+def _child_filters(condition: Filter) -> list[Filter]:
     if isinstance(condition, NotFilter | IsTrueFilter | IsFalseFilter):
         return [condition.field]
     return condition.fields if isinstance(condition, AndFilter | OrFilter) else []
@@ -379,7 +379,7 @@ def _inside(condition: Filter) -> list[Filter]:
 
 def columns_of(condition: Filter) -> set[str]:
     """The fields that a filter without expressions looks at."""
-    inner = _inside(condition)
+    inner = _child_filters(condition)
     if inner:
         return set().union(*(columns_of(f) for f in inner))
     if isinstance(condition, ColumnComparisonFilter):
@@ -390,4 +390,4 @@ def columns_of(condition: Filter) -> set[str]:
 
 def has_expressions(condition: Filter) -> bool:
     """Whether an expression stands in it."""
-    return isinstance(condition, ExpressionFilter) or any(has_expressions(f) for f in _inside(condition))
+    return isinstance(condition, ExpressionFilter) or any(has_expressions(f) for f in _child_filters(condition))

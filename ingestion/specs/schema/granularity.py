@@ -52,8 +52,8 @@ class Granularity(StrEnum):
             return self._calendar_bucket(time)
         width = timedelta(seconds=seconds)
         origin = _MONDAY if self is Granularity.WEEK else _EPOCH
-        whole = (time - origin) // width
-        start = origin + whole * width
+        number = (time - origin) // width
+        start = origin + number * width
         return start, start + width
 
     def _calendar_bucket(self, time: datetime) -> tuple[datetime, datetime]:

@@ -21,11 +21,11 @@ def interval_ms(text: str) -> tuple[int, int]:
     refused = ValueError(f"{text!r} is not an interval such as 2025-06-01/2025-07-01 or 2025-06-01/P1M")
     try:
         if first.startswith("P"):
-            end = _time(second)
-            start = end - _period(first)
+            end = _parse_time(second)
+            start = end - _parse_period(first)
         else:
-            start = _time(first)
-            end = start + _period(second) if second.startswith("P") else _time(second)
+            start = _parse_time(first)
+            end = start + _parse_period(second) if second.startswith("P") else _parse_time(second)
     except (ValueError, OverflowError):
         raise refused from None
     if not slash or end < start:
@@ -37,15 +37,15 @@ def _ms(time: datetime) -> int:
     return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     short = _SHORT.fullmatch(text)
-    found = datetime(int(short[1]), int(short[2] or 1), 1) if short else datetime.fromisoformat(text)
-    return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+    time = datetime(int(short[1]), int(short[2] or 1), 1) if short else datetime.fromisoformat(text)
+    return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC)
 
 
-def _period(text: str) -> relativedelta:
-    found = _PERIOD.fullmatch(text)
-    parts = [int(p or 0) for p in found.groups()] if found else []
+def _parse_period(text: str) -> relativedelta:
+    match = _PERIOD.fullmatch(text)
+    parts = [int(p or 0) for p in match.groups()] if match else []
     if not any(parts):
         raise ValueError(text)
     years, months, weeks, days, hours, minutes, seconds = parts

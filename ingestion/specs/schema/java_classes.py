@@ -33,7 +33,7 @@ class Class:
     def without(self, other: Class) -> Class:
         if self.more or other.more:
             raise BadPattern("a property such as \\p{L} beside && or in a class that is negated within another one")
-        return Class(tuple(_left(self.ranges, other.ranges)))
+        return Class(tuple(_subtract(self.ranges, other.ranges)))
 
     def negated(self) -> Class:
         return Class(((0, LAST),)).without(self)
@@ -60,19 +60,19 @@ def _code(point: int) -> str:
 
 
 def _merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    found: list[Range] = []
+    merged: list[Range] = []
     for lo, hi in sorted(ranges):
-        if found and lo <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(hi, found[-1][1]))
+        if merged and lo <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(hi, merged[-1][1]))
         else:
-            found.append((lo, hi))
-    return tuple(found)
+            merged.append((lo, hi))
+    return tuple(merged)
 
 
-def _left(ranges: Iterable[Range], taken: Iterable[Range]) -> Iterator[Range]:
-    gone = _merged(taken)
+def _subtract(ranges: Iterable[Range], removed: Iterable[Range]) -> Iterator[Range]:
+    merged = _merged(removed)
     for lo, hi in ranges:
-        for first, last in gone:
+        for first, last in merged:
             if last < lo or first > hi:
                 continue
             if first > lo:
@@ -82,57 +82,57 @@ def _left(ranges: Iterable[Range], taken: Iterable[Range]) -> Iterator[Range]:
             yield lo, hi
 
 
-def of(*parts: str | Range) -> Class:
+def char_class(*parts: str | Range) -> Class:
     """Of texts, each character of which is in it, and ranges of numbers."""
     points = [(ord(c), ord(c)) for p in parts if isinstance(p, str) for c in p]
     return Class(_merged([*points, *(p for p in parts if not isinstance(p, str))]))
 
 
-_LOWER, _UPPER, _DIGIT = of((97, 122)), of((65, 90)), of((48, 57))
+_LOWER, _UPPER, _DIGIT = char_class((97, 122)), char_class((65, 90)), char_class((48, 57))
 _ALPHA = _LOWER.joined(_UPPER)
-SPACE = of((9, 13), " ")
-TERMINATORS = of("\n\r\x85\u2028\u2029")
+SPACE = char_class((9, 13), " ")
+TERMINATORS = char_class("\n\r\x85\u2028\u2029")
 # By the letter behind the backslash.
 ESCAPED = {
     "d": _DIGIT,
-    "w": _ALPHA.joined(_DIGIT).joined(of("_")),
+    "w": _ALPHA.joined(_DIGIT).joined(char_class("_")),
     "s": SPACE,
-    "h": of(" \t\xa0\u1680\u180e\u202f\u205f\u3000", (0x2000, 0x200A)),
-    "v": of((10, 13), "\x85\u2028\u2029"),
+    "h": char_class(" \t\xa0\u1680\u180e\u202f\u205f\u3000", (0x2000, 0x200A)),
+    "v": char_class((10, 13), "\x85\u2028\u2029"),
 }
 _POSIX = {
     "Lower": _LOWER,
     "Upper": _UPPER,
-    "ASCII": of((0, 127)),
+    "ASCII": char_class((0, 127)),
     "Alpha": _ALPHA,
     "Digit": _DIGIT,
     "Alnum": _ALPHA.joined(_DIGIT),
-    "Punct": of((33, 47), (58, 64), (91, 96), (123, 126)),
-    "Graph": of((33, 126)),
-    "Print": of((32, 126)),
-    "Blank": of(" \t"),
-    "Cntrl": of((0, 31), (127, 127)),
-    "XDigit": of((48, 57), (65, 70), (97, 102)),
+    "Punct": char_class((33, 47), (58, 64), (91, 96), (123, 126)),
+    "Graph": char_class((33, 126)),
+    "Print": char_class((32, 126)),
+    "Blank": char_class(" \t"),
+    "Cntrl": char_class((0, 31), (127, 127)),
+    "XDigit": char_class((48, 57), (65, 70), (97, 102)),
     "Space": SPACE,
 }
 
 
-def of_property(name: str, negative: bool, any_case: bool) -> Class:
+def property_class(name: str, negative: bool, any_case: bool) -> Class:
     """What ``\\p{name}`` stands for. Raises ``BadPattern``."""
     if name in _POSIX:
-        found = _POSIX[name].folded() if any_case else _POSIX[name]
-        return found.negated() if negative else found
+        posix = _POSIX[name].folded() if any_case else _POSIX[name]
+        return posix.negated() if negative else posix
     key, equals, value = name.partition("=")
     category = value if equals and key.lower() in ("gc", "general_category") else name.removeprefix("Is")
     if _CATEGORY.fullmatch(category) and (not equals or category is value):
-        return _of_category(category, negative, any_case)
+        return _category_class(category, negative, any_case)
     script = value if equals and key.lower() in ("sc", "script") else name[2:] if name.startswith("Is") else ""
     if not script.replace("_", "").isalpha() or not script.isascii():
         raise BadPattern(f"\\p{{{name}}}")
     return Class((), (f"\\{'P' if negative else 'p'}{{{'_'.join(w.capitalize() for w in script.split('_'))}}}",))
 
 
-def _of_category(category: str, negative: bool, any_case: bool) -> Class:
+def _category_class(category: str, negative: bool, any_case: bool) -> Class:
     """Where case does not count, one of the cased letters stands for all of them."""
     if any_case and category in _CASED:
         if negative:

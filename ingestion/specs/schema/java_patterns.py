@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ingestion.specs.schema.java_classes import ESCAPED, LAST, TERMINATORS, BadPattern, Class, of, of_property
+from ingestion.specs.schema.java_classes import (
+    ESCAPED,
+    LAST,
+    TERMINATORS,
+    BadPattern,
+    Class,
+    char_class,
+    property_class,
+)
 
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 _HEXADECIMAL = re.compile(r"x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
@@ -41,47 +49,47 @@ class _Cursor:
         return self.text[self.place : self.place + 1]
 
     def taken(self, text: str) -> bool:
-        found = self.text.startswith(text, self.place)
-        self.place += len(text) * found
-        return found
+        is_next = self.text.startswith(text, self.place)
+        self.place += len(text) * is_next
+        return is_next
 
-    def match(self, wanted: re.Pattern[str]) -> re.Match[str] | None:
-        found = wanted.match(self.text, self.place)
-        self.place = found.end() if found else self.place
-        return found
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.place)
+        self.place = match.end() if match else self.place
+        return match
 
 
 def translated(text: str) -> tuple[str, tuple[str, ...]]:
     """RE2's words; and what of a text may make Java find something else. Raises ``BadPattern``."""
     cursor = _Cursor(_without_quotes(text))
     try:
-        made = _sequence(cursor)
+        pattern = _sequence(cursor)
     except BadPattern as error:
         raise BadPattern(f"the pattern {text!r} is not taken: {error}") from None
-    return made, tuple(sorted(cursor.odd))
+    return pattern, tuple(sorted(cursor.odd))
 
 
 def _without_quotes(text: str) -> str:
     r"""``\Q`` and ``\E`` make everything between stand for itself."""
 
-    def plain(found: re.Match[str]) -> str:
-        return found[1] + "".join(f"\\x{{{ord(c):x}}}" for c in found[2])
+    def plain(match: re.Match[str]) -> str:
+        return match[1] + "".join(f"\\x{{{ord(c):x}}}" for c in match[2])
 
     return _QUOTED.sub(plain, text) if "\\Q" in text else text
 
 
 def _sequence(cursor: _Cursor) -> str:
-    made: list[str] = []
+    parts: list[str] = []
     while cursor.rest():
-        if "x" in cursor.flags and _passed_over(cursor):
+        if "x" in cursor.flags and _skip(cursor):
             continue
-        if made and not made[-1] and cursor.rest() in "*+?{":
+        if parts and not parts[-1] and cursor.rest() in "*+?{":
             raise BadPattern("a sign of repetition behind flags, which RE2 takes for what stands before them")
-        made.append(_part(cursor))
-    return "".join(made)
+        parts.append(_part(cursor))
+    return "".join(parts)
 
 
-def _passed_over(cursor: _Cursor) -> bool:
+def _skip(cursor: _Cursor) -> bool:
     if cursor.rest() in " \t\n\x0b\f\r":
         cursor.place += 1
         return True
@@ -98,11 +106,11 @@ def _part(cursor: _Cursor) -> str:
         return _group(cursor)
     if letter == "[":
         cursor.place += 1
-        return _of_class(cursor, *_class(cursor))
+        return _class_text(cursor, *_class(cursor))
     if letter == "\\":
         return _escaped(cursor)
     if letter in "*+?{":
-        return _repeated(cursor)
+        return _repetition(cursor)
     cursor.place += 1
     if letter == ")":
         cursor.flags = cursor.outer.pop() if cursor.outer else cursor.flags
@@ -115,11 +123,11 @@ def _group(cursor: _Cursor) -> str:
         cursor.place += 1
         cursor.outer.append(cursor.flags)
         return "("
-    found = cursor.match(_GROUP)
-    if found is None:
+    match = cursor.match(_GROUP)
+    if match is None:
         shown = cursor.text[cursor.place : cursor.place + 4]
         raise BadPattern(f"{shown}: looking around, groups that hold what they found, and other flags")
-    name, on, off, end = found.groups()
+    name, on, off, end = match.groups()
     if name is not None:
         if name in cursor.names:
             raise BadPattern(f"two groups of the name {name}")
@@ -132,12 +140,12 @@ def _group(cursor: _Cursor) -> str:
     return "(?:" if end == ":" else ""
 
 
-def _repeated(cursor: _Cursor) -> str:
+def _repetition(cursor: _Cursor) -> str:
     if cursor.rest() == "{":
-        found = cursor.match(_TIMES)
-        if found is None:
+        match = cursor.match(_TIMES)
+        if match is None:
             raise BadPattern("a { that says no number of times; \\{ stands for itself")
-        sign = found[0]
+        sign = match[0]
     else:
         sign = cursor.rest()
         cursor.place += 1
@@ -163,25 +171,25 @@ def _anchor(cursor: _Cursor, letter: str) -> str:
 
 def _letter(cursor: _Cursor, point: int) -> str:
     if "i" not in cursor.flags:
-        return of((point, point)).written()
-    return _of_class(cursor, of((point, point)).folded(), False)
+        return char_class((point, point)).written()
+    return _class_text(cursor, char_class((point, point)).folded(), False)
 
 
-def _of_class(cursor: _Cursor, found: Class, negative: bool) -> str:
+def _class_text(cursor: _Cursor, characters: Class, negative: bool) -> str:
     if {"i", "u"} <= set(cursor.flags):
-        if any(lo <= ord(c) <= hi for lo, hi in found.ranges for c in _DOTLESS):
+        if any(lo <= ord(c) <= hi for lo, hi in characters.ranges for c in _DOTLESS):
             raise BadPattern("flags i and u with a letter that RE2 and Java fold in two ways")
         cursor.odd.add("letters")
-        return f"(?i:{found.written(negative)})"
-    return found.written(negative)
+        return f"(?i:{characters.written(negative)})"
+    return characters.written(negative)
 
 
 def _escaped(cursor: _Cursor) -> str:
     cursor.place += 1
     letter = cursor.rest()
-    found = _set(cursor)
-    if found is not None:
-        return found.written()
+    characters = _escaped_class(cursor)
+    if characters is not None:
+        return characters.written()
     simple = {"A": r"\A", "z": r"\z", "Z": r"\z", "b": r"\b", "B": r"\B", "R": _LINE_END}
     if letter in simple and letter:
         cursor.place += 1
@@ -189,10 +197,10 @@ def _escaped(cursor: _Cursor) -> str:
         if letter == "b" and cursor.rest() == "{":
             raise BadPattern("\\b{")
         return simple[letter]
-    return _letter(cursor, _point(cursor))
+    return _letter(cursor, _escaped_character(cursor))
 
 
-def _set(cursor: _Cursor) -> Class | None:
+def _escaped_class(cursor: _Cursor) -> Class | None:
     """Of an escape that stands for several characters."""
     letter, any_case = cursor.rest(), "i" in cursor.flags
     if letter.lower() in ESCAPED and letter:
@@ -200,20 +208,20 @@ def _set(cursor: _Cursor) -> Class | None:
         return ESCAPED[letter] if letter in ESCAPED else ESCAPED[letter.lower()].negated()
     if letter not in ("p", "P"):
         return None
-    found = cursor.match(_PROPERTY)
-    if found is None:
+    match = cursor.match(_PROPERTY)
+    if match is None:
         raise BadPattern(f"\\{letter}")
-    return of_property(found[1] or found[2], letter == "P", any_case)
+    return property_class(match[1] or match[2], letter == "P", any_case)
 
 
-def _point(cursor: _Cursor) -> int:
+def _escaped_character(cursor: _Cursor) -> int:
     """The character that an escape stands for."""
     pair = cursor.match(_HIGH_AND_LOW)
     if pair:
         return (((int(pair[1], 16) & 0x3FF) << 10) | (int(pair[2], 16) & 0x3FF)) + 0x10000
-    found = cursor.match(_HEXADECIMAL)
-    if found:
-        return _checked(int(found[1] or found[2] or found[3], 16))
+    match = cursor.match(_HEXADECIMAL)
+    if match:
+        return _check_point(int(match[1] or match[2] or match[3], 16))
     octal = cursor.match(_OCTAL)
     if octal:
         return int(octal[1], 8)
@@ -221,13 +229,13 @@ def _point(cursor: _Cursor) -> int:
     cursor.place += 1
     if letter == "c" and cursor.rest():
         cursor.place += 1
-        return _checked(ord(cursor.text[cursor.place - 1]) ^ 64)
+        return _check_point(ord(cursor.text[cursor.place - 1]) ^ 64)
     if not letter or (letter.isascii() and letter.isalnum() and letter not in _CONTROLS):
         raise BadPattern(f"\\{letter} means something else, or nothing, here")
     return _CONTROLS.get(letter, ord(letter))
 
 
-def _checked(point: int) -> int:
+def _check_point(point: int) -> int:
     if point > LAST or 0xD800 <= point <= 0xDFFF:
         raise BadPattern(f"{point:x} is no character")
     return point
@@ -236,36 +244,36 @@ def _checked(point: int) -> int:
 def _class(cursor: _Cursor) -> tuple[Class, bool]:
     """Behind its bracket: what is in it, and whether it is all but that."""
     negative = cursor.taken("^")
-    found = _union(cursor)
+    characters = _union(cursor)
     while cursor.taken("&&"):
-        found = found.both(_behind_and(cursor))
+        characters = characters.both(_intersection(cursor))
     if not cursor.taken("]"):
         raise BadPattern(_UNCLOSED)
-    return found, negative
+    return characters, negative
 
 
-def _behind_and(cursor: _Cursor) -> Class:
+def _intersection(cursor: _Cursor) -> Class:
     """Classes alone, or parts of which the first is none: Java forgets what is mixed."""
     start = cursor.place
-    found = _union(cursor)
+    characters = _union(cursor)
     if cursor.text[start] == "[" and cursor.loose > start:
         raise BadPattern("classes of characters and others behind &&")
-    return found
+    return characters
 
 
 def _union(cursor: _Cursor) -> Class:
     """Up to ``&&`` or its end; at least one part."""
-    found: Class | None = None
+    characters: Class | None = None
     while cursor.rest() and not cursor.text.startswith("&&", cursor.place):
-        if cursor.rest() == "]" and found is not None:
+        if cursor.rest() == "]" and characters is not None:
             break
         part = _class_part(cursor)
-        found = part if found is None else found.joined(part)
-    if found is None and not cursor.rest():
+        characters = part if characters is None else characters.joined(part)
+    if characters is None and not cursor.rest():
         raise BadPattern(_UNCLOSED)
-    if found is None or cursor.text.startswith("&&&", cursor.place):
+    if characters is None or cursor.text.startswith("&&&", cursor.place):
         raise BadPattern("nothing beside &&")
-    return found
+    return characters
 
 
 def _class_part(cursor: _Cursor) -> Class:
@@ -282,21 +290,21 @@ def _class_part(cursor: _Cursor) -> Class:
         raise BadPattern("a blank in a class of characters, with the flag x")
     folded = Class.folded if "i" in cursor.flags else (lambda c: c)
     if cursor.taken("\\"):
-        several = _set(cursor)
+        several = _escaped_class(cursor)
         if several is not None:
             return several
-        first = _point(cursor)
+        first = _escaped_character(cursor)
     else:
-        first = _one(cursor)
+        first = _class_character(cursor)
     if cursor.rest() != "-" or cursor.text[cursor.place + 1 : cursor.place + 2] in ("[", "]", ""):
-        return folded(of((first, first)))
+        return folded(char_class((first, first)))
     cursor.place += 1
-    last = _point(cursor) if cursor.taken("\\") else _one(cursor)
+    last = _escaped_character(cursor) if cursor.taken("\\") else _class_character(cursor)
     if last < first:
         raise BadPattern("a range of characters that ends before it begins")
-    return folded(of((first, last)))
+    return folded(char_class((first, last)))
 
 
-def _one(cursor: _Cursor) -> int:
+def _class_character(cursor: _Cursor) -> int:
     cursor.place += 1
     return ord(cursor.text[cursor.place - 1])

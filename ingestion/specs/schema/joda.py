@@ -28,63 +28,63 @@ _FIELDS: dict[str, dict[int, tuple[str, ...]]] = {
 _MOST_NAMES = 4  # each doubles the patterns of which one has to match
 
 
-def parts(pattern: str) -> list[tuple[str, str]]:
+def split_pattern(pattern: str) -> list[tuple[str, str]]:
     """(letters, "") of a field, ("", text) of what stands for itself. A quote without its end ends at the end."""
-    found: list[tuple[str, str]] = []
-    place = 0
-    while place < len(pattern):
-        if _is_letter(pattern[place]):
-            run = "".join(takewhile(pattern[place].__eq__, pattern[place:]))
-            found.append((run, ""))
-            place += len(run)
+    pairs: list[tuple[str, str]] = []
+    position = 0
+    while position < len(pattern):
+        if _is_letter(pattern[position]):
+            run = "".join(takewhile(pattern[position].__eq__, pattern[position:]))
+            pairs.append((run, ""))
+            position += len(run)
         else:
-            text, place = _literal(pattern, place)
-            found.append(("", text))
-    return found
+            text, position = _literal(pattern, position)
+            pairs.append(("", text))
+    return pairs
 
 
 def _is_letter(character: str) -> bool:
     return character.isascii() and character.isalpha()
 
 
-def _literal(pattern: str, place: int) -> tuple[str, int]:
+def _literal(pattern: str, position: int) -> tuple[str, int]:
     text, quoted = "", False
-    while place < len(pattern) and (quoted or not _is_letter(pattern[place])):
-        if pattern.startswith("''", place):
-            text, place = text + "'", place + 1
-        elif pattern[place] == "'":
+    while position < len(pattern) and (quoted or not _is_letter(pattern[position])):
+        if pattern.startswith("''", position):
+            text, position = text + "'", position + 1
+        elif pattern[position] == "'":
             quoted = not quoted
         else:
-            text += pattern[place]
-        place += 1
-    return text, place
+            text += pattern[position]
+        position += 1
+    return text, position
 
 
 def check_read(pattern: str) -> None:
     """Raises ``ValueError`` unless Joda reads times by it."""
-    runs = [run for run, _ in parts(pattern) if run]
+    runs = [run for run, _ in split_pattern(pattern) if run]
     if not runs:
         raise ValueError("a pattern needs at least one field, such as yyyy-MM-dd HH:mm:ss")
     for run in runs:
-        reason = _why_not(run)
+        reason = _unsupported_reason(run)
         if reason:
             raise ValueError(f"letter {run[0]!r} (in {run!r}): {reason}")
 
 
-def _why_not(run: str) -> str | None:
+def _unsupported_reason(run: str) -> str | None:
     if run == "T":
         return "a literal letter needs quotes: 'T'"
     if run[0] == "z" and len(run) > _LONGEST_ZONE:
         return "long names of time zones are not read, by Druid neither"
-    known = run[0] in LETTERS and len(run) <= _LONGEST_RUN
-    return None if known else "it is not supported here"
+    is_known = run[0] in LETTERS and len(run) <= _LONGEST_RUN
+    return None if is_known else "it is not supported here"
 
 
 def strptime_patterns(pattern: str) -> list[str]:
     """The strptime patterns of which a text that fits the Joda ``pattern`` fits one; none if strptime is no help."""
-    choices = [_choices(run, text) for run, text in parts(pattern)]
-    held = {field for choice in choices for field in choice}
-    halves = held & {"%p", "%I"}
+    choices = [_choices(run, text) for run, text in split_pattern(pattern)]
+    fields = {field for choice in choices for field in choice}
+    halves = fields & {"%p", "%I"}
     if len(halves) == 1 or not all(choices) or sum(len(choice) > 1 for choice in choices) > _MOST_NAMES:
         return []
     return ["".join(fields) for fields in product(*choices)]

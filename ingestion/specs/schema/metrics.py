@@ -18,7 +18,7 @@ from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 # Which of some rows has the value depends on when its records came: see ``ingestion.specs.schema.data_schema``.
 BY_TIME = frozenset({"first", "last"})
-_OF_EXPRESSIONS = frozenset({"sum", "min", "max"})
+_EXPRESSION_AGGREGATES = frozenset({"sum", "min", "max"})
 
 
 class CountMetric(BaseMetric):
@@ -73,11 +73,11 @@ class NumberMetric(BaseMetric):
 
     @model_validator(mode="after")
     def _reads_one_thing(self) -> NumberMetric:
-        if self.expression is not None and self.how not in _OF_EXPRESSIONS:
+        if self.expression is not None and self.how not in _EXPRESSION_AGGREGATES:
             raise ValueError(f"{self.type} takes no expression, as in Druid: give fieldName")
         if (self.fieldName is None) == (self.expression is None):
             raise ValueError(
-                "give either fieldName or expression" if self.how in _OF_EXPRESSIONS else "needs fieldName"
+                "give either fieldName or expression" if self.how in _EXPRESSION_AGGREGATES else "needs fieldName"
             )
         return self
 
@@ -177,7 +177,7 @@ Metric = Annotated[PlainMetric | FilteredMetric, Field(discriminator="type")]
 FilteredMetric.model_rebuild()
 
 
-def plain(metric: Metric) -> PlainMetric:
+def unfiltered_metric(metric: Metric) -> PlainMetric:
     """Itself, or what is filtered."""
     return metric.plain if isinstance(metric, FilteredMetric) else metric
 

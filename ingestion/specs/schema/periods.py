@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from dateutil.relativedelta import relativedelta
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from ingestion.specs.errors import said
+from ingestion.specs.errors import error_text
 from ingestion.specs.limits import FieldName
 from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME, Granularity
 
@@ -209,7 +209,7 @@ def granularity_of(value: Any) -> AnyGranularity:
     if isinstance(value, dict) and isinstance(value.get("type"), str):
         kind = value["type"].lower()
         if kind in _OBJECTS:
-            return _parsed(_OBJECTS[kind], {**value, "type": kind})
+            return _parse_granularity(_OBJECTS[kind], {**value, "type": kind})
         value = kind if set(value) == {"type"} else value
     if not isinstance(value, str) or value.upper() not in Granularity.__members__:
         names = ", ".join(Granularity)
@@ -217,11 +217,13 @@ def granularity_of(value: Any) -> AnyGranularity:
     return Granularity(value.upper())
 
 
-def _parsed(model: type[PeriodGranularity] | type[DurationGranularity], value: dict[str, Any]) -> AnyGranularity:
+def _parse_granularity(
+    model: type[PeriodGranularity] | type[DurationGranularity], value: dict[str, Any]
+) -> AnyGranularity:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        faults = (".".join(map(str, e["loc"])) + ": " * bool(e["loc"]) + said(e) for e in error.errors())
+        faults = (".".join(map(str, e["loc"])) + ": " * bool(e["loc"]) + error_text(e) for e in error.errors())
         raise ValueError("; ".join(faults)) from None
 
 

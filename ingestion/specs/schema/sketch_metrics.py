@@ -18,7 +18,7 @@ def _power_of_two(value: int) -> int:
     return value
 
 
-def _lowered(value: Any) -> Any:
+def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
@@ -28,7 +28,7 @@ class HllMetric(FieldMetric):
     type: Literal["HLLSketchBuild", "HLLSketchMerge"]
     lgK: int = Field(default=12, ge=4, le=21)
     tgtHllType: Literal["HLL_4", "HLL_6", "HLL_8"] = "HLL_4"
-    stringEncoding: Annotated[Literal["utf16le", "utf8"], BeforeValidator(_lowered)] = "utf16le"
+    stringEncoding: Annotated[Literal["utf16le", "utf8"], BeforeValidator(_lower)] = "utf16le"
     shouldFinalize: bool = Field(default=True, exclude=True)
     round: bool = Field(default=False, exclude=True)
 

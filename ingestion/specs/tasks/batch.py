@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ingestion.specs.base import SpecModel, a_plain_name, unbuilt
+from ingestion.specs.base import SpecModel, check_plain_name, not_supported
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.file_format import CONTAINERS, AvroFileInputFormat, FileFormat, LineFormat
 from ingestion.specs.formats.input_format import JsonInputFormat
-from ingestion.specs.inputs.input_source import DruidInputSource, InlineInputSource, InputSource, parts_of
-from ingestion.specs.limits import MOST_UNREAD, doubles, listed
+from ingestion.specs.inputs.input_source import DruidInputSource, InlineInputSource, InputSource, leaf_sources
+from ingestion.specs.limits import MOST_UNREAD, duplicates, list_names
 from ingestion.specs.schema.data_schema import DataSchema, schema_options_without_effect
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.schema.index_spec import IndexSpec
@@ -54,7 +54,7 @@ class BatchIOConfig(SpecModel):
     inputFormat: FileFormat | None = None
     appendToExisting: bool = False
     dropExisting: bool = False
-    firehose: Annotated[None, unbuilt("is not supported: use inputSource, as in Druid 0.17 and newer")] = None
+    firehose: Annotated[None, not_supported("is not supported: use inputSource, as in Druid 0.17 and newer")] = None
 
     @model_validator(mode="after")
     def _append_or_drop(self) -> Self:
@@ -69,7 +69,7 @@ class BatchIOConfig(SpecModel):
                 raise ValueError("inputFormat is for files: omit it with the input source druid")
         elif self.inputFormat is None:
             raise ValueError("inputFormat is required")
-        texts = any(isinstance(one, InlineInputSource) for _, one in parts_of(self.inputSource))
+        texts = any(isinstance(source, InlineInputSource) for _, source in leaf_sources(self.inputSource))
         if texts and isinstance(self.inputFormat, CONTAINERS):
             raise ValueError(f"{self.inputFormat.type} is a binary file format: inline takes text only")
         return self
@@ -153,15 +153,15 @@ class BatchTuningConfig(SpecModel):
 
     @model_validator(mode="after")
     def _perfect_rollup_by_partitions(self) -> Self:
-        given = self.partitionsSpec
-        if given is None or isinstance(given, DynamicPartitionsSpec):
-            if given is not None and self.forceGuaranteedRollup:
+        partitions = self.partitionsSpec
+        if partitions is None or isinstance(partitions, DynamicPartitionsSpec):
+            if partitions is not None and self.forceGuaranteedRollup:
                 raise ValueError("forceGuaranteedRollup needs a partitionsSpec of type hashed, range or single_dim")
             return self
         if not self.forceGuaranteedRollup:
-            raise ValueError(f"partitionsSpec {given.type} needs forceGuaranteedRollup true, as in Druid")
+            raise ValueError(f"partitionsSpec {partitions.type} needs forceGuaranteedRollup true, as in Druid")
         if self.maxRowsPerSegment is not None:
-            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {given.type}, which has its own size")
+            raise ValueError(f"maxRowsPerSegment is not for partitionsSpec {partitions.type}, which has its own size")
         return self
 
     @property
@@ -179,9 +179,9 @@ class BatchTuningConfig(SpecModel):
         if self.dividing is not None:
             return _UNDIVIDED
         dynamic = self.partitionsSpec if isinstance(self.partitionsSpec, DynamicPartitionsSpec) else None
-        of_partitions = dynamic.maxRowsPerSegment if dynamic else None
-        given = of_partitions if of_partitions is not None and of_partitions > 0 else self.maxRowsPerSegment
-        return given or DEFAULT_ROWS
+        partition_rows = dynamic.maxRowsPerSegment if dynamic else None
+        most_rows = partition_rows if partition_rows is not None and partition_rows > 0 else self.maxRowsPerSegment
+        return most_rows or DEFAULT_ROWS
 
     @property
     def most_parse_exceptions(self) -> int | None:
@@ -191,8 +191,8 @@ class BatchTuningConfig(SpecModel):
     @property
     def saved_parse_exceptions(self) -> int:
         """How many the report shows at most."""
-        given = MOST_UNREAD if self.maxSavedParseExceptions is None else self.maxSavedParseExceptions
-        return min(given, 1 if self.reportParseExceptions else MOST_UNREAD)
+        most_saved = MOST_UNREAD if self.maxSavedParseExceptions is None else self.maxSavedParseExceptions
+        return min(most_saved, 1 if self.reportParseExceptions else MOST_UNREAD)
 
     @property
     def decoding_bytes(self) -> int:
@@ -224,8 +224,8 @@ class BatchSpec(SpecModel):
     def reindexes(self) -> bool:
         """Whether it reads segments of the datasource that it writes to, and takes their place."""
         source = self.ioConfig.inputSource
-        mine = isinstance(source, DruidInputSource) and source.dataSource == self.dataSchema.dataSource
-        return mine and not self.ioConfig.appendToExisting
+        is_own_datasource = isinstance(source, DruidInputSource) and source.dataSource == self.dataSchema.dataSource
+        return is_own_datasource and not self.ioConfig.appendToExisting
 
     @property
     def reads_as(self) -> str:
@@ -244,8 +244,8 @@ class BatchSpec(SpecModel):
 
     @model_validator(mode="after")
     def _time_of_rows(self) -> Self:
-        given = self.dataSchema.timestampSpec
-        wrong = given.column != "__time" or given.format not in ("auto", "millis")
+        timestamp_spec = self.dataSchema.timestampSpec
+        wrong = timestamp_spec.column != "__time" or timestamp_spec.format not in ("auto", "millis")
         if isinstance(self.ioConfig.inputSource, DruidInputSource) and wrong:
             raise ValueError('with the input source druid timestampSpec is {"column": "__time", "format": "millis"}')
         if self.reindexes and self.ioConfig.dropExisting:
@@ -265,19 +265,19 @@ class BatchSpec(SpecModel):
         for name in dividing.dimensions:
             if name == "__time" or name in metrics or not (schema.dimensionsSpec.discovers or name in named):
                 raise ValueError(f"partitionsSpec names {name!r}, which is not a dimension")
-        twice = doubles(dividing.dimensions)
+        twice = duplicates(dividing.dimensions)
         if twice:
-            raise ValueError(f"partitionsSpec names dimensions twice: {listed(twice)}")
+            raise ValueError(f"partitionsSpec names dimensions twice: {list_names(twice)}")
         return self
 
     @model_validator(mode="after")
     def _intervals(self) -> Self:
-        given = self.dataSchema.granularitySpec
-        for text in given.intervals or []:
+        granularity_spec = self.dataSchema.granularitySpec
+        for text in granularity_spec.intervals or []:
             interval_ms(text)
-        if self.ioConfig.dropExisting and not given.intervals:
+        if self.ioConfig.dropExisting and not granularity_spec.intervals:
             raise ValueError("dropExisting needs dataSchema.granularitySpec.intervals: the intervals to drop")
-        if given.segmentGranularity is Granularity.ALL and not self.ioConfig.appendToExisting:
+        if granularity_spec.segmentGranularity is Granularity.ALL and not self.ioConfig.appendToExisting:
             raise ValueError("segmentGranularity ALL needs appendToExisting: otherwise it would replace all segments")
         return self
 
@@ -286,7 +286,7 @@ class BatchTaskSpec(SpecModel):
     """A manual batch task."""
 
     type: BatchType
-    id: Annotated[str, AfterValidator(a_plain_name)] | None = None
+    id: Annotated[str, AfterValidator(check_plain_name)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
     spec: BatchSpec
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from ingestion.specs.base import SpecModel, a_plain_name
+from ingestion.specs.base import SpecModel, check_plain_name
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.formats.parser_form import without_parser
 from ingestion.specs.inputs.io_config import KafkaIOConfig, ShareGroupIOConfig
@@ -24,7 +24,7 @@ from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.source_traits import SourceTraits
 
-_AGES = re.compile(r"P\d{6,}D")
+_LONG_PERIOD = re.compile(r"P\d{6,}D")
 _CENTURY = timedelta(days=36_525)
 _NEVER = "P2147483647D"
 BYTES_IN_MEMORY = 64 * 1024 * 1024
@@ -32,7 +32,7 @@ BYTES_IN_MEMORY = 64 * 1024 * 1024
 
 def _no_longer_than_a_century(value: Any) -> Any:
     """Druid's periods may be longer than a ``timedelta`` holds."""
-    return _CENTURY if isinstance(value, str) and _AGES.fullmatch(value) else value
+    return _CENTURY if isinstance(value, str) and _LONG_PERIOD.fullmatch(value) else value
 
 
 def _a_second_at_least(value: timedelta) -> timedelta:
@@ -41,7 +41,7 @@ def _a_second_at_least(value: timedelta) -> timedelta:
     return value
 
 
-def _not_given(value: Any) -> Any:
+def _never_as_none(value: Any) -> Any:
     """Druid's own answer has its default for never where nobody gave one; rows are seen there before any handoff."""
     return None if value == _NEVER else value
 
@@ -69,12 +69,12 @@ class AppendableIndexSpec(SpecModel):
         return value
 
 
-def _headgates_own(value: Any) -> Any:
+def _default_bound(value: Any) -> Any:
     """Druid's 0 is a bound that it finds itself, and -1 none: here there is always one."""
     return BYTES_IN_MEMORY if value in (0, -1) and not isinstance(value, bool) else value
 
 
-BytesInMemory = Annotated[int, BeforeValidator(_headgates_own), Field(ge=1024 * 1024)]
+BytesInMemory = Annotated[int, BeforeValidator(_default_bound), Field(ge=1024 * 1024)]
 
 
 class TuningConfig(SpecModel):
@@ -91,7 +91,7 @@ class TuningConfig(SpecModel):
     intermediatePersistPeriod: Pause = timedelta(minutes=10)
     maxPendingPersists: int = Field(default=0, ge=0, le=100)
     # None where Druid's default is never; an indexer then hands off as it comes.
-    intermediateHandoffPeriod: Annotated[Pause | None, BeforeValidator(_not_given)] = None
+    intermediateHandoffPeriod: Annotated[Pause | None, BeforeValidator(_never_as_none)] = None
     logParseExceptions: bool = False
     maxParseExceptions: int | None = Field(default=None, ge=0)
     maxSavedParseExceptions: int = Field(default=100, ge=0, le=10_000)
@@ -135,17 +135,17 @@ class IngestionSpec(SpecModel):
     tuningConfig: TuningConfig = Field(default_factory=TuningConfig)
 
 
-def _of_tasks(traits: SourceTraits) -> str:
+def _task_type(traits: SourceTraits) -> str:
     return traits.task_type
 
 
-def _of_supervisors(traits: SourceTraits) -> str:
+def _supervisor_type(traits: SourceTraits) -> str:
     return traits.supervisor_type
 
 
 class _Submitted(SpecModel):
     type: str
-    id: Annotated[str, AfterValidator(a_plain_name)] | None = None
+    id: Annotated[str, AfterValidator(check_plain_name)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
     spec: IngestionSpec
 
@@ -169,7 +169,7 @@ class _Submitted(SpecModel):
 class TaskSpec(_Submitted):
     """A manual task."""
 
-    type: Annotated[str, DruidType(_of_tasks)]
+    type: Annotated[str, DruidType(_task_type)]
 
     @field_validator("spec")
     @classmethod
@@ -182,7 +182,7 @@ class TaskSpec(_Submitted):
 class SupervisorSpec(_Submitted):
     """A supervisor: keeps ``ioConfig.taskCount`` indexers alive until suspended."""
 
-    type: Annotated[str, DruidType(_of_supervisors)]
+    type: Annotated[str, DruidType(_supervisor_type)]
     suspended: bool = False
 
     def suspended_after(self, before: bool) -> bool:
@@ -206,16 +206,16 @@ def parse_supervisor_spec(document: Any) -> SupervisorSpec:
     return parse_submitted(SupervisorSpec, document)
 
 
-def issues_as_written(document: Any, found: Sequence[tuple[list[str | int], str]]) -> list[SpecIssue]:
+def issues_as_written(document: Any, faults: Sequence[tuple[list[str | int], str]]) -> list[SpecIssue]:
     """Faults that were found later in a spec that could be read, told where ``document`` has what is wrong.
 
-    ``found``: the keys and indexes that lead there from the spec's three parts on, and the message.
+    ``faults``: the keys and indexes that lead there from the spec's three parts on, and the message.
     """
     flat = "spec" not in document
     older = without_parser(_nested(document) if flat else document)
-    issues = [issue_at(["spec", *place], message) for place, message in found]
-    told = issues if older is None else [older.as_written(i) for i in issues]
-    return [_flattened(i) for i in told] if flat else told
+    issues = [issue_at(["spec", *place], message) for place, message in faults]
+    as_written = issues if older is None else [older.as_written(i) for i in issues]
+    return [_flatten_issue(i) for i in as_written] if flat else as_written
 
 
 _PARTS = ("dataSchema", "ioConfig", "tuningConfig")
@@ -242,7 +242,7 @@ def parse_submitted(
         faults = issues_of(error, today)
         issues = [*issues, *(faults if older is None else map(older.as_written, faults))]
     if issues:
-        raise SpecError([_flattened(i) for i in issues] if flat else issues)
+        raise SpecError([_flatten_issue(i) for i in issues] if flat else issues)
     return parsed
 
 
@@ -262,11 +262,11 @@ def _with_source_type(document: dict[str, Any]) -> dict[str, Any]:
     io_config = spec.get("ioConfig") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(io_config, dict) or io_config.get("type") is not None:
         return document
-    outer = document.get("type")
-    if outer not in source_types():  # a fault of its own; the rest is read as what it looks like
-        outer = (ShareGroupIOConfig if "groupId" in io_config else KafkaIOConfig).NAMES[0]
-    return {**document, "spec": {**spec, "ioConfig": {**io_config, "type": outer}}}
+    source_type = document.get("type")
+    if source_type not in source_types():  # a fault of its own; the rest is read as what it looks like
+        source_type = (ShareGroupIOConfig if "groupId" in io_config else KafkaIOConfig).NAMES[0]
+    return {**document, "spec": {**spec, "ioConfig": {**io_config, "type": source_type}}}
 
 
-def _flattened(issue: SpecIssue) -> SpecIssue:
+def _flatten_issue(issue: SpecIssue) -> SpecIssue:
     return SpecIssue(issue.path.removeprefix("spec."), issue.pointer.removeprefix("/spec"), issue.message)

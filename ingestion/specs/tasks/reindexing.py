@@ -1,7 +1,8 @@
 """What a ``compact`` task changes of the rows, and the batch spec that means the same.
 
-Source: Druid's reference of compaction. What a task leaves out is what the segments have: ``Held`` says that, and is
-known when the task starts. Until then the spec stands without it, so that all that a document says is checked.
+Source: Druid's reference of compaction. What a task leaves out is what the segments have: ``SegmentContents`` says
+that, and is known when the task starts. Until then the spec stands without it, so that all that a document says is
+checked.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ingestion.specs.errors import SpecError, issue_at
 from ingestion.specs.schema.data_schema import DimensionsSpec
 from ingestion.specs.schema.filters import Filter, within_limits
 from ingestion.specs.schema.granularity import MAX_TIME, MIN_TIME, Granularity
-from ingestion.specs.schema.metrics import CountMetric, Metric, NumberMetric, StringMetric, plain
+from ingestion.specs.schema.metrics import CountMetric, Metric, NumberMetric, StringMetric, unfiltered_metric
 from ingestion.specs.schema.periods import AnyGranularity, granularity_of
 from ingestion.specs.schema.sketch_metrics import HllMetric, ThetaMetric
 
@@ -79,7 +80,7 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Held:
+class SegmentContents:
     """What the segments have that a task reads."""
 
     columns: Mapping[str, str]  # name → type, without the time; in the order of the newest segment
@@ -100,64 +101,79 @@ def check_interval(span_ms: tuple[int, int], granularity: AnyGranularity) -> Non
             )
 
 
-def data_schema(datasource: str, changes: Changes, held: Held | None) -> dict[str, Any]:
-    """The ``dataSchema`` in JSON; without ``held`` it stands for what is given alone. Raises ``SpecError``."""
+def data_schema(datasource: str, changes: Changes, contents: SegmentContents | None) -> dict[str, Any]:
+    """The ``dataSchema`` in JSON; without ``contents`` it stands for what is given alone. Raises ``SpecError``."""
     rollup = changes.rollup
     if rollup is None:
-        rollup = held is not None and held.rollup
-    metrics = _dumped(changes.metrics) if changes.metrics is not None else _merging(held.metrics) if held else []
-    length = changes.segment_granularity or (held.segment_granularity if held else Granularity.DAY)
+        rollup = contents is not None and contents.rollup
+    metrics = (
+        _dump_metrics(changes.metrics)
+        if changes.metrics is not None
+        else _merging_metrics(contents.metrics)
+        if contents
+        else []
+    )
+    length = changes.segment_granularity or (contents.segment_granularity if contents else Granularity.DAY)
     granularity = {"segmentGranularity": length, "queryGranularity": changes.query_granularity or Granularity.NONE}
     return {
         "dataSource": datasource,
         "timestampSpec": {"column": "__time", "format": "millis"},
-        "dimensionsSpec": _dimensions(changes, held),
+        "dimensionsSpec": _dimensions(changes, contents),
         "metricsSpec": metrics,
         "granularitySpec": {**granularity, "rollup": rollup},
         "transformSpec": {"filter": changes.filter},
     }
 
 
-def _dimensions(changes: Changes, held: Held | None) -> Any:
+def _dimensions(changes: Changes, contents: SegmentContents | None) -> Any:
     """Those given, or as in Druid the segments' columns that are no metrics there."""
-    given = changes.dimensions or DimensionsSpec()
-    if held is None or given.dimensions or given.useSchemaDiscovery or given.includeAllDimensions:
-        return given
-    left_out = {m.name for m in held.metrics} | set(given.dimensionExclusions)
-    names = [name for name in held.columns if name not in left_out]
-    both = sorted({m.name for m in changes.metrics or ()} & set(names))
-    if both:
-        raise _refused("dimensionsSpec", f"name the dimensions: {both[0]!r} is one of the segments, and a new metric")
-    other = next((n for n in names if held.columns[n] not in _DIMENSIONS), None)
+    dimensions_spec = changes.dimensions or DimensionsSpec()
+    if (
+        contents is None
+        or dimensions_spec.dimensions
+        or dimensions_spec.useSchemaDiscovery
+        or dimensions_spec.includeAllDimensions
+    ):
+        return dimensions_spec
+    left_out = {m.name for m in contents.metrics} | set(dimensions_spec.dimensionExclusions)
+    names = [name for name in contents.columns if name not in left_out]
+    clashes = sorted({m.name for m in changes.metrics or ()} & set(names))
+    if clashes:
+        raise _spec_error(
+            "dimensionsSpec", f"name the dimensions: {clashes[0]!r} is one of the segments, and a new metric"
+        )
+    other = next((n for n in names if contents.columns[n] not in _DIMENSIONS), None)
     if other is not None:
-        raise _refused("dimensionsSpec", f"name the dimensions: {other!r} holds {held.columns[other]} in the segments")
-    dimensions = [{"name": name, **_DIMENSIONS[held.columns[name]]} for name in names]
-    return {"dimensions": dimensions, "dimensionExclusions": sorted(left_out & held.columns.keys())}
+        raise _spec_error(
+            "dimensionsSpec", f"name the dimensions: {other!r} holds {contents.columns[other]} in the segments"
+        )
+    dimensions = [{"name": name, **_DIMENSIONS[contents.columns[name]]} for name in names]
+    return {"dimensions": dimensions, "dimensionExclusions": sorted(left_out & contents.columns.keys())}
 
 
-def _dumped(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+def _dump_metrics(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     return [m.model_dump(mode="json", by_alias=True, exclude_none=True) for m in metrics]
 
 
-def _merging(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+def _merging_metrics(metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     """What makes of the values of rows the value of all of them: Druid's combining aggregators."""
-    return [_combining(m) for m in metrics]
+    return [_combining_metric(m) for m in metrics]
 
 
-def _combining(metric: Metric) -> dict[str, Any]:
-    inner, own = plain(metric), {"name": metric.name, "fieldName": metric.name}
+def _combining_metric(metric: Metric) -> dict[str, Any]:
+    inner, same_name = unfiltered_metric(metric), {"name": metric.name, "fieldName": metric.name}
     if isinstance(inner, CountMetric):
-        return {**own, "type": "longSum"}
+        return {**same_name, "type": "longSum"}
     if isinstance(inner, NumberMetric):
-        return {**own, "type": inner.type}
+        return {**same_name, "type": inner.type}
     if isinstance(inner, StringMetric):
-        return {**own, "type": inner.type, "maxStringBytes": inner.maxStringBytes}
+        return {**same_name, "type": inner.type, "maxStringBytes": inner.maxStringBytes}
     if isinstance(inner, HllMetric):
-        return {**own, "type": "HLLSketchMerge", "lgK": inner.lgK, "tgtHllType": inner.tgtHllType}
+        return {**same_name, "type": "HLLSketchMerge", "lgK": inner.lgK, "tgtHllType": inner.tgtHllType}
     if isinstance(inner, ThetaMetric):
-        return {**own, "type": inner.type, "size": inner.size, "isInputThetaSketch": True}
-    return {**own, "type": inner.type, "k": inner.k}
+        return {**same_name, "type": inner.type, "size": inner.size, "isInputThetaSketch": True}
+    return {**same_name, "type": inner.type, "k": inner.k}
 
 
-def _refused(path: str, message: str) -> SpecError:
+def _spec_error(path: str, message: str) -> SpecError:
     return SpecError([issue_at(list(path.split(".")), message)])

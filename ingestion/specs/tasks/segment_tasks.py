@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from ingestion.specs.base import SpecModel, a_plain_name, unbuilt, utc
-from ingestion.specs.errors import SpecError, issue_at, issues_of, said
+from ingestion.specs.base import SpecModel, check_plain_name, not_supported, to_utc
+from ingestion.specs.errors import SpecError, error_text, issue_at, issues_of
 from ingestion.specs.limits import MOST_COLUMNS, FieldName
 from ingestion.specs.schema.data_schema import DimensionsSpec
 from ingestion.specs.schema.intervals import interval_ms
@@ -25,7 +25,7 @@ from ingestion.specs.tasks.reindexing import (
     Changes,
     CompactGranularitySpec,
     CompactTransformSpec,
-    Held,
+    SegmentContents,
     check_interval,
     data_schema,
 )
@@ -37,15 +37,15 @@ DEFAULT_BATCH = 100  # segments that are deleted at once
 PRIORITY = 25  # Druid's, of a compaction
 
 
-def _an_interval(value: str) -> str:
+def _check_interval(value: str) -> str:
     start, end = interval_ms(value)
     if start == end:
         raise ValueError("is empty: its end must be after its start")
     return value
 
 
-Interval = Annotated[FieldName, AfterValidator(_an_interval)]
-Name = Annotated[str, AfterValidator(a_plain_name)]
+Interval = Annotated[FieldName, AfterValidator(_check_interval)]
+Name = Annotated[str, AfterValidator(check_plain_name)]
 
 
 class CompactInputSpec(SpecModel):
@@ -53,7 +53,7 @@ class CompactInputSpec(SpecModel):
 
     type: Literal["interval"]
     interval: Interval
-    sha256OfSortedSegmentIds: Annotated[None, unbuilt("is not supported: a run merges what exists then")] = None
+    sha256OfSortedSegmentIds: Annotated[None, not_supported("is not supported: a run merges what exists then")] = None
 
 
 class CompactIOConfig(SpecModel):
@@ -82,14 +82,14 @@ class CompactTaskSpec(SpecModel):
     tuningConfig: BatchTuningConfig = Field(default_factory=BatchTuningConfig)
     context: dict[str, Any] = Field(default_factory=dict)
     compactionRunner: CompactionRunner | None = None
-    segments: Annotated[None, unbuilt("is not supported: give an interval in ioConfig.inputSpec")] = None
+    segments: Annotated[None, not_supported("is not supported: give an interval in ioConfig.inputSpec")] = None
     granularitySpec: CompactGranularitySpec | None = None
     segmentGranularity: AnyGranularity | None = None  # an older form of the above
     dimensionsSpec: DimensionsSpec | None = None
     dimensions: DimensionsSpec | None = None  # as above
     metricsSpec: Annotated[list[Metric], Field(max_length=MOST_COLUMNS)] | None = None
     transformSpec: CompactTransformSpec | None = None
-    projections: Annotated[None, unbuilt("is not supported: queries read the rows")] = None
+    projections: Annotated[None, not_supported("is not supported: queries read the rows")] = None
 
     @model_validator(mode="after")
     def _one_interval(self) -> Self:
@@ -103,7 +103,7 @@ class CompactTaskSpec(SpecModel):
         try:
             return CompactGranularitySpec(segmentGranularity=value).segmentGranularity
         except ValidationError as error:
-            raise ValueError(said(error.errors()[0])) from None
+            raise ValueError(error_text(error.errors()[0])) from None
 
     @model_validator(mode="after")
     def _each_said_once(self) -> Self:
@@ -136,29 +136,29 @@ class CompactTaskSpec(SpecModel):
     @property
     def changes(self) -> Changes:
         """What it makes of the rows, other than to put them into fewer segments."""
-        given = self.granularitySpec or CompactGranularitySpec()
+        granularity = self.granularitySpec or CompactGranularitySpec()
         return Changes(
-            segment_granularity=given.segmentGranularity or self.segmentGranularity,
-            query_granularity=given.queryGranularity,
-            rollup=given.rollup,
+            segment_granularity=granularity.segmentGranularity or self.segmentGranularity,
+            query_granularity=granularity.queryGranularity,
+            rollup=granularity.rollup,
             dimensions=self.dimensionsSpec or self.dimensions,
             metrics=None if self.metricsSpec is None else tuple(self.metricsSpec),
             filter=self.transformSpec.filter if self.transformSpec else None,
         )
 
-    def batch_task(self, held: Held | None) -> BatchTaskSpec:
+    def batch_task(self, contents: SegmentContents | None) -> BatchTaskSpec:
         """The batch task that writes the rows anew. Raises ``ValueError``; ``SpecError`` for what the segments have."""
         kind = self.tuningConfig.type or "index_parallel"
         source = {"type": "druid", "dataSource": self.dataSource, "interval": self.interval_text}
         document = {
-            "dataSchema": data_schema(self.dataSource, self.changes, held),
+            "dataSchema": data_schema(self.dataSource, self.changes, contents),
             "ioConfig": {"type": kind, "inputSource": source},
             "tuningConfig": self.tuningConfig,
         }
         try:
             return BatchTaskSpec.model_validate({"type": kind, "spec": document})
         except ValidationError as error:
-            raise ValueError(said(error.errors()[0])) from None
+            raise ValueError(error_text(error.errors()[0])) from None
 
     @property
     def span_ms(self) -> tuple[int, int]:
@@ -173,9 +173,9 @@ class CompactTaskSpec(SpecModel):
     @property
     def priority(self) -> int:
         """Jobs of a higher one come first."""
-        given = self.context.get("priority")
-        if isinstance(given, int) and not isinstance(given, bool) and abs(given) <= 1000:
-            return given
+        priority = self.context.get("priority")
+        if isinstance(priority, int) and not isinstance(priority, bool) and abs(priority) <= 1000:
+            return priority
         return PRIORITY
 
     def options_without_effect(self) -> list[str]:
@@ -183,8 +183,8 @@ class CompactTaskSpec(SpecModel):
         if self.writes_anew:
             options = without_effect_in_batch(self.batch_task(None).canonical())
         else:
-            given = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
-            left = [n for n in given if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
+            tuning = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
+            left = [n for n in tuning if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
             options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
         if self.ioConfig is not None and self.ioConfig.dropExisting:
             options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
@@ -209,7 +209,7 @@ class KillTaskSpec(SpecModel):
     markAsUnused: bool = False
     batchSize: int = Field(default=DEFAULT_BATCH, ge=1, le=MOST_SEGMENTS)
     limit: int | None = Field(default=None, ge=1, le=MOST_SEGMENTS)
-    maxUsedStatusLastUpdatedTime: Annotated[datetime, AfterValidator(utc)] | None = None
+    maxUsedStatusLastUpdatedTime: Annotated[datetime, AfterValidator(to_utc)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")

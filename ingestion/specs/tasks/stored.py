@@ -35,7 +35,7 @@ _SCALING = ("taskCount", "autoScalerConfig")
 
 def read_io_config(spec: Document) -> IOConfig:
     """Of a stored spec. Raises ``SpecError``."""
-    written = _written(spec)
+    written = _raw_io_config(spec)
     try:
         return _ANY.validate_python(written)
     except ValidationError as error:
@@ -48,13 +48,13 @@ def io_config_of(spec: Document) -> IOConfig:
     What can't be read under today's rules has its defaults, and says so in ``problem``.
     """
     try:
-        return _remembered(json.dumps(_written(spec)))
+        return _cached_io_config(json.dumps(_raw_io_config(spec)))
     except SpecError as problem:
-        return _as_far_as_known(_written(spec), problem)
+        return _partial_io_config(_raw_io_config(spec), problem)
 
 
 @lru_cache(maxsize=2048)
-def _remembered(io_config: str) -> IOConfig:
+def _cached_io_config(io_config: str) -> IOConfig:
     """Lists ask for those of all supervisors again and again. What is stored has no secrets in it."""
     return read_io_config({"ioConfig": json.loads(io_config)})
 
@@ -65,7 +65,7 @@ def with_task_count(spec: Document, task_count: int) -> dict[str, Any]:
     return {**spec, "spec": {**parts, "ioConfig": {**parts["ioConfig"], "taskCount": task_count}}}
 
 
-def of_topic(spec: Document, topic: str) -> dict[str, Any]:
+def for_topic(spec: Document, topic: str) -> dict[str, Any]:
     """A spec of one of the topics that its pattern matches, without an id."""
     parts = spec["spec"]
     io_config = {name: value for name, value in parts["ioConfig"].items() if name != "topicPattern"}
@@ -73,25 +73,25 @@ def of_topic(spec: Document, topic: str) -> dict[str, Any]:
     return {**outer, "spec": {**parts, "ioConfig": {**io_config, "topic": topic}}}
 
 
-def but_for_scaling(spec: Document) -> dict[str, Any]:
+def without_scaling(spec: Document) -> dict[str, Any]:
     """What two specs have in common that differ only in how many indexers there are to be."""
     parts = spec["spec"]
     return {**parts, "ioConfig": {name: value for name, value in parts["ioConfig"].items() if name not in _SCALING}}
 
 
-def _written(spec: Document) -> Any:
+def _raw_io_config(spec: Document) -> Any:
     return spec.get("spec", spec).get("ioConfig")
 
 
-def _as_far_as_known(written: Any, problem: SpecError) -> IOConfig:
+def _partial_io_config(written: Any, problem: SpecError) -> IOConfig:
     model = model_of(written) or _UnknownIOConfig
-    stands = written if isinstance(written, Mapping) else {}
-    known = {name: stands[name] for name in _PLAIN if name in stands and name in model.model_fields}
+    io_config = written if isinstance(written, Mapping) else {}
+    readable = {name: io_config[name] for name in _PLAIN if name in io_config and name in model.model_fields}
     empty = {name: value for name, value in _EMPTY.items() if name in model.model_fields}
     needed = {name: value for name, value in empty.items() if model.model_fields[name].is_required()}
-    found = model.model_construct(**{**needed, **known})
-    found.note_problem(problem)
-    return found
+    partial = model.model_construct(**{**needed, **readable})
+    partial.note_problem(problem)
+    return partial
 
 
 class _UnknownIOConfig(IOConfig):

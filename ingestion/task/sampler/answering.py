@@ -27,9 +27,9 @@ from ingestion.specs.messages.sampling import (
     SampleOrder,
     Wanted,
 )
-from ingestion.task.sampler.decoding import Outcomes, Unusable, fields_of, outcomes_of
+from ingestion.task.sampler.decoding import SampleOutcomes, Unusable, decode_records, read_fields
 from ingestion.task.sampler.format_guess import format_guesses
-from ingestion.task.sampler.records import Records, records_of
+from ingestion.task.sampler.records import Records, load_records
 from ingestion.task.sampler.time_guess import time_guesses
 
 MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
@@ -40,7 +40,7 @@ LARGE_BYTES = MOST_ANSWER_BYTES // 8
 def answer_to(order: SampleOrder) -> SampleAnswer:
     """The sample, or why there is none."""
     try:
-        records = records_of(order)
+        records = load_records(order)
         return _ANSWERS[order.wanted](order, records)
     except Unusable as error:
         return _failure(error.place, error, error.within)
@@ -55,11 +55,11 @@ def answer_to(order: SampleOrder) -> SampleAnswer:
 
 
 def _failure(place: Place, error: IngestionError, within: Sequence[str | int] = ()) -> SampleAnswer:
-    told = SampleFailure(place=place, message=str(error), within=[*within], permanent=error.permanent)
-    return SampleAnswer(failure=told)
+    failure = SampleFailure(place=place, message=str(error), within=[*within], permanent=error.permanent)
+    return SampleAnswer(failure=failure)
 
 
-def _to_keep(order: SampleOrder, records: Records) -> SampleAnswer:
+def _kept_records(order: SampleOrder, records: Records) -> SampleAnswer:
     """A record that is larger than all may be is left out: the others tell more."""
     kept, left = [], order.most_bytes
     for record in records.to_keep():
@@ -77,17 +77,17 @@ def _formats(order: SampleOrder, records: Records) -> SampleAnswer:
 
 def _times(order: SampleOrder, records: Records) -> SampleAnswer:
     some = records.fitting(order.io_config.inputFormat)
-    return SampleAnswer.model_construct(times=time_guesses(*fields_of(order, some)))
+    return SampleAnswer.model_construct(times=time_guesses(*read_fields(order, some)))
 
 
 def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
     """The part of the sample that an answer may hold."""
     if order.formatted:
         records = records.fitting(order.io_config.inputFormat)
-    outcomes = outcomes_of(order, records)
+    outcomes = decode_records(order, records)
     budget = _Budget(MOST_ANSWER_BYTES)
-    shown = list(budget.kept(_bearable(_sampled(records, outcomes, index)) for index in range(len(records))))
-    rollup = None if outcomes.rollup is None else list(budget.kept(_still_shown(outcomes.rollup, len(shown))))
+    shown = list(budget.kept(_trim_record(_sampled_record(records, outcomes, index)) for index in range(len(records))))
+    rollup = None if outcomes.rollup is None else list(budget.kept(_shown_rollup(outcomes.rollup, len(shown))))
     return SampleAnswer.model_construct(
         records=shown,
         stopped_by="answer" if budget.spent else records.stopped_by,
@@ -99,7 +99,7 @@ def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
     )
 
 
-def _sampled(records: Records, outcomes: Outcomes, index: int) -> SampledRecord:
+def _sampled_record(records: Records, outcomes: SampleOutcomes, index: int) -> SampledRecord:
     first, *others = outcomes.held.get(index, [index])
     return SampledRecord.model_construct(
         **records.shown(index),
@@ -114,7 +114,7 @@ def _sampled(records: Records, outcomes: Outcomes, index: int) -> SampledRecord:
     )
 
 
-def _bearable(record: SampledRecord) -> SampledRecord:
+def _trim_record(record: SampledRecord) -> SampledRecord:
     """A record that takes much of the answer for itself is shown without what was read of it."""
     small = record.payload is None or (record.payload.size < LARGE_BYTES and not record.further)
     if small or len(record.model_dump_json()) < LARGE_BYTES:
@@ -123,13 +123,13 @@ def _bearable(record: SampledRecord) -> SampledRecord:
     return record.model_copy(update={"fields": None, "row": None, "further": [], "error": error})
 
 
-def _still_shown(rollup: list[RolledUpRow], count: int) -> Iterator[RolledUpRow]:
+def _shown_rollup(rollup: list[RolledUpRow], count: int) -> Iterator[RolledUpRow]:
     return (row for row in rollup if row.records[-1] < count)
 
 
 _ANSWERS: dict[Wanted, Callable[[SampleOrder, Records], SampleAnswer]] = {
     "rows": _rows,
-    "records": _to_keep,
+    "records": _kept_records,
     "formats": _formats,
     "times": _times,
 }
@@ -151,16 +151,16 @@ class _Budget:
             yield part
 
 
-def answered(given: TextIO, told: TextIO) -> None:
+def answer_line(orders: TextIO, answers: TextIO) -> None:
     """Take one order, a line, and give its answer, a line."""
-    order = SampleOrder.model_validate_json(given.readline())
+    order = SampleOrder.model_validate_json(orders.readline())
     # Whoever asked may be gone: a record that hangs the decoder must not stay for ever.
     signal.setitimer(signal.ITIMER_REAL, order.timeout_ms / 1000 + GRACE_S)
-    told.write(answer_to(order).model_dump_json() + "\n")
-    told.flush()
+    answers.write(answer_to(order).model_dump_json() + "\n")
+    answers.flush()
 
 
-def be_bounded() -> None:
+def limit_memory() -> None:
     """Limits on this process's memory, which those that it forks inherit."""
     with suppress(ValueError, OSError):  # not every system has these limits
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))

@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import UnusableSchema
-from ingestion.decode.formats import Access, Registry, Tools, reader_of
+from ingestion.decode.formats import Access, ReaderTools, Registry, create_reader
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.named_fields import flattened_by, named_fields
-from ingestion.decode.several import told_by_record
-from ingestion.decode.whole import decoded_whole
+from ingestion.decode.several import errors_by_record
+from ingestion.decode.whole import decode_together
 from ingestion.decode.window import MessageWindow
 from ingestion.errors import IngestionError
 from ingestion.rows import RECORD_TIME, Indexes, row_indexes
-from ingestion.segments.rollup import rolled_up
+from ingestion.segments.rollup import roll_up
 from ingestion.segments.shape import Shape, int64s
-from ingestion.segments.taken_times import TakenTimes
+from ingestion.segments.taken_times import AcceptedTimes
 from ingestion.segments.writer import columns_of
 from ingestion.specs.formats.input_format import JSON_FEATURES, JsonInputFormat, RegistryDecoder
 from ingestion.specs.kafka.addresses import AddressPolicy
@@ -55,7 +55,7 @@ class Unusable(IngestionError):
 
 
 @dataclass
-class Outcomes:
+class SampleOutcomes:
     """By record; ``fields`` and ``rows`` by row. Empty ``outcomes`` leave all records as they are."""
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)
@@ -70,29 +70,29 @@ class Outcomes:
     stored_bytes: int = 0
 
 
-def outcomes_of(order: SampleOrder, records: Records) -> Outcomes:
+def decode_records(order: SampleOrder, records: Records) -> SampleOutcomes:
     """Decode the records. Raises ``Unusable``, ``RegistryUnreachable``, ``DecoderBroken``."""
     if not order.formatted:
-        return Outcomes()
+        return SampleOutcomes()
     by_row, owners = records.by_row(order.io_config.inputFormat)
-    outcomes = Outcomes()
+    outcomes = SampleOutcomes()
     for row, record in enumerate(owners):
         outcomes.held.setdefault(record, []).append(row)
     _add_fields(outcomes, _texts(order, by_row))
     decoded = _add_outcomes(outcomes, _decoded(order, by_row), np.array(owners, np.int64))
-    outcomes.absent = _absent(order, outcomes.fields)
-    rows = _told(decoded.rows, order)
+    outcomes.absent = _absent_fields(order, outcomes.fields)
+    rows = _visible_columns(decoded.rows, order)
     outcomes.columns = columns_of(rows.schema)
     outcomes.rows = dict(zip(row_indexes(decoded.rows).tolist(), json_rows(rows), strict=True))
     stored = rows
     if order.data_schema.granularitySpec.rollup:
-        stored = _merged(decoded.rows, order)
-        outcomes.rollup = list(_rolled_up(stored, order, owners)) if len(rows) else []
+        stored = _merge_rows(decoded.rows, order)
+        outcomes.rollup = list(_rollup_rows(stored, order, owners)) if len(rows) else []
     outcomes.stored_bytes = _stored_bytes(stored)
     return outcomes
 
 
-def fields_of(order: SampleOrder, records: Records) -> tuple[list[Any], list[int | None]]:
+def read_fields(order: SampleOrder, records: Records) -> tuple[list[Any], list[int | None]]:
     """What the input format reads of each row, None where it can't; and the times of their records.
 
     Raises ``Unusable``, ``RegistryUnreachable``.
@@ -107,7 +107,7 @@ def open_registry(spec: RegistryDecoder, policy: AddressPolicy) -> Registry:
     return ConfluentRegistry(spec, policy)
 
 
-def _place_in(schema: DataSchema) -> list[str | int]:
+def _fault_place(schema: DataSchema) -> list[str | int]:
     """Of the expression that is at fault; empty if none is."""
     engine = Engine(MEMORY_BYTES)
     try:
@@ -122,9 +122,9 @@ def _texts(order: SampleOrder, records: Records) -> pa.Array:
     access = Access(open_registry, order.schema_folder, order.address_policy)
     engine = Engine(MEMORY_BYTES)
     try:
-        tools = Tools.of(engine, order.data_schema, access)
+        tools = ReaderTools.of(engine, order.data_schema, access)
         try:
-            reader = reader_of(order.io_config.inputFormat, tools)
+            reader = create_reader(order.io_config.inputFormat, tools)
         except UnusableSchema as error:
             raise Unusable("inputFormat", str(error)) from None
         return reader.read(records.payloads, records.envelope)[0]
@@ -132,18 +132,18 @@ def _texts(order: SampleOrder, records: Records) -> pa.Array:
         engine.close()
 
 
-def _add_fields(outcomes: Outcomes, texts: pa.Array) -> None:
+def _add_fields(outcomes: SampleOutcomes, texts: pa.Array) -> None:
     decoder = JsonDecoder(_ALL_FIELDS, MEMORY_BYTES, input_format=_ANY_TEXT)
     try:
         payloads = [None if t is None else t.encode() for t in texts.to_pylist()]
-        decoded = decoded_whole(decoder, payloads, MessageWindow())
+        decoded = decode_together(decoder, payloads, MessageWindow())
     finally:
         decoder.close()
     outcomes.field_columns = columns_of(decoded.rows.select(range(2, decoded.rows.num_columns)).schema)
     outcomes.fields = {i: json_value(texts[i].as_py()) for i in row_indexes(decoded.rows).tolist()}
 
 
-def _absent(order: SampleOrder, fields: dict[int, Any]) -> list[AbsentField]:
+def _absent_fields(order: SampleOrder, fields: dict[int, Any]) -> list[AbsentField]:
     """Of records that could be read, if all that they hold is known: those nested too deeply are texts.
 
     What is flattened has a name in each record, and a value in some.
@@ -171,28 +171,28 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
     try:
         decoder = JsonDecoder(schema, MEMORY_BYTES, input_format=input_format, access=access)
     except UnusableSchema as error:
-        raise Unusable("dataSchema", str(error), _place_in(schema)) from None
+        raise Unusable("dataSchema", str(error), _fault_place(schema)) from None
     try:
         now = datetime.now(UTC)
         window = MessageWindow.of(order.io_config, now, now)
-        kept, left_out = _by_headers(order, records)
-        payloads = [records.payloads[i] for i in kept]
-        decoded = decoded_whole(decoder, payloads, window, records.envelope.taken(kept)).moved(kept)
+        indexes, left_out = _by_headers(order, records)
+        payloads = [records.payloads[i] for i in indexes]
+        decoded = decode_together(decoder, payloads, window, records.envelope.taken(indexes)).moved(indexes)
         decoded = replace(decoded, filtered=sorted([*decoded.filtered, *left_out]))
         if order.bounded:
-            decoded = _within(decoded, order.data_schema)
+            decoded = _within_intervals(decoded, order.data_schema)
         return decoded.with_tombstones(order.io_config.tombstones)
     finally:
         decoder.close()
 
 
-def _within(decoded: Decoded, schema: DataSchema) -> Decoded:
+def _within_intervals(decoded: Decoded, schema: DataSchema) -> Decoded:
     """Rows outside of the intervals are taken out, as a batch task takes them out after it has read them."""
-    taken = TakenTimes(schema).holding(int64s(decoded.rows.column(1).cast(pa.int64())))
-    outside = set(row_indexes(decoded.rows)[~taken].tolist())
+    is_accepted = AcceptedTimes(schema).holding(int64s(decoded.rows.column(1).cast(pa.int64())))
+    outside = set(row_indexes(decoded.rows)[~is_accepted].tolist())
     return replace(
         decoded,
-        rows=decoded.rows.filter(pa.array(taken)),
+        rows=decoded.rows.filter(pa.array(is_accepted)),
         outside_window=sorted([*decoded.outside_window, *outside]),
         processed_with_error={i: e for i, e in decoded.processed_with_error.items() if i not in outside},
     )
@@ -200,14 +200,14 @@ def _within(decoded: Decoded, schema: DataSchema) -> Decoded:
 
 def _by_headers(order: SampleOrder, records: Records) -> tuple[list[int], list[int]]:
     """Which records are decoded, and which are left out by their headers."""
-    wanted = order.io_config.header_filter
-    takes = [wanted is None or wanted.takes(headers) for headers in records.headers]
-    return [i for i, taken in enumerate(takes) if taken], [i for i, taken in enumerate(takes) if not taken]
+    header_filter = order.io_config.header_filter
+    takes = [header_filter is None or header_filter.takes(headers) for headers in records.headers]
+    return [i for i, is_taken in enumerate(takes) if is_taken], [i for i, is_taken in enumerate(takes) if not is_taken]
 
 
-def _add_outcomes(outcomes: Outcomes, decoded: Decoded, owners: Indexes) -> Decoded:
+def _add_outcomes(outcomes: SampleOutcomes, decoded: Decoded, owners: Indexes) -> Decoded:
     """``decoded``: of each row; ``owners``: of which record it is. Returns it without rows of records that are bad."""
-    unparseable, faulty = (told_by_record(e, owners) for e in (decoded.unparseable, decoded.processed_with_error))
+    unparseable, faulty = (errors_by_record(e, owners) for e in (decoded.unparseable, decoded.processed_with_error))
     stored = owners[row_indexes(decoded.rows)]
     outcomes.errors = faulty | unparseable
     outcomes.outcomes = {
@@ -218,26 +218,26 @@ def _add_outcomes(outcomes: Outcomes, decoded: Decoded, owners: Indexes) -> Deco
         **dict.fromkeys(faulty, "processed_with_error"),
         **dict.fromkeys(unparseable, "unparseable"),
     }
-    good = ~np.isin(stored, list(unparseable))
-    return decoded if good.all() else replace(decoded, rows=decoded.rows.filter(pa.array(good)))
+    is_good = ~np.isin(stored, list(unparseable))
+    return decoded if is_good.all() else replace(decoded, rows=decoded.rows.filter(pa.array(is_good)))
 
 
-def _told(rows: pa.Table, order: SampleOrder) -> pa.Table:
+def _visible_columns(rows: pa.Table, order: SampleOrder) -> pa.Table:
     """The columns that a segment has; without the time where none is meant."""
     names = rows.column_names
-    own = pa.types.is_timestamp(rows.column(len(names) - 1).type) and names[-1] == RECORD_TIME
-    return rows.select(range(1 if order.timed else 2, len(names) - own))
+    has_record_time = pa.types.is_timestamp(rows.column(len(names) - 1).type) and names[-1] == RECORD_TIME
+    return rows.select(range(1 if order.timed else 2, len(names) - has_record_time))
 
 
-def _merged(rows: pa.Table, order: SampleOrder) -> pa.Table:
+def _merge_rows(rows: pa.Table, order: SampleOrder) -> pa.Table:
     shape = Shape.of(order.data_schema)
-    return rolled_up(shape.taken_in(rows), shape) if len(rows) else rows
+    return roll_up(shape.to_shape(rows), shape) if len(rows) else rows
 
 
-def _rolled_up(merged: pa.Table, order: SampleOrder, owners: Sequence[int]) -> Iterator[RolledUpRow]:
+def _rollup_rows(merged: pa.Table, order: SampleOrder, owners: Sequence[int]) -> Iterator[RolledUpRow]:
     shape = Shape.of(order.data_schema)
-    told = merged.select(range(shape.lead if order.timed else shape.lead + 1, merged.num_columns))
-    for row, rows in zip(json_rows(told), merged.column(0).to_pylist(), strict=True):
+    visible = merged.select(range(shape.lead if order.timed else shape.lead + 1, merged.num_columns))
+    for row, rows in zip(json_rows(visible), merged.column(0).to_pylist(), strict=True):
         records = sorted({owners[r] for r in rows})
         yield RolledUpRow.model_construct(row=row, records=records, rows=sorted(rows))
 

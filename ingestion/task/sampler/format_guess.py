@@ -15,8 +15,8 @@ from typing import Any
 
 from ingestion.specs.messages.sampling import FormatGuess
 
-LOOKED_AT = 200  # records; more would tell the same
-LONGEST = 256 * 1024  # bytes: a record that is larger is left out, unless all are
+MOST_RECORDS = 200  # records; more would tell the same
+MOST_RECORD_BYTES = 256 * 1024  # bytes: a record that is larger is left out, unless all are
 MOST_SCHEMAS = 16  # ids of a registry: bytes that only look like them have more
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 _REGISTRY = {"type": "schema_registry"}
@@ -24,7 +24,7 @@ _NO_ADDRESS = "the address of the schema registry"
 _HEAD = 5  # bytes: a byte 0 and a schema's number
 _SEVERAL = "several JSON objects"
 _GZIP = b"\x1f\x8b\x08"
-_UNZIPPED = 64 * 1024
+_MOST_UNZIPPED = 64 * 1024
 # What no format reads: how records of it are called, and what has to change.
 _UNREADABLE = {
     "framed": ("are JSON behind a byte 0 and the number of a schema, as serializers of JSON Schema write it",
@@ -40,25 +40,29 @@ _UNREADABLE = {
 def format_guesses(payloads: Sequence[bytes | None]) -> list[FormatGuess]:
     """The likeliest first; empty when nothing fits, or there is nothing to look at."""
     present = [p for p in payloads if p]
-    records = ([p for p in present if len(p) <= LONGEST] or present)[:LOOKED_AT]
+    records = ([p for p in present if len(p) <= MOST_RECORD_BYTES] or present)[:MOST_RECORDS]
     if not records:
         return []
-    odd = {kind: [r for r in records if _odd_kind(r) == kind] for kind in _UNREADABLE}
-    plain = [r for r in records if _odd_kind(r) is None]
-    guesses = [*_registry(plain, len(records)), *_json(records), *_delimited(plain, len(records))]
+    unreadable = {kind: [r for r in records if _unreadable_kind(r) == kind] for kind in _UNREADABLE}
+    plain = [r for r in records if _unreadable_kind(r) is None]
+    guesses = [
+        *_registry_guesses(plain, len(records)),
+        *_json_guesses(records),
+        *_delimited_guesses(plain, len(records)),
+    ]
     read = sorted((g for g in guesses if g.share > 0), key=lambda g: -g.share)
-    return [*read, *_unreadable(odd, len(records))]
+    return [*read, *_unreadable_guesses(unreadable, len(records))]
 
 
-def _unreadable(odd: dict[str, list[bytes]], total: int) -> Iterator[FormatGuess]:
-    for kind, records in odd.items():
+def _unreadable_guesses(records_by_kind: dict[str, list[bytes]], total: int) -> Iterator[FormatGuess]:
+    for kind, records in records_by_kind.items():
         if records:
             called, lacks = _UNREADABLE[kind]
-            why = f"{_of(len(records), total)} {called}, which no input format reads"
-            yield FormatGuess(input_format=_nearest(kind, records[0]), share=0.0, why=why, lacks=lacks)
+            why = f"{_share_text(len(records), total)} {called}, which no input format reads"
+            yield FormatGuess(input_format=_nearest_format(kind, records[0]), share=0.0, why=why, lacks=lacks)
 
 
-def _nearest(kind: str, record: bytes) -> dict[str, Any]:
+def _nearest_format(kind: str, record: bytes) -> dict[str, Any]:
     """The format of what would be there after the change."""
     if kind == "apicurio":
         return {"type": "avro_stream", "avroBytesDecoder": _REGISTRY}
@@ -70,18 +74,18 @@ def _nearest(kind: str, record: bytes) -> dict[str, Any]:
 def _unzipped(record: bytes) -> bytes:
     """The beginning of it."""
     try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(record, _UNZIPPED)
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(record, _MOST_UNZIPPED)
     except zlib.error:
         return b""
 
 
-def _odd_kind(record: bytes) -> str | None:
+def _unreadable_kind(record: bytes) -> str | None:
     """Which of the ``_UNREADABLE`` it is."""
     if record.startswith(_GZIP):
         return "gzip"
     if _is_utf16(record):
         return "utf16"
-    if record[:1] == b"\0" and record[_HEAD : _HEAD + 1] == b"{" and _kind(record[_HEAD:]) == "object":
+    if record[:1] == b"\0" and record[_HEAD : _HEAD + 1] == b"{" and _json_kind(record[_HEAD:]) == "object":
         return "framed"
     if len(record) > 2 * _HEAD and record[:_HEAD] == bytes(_HEAD) and any(record[_HEAD : 2 * _HEAD - 1]):
         return "apicurio"  # no registry calls a schema 0
@@ -97,14 +101,14 @@ def _is_utf16(record: bytes) -> bool:
     return len(evens) > 1 and ((all(evens) and not any(odds)) or (all(odds) and not any(evens)))
 
 
-def _registry(records: list[bytes], total: int) -> Iterator[FormatGuess]:
+def _registry_guesses(records: list[bytes], total: int) -> Iterator[FormatGuess]:
     """Confluent's framing: a byte 0, four bytes of the schema's id, and for Protobuf the path of the message."""
     framed = [r for r in records if len(r) > _HEAD and r[0] == 0]
     ids = sorted({int.from_bytes(r[1:5], "big") for r in framed})
     if not framed or len(ids) > MOST_SCHEMAS:
         return
     share = len(framed) / total
-    why = f"{_of(len(framed), total)} begin with a byte 0 and the number of a schema ({_listed(ids)})"
+    why = f"{_share_text(len(framed), total)} begin with a byte 0 and the number of a schema ({_list_ids(ids)})"
     proto = {"type": "protobuf", "protoBytesDecoder": _REGISTRY}
     avro = {"type": "avro_stream", "avroBytesDecoder": _REGISTRY}
     by_path = all(_is_protobuf(r[6:]) for r in framed if r[5] == 0) and all(r[5] == 0 for r in framed)
@@ -117,43 +121,43 @@ def _registry(records: list[bytes], total: int) -> Iterator[FormatGuess]:
 
 def _is_protobuf(data: bytes) -> bool:
     """Whether these bytes are fields of Protobuf, one after the other, up to the end."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
         kind = tag & 7
         if tag >> 3 == 0 or kind not in (0, 1, 2, 5):
             return False
         if kind == 0:
-            _, place = _varint(data, place)
+            _, position = _varint(data, position)
         elif kind == 2:
-            length, place = _varint(data, place)
-            place += length
+            length, position = _varint(data, position)
+            position += length
         else:
-            place += 8 if kind == 1 else 4
-    return place == len(data)
+            position += 8 if kind == 1 else 4
+    return position == len(data)
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
-    while place < len(data) and shift < 64:
-        byte = data[place]
+    while position < len(data) and shift < 64:
+        byte = data[position]
         value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if not byte & 128:
-            return value, place
+            return value, position
     return 0, len(data) + 1  # it has no end: what comes after it can't be read
 
 
-def _json(records: list[bytes]) -> Iterator[FormatGuess]:
-    kinds = Counter(_kind(r) for r in records)
+def _json_guesses(records: list[bytes]) -> Iterator[FormatGuess]:
+    kinds = Counter(_json_kind(r) for r in records)
     several = kinds.pop(_SEVERAL, 0)
     objects = kinds.pop("object", 0) + several
     if not objects:
         return
     others = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    why = f"{_of(objects, len(records))} are JSON objects"
+    why = f"{_share_text(objects, len(records))} are JSON objects"
     if several:
-        why = f"{why}, {_of(several, objects)} of them several in one record: each is a row"
+        why = f"{why}, {_share_text(several, objects)} of them several in one record: each is a row"
     yield FormatGuess(
         input_format={"type": "json"},
         share=objects / len(records),
@@ -161,7 +165,7 @@ def _json(records: list[bytes]) -> Iterator[FormatGuess]:
     )
 
 
-def _kind(record: bytes) -> str:
+def _json_kind(record: bytes) -> str:
     """Which kind of JSON a record is; in words, as it is shown."""
     try:
         value = json.loads(record.decode("utf-8-sig"))
@@ -187,11 +191,11 @@ def _broken(record: bytes) -> str:
     return "broken JSON" if record.lstrip()[:1] in (b"{", b"[") else "not JSON"
 
 
-def _delimited(records: list[bytes], total: int) -> Iterator[FormatGuess]:
+def _delimited_guesses(records: list[bytes], total: int) -> Iterator[FormatGuess]:
     texts = [text for text in map(_text, records) if text is not None and text.lstrip()[:1] not in ("{", "[", "")]
     for delimiter, name in _DELIMITERS.items():
         lines = [text.splitlines()[-1] for text in texts]
-        counts = Counter(_count(line, delimiter) for line in lines)
+        counts = Counter(_count_delimiters(line, delimiter) for line in lines)
         counts.pop(0, None)
         if not counts:
             continue
@@ -200,7 +204,7 @@ def _delimited(records: list[bytes], total: int) -> Iterator[FormatGuess]:
             continue  # a comma in a sentence
         form = {"type": "csv"} if delimiter == "," else {"type": "tsv", "delimiter": delimiter}
         columns, how = _columns(texts, delimiter, most + 1)
-        why = f"{_of(fitting, total)} are lines with {most} {name} each; {how}"
+        why = f"{_share_text(fitting, total)} are lines with {most} {name} each; {how}"
         yield FormatGuess(input_format=form | columns, share=0.99 * fitting / total, why=why)
 
 
@@ -220,7 +224,7 @@ def _is_name(text: str) -> bool:
     return text.replace("_", "a").replace("-", "a").replace(" ", "a").isalnum() and text[:1].isalpha()
 
 
-def _count(line: str, delimiter: str) -> int:
+def _count_delimiters(line: str, delimiter: str) -> int:
     """How often it stands outside of quotes, which mean something with commas only."""
     if delimiter != "," or '"' not in line:
         return line.count(delimiter)
@@ -235,9 +239,9 @@ def _text(record: bytes) -> str | None:
     return text if text.strip() and not any(ord(c) < 9 for c in text[:1000]) else None
 
 
-def _of(some: int, all_: int) -> str:
+def _share_text(some: int, all_: int) -> str:
     return f"all {all_}" if some == all_ else f"{some} of {all_}"
 
 
-def _listed(ids: list[int]) -> str:
+def _list_ids(ids: list[int]) -> str:
     return ", ".join(map(str, ids[:3])) + (" …" if len(ids) > 3 else "")

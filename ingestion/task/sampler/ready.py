@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ingestion.task.sampler.answering import answered, be_bounded
+from ingestion.task.sampler.answering import answer_line, limit_memory
 from ingestion.without_pandas import keep_pandas_out
 
 
@@ -31,7 +31,7 @@ class _Fork:
     connection: socket.socket
 
 
-class Nursery:
+class ForkServer:
     """Forks for each connection that comes over ``orders``. One thread, and none of a library's own."""
 
     def __init__(self, orders: socket.socket) -> None:
@@ -42,19 +42,19 @@ class Nursery:
 
     def serve(self) -> None:
         """Until nobody can ask any more."""
-        while self._turn():
+        while self._handle_event():
             pass
         for fork in [*self._forks.values()]:
             os.kill(fork.pid, signal.SIGKILL)
-            self._bury(fork)
+            self._reap(fork)
 
-    def _turn(self) -> bool:
+    def _handle_event(self) -> bool:
         """One event: what is done for it may close, and open anew, the number that another one names."""
         descriptor, _ = self._poll.poll()[0]
         if descriptor == self._orders.fileno():
             return self._take()
         if descriptor in self._forks:
-            self._bury(self._forks[descriptor])
+            self._reap(self._forks[descriptor])
         else:
             self._abandon(descriptor)
         return True
@@ -73,14 +73,14 @@ class Nursery:
         pid = os.fork()
         if pid == 0:
             os.close(life)
-            self._be_alone()
-            _answer(connection)
+            self._close_inherited()
+            _answer_connection(connection)
         os.close(ends)
         self._forks[life] = _Fork(pid, life, connection)
         self._poll.register(life, select.POLLIN)
         self._poll.register(connection, 0)  # its end alone: what comes over it is the fork's
 
-    def _be_alone(self) -> None:
+    def _close_inherited(self) -> None:
         """In a fork: leave what is the process's that waits, and what is other forks'."""
         for other in self._forks.values():
             os.close(other.life)
@@ -96,7 +96,7 @@ class Nursery:
             if fork.connection.fileno() == descriptor:
                 os.kill(fork.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
 
-    def _bury(self, fork: _Fork) -> None:
+    def _reap(self, fork: _Fork) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(fork.pid, 0)[1])
         with suppress(KeyError):
             self._poll.unregister(fork.connection)
@@ -109,11 +109,14 @@ class Nursery:
         fork.connection.close()
 
 
-def _answer(connection: socket.socket) -> NoReturn:
+def _answer_connection(connection: socket.socket) -> NoReturn:
     code = 1
     try:
-        with connection.makefile("r", encoding="utf-8") as given, connection.makefile("w", encoding="utf-8") as told:
-            answered(given, told)
+        with (
+            connection.makefile("r", encoding="utf-8") as orders,
+            connection.makefile("w", encoding="utf-8") as answers,
+        ):
+            answer_line(orders, answers)
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -124,6 +127,6 @@ def _answer(connection: socket.socket) -> NoReturn:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for who asks; the end of the input tells
     keep_pandas_out()
-    be_bounded()
+    limit_memory()
     os.dup2(2, 1)
-    Nursery(socket.socket(fileno=0)).serve()
+    ForkServer(socket.socket(fileno=0)).serve()

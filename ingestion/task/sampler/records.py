@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.several import fitting, taken_apart
-from ingestion.sources.peek import Limits, Place, peek
-from ingestion.sources.topic import admissible
+from ingestion.decode.several import count_fitting, split_rows
+from ingestion.sources.peek import Limits, TopicLocation, peek
+from ingestion.sources.topic import checked_properties
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.messages.sampling import (
     MOST_INPUT_BYTES,
@@ -48,7 +48,7 @@ class Records:
 
     def fitting(self, input_format: InputFormat) -> Records:
         """The first of them, as many as do not hold more rows than can be answered for in time."""
-        count = fitting(input_format, self.payloads, MOST_HELD_ROWS, 2 * MOST_INPUT_BYTES)
+        count = count_fitting(input_format, self.payloads, MOST_HELD_ROWS, 2 * MOST_INPUT_BYTES)
         if count == len(self):
             return self
         columns = ("payloads", "keys", "timestamps_ms", "headers", "places")
@@ -56,18 +56,18 @@ class Records:
 
     def by_row(self, input_format: InputFormat) -> tuple[Records, list[int]]:
         """Each row that they hold as a record of its own, and of which record it is."""
-        payloads, owners = taken_apart(input_format, self.payloads)
+        payloads, owners = split_rows(input_format, self.payloads)
 
-        def taken(column: Sequence[Any]) -> list[Any]:
+        def by_owner(column: Sequence[Any]) -> list[Any]:
             return [column[i] for i in owners]
 
         rows = replace(
             self,
             payloads=payloads,
-            keys=taken(self.keys),
-            timestamps_ms=taken(self.timestamps_ms),
-            headers=taken(self.headers),
-            places=taken(self.places),
+            keys=by_owner(self.keys),
+            timestamps_ms=by_owner(self.timestamps_ms),
+            headers=by_owner(self.headers),
+            places=by_owner(self.places),
         )
         return rows, owners
 
@@ -92,15 +92,15 @@ class Records:
             "partition": partition,
             "offset": offset,
             "timestamp_ms": self.timestamps_ms[index],
-            "key": _start(self.keys[index]),
-            "payload": _start(self.payloads[index]),
+            "key": _excerpt(self.keys[index]),
+            "payload": _excerpt(self.payloads[index]),
         }
 
 
-def records_of(order: SampleOrder) -> Records:
+def load_records(order: SampleOrder) -> Records:
     """Those of the order. Raises ``NoSuchTopic``, ``SourceProblem``."""
     if order.kept is not None:
-        return _kept(order.kept[: order.rows], order.io_config.topic)
+        return _from_kept(order.kept[: order.rows], order.io_config.topic)
     if order.records is None:
         return _from_topic(order)
     count = len(order.records)
@@ -115,24 +115,24 @@ def records_of(order: SampleOrder) -> Records:
     )
 
 
-def _kept(kept: Sequence[KeptRecord], topic: str) -> Records:
+def _from_kept(records: Sequence[KeptRecord], topic: str) -> Records:
     return Records(
-        payloads=[r.payload for r in kept],
-        keys=[r.key for r in kept],
-        timestamps_ms=[r.timestamp_ms for r in kept],
-        headers=[r.headers for r in kept],
+        payloads=[r.payload for r in records],
+        keys=[r.key for r in records],
+        timestamps_ms=[r.timestamp_ms for r in records],
+        headers=[r.headers for r in records],
         topic=topic,
-        places=[(r.partition, r.offset) for r in kept],
+        places=[(r.partition, r.offset) for r in records],
     )
 
 
 def _from_topic(order: SampleOrder) -> Records:
     io_config = order.io_config
     limits = Limits(order.rows, order.most_bytes, time.monotonic() + order.timeout_ms / 1000)
-    properties = admissible(order.consumer_properties, order.address_policy)
-    place = Place(properties, io_config.topic, order.address_policy, io_config.isolation)
+    properties = checked_properties(order.consumer_properties, order.address_policy)
+    location = TopicLocation(properties, io_config.topic, order.address_policy, io_config.isolation)
     windows_s = WINDOWS_S if order.wanted == "records" else ()
-    peeked = peek(place, earliest=io_config.useEarliestOffset, limits=limits, windows_s=windows_s)
+    peeked = peek(location, earliest=io_config.useEarliestOffset, limits=limits, windows_s=windows_s)
     messages = peeked.messages
     return Records(
         payloads=[m.value() for m in messages],
@@ -146,5 +146,5 @@ def _from_topic(order: SampleOrder) -> Records:
     )
 
 
-def _start(data: bytes | None) -> Bytes | None:
+def _excerpt(data: bytes | None) -> Bytes | None:
     return None if data is None else Bytes.model_construct(start=data[:SHOWN_BYTES], size=len(data))

@@ -59,10 +59,13 @@ def time_guesses(fields: Sequence[Any], timestamps_ms: Sequence[int | None]) -> 
     engine = Engine(MEMORY_BYTES)
     try:
         for candidate in _candidates(fields):
-            tried = [_tried(engine, candidate, form, len(fields), timestamps_ms) for form in _formats(candidate)]
-            found = [guess for guess in tried if guess is not None and guess.share >= LEAST_SHARE]
-            if found:
-                guesses.append(min(found, key=_rank))
+            tried = [
+                _try_format(engine, candidate, form, len(fields), timestamps_ms)
+                for form in _candidate_formats(candidate)
+            ]
+            plausible = [guess for guess in tried if guess is not None and guess.share >= LEAST_SHARE]
+            if plausible:
+                guesses.append(min(plausible, key=_rank))
     finally:
         engine.close()
     return sorted(guesses, key=_rank)
@@ -70,21 +73,21 @@ def time_guesses(fields: Sequence[Any], timestamps_ms: Sequence[int | None]) -> 
 
 def _rank(guess: TimeGuess) -> tuple[float, bool, int, str]:
     """Nearly all of the records first; then what is near to Kafka's time: a far one is more likely something else."""
-    far = guess.distance_ms is None or guess.distance_ms > 30 * _A_DAY_MS
-    return (-round(guess.share, 1), bool(guess.nodes) and far, guess.distance_ms or 0, guess.column)
+    is_far = guess.distance_ms is None or guess.distance_ms > 30 * _A_DAY_MS
+    return (-round(guess.share, 1), bool(guess.nodes) and is_far, guess.distance_ms or 0, guess.column)
 
 
 def _candidates(fields: Sequence[Any]) -> list[_Candidate]:
-    seen: dict[tuple[str, ...], _Candidate] = {}
+    candidates: dict[tuple[str, ...], _Candidate] = {}
     for index, record in enumerate(fields):
         if isinstance(record, dict):
             for path, value in _leaves(record, ()):
-                if path not in seen:
-                    if len(seen) >= MOST_SEEN:
+                if path not in candidates:
+                    if len(candidates) >= MOST_SEEN:
                         continue
-                    seen[path] = _Candidate(path)
-                seen[path].values[index] = value
-    likely = [c for c in seen.values() if _formats(c)]
+                    candidates[path] = _Candidate(path)
+                candidates[path].values[index] = value
+    likely = [c for c in candidates.values() if _candidate_formats(c)]
     return sorted(likely, key=lambda c: (-len(c.values), len(c.path)))[:MOST_CANDIDATES]
 
 
@@ -96,12 +99,12 @@ def _leaves(value: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tupl
             yield (*path, name), inner
 
 
-def _formats(candidate: _Candidate) -> list[str]:
+def _candidate_formats(candidate: _Candidate) -> list[str]:
     """Those that the first values look like."""
-    found: dict[str, None] = {}
+    formats: dict[str, None] = {}
     for value in [*candidate.values.values()][:20]:
-        found |= dict.fromkeys(_looks_like(value))
-    return list(found)
+        formats |= dict.fromkeys(_looks_like(value))
+    return list(formats)
 
 
 def _looks_like(value: Any) -> tuple[str, ...]:
@@ -120,7 +123,7 @@ def _looks_like(value: Any) -> tuple[str, ...]:
     return tuple(unit for unit, per_s in _UNITS.items() if _FIRST_S * per_s <= number < _LAST_S * per_s)
 
 
-def _tried(
+def _try_format(
     engine: Engine, candidate: _Candidate, form: str, records: int, timestamps_ms: Sequence[int | None]
 ) -> TimeGuess | None:
     index = list(candidate.values)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestion.sketches.showing import told_by
+from ingestion.sketches.showing import describe_sketch
 from ingestion.sketches.types import SketchType
 
 DEEPEST = 40
@@ -41,7 +41,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _sketch(kind: str, stored: bytes) -> dict[str, Any]:
-    return {"sketch": base64.b64encode(stored).decode(), **told_by(kind, stored)}
+    return {"sketch": base64.b64encode(stored).decode(), **describe_sketch(kind, stored)}
 
 
 def json_value(text: str) -> Any:
@@ -52,7 +52,7 @@ def json_value(text: str) -> Any:
     if text.count("{") + text.count("[") > DEEPEST and _depth(text) > DEEPEST:
         return text
     try:
-        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite, object_pairs_hook=_first)
+        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite, object_pairs_hook=_keep_first)
     except ValueError:
         return text
 
@@ -80,5 +80,5 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(reversed(pairs)) if len({name for name, _ in pairs}) < len(pairs) else dict(pairs)
