@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
-from controlplane.alerts import mailing, posting
-from controlplane.alerts.messages import SIGNATURE, Message, message_of, signature, slack_body, webhook_body
+from controlplane.alerts import posting
+from controlplane.alerts.messages import SIGNATURE, Message, mail_text, message_of, signature, slack_body, webhook_body
 from controlplane.alerts.models import Delivery, Receiver
 from controlplane.alerts.posting import Outcome
+from controlplane.common import mail as mails
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.database import try_advisory_lock
 from controlplane.connections.secrets import SecretsLost, unseal
@@ -126,7 +129,7 @@ def _deliver(claimed: ClaimedDelivery) -> Outcome:
 def send_message(receiver: Receiver, message: Message) -> Outcome:
     """One try, ten seconds at most."""
     if receiver.kind == Receiver.Kinds.EMAIL:
-        return mailing.mail(receiver.addresses, message)
+        return mail(receiver.addresses, message)
     try:
         secrets = unseal(receiver.secrets)
     except SecretsLost as lost:
@@ -172,3 +175,15 @@ def _pause(failures: int, outcome: Outcome) -> timedelta:
 def check_address(host: str, port: int) -> None:
     """Raise ``AddressRefused`` where nothing may be sent; ``AddressUnknown`` while a name leads nowhere."""
     settings.ADDRESS_POLICY.resolve(host, port)
+
+
+def mail(addresses: Sequence[str], message: Message) -> Outcome:
+    """To all of them at once. Its Message-ID holds the id by which a repeat can be told."""
+    headers = {"Message-ID": f"<{message.id}@headgate>", "X-Headgate-Delivery": message.id}
+    try:
+        mails.send(to=addresses, subject=message.title, body=mail_text(message), headers=headers)
+    except mails.MailFailed as failed:
+        return Outcome(False, failed.detail, permanent=failed.permanent)
+    except ValidationError as error:
+        return Outcome(False, "; ".join(error.messages), permanent=True)
+    return Outcome(True, "The mail server accepted it.")

@@ -30,8 +30,8 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.lifecycle import end_task
+from controlplane.tasks.logs import add_log_line
 from controlplane.tasks.models import Goal, Status, Task
-from controlplane.tasks.own_log import add_log_line
 from controlplane.tasks.segment_specs import segment_spec, span_of
 from ingestion.specs.tasks.segment_tasks import CompactTaskSpec
 

@@ -10,11 +10,11 @@ from django import template
 from django.http import HttpRequest
 from django.template.context import Context
 from django.template.loader import render_to_string
+from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.supervisors.trends import Trend
-from frontend.icons import icon_html
 from frontend.spark import spark_html
 from frontend.tables import Table
 from frontend.taskname import short_name
@@ -134,3 +134,11 @@ def rate_told(trend: Trend) -> str:
     if not values:
         return "Rows/s of the last hour: unknown"
     return f"Rows/s of the last hour: {values[-1]:,.0f} at the end, at most {max(values):,.0f}"
+
+
+def icon_html(name: str, label: str = "") -> SafeString:
+    """Decorative, unless it has a label to be read out."""
+    use = format_html('<use href="{}#{}"/>', static("headgate/icons.svg"), name)
+    if label:
+        return format_html('<svg class="icon" role="img" aria-label="{}">{}</svg>', label, use)
+    return format_html('<svg class="icon" aria-hidden="true" focusable="false">{}</svg>', use)

@@ -15,15 +15,63 @@ from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import size_of
 from controlplane.teams.models import User
 from frontend import topic_list
-from frontend.cluster_tables import GROUPS, MEMBERS, OFFSETS, PARTITIONS, PARTITIONS_PER_PAGE
 from frontend.filters import NameFilter, OffsetFilter
 from frontend.paging import numbered_page
 from frontend.payload import Payload, payload_as, payload_of
-from frontend.tables import Table
+from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
 from ingestion.specs.messages.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
 from ingestion.specs.messages.sampling import Bytes
+
+GROUPS = Shape(
+    "groups",
+    (
+        Column("name", "Group", sorts="name", fixed=True),
+        Column("state", "State", sorts="state"),
+        Column("type", "Protocol", sorts="type"),
+    ),
+    default="name",
+    last=("name",),
+)
+PARTITIONS = Shape(
+    "topic-partitions",
+    (
+        Column("partition", "Partition", sorts="number", number=True, fixed=True),
+        Column("first", "Start offset", sorts="start", number=True, falls=True),
+        Column("end", "End offset", sorts="end", number=True, falls=True),
+        Column("records", "Records", sorts="records", number=True, falls=True),
+        Column("leader", "Leader", sorts="leader"),
+        Column("replicas", "Replicas", sorts="lacking", falls=True),
+    ),
+    default="partition",
+    last=("number",),
+)
+OFFSETS = Shape(
+    "group-offsets",
+    (
+        Column("topic", "Topic", sorts="topic", fixed=True),
+        Column("partition", "Partition", sorts="partition", number=True, fixed=True),
+        Column("offset", "Offset", sorts="offset", number=True, falls=True),
+        Column("end", "End offset", sorts="end", number=True, falls=True),
+        Column("lag", "Lag", sorts="lag", number=True, falls=True),
+    ),
+    default="topic",
+    last=("topic", "partition"),
+)
+MEMBERS = Shape(
+    "group-members",
+    (
+        Column("client", "Client", sorts="client_id", fixed=True),
+        Column("host", "Host", sorts="host"),
+        Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
+    ),
+    default="client",
+    last=("client_id", "host"),
+    key="members_sort",
+)
+PARTITIONS_PER_PAGE = 100
+
 
 ROWS = 20
 FORMS = ("text", "json", "hexadecimal")

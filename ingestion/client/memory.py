@@ -6,10 +6,9 @@ import threading
 import uuid
 from dataclasses import dataclass, field
 
-from ingestion.client.errors import PublishRefused
-from ingestion.client.memory_columns import MemoryColumns
+from ingestion.client.errors import PublishRefused, Unacceptable
 from ingestion.specs import offsets
-from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
 from ingestion.specs.messages.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -30,6 +29,27 @@ from ingestion.specs.messages.protocol import (
     StartAnswer,
     StartRequest,
 )
+
+
+class MemoryColumns:
+    """``asked`` keeps every request, in order."""
+
+    def __init__(self) -> None:
+        self.asked: list[ColumnsRequest] = []
+        self._ids: dict[tuple[str, str], ColumnId] = {}
+        self._lock = threading.Lock()
+
+    def ids(self, request: ColumnsRequest) -> ColumnsAnswer:
+        """Those of these columns; new ones get theirs now. Raises ``Unacceptable`` for too many at once."""
+        if request.excess:
+            raise Unacceptable(request.excess)
+        with self._lock:
+            self.asked.append(request)
+            new = {(c.name, c.type): c for c in request.columns if (c.name, c.type) not in self._ids}
+            last = max((column_id.last for column_id in self._ids.values()), default=TIME_ID)
+            self._ids.update(zip(new, assign_ids(new.values(), last), strict=True))
+            return ColumnsAnswer(ids=[self._ids[c.name, c.type] for c in request.columns])
+
 
 _Ranges = list[offsets.Range]
 

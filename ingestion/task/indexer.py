@@ -26,7 +26,6 @@ from ingestion.specs.messages.protocol import Assignment, StartRequest
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
-from ingestion.task.columns import column_ids
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
@@ -36,7 +35,7 @@ from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import OngoingProblem, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
-from ingestion.task.publishing import Publisher
+from ingestion.task.publishing import Publisher, column_ids
 
 TAKE_S = 0.5
 PREDECESSOR_WAIT_S = 0.5

@@ -6,7 +6,9 @@ import time
 
 from ingestion.client.base import ControlPlane
 from ingestion.client.errors import Invalid, PublishRefused, Unacceptable, Unreachable
+from ingestion.segments.column_ids import ColumnIds
 from ingestion.specs import offsets
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.messages.protocol import AbandonRequest, PublishRequest, SettledRequest
 from ingestion.specs.messages.publish_limits import MOST_SEGMENTS, excess
 from ingestion.task.breaker import Breaker
@@ -79,3 +81,17 @@ class Publisher:
             except PublishRefused as refused:
                 raise Fenced(str(refused)) from None
         return False
+
+
+def column_ids(client: ControlPlane) -> ColumnIds:
+    """Asking raises what a publish does: ``Unreachable``; ``Unacceptable`` for a record's sake, else ``Refused``."""
+
+    def ask(request: ColumnsRequest) -> ColumnsAnswer:
+        try:
+            return client.columns(request)
+        except Unacceptable:
+            raise
+        except Invalid as error:
+            raise Refused(f"New columns were refused: {error}") from error
+
+    return ColumnIds(ask)

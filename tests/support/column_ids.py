@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingestion.client.memory_columns import MemoryColumns
+from ingestion.client.memory import MemoryColumns
 from ingestion.rows import LIST_TYPE
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.writer import columns_of

@@ -16,7 +16,6 @@ from ingestion.specs.messages.protocol import PublishAnswer, PublishRequest, Sta
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
-from ingestion.task.columns import column_ids
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoders, Decoding
 from ingestion.task.epoch import Epoch, TopicGuard
@@ -24,7 +23,7 @@ from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
 from ingestion.task.parts import Refusals
-from ingestion.task.publishing import Publisher
+from ingestion.task.publishing import Publisher, column_ids
 from tests.support.indexer import TOPIC, FixedTopic, stored_offsets
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingestion.client.memory_columns import MemoryColumns
+from ingestion.client.memory import MemoryColumns
 from ingestion.segments.batch import write_segments
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.local import LocalStorage

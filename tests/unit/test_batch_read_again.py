@@ -16,7 +16,7 @@ from ingestion.batch.reread import QuarantineReader
 from ingestion.batch.writing import write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable
-from ingestion.client.memory_columns import MemoryColumns
+from ingestion.client.memory import MemoryColumns
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment
