@@ -35,7 +35,8 @@ def cluster(cast: Cast, broker: Broker) -> Connection:
 def topic(broker: Broker) -> str:
     """Two partitions with three and one records; the last in time is an odd one."""
     name, admin = f"browse-{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": broker.kafka.bootstrap})
-    admin.create_topics([NewTopic(name, 2)])[name].result(30)
+    # Their timestamps are of 1970: a broker that looks for expired records just now would delete them.
+    admin.create_topics([NewTopic(name, 2, config={"retention.ms": "-1"})])[name].result(30)
     producer = Producer({"bootstrap.servers": broker.kafka.bootstrap})
     for number in range(3):
         producer.produce(

@@ -33,7 +33,7 @@ def values(found: Peek) -> list[int]:
 
 def filled(broker: Broker, partitions: int, each: int) -> str:
     """Record n of partition p is ``1000 p + n``, written at the time n."""
-    topic = broker.topic("peek", partitions)
+    topic = broker.topic("peek", partitions, {"retention.ms": "-1"})  # else a look for expired records deletes them
     for partition in range(partitions):
         for n in range(each):
             broker.producer.produce(topic, str(1000 * partition + n).encode(), partition=partition, timestamp=1 + n)
