@@ -124,9 +124,7 @@ class JsonDecoder:
         decoded = self._decode_once(payloads, window, envelope)
         if self._several is None or not decoded.unparseable:
             return decoded
-        return self._several.read(
-            decoded, payloads, envelope, lambda rows, theirs: self._decode_once(rows, window, theirs)
-        )
+        return self._several.read(decoded, payloads, envelope, lambda rows, env: self._decode_once(rows, window, env))
 
     def close(self) -> None:
         """Free DuckDB's memory. The decoder is of no use afterwards."""

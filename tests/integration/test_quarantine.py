@@ -95,9 +95,7 @@ def replay(client: Client, records: list[QuarantinedRecord], mode: str = "ingest
 
 def begin(task: Task) -> int:
     assert task.replay_source is not None
-    return take_epoch(
-        task_id=task.pk, number=0, datasource=task.datasource, source=task.replay_source, replay=True
-    ).epoch
+    return take_epoch(task_id=task.pk, datasource=task.datasource, source=task.replay_source, replay=True).epoch
 
 
 def states(*records: QuarantinedRecord) -> list[str]:

@@ -240,8 +240,7 @@ def test_what_a_running_task_sees_of_partitions_needs_no_iteration(cast: Cast, b
     for partitions in (3, 2):  # the second is what was seen before
         Task.objects.update(status=Status.RUNNING, observation={"topic_exists": True, "partitions": partitions})
         run(supervisor.pk)
-    supervisor.refresh_from_db()
-    assert supervisor.partitions == 3
+    assert Supervisor.objects.get(pk=supervisor.pk).partitions == 3
     assert SourceEvent.objects.filter(kind="partitions_added").count() == 1
 
 
