@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from benchmarks.formats import Case, cases, envelope, values
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.segments.rollup import roll_up
-from ingestion.segments.shape import Shape
+from ingestion.segments.table_shape import Shape
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.schema.data_schema import DataSchema
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.segments.index import RowIndex
 from ingestion.segments.local import LocalStorage
 from ingestion.specs.schema.data_schema import DataSchema

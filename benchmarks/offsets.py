@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks.bare import TUNED, bare_rate
+from benchmarks.bare_consumers import TUNED, bare_rate
 from benchmarks.measure import PARTITIONS, await_rows, backlog, lost_and_duplicated, median, publishes, span
 from benchmarks.peers import Topics, flink_rates, spark_rates
 from benchmarks.stack import add_stack_options, stack

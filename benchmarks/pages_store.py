@@ -84,7 +84,7 @@ def _without_indexes(cursor: Any, table: str) -> Iterator[None]:
 
 
 def _sum_up() -> None:
-    from controlplane.segments.days import sum_up
+    from controlplane.segments.day_sums import sum_up
 
     sum_up()
 

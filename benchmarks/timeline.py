@@ -136,7 +136,7 @@ def _removals(running_site: Site, length: timedelta, segments: int, intervals: i
     """
     from controlplane.datasources.models import Datasource
     from controlplane.retention import rule_runner
-    from controlplane.retention.deleting import continue_deleting, delete_datasource
+    from controlplane.retention.datasource_deletion import continue_deleting, delete_datasource
     from controlplane.retention.rules import read_rules
     from controlplane.segments.models import Segment
     from controlplane.supervisors.models import Supervisor

@@ -8,14 +8,14 @@ from django.forms import Form
 from django.urls import reverse
 
 from controlplane.connections.models import Connection
+from controlplane.supervisors.autoscaler import auto_scaler, task_count
 from controlplane.supervisors.connections import uses_of
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
 from frontend.forms import ResetForm, ScaleForm
-from frontend.taskname import short_name
+from frontend.task_names import short_name
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from controlplane.alerts.kinds import KINDS, Kind, Param
 from controlplane.alerts.models import Event, Receiver, Rule
+from controlplane.alerts.rule_kinds import KINDS, Kind, Param
 from controlplane.alerts.selectors import list_receivers
 from controlplane.common import mail
 from controlplane.common.errors import HeadgateError

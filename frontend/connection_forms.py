@@ -9,7 +9,7 @@ from django import forms
 
 from controlplane.common.errors import HeadgateError
 from controlplane.common.specjson import spec_text
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 from controlplane.connections.models import Connection
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered

@@ -12,7 +12,7 @@ from django.utils.functional import SimpleLazyObject
 
 from controlplane.alerts.selectors import count_firing
 from controlplane.quarantine.selectors.causes import count_new_causes
-from frontend.reach import Reach, reach_of
+from frontend.team_scope import Reach, reach_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.urls import reverse
 
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 from controlplane.records.lookup import RecordQuery
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered

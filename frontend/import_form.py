@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from django import forms
 
-from controlplane.common.strictjson import MOST_BYTES
+from controlplane.common.strict_json import MOST_BYTES
 from controlplane.connections.selectors import list_connections
 from controlplane.loading.druid_import import ImportOptions
 from controlplane.teams.models import User

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import QueryDict
 
 from controlplane.common.errors import InvalidInput
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 from controlplane.retention.rules import MOST_RULES, Rule, read_rules, rules_json
 
 # As people read them, in the order of Druid's console.

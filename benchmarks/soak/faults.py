@@ -20,7 +20,7 @@ import psycopg
 from benchmarks.soak.lanes import Lane
 from benchmarks.soak.producers import COLUMNS
 from controlplane.common.applications import running_applications
-from controlplane.common.identity import Identity
+from controlplane.common.process_identity import Identity
 from controlplane.embedded.service import Service
 from tests.support.house import House
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
 from controlplane.alerts.facts import Facts, Subject
-from controlplane.alerts.kinds import KINDS, Kind
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Rule, Silence
+from controlplane.alerts.rule_kinds import KINDS, Kind
 from controlplane.common.changes import Change, notify_pages
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor

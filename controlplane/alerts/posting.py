@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
-from controlplane.connections import reaching
-from controlplane.connections.verdict import Clock, Failed
+from controlplane.connections import transport
+from controlplane.connections.probe_report import Clock, Failed
 
 TIMEOUT_S = 10.0
 MOST_ANSWER_BYTES = 16 * 1024
@@ -39,15 +39,15 @@ def post(url: str, body: bytes, headers: Mapping[str, str], within_s: float = TI
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
     sock: socket.socket | None = None
     try:
-        sock = reaching.connect(host, reaching.resolve(host, port, clock), port, clock)
+        sock = transport.connect(host, transport.resolve(host, port, clock), port, clock)
         if secure:
-            sock = reaching.start_tls(sock, host, {}, clock)
+            sock = transport.start_tls(sock, host, {}, clock)
         return _send_request(sock, parts, body, headers, clock)
     except Failed as failed:
         return Outcome(False, failed.message, permanent=failed.cause == "address")
     finally:
         if sock is not None:
-            reaching.close(sock)
+            transport.close(sock)
 
 
 def _send_request(

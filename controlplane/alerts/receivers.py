@@ -17,9 +17,9 @@ from controlplane.alerts import sending
 from controlplane.alerts.messages import Message
 from controlplane.alerts.models import Receiver
 from controlplane.alerts.posting import Outcome
-from controlplane.alerts.writing import check_name, check_new, invalid_input, name_faults, record
+from controlplane.alerts.validation import check_name, check_new, invalid_input, name_faults, record
 from controlplane.common.errors import Conflict, FieldError, Unavailable
-from controlplane.common.fair_places import FairPlaces, NoPlace
+from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.text import storable
 from controlplane.connections.secrets import seal, unseal
 from controlplane.teams.models import User

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from controlplane.datasources.concealing import hidden_note
+from controlplane.datasources.masked_querysets import hidden_note
 from controlplane.datasources.masking import hidden_records
 from controlplane.sources.models import SourceEvent
 

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.alerts.evaluating import create_deliveries, event_of
-from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Event, Receiver, Rule, Silence
-from controlplane.alerts.writing import check_name, check_new, invalid_input, name_faults, record
+from controlplane.alerts.rule_kinds import KINDS
+from controlplane.alerts.validation import check_name, check_new, invalid_input, name_faults, record
 from controlplane.common.errors import Conflict, FieldError
 from controlplane.common.text import in_one_line, storable
 from controlplane.datasources.models import Datasource

@@ -8,7 +8,7 @@ from typing import IO, Any
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
-from controlplane.common.strictjson import MOST_BYTES, strict_json
+from controlplane.common.strict_json import MOST_BYTES, strict_json
 
 
 class TooLarge(APIException):

@@ -11,7 +11,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
-from controlplane.common.clients import client_address, rate_limit_key
+from controlplane.common.client_address import client_address, rate_limit_key
 from controlplane.common.text import storable
 from controlplane.login.codes import CodeResult, has_second_factor, try_code
 from controlplane.login.mfa_policy import must_add_factor

@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from controlplane.common.identity import Identity, stop_identity
+from controlplane.common.process_identity import Identity, stop_identity
 
 STOP_TIMEOUT_S = 25
 

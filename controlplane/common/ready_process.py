@@ -1,4 +1,4 @@
-"""A module of the data plane that has loaded all it needs, and waits: see ``ingestion.task.sampler.ready``."""
+"""A module of the data plane that has loaded all it needs, and waits: see ``ingestion.task.sampler.fork_server``."""
 
 from __future__ import annotations
 

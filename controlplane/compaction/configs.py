@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from controlplane.common.clients import current_address
+from controlplane.common.client_address import current_address
 from controlplane.common.durations import duration_of
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.compaction.models import ConfigChange, Configured

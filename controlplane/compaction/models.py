@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
+from controlplane.datasources.masked_querysets import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.tasks.models import Resident, Task
 

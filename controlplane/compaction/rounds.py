@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from controlplane.common.database import try_advisory_lock
-from controlplane.compaction import by_hand, jobs, planning
+from controlplane.compaction import compact_tasks, jobs, planning
 from controlplane.compaction.models import Job, State
 from controlplane.tasks import residents
 from controlplane.tasks.models import Resident
@@ -27,7 +27,7 @@ def run() -> None:
         residents.end_lost()
         for application in _ended_with_jobs():
             jobs.requeue_jobs(application)
-        by_hand.run()
+        compact_tasks.run()
         planning.plan()
         planning.plan_rewrites()
         if residents.running() is None and Job.objects.filter(state=State.WAITING).exists():

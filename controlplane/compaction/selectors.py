@@ -17,7 +17,7 @@ from controlplane.compaction.models import ConfigChange, Job
 from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.planning import IntervalPlan, plan_interval, unfinished
 from controlplane.compaction.policy import LARGE
-from controlplane.datasources.concealing import ConcealingQuerySet
+from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Interval
 

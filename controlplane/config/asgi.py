@@ -17,7 +17,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.common.database import borrowed_connection
-from controlplane.config.bodies import Body, Receive, Scope
+from controlplane.config.request_body import Body, Receive, Scope
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 
@@ -87,7 +87,7 @@ class PeopleHandler(ASGIHandler):
 
 django.setup(set_prefix=False)
 # They know the models, which Django has to have set up.
-from controlplane.api.internal.door import is_authorized, problem  # noqa: E402
+from controlplane.api.internal.base import is_authorized, problem  # noqa: E402
 from controlplane.config import urls  # noqa: E402,F401
 from controlplane.datasources.sampling import start_ready_sampler  # noqa: E402
 

@@ -8,7 +8,7 @@ from celery import Celery, Task
 from celery.signals import after_setup_logger, task_postrun, task_prerun, worker_process_init
 from django.db import close_old_connections, connection
 
-from controlplane.common.repeats import Repeats
+from controlplane.common.log_repeats import Repeats
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 

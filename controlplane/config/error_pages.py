@@ -16,7 +16,7 @@ from django.views import csrf, defaults
 
 from controlplane.api import fallback
 from controlplane.common.database import borrowed_connection
-from controlplane.common.unproven import mark_unproven
+from controlplane.common.unverified_requests import mark_unproven
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.encoding import iri_to_uri
 
-from controlplane.common.once import is_first
-from controlplane.common.unproven import is_unproven
+from controlplane.common.rate_limit import is_first
+from controlplane.common.unverified_requests import is_unproven
 from controlplane.teams import audit
 from controlplane.teams.models import AuditEntry, User
 

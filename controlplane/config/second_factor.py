@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
-from controlplane.config.bodies import REST_PATHS
+from controlplane.config.request_body import REST_PATHS
 from controlplane.login.mfa_policy import must_add_factor
 
 _SET_UP_VIEW = "frontend:account-app"

@@ -60,7 +60,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "controlplane.common.clients.ClientAddress",
+    "controlplane.common.client_address.ClientAddress",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -355,7 +355,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"repeats": {"()": "controlplane.common.repeats.Repeats"}},
+    "filters": {"repeats": {"()": "controlplane.common.log_repeats.Repeats"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["repeats"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {"django.server": {"level": "WARNING"}, "httpx2": {"level": "WARNING"}},

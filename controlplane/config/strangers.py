@@ -8,7 +8,7 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.api.problems import CONTENT_TYPE, Problem
-from controlplane.config.bodies import BEGINNING_BYTES, REST_PATHS, Body
+from controlplane.config.request_body import BEGINNING_BYTES, REST_PATHS, Body
 
 _LOGIN = "/api/v1/auth/login"
 

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from controlplane.common.problems import invalid_spec
+from controlplane.connections.client_properties import PropertyProblem, client_properties, kafka_values, resolve
 from controlplane.connections.kafka import check_configuration
-from controlplane.connections.resolving import PropertyProblem, client_properties, kafka_values, resolve
 from ingestion.specs.errors import SpecError, issue_at
 from ingestion.specs.formats.input_format import InputFormat, RegistryDecoder, registries_of
 from ingestion.specs.inputs.connection import Kind

@@ -19,11 +19,11 @@ from django.core.paginator import Page, Paginator
 
 from controlplane.common.errors import InvalidInput, NotFound, Unavailable
 from controlplane.connections import kafka
+from controlplane.connections.client_properties import PropertyProblem
 from controlplane.connections.models import Connection
-from controlplane.connections.named import properties_of
+from controlplane.connections.named_connections import properties_of
 from controlplane.connections.probe import check_reachable
-from controlplane.connections.resolving import PropertyProblem
-from controlplane.connections.verdict import Clock, Failed
+from controlplane.connections.probe_report import Clock, Failed
 from ingestion.specs.kafka.providers import Value
 
 CONNECT_S = 5.0  # for a first line to one of the servers

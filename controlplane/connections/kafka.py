@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
 from django.conf import settings
 from django.utils import timezone
 
-from controlplane.connections.resolving import PropertyProblem, client_properties
+from controlplane.connections.client_properties import PropertyProblem, client_properties
 from ingestion.specs.kafka.addresses import AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka.client_messages import client_error_text
 from ingestion.specs.kafka.msk_login import with_token

@@ -19,9 +19,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from django.conf import settings
 
-from controlplane.connections import reaching, rights, wire
-from controlplane.connections.resolving import PropertyProblem, client_properties
-from controlplane.connections.verdict import Clock, ConnectionReport, Failed, Step
+from controlplane.connections import kafka_handshake, rights, transport
+from controlplane.connections.client_properties import PropertyProblem, client_properties
+from controlplane.connections.probe_report import Clock, ConnectionReport, Failed, Step
 from ingestion.specs.kafka.addresses import AddressProblem, parse_servers
 from ingestion.specs.kafka.msk_login import CALLBACK, with_token
 from ingestion.specs.kafka.properties import checked_client_config
@@ -125,22 +125,22 @@ def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
 def _test_token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
     """Whether somebody listens where the client gets its tokens. Raises ``Failed``."""
     host, port = parse_endpoint(config[ENDPOINT])
-    addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, steps.clock), ", ".join)
+    addresses = steps.take(f"DNS {host}", lambda: transport.resolve(host, port, steps.clock), ", ".join)
     place = f"TCP {host}:{port}"
-    reaching.close(steps.take(place, lambda: reaching.connect(host, addresses, port, steps.clock)))
+    transport.close(steps.take(place, lambda: transport.connect(host, addresses, port, steps.clock)))
 
 
 def _test_server(steps: Steps, host: str, port: int, config: Mapping[str, str]) -> None:
     place, clock = f"{host}:{port}", steps.clock
-    addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, clock), ", ".join)
-    sock = steps.take(f"TCP {place}", lambda: reaching.connect(host, addresses, port, clock))
+    addresses = steps.take(f"DNS {host}", lambda: transport.resolve(host, port, clock), ", ".join)
+    sock = steps.take(f"TCP {place}", lambda: transport.connect(host, addresses, port, clock))
     try:
         if config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
             plain = sock
-            sock = steps.take(f"TLS {place}", lambda: reaching.start_tls(plain, host, config, clock), _tls_detail)
+            sock = steps.take(f"TLS {place}", lambda: transport.start_tls(plain, host, config, clock), _tls_detail)
         steps.take(f"Kafka {place}", lambda: _greet_broker(sock, place, config, clock), _login_detail)
     finally:
-        reaching.close(sock)
+        transport.close(sock)
 
 
 def _tls_detail(sock: socket.socket) -> str:
@@ -156,13 +156,13 @@ def _greet_broker(sock: socket.socket, place: str, config: Mapping[str, str], cl
     sock.settimeout(clock.at_most(3.0))
     secure = isinstance(sock, ssl.SSLSocket)
     try:
-        wire.hello(sock)
+        kafka_handshake.hello(sock)
         mechanism = config.get("sasl.mechanisms", "")
-        handshake = wire.handshake(sock, mechanism or "PLAIN")
-    except wire.NotKafka as other:
+        handshake = kafka_handshake.handshake(sock, mechanism or "PLAIN")
+    except kafka_handshake.NotKafka as other:
         raise _wrong_protocol(place, other.speaks) from None
     except ssl.SSLError as error:
-        raise reaching.alert_failure(error, config) from None
+        raise transport.alert_failure(error, config) from None
     except TimeoutError:
         advice = "Check that the port is a Kafka listener and that no proxy is in between."
         raise Failed("protocol", f"{place} accepts the connection but sends no answer.", advice) from None
@@ -170,7 +170,9 @@ def _greet_broker(sock: socket.socket, place: str, config: Mapping[str, str], cl
         if secure and not config.get("ssl.certificate.pem"):
             advice = "The broker may require a client certificate. Set ssl.certificate.pem and ssl.key.pem."
             raise Failed("tls", f"{place} closes the connection after the TLS handshake.", advice) from None
-        if not secure and wire.speaks_tls((sock.getpeername()[0], sock.getpeername()[1]), clock.at_most(2.0)):
+        if not secure and kafka_handshake.speaks_tls(
+            (sock.getpeername()[0], sock.getpeername()[1]), clock.at_most(2.0)
+        ):
             raise _wrong_protocol(place, "TLS") from None
         raise Failed(
             "protocol", f"{place} closes the connection at the first request.", "See the broker's log."
@@ -188,10 +190,10 @@ def _wrong_protocol(place: str, speaks: str) -> Failed:
     )
 
 
-def _check_login(place: str, config: Mapping[str, str], handshake: wire.Handshake) -> tuple[str, ...]:
+def _check_login(place: str, config: Mapping[str, str], handshake: kafka_handshake.Handshake) -> tuple[str, ...]:
     logs_in = config.get("security.protocol", "").upper().startswith("SASL")
     offered = ", ".join(handshake.mechanisms)
-    if handshake.error == wire.ILLEGAL_STATE:
+    if handshake.error == kafka_handshake.ILLEGAL_STATE:
         if logs_in:
             plain = "SSL" if config["security.protocol"].upper().endswith("SSL") else "PLAINTEXT"
             message = f"{place} asks for no login, but the connection has one."
@@ -201,7 +203,7 @@ def _check_login(place: str, config: Mapping[str, str], handshake: wire.Handshak
         name = "SASL_SSL" if config.get("security.protocol", "").upper() == "SSL" else "SASL_PLAINTEXT"
         advice = f"Set security.protocol to {name}, with sasl.mechanism, sasl.username and sasl.password."
         raise Failed("login", f"{place} asks for a login ({offered}), but the connection has none.", advice)
-    if handshake.error == wire.UNSUPPORTED_MECHANISM:
+    if handshake.error == kafka_handshake.UNSUPPORTED_MECHANISM:
         message = f"{place} does not offer {config.get('sasl.mechanisms')}."
         raise Failed("login", message, f"Set sasl.mechanism to an offered one: {offered}.")
     return handshake.mechanisms
@@ -248,7 +250,7 @@ class _ClientLog(logging.Handler):
 def _make_client(config: Mapping[str, str], client_log: _ClientLog) -> AdminClient:
     log = logging.Logger("librdkafka")  # of this client alone
     log.addHandler(client_log)
-    timeouts = {"socket.connection.setup.timeout.ms": int(reaching.TCP_S * 1000)}
+    timeouts = {"socket.connection.setup.timeout.ms": int(transport.TCP_S * 1000)}
     try:
         checked = checked_client_config(config, settings.ADDRESS_POLICY)
         return AdminClient({**checked, **timeouts, "error_cb": client_log.errors.append}, logger=log)
@@ -327,8 +329,8 @@ def _cluster_detail(cluster: Any) -> str:
 def _check_advertised(broker: Any, clock: Clock) -> None:
     advice = "Set the broker's advertised.listeners to a host and port that Headgate can reach."
     try:
-        addresses = reaching.resolve(broker.host, broker.port, clock)
-        reaching.close(reaching.connect(broker.host, addresses, broker.port, clock))
+        addresses = transport.resolve(broker.host, broker.port, clock)
+        transport.close(transport.connect(broker.host, addresses, broker.port, clock))
     except Failed as failed:
         message = f"Broker {broker.id} is advertised at {broker.host}:{broker.port}. {failed.message}"
         raise Failed(failed.cause, message, advice) from None

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from controlplane.connections import reaching
+from controlplane.connections import transport
+from controlplane.connections.client_properties import PropertyProblem, resolve_registry
 from controlplane.connections.probe import Steps
-from controlplane.connections.resolving import PropertyProblem, resolve_registry
-from controlplane.connections.verdict import Clock, ConnectionReport, Failed
+from controlplane.connections.probe_report import Clock, ConnectionReport, Failed
 
 MOST_BYTES = 1024 * 1024
 
@@ -56,18 +56,18 @@ def _test_address(steps: Steps, address: str, headers: Mapping[str, str]) -> int
     parts, clock = urlsplit(address), steps.clock
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-    addresses = steps.take(f"DNS {host}", lambda: reaching.resolve(host, port, clock), ", ".join)
-    sock = steps.take(f"TCP {host}:{port}", lambda: reaching.connect(host, addresses, port, clock))
+    addresses = steps.take(f"DNS {host}", lambda: transport.resolve(host, port, clock), ", ".join)
+    sock = steps.take(f"TCP {host}:{port}", lambda: transport.connect(host, addresses, port, clock))
     try:
         if secure:
             plain = sock
-            sock = steps.take(f"TLS {host}:{port}", lambda: reaching.start_tls(plain, host, {}, clock))
+            sock = steps.take(f"TLS {host}:{port}", lambda: transport.start_tls(plain, host, {}, clock))
         path = f"{parts.path.rstrip('/')}/subjects"
         return steps.take(
             f"GET {path}", lambda: _count_subjects(sock, parts.netloc, path, headers, clock), _count_detail
         )
     finally:
-        reaching.close(sock)
+        transport.close(sock)
 
 
 def _count_detail(count: int) -> str:

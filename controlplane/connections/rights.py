@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
-from controlplane.connections.verdict import Cause, Clock, Failed
+from controlplane.connections.probe_report import Cause, Clock, Failed
 
 
 def check_readable(admin: AdminClient, topic: str, clock: Clock) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controlplane.connections import kafka
 from controlplane.connections.browsing import Cluster
-from controlplane.connections.resolving import PropertyProblem
+from controlplane.connections.client_properties import PropertyProblem
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from controlplane.common.errors import FieldError, InvalidInput, NotAllowed
 from controlplane.common.text import storable
-from controlplane.connections import newest
+from controlplane.connections import newest_records
 from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
@@ -150,6 +150,6 @@ def _check(masks: Mapping[str, str]) -> None:
         raise InvalidInput("The masked columns have faults.", faults)
 
 
-@newest.add_guard
+@newest_records.add_guard
 def _guard_newest_records(user: User, topic: str) -> None:
     require_topic_access(user, topic, "reading its topic's records")

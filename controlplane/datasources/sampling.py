@@ -15,13 +15,13 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, NotAllowed, Unavailable
-from controlplane.common.fair_places import FairPlaces, NoPlace
+from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare_environment, start_module
 from controlplane.common.ready_process import ProcessDied, ReadyProcess
-from controlplane.connections import named
+from controlplane.connections import named_connections
 from controlplane.connections.admission import check_complete
-from controlplane.connections.resolving import client_properties
+from controlplane.connections.client_properties import client_properties
 from controlplane.datasources.masking import require_record_access, require_topic_access
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
@@ -37,10 +37,10 @@ from ingestion.specs.messages.sampling import (
     SampleOrder,
     Wanted,
 )
-from ingestion.specs.tasks.stored import read_io_config
+from ingestion.specs.tasks.stored_specs import read_io_config
 
 MODULE = "ingestion.task.sampler"
-READY_MODULE = "ingestion.task.sampler.ready"
+READY_MODULE = "ingestion.task.sampler.fork_server"
 MAX_CONCURRENT = 4  # of one web process; each takes a core for up to a second, and some 200 MB
 MAX_CONCURRENT_PER_USER = 2
 WAIT_S = 5.0
@@ -85,7 +85,7 @@ def take_sample(
     if spec.order.records is None:  # those that were sent with the request are the user's own
         check_masks(user, spec.datasource, spec.order.io_config.topic)
     team = team_of_spec(user, spec.datasource, team_name)
-    if team is not None and any(named.names_in(spec.order.io_config)):
+    if team is not None and any(named_connections.names_in(spec.order.io_config)):
         require(user, Action.OPERATE, team)  # the records come from where that team's secrets lead
     order = spec.order.model_copy(
         update={"wanted": wanted, "kept": kept_records, "most_bytes": most_bytes, "bounded": bounded}
@@ -138,11 +138,11 @@ def _admit_order(document: Any, team: Team | None, order: SampleOrder) -> Sample
     """With all that its clients need, once it is known that they may connect. Raises ``InvalidInput``."""
     io_config = order.io_config
     asks_kafka = order.records is None and order.kept is None
-    properties = named.admit(document, team, io_config, asks_kafka=asks_kafka).properties
+    properties = named_connections.admit(document, team, io_config, asks_kafka=asks_kafka).properties
     if properties:
         check_complete(document, properties)
     spec_document = {"spec": {"ioConfig": io_config.model_dump(mode="json", exclude_none=True)}}
-    resolved = named.with_registries(team.pk if team else None, spec_document, {})
+    resolved = named_connections.with_registries(team.pk if team else None, spec_document, {})
     return order.model_copy(
         update={
             "io_config": read_io_config(resolved),

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from controlplane.common.applications import running_applications, stop_timeout_s
-from controlplane.embedded import apps, view
+from controlplane.embedded import apps, terminal
 from controlplane.embedded.errors import EmbeddedError
 from controlplane.embedded.home import Home, default_home
 from controlplane.embedded.jvm import require_prerequisites
@@ -56,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(options, home)
     except EmbeddedError as error:
-        view.error_console.print(str(error), style="bold red", markup=False)
+        terminal.error_console.print(str(error), style="bold red", markup=False)
         return 1
     except KeyboardInterrupt:
-        view.error_console.print("interrupted")
+        terminal.error_console.print("interrupted")
         return 130
 
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace, home: Home) -> int:
             return status(stack, as_json=options.json)
         case "clean":
             stack.clean()
-            view.console.print(f"Removed the state in {home.path}.")
+            terminal.console.print(f"Removed the state in {home.path}.")
             return 0
         case "manage":
             return manage(home, stack.state(), options.rest)
@@ -107,20 +107,20 @@ def manage(home: Home, state: StackState, command: list[str]) -> int:
 
 
 def up(stack: Stack) -> int:
-    with view.start_up_bar() as show:
+    with terminal.start_up_bar() as show:
         started = stack.up(show)
     if not started:
-        view.console.print("The stack runs already.")
-        view.console.print(view.status_table(stack.state()))
-    view.show_ports(stack.state())
-    view.show_address(stack.home, stack.state())
+        terminal.console.print("The stack runs already.")
+        terminal.console.print(terminal.status_table(stack.state()))
+    terminal.show_ports(stack.state())
+    terminal.show_address(stack.home, stack.state())
     return 0
 
 
 def down(stack: Stack) -> int:
     if tasks := list(running_applications(stack.home.tasks)):
-        view.console.print(f"Tasks that run: {len(tasks)}. They end in order, within {stop_timeout_s()} s …")
-    view.console.print("Stopped." if stack.down() else "Nothing was running.")
+        terminal.console.print(f"Tasks that run: {len(tasks)}. They end in order, within {stop_timeout_s()} s …")
+    terminal.console.print("Stopped." if stack.down() else "Nothing was running.")
     return 0
 
 
@@ -129,13 +129,13 @@ def status(stack: Stack, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({**asdict(state), "all_run": state.all_run}))
     elif not state.services:
-        view.console.print("Nothing runs. `make up` starts the stack.")
+        terminal.console.print("Nothing runs. `make up` starts the stack.")
     else:
-        view.console.print(view.status_table(state))
+        terminal.console.print(terminal.status_table(state))
         if state.all_run:
-            view.show_address(stack.home, state)
+            terminal.show_address(stack.home, state)
         else:
-            view.console.print(state.error or _SUMMARY.get(state.phase, "Not all run."), markup=False)
+            terminal.console.print(state.error or _SUMMARY.get(state.phase, "Not all run."), markup=False)
     return 0 if state.all_run else NOT_ALL_RUN
 
 

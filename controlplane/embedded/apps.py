@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 
-from controlplane.common.identity import StopSteps
+from controlplane.common.process_identity import StopSteps
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka

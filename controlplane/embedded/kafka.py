@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from controlplane.common.identity import StopSteps
+from controlplane.common.process_identity import StopSteps
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.files import remove_contents, write_atomically
 from controlplane.embedded.home import Home

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from controlplane.common.applications import stop_applications, stop_timeout_s
-from controlplane.common.identity import Identity
+from controlplane.common.process_identity import Identity
 from controlplane.embedded import apps
 from controlplane.embedded.errors import Cancelled
 from controlplane.embedded.files import try_lock
@@ -24,7 +24,7 @@ from controlplane.embedded.service import Service
 from controlplane.embedded.spark_classes import prepare_classes, submit_options
 from controlplane.embedded.state import StackState
 from controlplane.embedded.valkey import Valkey
-from controlplane.embedded.watch import WatchedService, log_message
+from controlplane.embedded.watched_service import WatchedService, log_message
 
 PREFERRED_PORTS = {"web": 8000, "postgres": 5433, "valkey": 6380, "kafka": 9092, "kafka_controller": 9093}
 WATCH_INTERVAL_S = 0.25

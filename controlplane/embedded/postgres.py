@@ -14,7 +14,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from controlplane.common.identity import StopSteps
+from controlplane.common.process_identity import StopSteps
 from controlplane.embedded.accounts import data_folder, runnable_programs, server_account
 from controlplane.embedded.errors import PrerequisiteMissing, ServiceFailed
 from controlplane.embedded.files import remove_contents, write_atomically

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from controlplane.common.identity import GENTLE, Identity, StopSteps
+from controlplane.common.process_identity import GENTLE, Identity, StopSteps
 from controlplane.embedded.waiting import poll_until
 
 ROTATE_LOG_BYTES = 20_000_000

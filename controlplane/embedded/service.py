@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from controlplane.common.identity import GENTLE, Identity, StopSteps
+from controlplane.common.process_identity import GENTLE, Identity, StopSteps
 from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.home import Home
 from controlplane.embedded.processes import Child

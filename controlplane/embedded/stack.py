@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from controlplane.common.applications import stop_applications, stop_timeout_s
-from controlplane.common.identity import GENTLE, stop_identity
+from controlplane.common.process_identity import GENTLE, stop_identity
 from controlplane.embedded import apps
 from controlplane.embedded.errors import EmbeddedError, HomeRefused, ServiceFailed
 from controlplane.embedded.files import try_lock

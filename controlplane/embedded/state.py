@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from controlplane.common.identity import Identity
+from controlplane.common.process_identity import Identity
 from controlplane.embedded.files import read_json, write_json
 
 Phase = Literal["starting", "running", "stopping", "failed", "stopped"]

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.lag.models import LagSample
-from controlplane.lag.per_second import per_second
+from controlplane.lag.rates import per_second
 from controlplane.lag.samples import RESOLUTIONS, Resolution, retention_of, source_starts
 from controlplane.sources.models import Source
 

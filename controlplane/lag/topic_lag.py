@@ -13,8 +13,8 @@ from controlplane.publishing.completeness import Mark, Marks
 from controlplane.publishing.models import ProgressKey
 from controlplane.publishing.offset_gaps import Extent, Unsettled, extents, unsettled
 from controlplane.publishing.settled import store_bounds
-from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import sources_of
 from ingestion.specs.inputs.io_config import IOConfig
 
 MOST_RANGES = 100  # unsettled ranges of a partition that are told

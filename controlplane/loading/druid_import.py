@@ -17,7 +17,7 @@ from controlplane.common.specdiff import DiffLine
 from controlplane.common.text import storable
 from controlplane.connections.models import Connection
 from controlplane.datasources.selectors import team_of_spec
-from controlplane.loading.leftovers import without_leftovers
+from controlplane.loading.ignored_fields import without_leftovers
 from controlplane.supervisors import services
 from controlplane.supervisors.history import diff_to_current
 from controlplane.supervisors.models import Supervisor

@@ -6,15 +6,15 @@ from typing import Any
 
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.connections.browsing import Cluster
-from controlplane.connections.named import check_own_allowed, draft_properties
+from controlplane.connections.named_connections import check_own_allowed, draft_properties
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import TopicSize, size_of
 from controlplane.datasources.sampling import check_masks, take_sample
 from controlplane.loading import samples
 from controlplane.loading.documents import Document, to_nested, value_at, with_value
 from controlplane.loading.dry_run import DryRun, compare_samples
+from controlplane.loading.ingestion_preview import IngestionPreview, preview_ingestion
 from controlplane.loading.models import Draft
-from controlplane.loading.outlook import IngestionPreview, preview_ingestion
 from controlplane.loading.samples import MOST_BYTES, MOST_RECORDS, Sample
 from controlplane.loading.services import submission_document
 from controlplane.teams.models import User

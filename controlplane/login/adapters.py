@@ -20,13 +20,13 @@ from django.utils.crypto import constant_time_compare
 from django.utils.http import url_has_allowed_host_and_scheme
 from requests import RequestException
 
-from controlplane.common.clients import current_address
+from controlplane.common.client_address import current_address
 from controlplane.common.errors import NotAllowed
 from controlplane.connections.secrets import seal, unseal
 from controlplane.login.groups import apply_groups
+from controlplane.login.login_audit import record_login
 from controlplane.login.oidc import PROVIDER_ID, oidc_provider, social_app
 from controlplane.login.sso_login import create_user
-from controlplane.login.trail import record_login
 from controlplane.teams.models import User
 
 log = logging.getLogger(__name__)

@@ -11,6 +11,6 @@ class Config(AppConfig):
 
     def ready(self) -> None:
         """Failed logins go into the audit trail, wherever somebody tried."""
-        from controlplane.login import trail  # not at the top: it needs the models
+        from controlplane.login import login_audit  # not at the top: it needs the models
 
-        user_login_failed.connect(trail.record_failed_login, dispatch_uid="audit trail")
+        user_login_failed.connect(login_audit.record_failed_login, dispatch_uid="audit trail")

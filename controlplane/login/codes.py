@@ -24,7 +24,7 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
 from controlplane.common.text import in_one_line, storable
-from controlplane.login.trail import record_wrong_code
+from controlplane.login.login_audit import record_wrong_code
 from controlplane.teams.models import User
 
 MAX_WRONG_CODES = 5

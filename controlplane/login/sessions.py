@@ -11,7 +11,7 @@ from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from controlplane.common.clients import current_address, current_browser
+from controlplane.common.client_address import current_address, current_browser
 from controlplane.common.errors import NotFound
 from controlplane.login.models import Session
 from controlplane.teams.models import User

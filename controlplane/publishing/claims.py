@@ -15,7 +15,7 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused, lock_fence
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey
-from controlplane.publishing.spans import get_or_create_keys, span
+from controlplane.publishing.postgres_ranges import get_or_create_keys, span
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.messages.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
 

@@ -38,7 +38,7 @@ from psycopg.types.json import Jsonb
 from controlplane.common.database import cursor, pipeline
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LockedFence
-from controlplane.publishing.spans import span
+from controlplane.publishing.postgres_ranges import span
 from controlplane.segments.models import columns_json, fingerprint
 from ingestion.specs.counters import PUBLISHED, Counters
 from ingestion.specs.messages.protocol import Outcomes, SegmentFile

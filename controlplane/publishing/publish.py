@@ -17,10 +17,10 @@ from django.db import DatabaseError, transaction
 from controlplane.common.errors import InvalidInput, Unavailable
 from controlplane.publishing import claims, replay_publish
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused
+from controlplane.publishing.postgres_ranges import Ranges, spans
 from controlplane.publishing.publication import Publication, check_counters, store_schemas
 from controlplane.publishing.publish_context import publish_context
 from controlplane.publishing.selectors.totals import parse_exceptions_of
-from controlplane.publishing.spans import Ranges, spans
 from controlplane.quarantine import replays
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.sources.models import SourceEvent

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from controlplane.common.database import pipeline
 from controlplane.publishing.fence import LOCK_FENCE, LockedFence, LockedSource, fence_from_row
+from controlplane.publishing.postgres_ranges import Ranges, get_or_create_keys
 from controlplane.publishing.publication import KNOWN_SCHEMAS, fingerprints
 from controlplane.publishing.settled import OVERLAPS_OF_INDEXER, merge_by_partition, range_columns
-from controlplane.publishing.spans import Ranges, get_or_create_keys
 from ingestion.specs.messages.protocol import PublishRequest
 
 EarlierPublish = tuple[bool, list[str]]

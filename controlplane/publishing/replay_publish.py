@@ -9,7 +9,7 @@ from uuid import UUID
 
 from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
-from controlplane.publishing.spans import Ranges
+from controlplane.publishing.postgres_ranges import Ranges
 from controlplane.quarantine.models import QuarantinedRecord
 from ingestion.specs import offsets
 from ingestion.specs.causes import cause_of

@@ -15,7 +15,7 @@ from psycopg.types.range import Int8Range
 from controlplane.common.database import cursor
 from controlplane.publishing.completeness import Marks
 from controlplane.publishing.models import OFFSET_BITS, ProgressKey
-from controlplane.publishing.spans import Ranges, check_range, unspan
+from controlplane.publishing.postgres_ranges import Ranges, check_range, unspan
 from controlplane.sources.models import Source
 from ingestion.specs import offsets
 

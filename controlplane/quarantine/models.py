@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.db import models
 from django.db.models.functions import MD5
 
-from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
+from controlplane.datasources.masked_querysets import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
 from ingestion.specs.causes import FINGERPRINT_LENGTH

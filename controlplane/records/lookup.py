@@ -13,11 +13,11 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed, NotFound, Unavailable
-from controlplane.common.fair_places import FairPlaces, NoPlace
+from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.processes import bare_environment, start_module
 from controlplane.common.text import storable
-from controlplane.connections.named import kafka_properties
-from controlplane.connections.resolving import client_properties
+from controlplane.connections.client_properties import client_properties
+from controlplane.connections.named_connections import kafka_properties
 from controlplane.datasources.masking import hidden_records, require_topic_access
 from controlplane.publishing.models import MAX_OFFSET
 from controlplane.publishing.selectors.fate import MOST_PARTITION
@@ -27,7 +27,7 @@ from controlplane.supervisors.replays import reader_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require, visible
 from ingestion.specs.messages.lookup import LookupAnswer, LookupOrder
-from ingestion.specs.tasks.stored import io_config_of
+from ingestion.specs.tasks.stored_specs import io_config_of
 
 MODULE = "ingestion.task.lookup"
 MAX_CONCURRENT, MAX_CONCURRENT_PER_USER = 2, 1  # of one web process

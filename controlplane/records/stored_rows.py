@@ -14,7 +14,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.sampling import take_sample
 from controlplane.publishing.selectors.fate import Fate, record_fate
 from controlplane.records.lookup import KafkaLookup, RecordQuery, look_up
-from controlplane.segments.newest import NewestRows, rows_like
+from controlplane.segments.newest_rows import NewestRows, rows_like
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from ingestion.specs.messages.lookup import FoundRecord

@@ -6,7 +6,7 @@ Messages in the queue carry these names: a renamed task does not run them.
 from celery import shared_task
 from celery.utils.log import get_task_logger
 
-from controlplane.retention import deleting, rule_runner
+from controlplane.retention import datasource_deletion, rule_runner
 from controlplane.segments import killing
 
 KILL_S = 200.0  # under the time limit of tasks; the next run goes on
@@ -30,4 +30,4 @@ def apply_rules() -> int:
 @shared_task(name="controlplane.retention.tasks.clear")
 def clear() -> int:
     """Go on with datasources that were deleted, and have segments left."""
-    return deleting.continue_deleting(KILL_S)
+    return datasource_deletion.continue_deleting(KILL_S)

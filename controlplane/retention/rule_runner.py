@@ -12,11 +12,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
-from controlplane.common.clients import current_address
+from controlplane.common.client_address import current_address
 from controlplane.common.database import try_advisory_lock
 from controlplane.datasources.models import Datasource
 from controlplane.retention.models import RuleChange, RuleSet
-from controlplane.retention.outlook import INTERVALS_SHOWN, AffectedInterval
+from controlplane.retention.retention_preview import INTERVALS_SHOWN, AffectedInterval
 from controlplane.retention.rules import Rule, describe_rule, dropping_rule, rules_json, stored_rules
 from controlplane.segments import marking
 from controlplane.segments.marking import Amount, SegmentSelection

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
-from controlplane.retention.outlook import check_bound, not_restorable
+from controlplane.retention.retention_preview import check_bound, not_restorable
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.teams import audit

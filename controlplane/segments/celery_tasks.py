@@ -7,7 +7,7 @@ from celery import shared_task
 from celery.utils.log import get_task_logger
 from django.conf import settings
 
-from controlplane.segments import days, orphans
+from controlplane.segments import day_sums, orphans
 
 CLEAN_UP_S = 200.0  # under the time limit of tasks; the next run goes on elsewhere
 _log = get_task_logger(__name__)
@@ -16,7 +16,7 @@ _log = get_task_logger(__name__)
 @shared_task(name="controlplane.segments.tasks.sum_up_days")
 def sum_up_days() -> int:
     """Sum up the days whose intervals have changed."""
-    return days.sum_up()
+    return day_sums.sum_up()
 
 
 @shared_task(name="controlplane.segments.tasks.clean_up_orphans")

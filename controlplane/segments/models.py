@@ -16,7 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet
+from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from ingestion.specs.messages import protocol
 

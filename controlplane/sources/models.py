@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
+from controlplane.datasources.masked_querysets import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from ingestion.specs.inputs.sources import all_traits, progress_of
 from ingestion.specs.source_traits import SHARE_GROUPS, Progress

@@ -19,8 +19,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
 from controlplane.quarantine.selectors.causes import recently_quarantined
 from controlplane.segments.selectors.timeline import Ongoing
-from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.lag import STALE_AFTER
 from controlplane.supervisors.models import Supervisor
 

@@ -14,7 +14,7 @@ from django.db.models.fields.json import KT
 from controlplane.common.errors import Conflict
 from controlplane.connections.models import Connection
 from controlplane.supervisors.models import SpecVersion, Supervisor
-from controlplane.supervisors.resetting import hand_off
+from controlplane.supervisors.offset_reset import hand_off
 from controlplane.tasks.models import Task
 from controlplane.teams import audit
 from controlplane.teams.models import User

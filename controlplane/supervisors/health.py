@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from controlplane.supervisors.behind import Trend
+from controlplane.supervisors.lag_state import Trend
 
 
 class Kind(StrEnum):

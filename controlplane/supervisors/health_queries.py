@@ -10,28 +10,28 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from controlplane.datasources.concealing import hidden_note
-from controlplane.lag.bad_since import BadSince, bad_since
+from controlplane.datasources.masked_querysets import hidden_note
+from controlplane.lag.quarantined_since import BadSince, bad_since
 from controlplane.lag.trend import LagTrend, lag_trends, last_time_within
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, progress_by_task, totals_by_task
 from controlplane.quotas.services import OverQuota, datasources_over_quota
-from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.autoscale import wanted_task_count
-from controlplane.supervisors.behind import is_behind, lag_allowance
 from controlplane.supervisors.health import Health
 from controlplane.supervisors.health_messages import Idleness
 from controlplane.supervisors.health_rules import ErrorStreak, HealthFacts, PastAction, health_of
+from controlplane.supervisors.lag_state import is_behind, lag_allowance
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern, pattern_facts
-from controlplane.supervisors.quarantining import MIN_RECORDS, MIN_SHARE, is_quarantining
+from controlplane.supervisors.quarantine_health import MIN_RECORDS, MIN_SHARE, is_quarantining
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.slot_waits import SlotWait, slot_waits_of
 from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User
-from ingestion.specs.tasks.stored import without_scaling
+from ingestion.specs.tasks.stored_specs import without_scaling
 
 # All of a task that is asked here.
 _TASK_COLUMNS = (

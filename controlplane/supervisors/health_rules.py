@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from controlplane.lag.bad_since import BadSince
+from controlplane.lag.quarantined_since import BadSince
 from controlplane.lag.trend import LagTrend
 from controlplane.quotas.services import OverQuota
-from controlplane.supervisors.behind import Trend, is_behind, time_left, trend_of
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import (
     FIRST_TASK_TEXT,
@@ -27,7 +26,8 @@ from controlplane.supervisors.health_messages import (
     too_few_slots_text,
     utc,
 )
-from controlplane.supervisors.quarantining import health_of_quarantining, is_quarantining
+from controlplane.supervisors.lag_state import Trend, is_behind, time_left, trend_of
+from controlplane.supervisors.quarantine_health import health_of_quarantining, is_quarantining
 from controlplane.tasks.diagnosis import Reason, strangers_text
 from controlplane.tasks.slot_waits import SlotWait
 

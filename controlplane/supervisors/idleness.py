@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
 from controlplane.lag.topic_lag import unread_offsets
-from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.spec_sources import sources_of
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
 

@@ -14,16 +14,16 @@ from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.database import try_advisory_lock
-from controlplane.common.side_by_side import ask_all
+from controlplane.common.parallel import ask_all
 from controlplane.connections import kafka
 from controlplane.lag.series import LagSeries, lag_series
 from controlplane.lag.topic_lag import record_lag
 from controlplane.publishing.selectors.progress import PartitionProgress, progress
-from controlplane.sources.lookup import source_key, sources_of
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key, sources_of
 from controlplane.supervisors.models import Supervisor, SupervisorQuerySet
 from controlplane.supervisors.selectors import current_tasks
-from controlplane.supervisors.streams import Question, question_for
+from controlplane.supervisors.topic_checks import Question, question_for
 from controlplane.tasks.models import Status, Task
 
 logger = logging.getLogger(__name__)

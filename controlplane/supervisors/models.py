@@ -9,13 +9,13 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
-from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
+from controlplane.datasources.masked_querysets import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
-from controlplane.sources.lookup import offsets_owner
+from controlplane.sources.spec_sources import offsets_owner
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs.inputs.io_config import IOConfig
-from ingestion.specs.tasks.stored import io_config_of
+from ingestion.specs.tasks.stored_specs import io_config_of
 
 
 class State(models.TextChoices):

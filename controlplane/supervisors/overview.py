@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.lag.day import DayPoint, Freshness, day_by_group, freshness, sum_groups
+from controlplane.lag.last_day import DayPoint, Freshness, day_by_group, freshness, sum_groups
 from controlplane.lag.trend import lag_trends
 from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
 from controlplane.sources.events import new_alarms

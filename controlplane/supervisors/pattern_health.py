@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from controlplane.supervisors.decide_topics import NONE_YET, TOO_MANY
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.topics import NONE_YET, TOO_MANY
 
 
 @dataclass(frozen=True)

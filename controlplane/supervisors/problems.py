@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.sources.lookup import offsets_owner
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.spec_sources import offsets_owner
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause

@@ -20,8 +20,8 @@ from controlplane.quarantine import replays
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.selectors.filters import Choice, chosen_records, ingestable, producible
 from controlplane.quarantine.services import record_action
-from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.file_replays import FileReader, readers_of
 from controlplane.tasks.models import Task

@@ -31,7 +31,7 @@ from controlplane.quarantine.selectors.filters import (
     ingestable,
 )
 from controlplane.sources.models import Source
-from controlplane.supervisors.live_records import LiveTrial, try_live
+from controlplane.supervisors.live_trial import LiveTrial, try_live
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.replays import (
     NONE_WAITS,

@@ -19,7 +19,7 @@ from controlplane.common.database import try_advisory_lock
 from controlplane.common.ids import task_id
 from controlplane.quotas.services import team_over_quota
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors import following, scaling, streams
+from controlplane.supervisors import autoscaler, topic_checks, topic_supervisors
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.decide import (
     Decision,
@@ -32,14 +32,14 @@ from controlplane.supervisors.decide import (
     unhealthy_state,
 )
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
-from controlplane.supervisors.streams import TopicAnswer
 from controlplane.supervisors.task_snapshot import snapshots_of, tasks_of
+from controlplane.supervisors.topic_checks import TopicAnswer
 from controlplane.tasks import capacity
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
-from ingestion.specs.tasks.stored import without_scaling
+from ingestion.specs.tasks.stored_specs import without_scaling
 
 logger = logging.getLogger(__name__)
 _ITERATION_LOCK = 0x49544552
@@ -87,18 +87,18 @@ def iterate() -> None:
     """Ask Kafka for every supervisor whose period is over, and have a round for each as its answer comes in."""
     with try_advisory_lock(_ITERATION_LOCK) as acquired:
         if acquired:
-            _iterate(streams.claim_questions(streams.due_supervisors()))
+            _iterate(topic_checks.claim_questions(topic_checks.due_supervisors()))
 
 
 def run_now(supervisor_id: str) -> None:
     """A round at once; an iteration if it begins."""
-    _iterate(streams.claim_questions(streams.due_supervisors().filter(pk=supervisor_id, contacted_at=None)))
+    _iterate(topic_checks.claim_questions(topic_checks.due_supervisors().filter(pk=supervisor_id, contacted_at=None)))
     if not Supervisor.objects.filter(_UNASKED, pk=supervisor_id).exists():
         run(supervisor_id)
 
 
-def _iterate(questions: list[streams.Question]) -> None:
-    for answer in streams.answers(questions):
+def _iterate(questions: list[topic_checks.Question]) -> None:
+    for answer in topic_checks.answers(questions):
         try:
             run(answer.supervisor_id, answer)
         except Exception as error:
@@ -110,8 +110,8 @@ def _iterate(questions: list[streams.Question]) -> None:
 def _record_failure(supervisor_id: str, error: Exception) -> None:
     """The iteration failed after Kafka had answered: nothing was decided."""
     supervisor = Supervisor.objects.select_for_update().get(pk=supervisor_id)
-    streams.count_failure(supervisor, error)
-    detail = unhealthy_state(streams.runs_of(supervisor), _thresholds())
+    topic_checks.count_failure(supervisor, error)
+    detail = unhealthy_state(topic_checks.runs_of(supervisor), _thresholds())
     if detail:
         supervisor.state, supervisor.detailed_state = State.UNHEALTHY_SUPERVISOR, detail
     supervisor.calm_until = None
@@ -132,12 +132,12 @@ def run(supervisor_id: str, answer: TopicAnswer | None = None) -> Decision | Non
         return None
     before = _columns(supervisor)
     if answer is not None:
-        streams.apply_answer(supervisor, answer)
+        topic_checks.apply_answer(supervisor, answer)
     if supervisor.io_config.topicPattern is not None:
-        following.run_topics(supervisor, answer, _thresholds())
+        topic_supervisors.run_topics(supervisor, answer, _thresholds())
         _save_changed(supervisor, before)
         return None
-    scaling.scale_if_due(supervisor)
+    autoscaler.scale_if_due(supervisor)
     observed = observe(supervisor)
     decision = decide(observed)
     apply(supervisor, decision)
@@ -176,8 +176,8 @@ def observe(supervisor: Supervisor) -> Observation:
         same_work_versions=_same_but_for_task_count(supervisor, version, tasks),
         scales_in_place=not io_config.traits.deals_by_number,
         longest_delay=settings.RESTART_LONGEST_DELAY,
-        not_before=streams.first_start(supervisor),
-        runs=streams.runs_of(supervisor),
+        not_before=topic_checks.first_start(supervisor),
+        runs=topic_checks.runs_of(supervisor),
         thresholds=_thresholds(),
         before=(supervisor.state, supervisor.detailed_state),
         steady=supervisor.steady,
@@ -185,7 +185,7 @@ def observe(supervisor: Supervisor) -> Observation:
         in_force=in_force,
         last_good=_last_good(supervisor, in_force),
         idle=supervisor.idle_since is not None,
-        held_back=bool(supervisor.pattern_asked) and not following.end_children(supervisor),
+        held_back=bool(supervisor.pattern_asked) and not topic_supervisors.end_children(supervisor),
     )
 
 
@@ -225,7 +225,7 @@ def _update_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
         observation = task.observation
         if task.status == Status.RUNNING and task.spec_version == supervisor.version and not observation.get("error"):
             if observation.get("topic_exists"):
-                streams.update_partitions(supervisor, observation["partitions"])
+                topic_checks.update_partitions(supervisor, observation["partitions"])
             return
 
 
@@ -297,7 +297,7 @@ def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
         {
             "at": t.ended_at.isoformat() if t.ended_at else "",
             "class": "TaskFailed",
-            "message": t.error[: streams.MESSAGE_LENGTH],
+            "message": t.error[: topic_checks.MESSAGE_LENGTH],
             "stream": False,
             "task": t.pk,
         }
@@ -308,7 +308,7 @@ def _recent_errors(supervisor: Supervisor) -> list[dict[str, object]]:
         {
             "at": e.created_at.isoformat(),
             "class": "IndexerFailing",
-            "message": e.detail[: streams.MESSAGE_LENGTH],
+            "message": e.detail[: topic_checks.MESSAGE_LENGTH],
             "stream": False,
             "task": e.task_id,
         }

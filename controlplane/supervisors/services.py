@@ -12,17 +12,17 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
 from controlplane.common.text import storable
-from controlplane.connections import named
+from controlplane.connections import named_connections
 from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.quotas.services import check_indexers
-from controlplane.sources.lookup import TOPIC_SEPARATOR
+from controlplane.sources.spec_sources import TOPIC_SEPARATOR
 from controlplane.supervisors.celery_tasks import run_one
-from controlplane.supervisors.following import LONGEST_PARENT_ID
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
+from controlplane.supervisors.topic_supervisors import LONGEST_PARENT_ID
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams import audit
@@ -30,7 +30,7 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
-from ingestion.specs.tasks.stored import with_task_count
+from ingestion.specs.tasks.stored_specs import with_task_count
 
 OWN_RUN_WITHIN = timedelta(minutes=1)  # a start that is further away needs no round of its own
 
@@ -57,7 +57,7 @@ def submit_supervisor(
     if spec.spec.ioConfig.topicPattern is not None and len(spec.id or spec.datasource) > LONGEST_PARENT_ID:
         raise InvalidInput(f"With topicPattern the supervisor's id may have at most {LONGEST_PARENT_ID} characters.")
     check_room(spec.spec.ioConfig)
-    named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
+    named_connections.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.ADMINISTER
@@ -191,9 +191,10 @@ def _add_version(
     """``previous``: a version. Nobody is shown its secrets, so a spec that leaves them out keeps them."""
     canonical, hidden = spec_secrets.split_secrets(spec.canonical())
     secrets = {**(_kept_secrets(previous, canonical) if previous else {}), **hidden}
-    named.lock_connections(supervisor.datasource.team, spec.spec.ioConfig)
+    named_connections.lock_connections(supervisor.datasource.team, spec.spec.ioConfig)
     check_complete(
-        document, named.connect_target(supervisor.datasource.team_id, spec.spec.ioConfig, secrets).properties
+        document,
+        named_connections.connect_target(supervisor.datasource.team_id, spec.spec.ioConfig, secrets).properties,
     )
     canonical["suspended"] = supervisor.suspended
     SpecVersion.objects.create(

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
-from controlplane.connections.named import kafka_properties
+from controlplane.connections.named_connections import kafka_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.coverage import PartitionCoverage, coverage
-from controlplane.sources.lookup import sources_of
 from controlplane.sources.models import Source, SourceEvent
+from controlplane.sources.spec_sources import sources_of
 from controlplane.supervisors.group_config import GroupSetting, compare_settings
 from controlplane.supervisors.leases import HoldTimes, LeaseSums, LeaseWarning, hold_times, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from controlplane.lag.models import LagSample
-from controlplane.lag.per_second import per_second
+from controlplane.lag.rates import per_second
 from controlplane.lag.samples import source_starts
 from controlplane.supervisors.health_queries import sources_read_by
 from controlplane.supervisors.models import Supervisor

@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 
-from controlplane.tasks import stopping  # noqa: F401  Celery's signals find their receivers
+from controlplane.tasks import stop_with_worker  # noqa: F401  Celery's signals find their receivers
 
 
 class Config(AppConfig):

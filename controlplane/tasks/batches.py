@@ -30,9 +30,9 @@ from controlplane.publishing.fence import take_epoch
 from controlplane.publishing.publish import with_retries
 from controlplane.quotas.services import quota_of
 from controlplane.segments.models import Segment
-from controlplane.tasks.batch_places import check_places
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
+from controlplane.tasks.input_locations import check_places
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
 from controlplane.teams import audit

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Count, F, Max, Q, QuerySet
 
 from controlplane.quotas.services import limits_of_teams
-from controlplane.spark import master as spark_master
+from controlplane.spark import spark_master
 from controlplane.tasks.models import Resident, Status, Task
 
 NOTICE_AFTER = timedelta(seconds=10)  # a task that has had no room for so long is not only starting

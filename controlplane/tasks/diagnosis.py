@@ -15,7 +15,7 @@ from ingestion.specs.kafka.properties import without_effect
 from ingestion.specs.schema.data_schema import schema_options_without_effect
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.tasks.ingestion_spec import TuningConfig
-from ingestion.specs.tasks.stored import io_config_of
+from ingestion.specs.tasks.stored_specs import io_config_of
 
 _STANDSTILL = ("kafka_refuses", "strangers_in_group")
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.common.errors import Conflict
-from controlplane.publishing.kept_files import publish_file_replay
+from controlplane.publishing.file_replay_publish import publish_file_replay
 from controlplane.tasks.batches import assignment, spec_of
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError

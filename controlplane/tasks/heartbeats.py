@@ -15,7 +15,7 @@ from controlplane.publishing.fence import record_unpublished
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import fence_totals
 from controlplane.sources.models import SourceEvent
-from controlplane.spark import master as spark_master
+from controlplane.spark import spark_master
 from controlplane.tasks import events
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from controlplane.common import applications
 from controlplane.common.processes import passed_environment
-from controlplane.spark import conf as spark_conf
+from controlplane.spark import spark_conf
 from controlplane.tasks.capacity import may_launch
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Resident, Status, Task

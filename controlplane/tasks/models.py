@@ -7,14 +7,14 @@ from typing import Any
 
 from django.db import models
 
-from controlplane.datasources.concealing import ConcealingQuerySet, hidden_note
+from controlplane.datasources.masked_querysets import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs.inputs.io_config import IOConfig
 from ingestion.specs.inputs.sources import all_traits
-from ingestion.specs.tasks.stored import io_config_of
+from ingestion.specs.tasks.stored_specs import io_config_of
 
 
 class Status(models.TextChoices):

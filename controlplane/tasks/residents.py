@@ -18,11 +18,11 @@ from django.utils import timezone
 
 from controlplane.common.database import cursor
 from controlplane.common.text import storable
-from controlplane.spark import conf as spark_conf
+from controlplane.spark import spark_conf
 from controlplane.tasks import capacity, heartbeat_gaps, launcher
 from controlplane.tasks.lifecycle import ERROR_LENGTH, token_hash
 from controlplane.tasks.models import CompactionShare, Resident
-from controlplane.tasks.unlisted import REASON, unlisted
+from controlplane.tasks.unlisted_applications import REASON, unlisted
 
 APPLICATION = "compact.py"
 _ROUNDING = 1e-9  # 0.29 of 100 places are 29

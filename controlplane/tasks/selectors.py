@@ -15,13 +15,13 @@ from django.utils import timezone
 
 from controlplane.common.errors import NotFound
 from controlplane.common.text import storable
-from controlplane.datasources.concealing import hidden_note
+from controlplane.datasources.masked_querysets import hidden_note
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, fence_totals, totals_of
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
-from controlplane.sources.lookup import TOPIC_SEPARATOR
 from controlplane.sources.models import SourceEvent
+from controlplane.sources.spec_sources import TOPIC_SEPARATOR
 from controlplane.tasks import capacity, diagnosis
 from controlplane.tasks.diagnosis import Facts, Reason
 from controlplane.tasks.launcher import log_of

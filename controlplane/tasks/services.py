@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.common.ids import task_id
-from controlplane.connections import named
+from controlplane.connections import named_connections
 from controlplane.connections.admission import check_complete
 from controlplane.connections.secrets import seal
 from controlplane.datasources.groups import claim_group
@@ -36,7 +36,7 @@ from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.tasks.batch import is_batch
 from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 from ingestion.specs.tasks.segment_tasks import is_segment_task
-from ingestion.specs.tasks.stored import io_config_of
+from ingestion.specs.tasks.stored_specs import io_config_of
 
 
 def submit_task(*, user: User, document: Any, team_name: str | None = None) -> Task:
@@ -47,7 +47,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         return submit_segment_task(user=user, document=document)
     spec = read_spec(user, document, parse_task_spec)
     check_slots("taskCount", spec.spec.ioConfig.taskCount)
-    reached = named.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
+    reached = named_connections.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     check_complete(document, reached.properties)
     if spec.spec.ioConfig.replicas > 1:
         raise InvalidInput("ioConfig.replicas is for supervisors: a manual task has no replicas.")
@@ -57,7 +57,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         )
         check_indexers(datasource.team, "taskCount", spec.spec.ioConfig.taskCount)
         claim_group(datasource.team, spec.spec.ioConfig.group, datasource.name)
-        named.lock_connections(datasource.team, spec.spec.ioConfig)
+        named_connections.lock_connections(datasource.team, spec.spec.ioConfig)
         _check_masks(user, datasource, spec)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)

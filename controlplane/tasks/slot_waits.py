@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from controlplane.spark import master as spark_master
+from controlplane.spark import spark_master
 from controlplane.tasks import capacity
 from controlplane.tasks.models import Task
 

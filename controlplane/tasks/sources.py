@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from controlplane.connections.named import kafka_properties
-from controlplane.sources.lookup import TOPIC_SEPARATOR, offsets_owner
+from controlplane.connections.named_connections import kafka_properties
+from controlplane.sources.spec_sources import TOPIC_SEPARATOR, offsets_owner
 from controlplane.tasks.models import Task
 from ingestion.specs.kafka.providers import Value
 

@@ -14,7 +14,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.datasources.models import Datasource
 from controlplane.publishing import claims
 from controlplane.publishing.fence import adopt_source
-from controlplane.sources.lookup import source_key, sources_of
+from controlplane.sources.spec_sources import source_key, sources_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import owner_of, properties_of
 from ingestion.specs.inputs.io_config import IOConfig

@@ -27,7 +27,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from controlplane.common.database import try_advisory_lock
-from controlplane.common.side_by_side import ask_all
+from controlplane.common.parallel import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.secrets import SecretsLost
 from controlplane.lag.topic_lag import TopicLag, record_lag
@@ -37,7 +37,7 @@ from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifec
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
-from controlplane.tasks.unlisted import REASON, unlisted
+from controlplane.tasks.unlisted_applications import REASON, unlisted
 from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF
 from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 

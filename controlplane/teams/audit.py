@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from controlplane.common.changes import Change, notify_pages
-from controlplane.common.clients import current_address
+from controlplane.common.client_address import current_address
 from controlplane.common.text import storable
 from controlplane.teams.models import AuditEntry, Team, User
 from controlplane.teams.permissions import Action, require, require_site_admin

@@ -16,7 +16,7 @@ from controlplane.common import mail
 from controlplane.common.errors import Conflict, FieldError, InvalidInput, NotFound
 from controlplane.common.text import storable
 from controlplane.teams import audit
-from controlplane.teams.links import digest_of, new_secret, normalized_email
+from controlplane.teams.invitation_links import digest_of, new_secret, normalized_email
 from controlplane.teams.models import PasswordLink, User
 from controlplane.teams.permissions import is_site_admin, require_site_admin
 from controlplane.teams.services import user_name

@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict
 from controlplane.connections.models import Connection
-from controlplane.connections.named import names_in, unnamed_in
+from controlplane.connections.named_connections import names_in, unnamed_in
 from controlplane.connections.selectors import own_properties_allowed
 from controlplane.connections.services import MOST_CONNECTIONS
 from controlplane.datasources.groups import claim_group

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 
 _TRANSFORM = re.compile(r"\s*([^=\s][^=]*?)\s*=\s*(\S.*?)\s*")
 _METRIC = re.compile(r"\s*(\S+)\s+(\S+)(?:\s+(\S+))?\s*")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 from controlplane.loading.documents import Document, value_at, with_value
 from frontend.load.fields import check, select, text
 from frontend.load.forms import AS_WRITTEN, IO, StepForm

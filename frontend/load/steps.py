@@ -12,9 +12,9 @@ from controlplane.common.errors import HeadgateError, InvalidInput
 from controlplane.connections.browsing import Cluster
 from controlplane.loading import step_previews
 from controlplane.loading.documents import value_at, with_value
+from controlplane.loading.field_profiles import NestedField, field_profiles, nested_fields
+from controlplane.loading.implausible_times import OddTimes, odd_times
 from controlplane.loading.models import Draft
-from controlplane.loading.odd_times import OddTimes, odd_times
-from controlplane.loading.profile import NestedField, field_profiles, nested_fields
 from controlplane.teams.models import User
 from frontend import topic_list
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm, with_topic

@@ -6,9 +6,9 @@ from controlplane.common.text import storable
 from controlplane.teams.models import User
 from frontend.palette.actions import actions
 from frontend.palette.hit import Hit
+from frontend.palette.named_objects import things
 from frontend.palette.pages import pages_for
-from frontend.palette.things import things
-from frontend.reach import Reach
+from frontend.team_scope import Reach
 
 MOST = 20
 LONGEST_TEXT = 300

@@ -23,8 +23,8 @@ from controlplane.teams.permissions import Action, may
 from controlplane.teams.selectors import list_teams
 from frontend.actions import SupervisorActions, TaskActions
 from frontend.palette.hit import OF_A_KIND, Hit
-from frontend.reach import Reach
-from frontend.taskname import short_name
+from frontend.task_names import short_name
+from frontend.team_scope import Reach
 
 
 @dataclass(frozen=True)

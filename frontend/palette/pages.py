@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from frontend.context import sections_for
 from frontend.palette.hit import Hit
-from frontend.reach import Reach
+from frontend.team_scope import Reach
 
 
 def pages_for(reach: Reach) -> list[Hit]:

@@ -15,9 +15,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.supervisors.trends import Trend
-from frontend.spark import spark_html
+from frontend.sparkline import spark_html
 from frontend.tables import Table
-from frontend.taskname import short_name
+from frontend.task_names import short_name
 
 register = template.Library()
 

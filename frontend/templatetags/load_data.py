@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from django import template
 from pydantic import BaseModel
 
-from controlplane.loading.profile import FieldProfile
+from controlplane.loading.field_profiles import FieldProfile
 from frontend.templatetags.headgate import duration, from_ms, iso
 from ingestion.specs.messages.sampling import Arrived
 

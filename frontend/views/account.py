@@ -29,18 +29,18 @@ from django.views.decorators.http import require_POST
 from controlplane.common import mail
 from controlplane.common.errors import HeadgateError
 from controlplane.datasources.models import Datasource
-from controlplane.login import addresses, second_factors, sessions
+from controlplane.login import email_address, second_factors, sessions
 from controlplane.login.codes import NewPasskeyForm, note_first_code
 from controlplane.login.mfa_policy import must_add_factor
 from controlplane.login.models import Session
 from controlplane.teams import selectors, services
 from controlplane.teams.models import User
-from frontend import throttle
+from frontend import login_throttle
 from frontend.account_forms import AgainForm, EmailForm, NameForm, NewPasswordForm
 from frontend.team_forms import TokenForm
 from frontend.token_tables import SESSIONS, TOKENS_OF_ONE
 from frontend.views.common import P, PageRequest, PageView, act, error_text, is_sure, page
-from frontend.views.revoking import ask_to_revoke
+from frontend.views.token_revocation import ask_to_revoke
 
 FRESH_S = 600
 ACCOUNT = "frontend:account"
@@ -118,11 +118,11 @@ def email(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _index(request, 400, email_form=form)
     new_address = form.cleaned_data["email"]
-    if new_address and mail.is_configured() and not throttle.may_send_mail(request, new_address):
+    if new_address and mail.is_configured() and not login_throttle.may_send_mail(request, new_address):
         form.add_error("email", "Too many mails were requested. Wait five minutes, then try again.")
         return _index(request, 429, email_form=form)
     try:
-        mailed = addresses.change_address(
+        mailed = email_address.change_address(
             user=request.user,
             email=new_address,
             address=lambda secret: mail.link(reverse("frontend:account-email-confirm", args=[secret]), request),
@@ -140,11 +140,11 @@ def email(request: PageRequest) -> HttpResponse:
 @page
 def confirm_email(request: PageRequest, secret: str) -> HttpResponse:
     """What a mailed link leads to: make the address one's own."""
-    new_address = addresses.address_in_secret(request.user, secret)
+    new_address = email_address.address_in_secret(request.user, secret)
     if request.method == "POST":
         return act(
             request,
-            lambda: addresses.confirm_address(user=request.user, secret=secret),
+            lambda: email_address.confirm_address(user=request.user, secret=secret),
             f"Your e-mail address is {new_address}.",
             ACCOUNT,
         )
@@ -155,13 +155,13 @@ def confirm_email(request: PageRequest, secret: str) -> HttpResponse:
 @page
 def password(request: PageRequest) -> HttpResponse:
     """Another password. It ends all other sessions, and all tokens."""
-    wait_s = throttle.seconds_to_wait(request, request.user.username)
+    wait_s = login_throttle.seconds_to_wait(request, request.user.username)
     form = NewPasswordForm(User.objects.get(pk=request.user.pk), request.POST)
     if wait_s or not form.is_valid():
         if wait_s:
             messages.error(request, f"Too many wrong passwords. Wait {wait_s} seconds, then try again.")
         elif "old_password" in form.errors:
-            throttle.count_failure(request, request.user.username)
+            login_throttle.count_failure(request, request.user.username)
         return _index(request, 400, password_form=NewPasswordForm(request.user) if wait_s else form)
     user = form.save()
     update_session_auth_hash(request, user)
@@ -175,14 +175,14 @@ def again(request: PageRequest) -> HttpResponseBase:
     """Ask once more who it is, and go on."""
     to = request.POST.get("next") or request.GET.get("next") or ""
     to = to if url_has_allowed_host_and_scheme(to, allowed_hosts=None) else reverse(ACCOUNT)
-    wait_s = throttle.seconds_to_wait(request, request.user.username) if request.method == "POST" else 0
+    wait_s = login_throttle.seconds_to_wait(request, request.user.username) if request.method == "POST" else 0
     form = AgainForm(request.POST if request.method == "POST" and not wait_s else None, user=request.user)
     if request.method == "POST" and not wait_s and form.is_valid():
-        throttle.clear_failures(request, request.user.username)
+        login_throttle.clear_failures(request, request.user.username)
         reauthenticate_by_password(request)
         return redirect(to)
     if form.is_bound:
-        throttle.count_failure(request, request.user.username)
+        login_throttle.count_failure(request, request.user.username)
     status = 429 if wait_s else 400 if form.is_bound else 200
     possible = form.by_password or bool(second_factors.list_factors(request.user))
     shown = {"form": form, "next": to, "wait_s": wait_s, "possible": possible}

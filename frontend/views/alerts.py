@@ -14,8 +14,8 @@ from django.views.decorators.http import require_POST
 
 from controlplane.alerts import receivers as receiving
 from controlplane.alerts import selectors, services
-from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Receiver, Rule
+from controlplane.alerts.rule_kinds import KINDS
 from controlplane.alerts.selectors import AlertFilter, LastEvaluation
 from controlplane.common.errors import HeadgateError, NotFound
 from controlplane.datasources.selectors import find_datasource
@@ -26,7 +26,7 @@ from frontend import alert_tables as tables
 from frontend.actions import PageAction
 from frontend.alert_forms import HistoryFilter, ReceiverForm, RuleForm, SilenceForm
 from frontend.paging import keyset_page, numbered_page
-from frontend.reach import reach_of
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, act, page, rest_address
 
 LIST, RULES, RECEIVERS, SILENCES = (

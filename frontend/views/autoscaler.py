@@ -10,13 +10,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from pydantic import ValidationError
 
+from controlplane.supervisors.autoscaler import auto_scaler, task_count
 from controlplane.supervisors.lag import lag_over_time
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.scaling import auto_scaler, task_count
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.simulation import simulate
-from frontend.forms_scaling import WINDOWS, SimulatorForm
-from frontend.steps import drawing_of
+from frontend.autoscaler_form import WINDOWS, SimulatorForm
+from frontend.scaling_chart import drawing_of
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
 from ingestion.specs.errors import error_text

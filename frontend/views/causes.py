@@ -12,8 +12,8 @@ from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
 from controlplane.tasks.causes import describe_causes
 from frontend.paging import keyset_page
 from frontend.quarantine_forms import CausesFilterForm
-from frontend.reach import reach_of
 from frontend.tables import Column, Shape
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, page, rest_address
 
 PER_PAGE = 50

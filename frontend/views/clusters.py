@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from controlplane.common.errors import Unavailable
 from controlplane.connections import browsing
-from controlplane.connections.newest import newest_records
+from controlplane.connections.newest_records import newest_records
 from controlplane.connections.selectors import get_cluster
 from controlplane.connections.topic_size import size_of
 from controlplane.teams.models import User
@@ -21,7 +21,7 @@ from frontend.payload import Payload, payload_as, payload_of
 from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
-from ingestion.specs.messages.newest import MOST_ROWS, SHOWN_BYTES, NewestRecord
+from ingestion.specs.messages.newest_records import MOST_ROWS, SHOWN_BYTES, NewestRecord
 from ingestion.specs.messages.sampling import Bytes
 
 GROUPS = Shape(

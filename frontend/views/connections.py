@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import Conflict, HeadgateError, InvalidInput
-from controlplane.connections import services, trying
+from controlplane.connections import connection_tests, services
 from controlplane.connections.models import Connection
 from controlplane.connections.probe import NeededRights
+from controlplane.connections.probe_report import ConnectionReport
 from controlplane.connections.selectors import get_connection, list_connections
-from controlplane.connections.verdict import ConnectionReport
 from controlplane.supervisors.connections import delete_connection, hand_off_supervisors, use_counts, uses_of
 from controlplane.teams.permissions import Action, may, require, require_in_any_team
 from controlplane.teams.selectors import get_team
@@ -23,8 +23,8 @@ from frontend.actions import ConnectionActions
 from frontend.connection_forms import FORMS, ConnectionForm
 from frontend.filters import ConnectionFilter
 from frontend.paging import numbered_page
-from frontend.reach import reach_of
 from frontend.tables import Column, Shape
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, act, page, rest_address
 from ingestion.specs.inputs.connection import Kind
 
@@ -77,7 +77,7 @@ def test(request: PageRequest, team: str, name: str) -> HttpResponse:
     """Try it; the verdict stands on its page, or alone for htmx."""
     connection = get_connection(request.user, team, name)
     targets = NeededRights(*(request.POST.get(field, "").strip() for field in ("topic", "group")))
-    verdict = trying.try_connection(user=request.user, connection=connection, wanted=targets)
+    verdict = connection_tests.try_connection(user=request.user, connection=connection, wanted=targets)
     if request.htmx:
         return render(request, "connections/_verdict.html", {"verdict": verdict})
     return render(request, "connections/detail.html", {**_detail(request, connection), "verdict": verdict})
@@ -213,7 +213,7 @@ def _render_again(request: PageRequest, context: dict[str, Any], status: int = 4
 
 def _test_draft(request: PageRequest, form: ConnectionForm, context: dict[str, Any]) -> HttpResponse:
     team = form.stored.team if form.stored else get_team(request.user, form.cleaned_data["team"])
-    verdict: ConnectionReport = trying.try_draft(
+    verdict: ConnectionReport = connection_tests.try_draft(
         user=request.user, team=team, kind=form.KIND, properties=form.properties, like=form.stored
     )
     part = {**context, "verdict": verdict}

@@ -16,8 +16,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.publishing.selectors.progress import progress
 from controlplane.publishing.selectors.published import rows_per_s
 from controlplane.publishing.selectors.totals import datasource_totals
-from controlplane.segments.selectors.bulk import bulk_of
 from controlplane.segments.selectors.gaps import gaps
+from controlplane.segments.selectors.main_range import bulk_of
 from controlplane.sources.events import list_events
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
 from controlplane.supervisors.health import Health
@@ -30,10 +30,10 @@ from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of
 from frontend.filters import DatasourceFilter, EventFilter
 from frontend.freshness import Freshness, freshness_of
-from frontend.live.shared import shared
+from frontend.live.shared_parts import shared
 from frontend.paging import keyset_page, numbered_page
-from frontend.reach import reach_of
 from frontend.tables import Column, Shape
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, page, rest_address
 
 BY_FRESHNESS = "complete_until"  # no field: it is what Kafka and the metadata store say together

@@ -14,16 +14,16 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.alerts.selectors import count_firing
-from controlplane.lag.day import DayPoint
+from controlplane.lag.last_day import DayPoint
 from controlplane.loading.demo import TOPIC, demo_topic
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.overview import Overview, TeamShare, overview
 from controlplane.supervisors.overview_rows import SupervisorRow, overview_rows
 from controlplane.supervisors.problems import GROUP_DRIFT, Problem
-from frontend.live.shared import shared
+from frontend.live.shared_parts import shared
 from frontend.problems import ProblemRow
-from frontend.reach import reach_of
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, page
 
 SUPERVISORS_SHOWN = 50

@@ -14,11 +14,11 @@ from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.timeline_annotations import list_annotations
+from frontend.chart_windows import WINDOWS, Window, window_named
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
 from frontend.views.supervisors import frame
-from frontend.windows import WINDOWS, Window, window_named
 
 PARTITIONS = Shape(
     "lag-by-partition",

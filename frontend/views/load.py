@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from controlplane.common.errors import HeadgateError, InvalidInput
 from controlplane.common.specdiff import spec_diff
 from controlplane.common.specjson import spec_text
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.connections.selectors import list_connections, own_properties_allowed
 from controlplane.loading import samples, services
@@ -27,13 +27,13 @@ from controlplane.teams.models import Team
 from frontend.forms import SpecForm
 from frontend.load.forms import IO, SCHEMA, ConnectionForm, StepForm, TopicForm
 from frontend.load.parse_form import ParseForm
-from frontend.load.parts import Part, parts_of
 from frontend.load.review import is_beside, merged, plain, prefix_of
+from frontend.load.review_parts import Part, parts_of
 from frontend.load.row_forms import TransformForm
 from frontend.load.steps import BY_NAME, STEPS, Step, before, next_of, page_context, step_of, with_guess
 from frontend.paging import numbered_page
-from frontend.reach import reach_of
 from frontend.tables import Column, Shape
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, error_text, page
 from ingestion.specs.inputs.connection import Kind
 

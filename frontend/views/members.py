@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.common import mail
 from controlplane.common.errors import Conflict, InvalidInput
-from controlplane.teams import links, selectors, services
+from controlplane.teams import invitation_links, selectors, services
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, may, require
 from controlplane.teams.roles import Role
@@ -52,7 +52,7 @@ def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> H
     if administers:
         context |= {
             "invitations": selectors.list_invitations(request.user, team),
-            "links": links.list_links(request.user, team).select_related("invited_by"),
+            "links": invitation_links.list_links(request.user, team).select_related("invited_by"),
             "invite_form": InviteForm(auto_id="invite-%s"),
             "link_form": InviteByLinkForm(auto_id="link-%s"),
             "mails": mail.is_configured(),
@@ -88,7 +88,7 @@ def invite_by_link(request: PageRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, team, status=400, link_form=form)
     try:
-        sent = links.invite_by_link(
+        sent = invitation_links.invite_by_link(
             user=request.user,
             team=team,
             email=form.cleaned_data["email"],
@@ -111,7 +111,7 @@ def withdraw_link(request: PageRequest, name: str, number: int) -> HttpResponse:
     team = selectors.get_team(request.user, name)
     return act(
         request,
-        lambda: links.withdraw_link(user=request.user, team=team, link_id=number),
+        lambda: invitation_links.withdraw_link(user=request.user, team=team, link_id=number),
         "The invitation was withdrawn. Its link no longer works.",
         reverse(MEMBERS, args=[name]),
     )

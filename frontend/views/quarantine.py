@@ -38,11 +38,11 @@ from controlplane.tasks.causes import describe_causes
 from controlplane.tasks.datasources import get_datasource
 from controlplane.tasks.models import Task
 from controlplane.teams.permissions import Action, may, require
+from frontend.json_tree import tree_html
 from frontend.paging import keyset_page
 from frontend.payload import json_of, payload_as, payload_of
 from frontend.quarantine_forms import ChosenForm, QuarantineFilterForm
 from frontend.record_tables import QUARANTINED
-from frontend.tree import tree_html
 from frontend.views.causes import TABLE as CAUSES
 from frontend.views.common import PageRequest, error_text, page, rest_address
 from frontend.views.datasources import frame

@@ -15,13 +15,13 @@ from django.utils.http import urlencode
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
 from controlplane.feed.manifest import open_snippets
 from controlplane.segments.columns import case_conflicts
-from controlplane.segments.newest import NewestRows, TooManyRows, newest_rows
+from controlplane.segments.newest_rows import NewestRows, TooManyRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
+from frontend.chart_windows import WINDOWS
 from frontend.sketches import sketch_text
 from frontend.templatetags.headgate import iso
 from frontend.views.common import PageRequest, page, read_time
 from frontend.views.datasources import frame
-from frontend.windows import WINDOWS
 
 
 @dataclass(frozen=True)

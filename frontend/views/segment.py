@@ -10,12 +10,12 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
-from controlplane.datasources.concealing import conceal
+from controlplane.datasources.masked_querysets import conceal
 from controlplane.publishing.selectors.segment_detail import segment_detail
 from controlplane.retention.storage_summary import segment_or_killed
 from controlplane.segments.killing import deletion_time
 from controlplane.segments.models import Segment
-from controlplane.segments.newest import segment_file
+from controlplane.segments.newest_rows import segment_file
 from controlplane.tasks.datasources import get_datasource
 from frontend.views.common import PageRequest, page, rest_address
 from frontend.views.datasources import frame

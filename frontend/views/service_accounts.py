@@ -20,8 +20,8 @@ from frontend.paging import numbered_page
 from frontend.team_forms import AccountForm, TokenForm
 from frontend.token_tables import ACCOUNTS, MEMBERS_TOKENS, TOKENS_OF_ONE
 from frontend.views.common import PageRequest, act, error_text, is_sure, page, rest_address
-from frontend.views.revoking import ask_to_revoke
 from frontend.views.team_tabs import team_page
+from frontend.views.token_revocation import ask_to_revoke
 
 LIST, ACCOUNT, TOKENS = "frontend:team-accounts", "frontend:team-account", "frontend:team-tokens"
 

@@ -12,7 +12,7 @@ from controlplane.supervisors import share_group
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.teams.permissions import Action, may
-from frontend.coverage import WORDS, drawing_of
+from frontend.coverage_drawing import WORDS, drawing_of
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, act, page
 from frontend.views.supervisors import frame

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import InvalidInput
 from frontend.palette import hits_of
-from frontend.reach import TEAM_KEY, reach_of
+from frontend.team_scope import TEAM_KEY, reach_of
 from frontend.views.common import PageRequest, page
 
 

@@ -15,25 +15,25 @@ from django.urls import reverse
 from controlplane.common.errors import HeadgateError
 from controlplane.common.specdiff import DiffLine
 from controlplane.common.specjson import spec_text
-from controlplane.connections.named import admit
+from controlplane.connections.named_connections import admit
 from controlplane.datasources.sampling import take_sample
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.topics import find_topic, find_topics
+from controlplane.supervisors.decide_topics import matching
 from controlplane.supervisors.history import diff_to_current
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.services import child_conflict, submit_supervisor
-from controlplane.supervisors.topics import matching
 from controlplane.tasks.batches import check_batch
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.models import task_kinds
 from controlplane.tasks.segment_tasks import check_segment_task
 from controlplane.tasks.selectors import get_task
 from controlplane.tasks.services import submit_task
-from frontend.examples import check_filled_in, examples, with_connection
 from frontend.forms import PreviewForm, SpecForm
 from frontend.preview import preview_of, preview_request
-from frontend.reach import reach_of
-from frontend.taskname import short_name
+from frontend.spec_examples import check_filled_in, examples, with_connection
+from frontend.task_names import short_name
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, page, render_problem, rest_address
 from ingestion.specs.tasks.batch import is_batch
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec, parse_task_spec

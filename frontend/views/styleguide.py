@@ -16,12 +16,12 @@ from controlplane.common.specdiff import spec_diff
 from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.phases import Phase
 from controlplane.teams.permissions import require_site_admin
+from frontend.chart_windows import WINDOWS
 from frontend.counters import sum_of
-from frontend.phases import bars_of
+from frontend.phase_bars import bars_of
 from frontend.problems import ProblemRow
 from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, page
-from frontend.windows import WINDOWS
 
 TONES = ("ok", "work", "wait", "need", "bad", "quiet")
 GUIDE = Shape(

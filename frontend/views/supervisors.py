@@ -12,11 +12,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from controlplane.supervisors import resetting, services
+from controlplane.supervisors import offset_reset, services
+from controlplane.supervisors.autoscaler import auto_scaler, replicas, task_count
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
 from controlplane.supervisors.lag import lag_now
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.scaling import auto_scaler, replicas, task_count
 from controlplane.supervisors.selectors import (
     current_tasks,
     get_supervisor,
@@ -31,18 +31,18 @@ from controlplane.tasks.selectors import list_tasks
 from controlplane.tasks.slot_waits import overlap_warning
 from controlplane.teams.permissions import Action, may
 from frontend.actions import SupervisorActions
+from frontend.chart_windows import WINDOWS
 from frontend.counters import sum_of
 from frontend.filters import SupervisorFilter
 from frontend.forms import ResetForm, ScaleForm
-from frontend.live.shared import shared
+from frontend.live.shared_parts import shared
 from frontend.paging import numbered_page
-from frontend.progress import Progress, progress_of
-from frontend.reach import reach_of
-from frontend.runs import Drawing, drawing_of
+from frontend.run_bars import Drawing, drawing_of
 from frontend.tables import Column, Shape
+from frontend.task_progress import Progress, progress_of
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, act, page, rest_address
 from frontend.views.tasks import TASKS
-from frontend.windows import WINDOWS
 
 TABLE = Shape(
     "supervisors",
@@ -188,7 +188,7 @@ def handoff(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Publish early, with the next task up before this one stops."""
     supervisor = get_supervisor(request.user, supervisor_id)
     done = f"{supervisor.id} hands off. The next task starts, then the current one publishes."
-    return act(request, lambda: resetting.hand_off(user=request.user, supervisor=supervisor), done, _url(supervisor))
+    return act(request, lambda: offset_reset.hand_off(user=request.user, supervisor=supervisor), done, _url(supervisor))
 
 
 @require_POST
@@ -203,11 +203,11 @@ def reset(request: PageRequest, supervisor_id: str) -> HttpResponse:
 
     def move() -> None:
         if position:
-            resetting.reset_to(user=request.user, supervisor=supervisor, position=position)
+            offset_reset.reset_to(user=request.user, supervisor=supervisor, position=position)
         elif offsets:
-            resetting.reset_offsets(user=request.user, supervisor=supervisor, offsets=offsets)
+            offset_reset.reset_offsets(user=request.user, supervisor=supervisor, offsets=offsets)
         else:
-            resetting.reset(user=request.user, supervisor=supervisor)
+            offset_reset.reset(user=request.user, supervisor=supervisor)
 
     which = f"of {len(offsets)} partition{'s' if len(offsets) != 1 else ''}" if offsets else "of all partitions"
     return act(request, move, f"The stored offsets {which} are reset.", _url(supervisor))

@@ -26,14 +26,14 @@ from controlplane.teams.permissions import Action, may
 from frontend.actions import TaskActions
 from frontend.counters import sum_of
 from frontend.filters import LogFilter, TaskFilter
-from frontend.live.shared import shared
+from frontend.live.shared_parts import shared
 from frontend.paging import keyset_page
-from frontend.phases import bars_of
-from frontend.progress import progress_of
-from frontend.reach import reach_of
+from frontend.phase_bars import bars_of
 from frontend.record_tables import FAULTY, QUARANTINED
 from frontend.tables import Column, Shape
-from frontend.taskname import short_name
+from frontend.task_names import short_name
+from frontend.task_progress import progress_of
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, act, page, rest_address
 
 ERRORS_PER_PAGE = 20

@@ -17,9 +17,9 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, is_site_admin, require, require_site_admin
 from controlplane.teams.teams import create_team, delete_team, describe_team, rename_team
 from frontend.paging import numbered_page
-from frontend.reach import reach_of
 from frontend.tables import Column, Shape
 from frontend.team_forms import AboutForm, TeamForm
+from frontend.team_scope import reach_of
 from frontend.views.common import PageRequest, act, error_text, page
 from frontend.views.team_tabs import holdings_of, team_actions, team_page
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from headgate.errors import DataLoss, OptionError
-from headgate.places import open_folder
+from headgate.folders import open_folder
 from headgate.publishes.client import ControlPlane
 from headgate.publishes.columns import struct_of
 

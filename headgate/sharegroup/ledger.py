@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headgate.sharegroup.store import BufferFile, Settled, State, file_name
+from headgate.sharegroup.buffer_store import BufferFile, Settled, State, file_name
 from ingestion.specs.offsets import Range, RangeSet
 
 KEPT_RANGES = 10_000  # of a partition; those beyond are forgotten once they are old

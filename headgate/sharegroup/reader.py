@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
-from headgate.places import Folder, open_folder
+from headgate.folders import Folder, open_folder
+from headgate.sharegroup.buffer_store import Settled, is_owner
 from headgate.sharegroup.columns import as_batch, as_file
-from headgate.sharegroup.store import Settled, is_owner
 from ingestion.failpoints import reach
 from ingestion.specs.offsets import Range, ranges_of
 

@@ -11,14 +11,14 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from headgate.errors import DataLoss, Fenced, HeadgateError, ReaderFailed
-from headgate.places import open_folder
+from headgate.folders import open_folder
+from headgate.sharegroup.buffer_store import BEAT_S, BufferFile, claim_location
 from headgate.sharegroup.ledger import Ledger
 from headgate.sharegroup.options import Options
 from headgate.sharegroup.pacing import SETTLE_S, Backlog, is_batch_due
 from headgate.sharegroup.properties import client_config, consumer_config
 from headgate.sharegroup.reader import Orders
-from headgate.sharegroup.store import BEAT_S, BufferFile, claim_location
-from headgate.sharegroup.team import Team
+from headgate.sharegroup.reader_pool import Team
 from headgate.sharegroup.topics import CHECK_EVERY_S, TopicIds
 from ingestion.failpoints import reach
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.sharegroup.store import BufferFile
+from headgate.sharegroup.buffer_store import BufferFile
 
 FEWEST = 200  # rows that are worth a task
 

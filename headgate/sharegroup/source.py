@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headgate.places import open_folder
+from headgate.folders import open_folder
 from headgate.sharegroup.columns import DDL, HEADERS_DDL
 from headgate.sharegroup.options import Options, read_options
 from headgate.sharegroup.slices import Slice, slices

@@ -18,7 +18,7 @@ from pyarrow import orc
 
 from ingestion.batch.splits import Part
 from ingestion.decode.druid_values import number_text
-from ingestion.decode.written_numbers import parse_number, single_number
+from ingestion.decode.exact_numbers import parse_number, single_number
 from ingestion.specs.formats.file_format import OrcInputFormat, ParquetInputFormat
 
 _ROWS = 4_096

@@ -22,7 +22,7 @@ from ingestion.batch.errors import InputChanged, InputRefused, InputUnreachable
 from ingestion.batch.files import InputFile
 from ingestion.specs.inputs.input_source import check_web_address
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressRefused, AddressUnknown
-from ingestion.task.web_lines import open_http, port_of
+from ingestion.task.http_connections import open_http, port_of
 
 MOST_BYTES = 16 * 1024**3
 TIMEOUT_S = 3600.0  # of one file

@@ -14,7 +14,7 @@ from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.batch.files import MOST_FILES, InputFile
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
-from ingestion.segments.refusals import to_storage_error
+from ingestion.segments.remote_errors import to_storage_error
 from ingestion.specs.inputs.input_source import ObjectsInputSource, spec_location
 
 _SETTING = "HEADGATE_INPUT_LOCATIONS"

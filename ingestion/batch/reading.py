@@ -13,21 +13,21 @@ import pyarrow as pa
 from ingestion.batch.columnar import IsNeeded
 from ingestion.batch.containers import read_container_rows
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import QuarantineLimits, SplitQuarantine
 from ingestion.batch.lines import Line, Lines, batch_lines, open_part, read_layout, read_lines
-from ingestion.batch.needed import needed_columns
-from ingestion.batch.rows import read_segment_rows
+from ingestion.batch.needed_columns import needed_columns
+from ingestion.batch.segment_rows import read_segment_rows
+from ingestion.batch.split_quarantine import QuarantineLimits, SplitQuarantine
 from ingestion.batch.splits import Part, Split
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import TooWide
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.rows import ROW, join_rows, row_indexes
+from ingestion.segments.accepted_times import AcceptedTimes
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.intervals import split_by_interval
-from ingestion.segments.shape import int64s, is_hidden
-from ingestion.segments.taken_times import AcceptedTimes
+from ingestion.segments.table_shape import int64s, is_hidden
 from ingestion.specs.formats.file_format import CONTAINERS, LineFormat
 from ingestion.specs.formats.input_format import JsonInputFormat, as_single_row
 from ingestion.specs.inputs.input_source import DruidInputSource

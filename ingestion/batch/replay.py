@@ -9,22 +9,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingestion.batch.reread import QuarantineReader, RereadRecords
+from ingestion.batch.quarantine_reader import QuarantineReader, RereadRecords
 from ingestion.batch.writing import write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable
-from ingestion.client.patience import until_answered
+from ingestion.client.retry import until_answered
 from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.batch_protocol import BatchAssignment
 from ingestion.specs.messages.replays import KeptPublishRequest, KeptRecord
-from ingestion.task.alone import run_standalone
+from ingestion.task.batch_splitting import MOST_IN_A_ROW
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
-from ingestion.task.parts import MOST_IN_A_ROW
 from ingestion.task.replay import next_page
 from ingestion.task.scratch import scratch_folder
+from ingestion.task.standalone import run_standalone
 
 LONGEST_S = 600.0  # that the same is said again without an answer
 
@@ -68,7 +68,7 @@ class _Replay:
         """To rows that are stored, and published with what became of each.
 
         What is refused for what it says is cut up until the records at fault stand alone, as a reader's publish is; see
-        ``ingestion.task.parts``. Raises ``Refused`` when it is not for a record's sake.
+        ``ingestion.task.batch_splitting``. Raises ``Refused`` when it is not for a record's sake.
         """
         read = self._reader.read(records)
         try:

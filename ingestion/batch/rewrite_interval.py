@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ingestion.batch.errors import InputRefused
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import QuarantineLimits
 from ingestion.batch.partitions import Partitioning, PartitionKeys, Sample, plan_partitions
 from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
+from ingestion.batch.split_quarantine import QuarantineLimits
 from ingestion.batch.splits import Part, Split
 from ingestion.batch.writing import write_bin
 from ingestion.segments.column_ids import ColumnIds

@@ -16,7 +16,7 @@ from ingestion.errors import IngestionError
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME, TIME_TYPE
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.shape import Shape, flat, mergers_of
+from ingestion.segments.table_shape import Shape, flat, mergers_of
 from ingestion.segments.writer import Target, write_interval
 from ingestion.sketches.merging import Merger
 from ingestion.sketches.types import SketchType, sketches

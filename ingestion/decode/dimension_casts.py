@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from ingestion.decode.columns import ColumnTyper, Values
 from ingestion.decode.druid_arrays import cast_to
 from ingestion.decode.druid_values import EvaluationFailed, from_json, to_json_value
+from ingestion.decode.exact_numbers import parse_number
 from ingestion.decode.java_texts import UNREADABLE, long_or_double
-from ingestion.decode.written_numbers import parse_number
 from ingestion.rows import JSON_TYPE
 from ingestion.specs.schema.cast_types import CastType
 

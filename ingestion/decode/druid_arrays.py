@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ingestion.decode.druid_patterns import pattern
-from ingestion.decode.druid_texts import check_length
+from ingestion.decode.druid_strings import check_length
 from ingestion.decode.druid_values import (
     Array,
     Element,

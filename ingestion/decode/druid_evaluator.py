@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any
 
 from ingestion.decode.druid_functions import FUNCTIONS
-from ingestion.decode.druid_language import (
+from ingestion.decode.druid_operators import BINARY
+from ingestion.decode.druid_parser import (
     USE_SQL_HINT,
     Call,
     Field,
@@ -23,8 +24,7 @@ from ingestion.decode.druid_language import (
     NotSupported,
     unsupported_call,
 )
-from ingestion.decode.druid_operators import BINARY
-from ingestion.decode.druid_texts import check_length
+from ingestion.decode.druid_strings import check_length
 from ingestion.decode.druid_values import (
     Array,
     EvaluationFailed,

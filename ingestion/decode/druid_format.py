@@ -8,8 +8,8 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from struct import pack
 
-from ingestion.decode.druid_moments import to_datetime
-from ingestion.decode.druid_texts import check_length
+from ingestion.decode.druid_datetimes import to_datetime
+from ingestion.decode.druid_strings import check_length
 from ingestion.decode.druid_values import (
     WIDE_CONTEXT,
     Array,

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ingestion.decode import druid_arrays as arrays
+from ingestion.decode import druid_datetimes, joda_patterns, joda_reader
 from ingestion.decode import druid_math as maths
-from ingestion.decode import druid_moments, joda_patterns, joda_reader
 from ingestion.decode import druid_nested as nested
 from ingestion.decode import druid_patterns as patterns
-from ingestion.decode import druid_texts as texts
+from ingestion.decode import druid_strings as texts
 from ingestion.decode import druid_times as times
 from ingestion.decode.druid_format import format_
 from ingestion.decode.druid_operators import BINARY, negative
@@ -55,7 +55,7 @@ def _check_unit(text: str) -> None:
 
 
 def _check_period(text: str) -> None:
-    druid_moments.parse_granularity(text, None, None)
+    druid_datetimes.parse_granularity(text, None, None)
 
 
 def _check_joda_pattern(text: str) -> None:
@@ -155,7 +155,7 @@ def _bitwise_function(function: Callable[[int, int], int]) -> Function:
     return Function(maths.binary_bits(function), 2, 2)
 
 
-_ZONE: Check = druid_moments.parse_zone
+_ZONE: Check = druid_datetimes.parse_zone
 FUNCTIONS: Mapping[str, Function] = {
     **{sign: Function(call, 2, 2) for sign, call in BINARY.items()},
     "-": Function(BINARY["-"], 1, 2),

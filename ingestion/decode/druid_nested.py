@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from ingestion.decode.druid_texts import check_length
+from ingestion.decode.druid_strings import check_length
 from ingestion.decode.druid_values import (
     Array,
     EvaluationFailed,

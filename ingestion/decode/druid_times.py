@@ -8,7 +8,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from ingestion.decode.druid_moments import BadTime, iso_ms, local_ms, parse_granularity, parse_zone, to_datetime, to_ms
+from ingestion.decode.druid_datetimes import (
+    BadTime,
+    iso_ms,
+    local_ms,
+    parse_granularity,
+    parse_zone,
+    to_datetime,
+    to_ms,
+)
 from ingestion.decode.druid_values import Array, EvaluationFailed, Nested, Value, as_long, as_text, to_long
 from ingestion.decode.joda_patterns import writer
 from ingestion.decode.joda_reader import reader

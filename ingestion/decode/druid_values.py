@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Context
 from typing import Any, Literal
 
-from ingestion.decode.written_numbers import ExactNumber
+from ingestion.decode.exact_numbers import ExactNumber
 
 WIDE_CONTEXT = Context(prec=700)  # for the digits of any double
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1

@@ -21,7 +21,7 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.expression_size import ExpressionCost
 from ingestion.decode.expressions import BadExpression, parse_expression, shorten
 from ingestion.decode.fields import Mask, flat, validity
-from ingestion.decode.kinds import BEYOND, BOOLEAN, DOUBLE, JSON, LONG, NULL, STRING, TYPED
+from ingestion.decode.value_kinds import BEYOND, BOOLEAN, DOUBLE, JSON, LONG, NULL, STRING, TYPED
 from ingestion.rows import TIME
 
 _MOST_COMBINATIONS = 64  # of types in one batch; rarer ones see every field as text

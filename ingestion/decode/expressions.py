@@ -29,12 +29,12 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
-from ingestion.decode import druid_language, druid_meaning
+from ingestion.decode import druid_parser, druid_to_sql
 from ingestion.decode.druid_evaluator import Evaluator, check
 from ingestion.decode.engine import Engine, sql_literal
 from ingestion.decode.expression_size import ExpressionCost, TooLarge, measure
-from ingestion.decode.kinds import BEYOND, BOOLEAN, JSON, LONG, NULL, STRING, TYPED
 from ingestion.decode.scalar_functions import ALLOWED
+from ingestion.decode.value_kinds import BEYOND, BOOLEAN, JSON, LONG, NULL, STRING, TYPED
 from ingestion.rows import TIME
 
 _MOST_STEPS = 100_000
@@ -126,7 +126,7 @@ class DruidExpression:
 
     text: str
     columns: tuple[str, ...]
-    tree: druid_language.Node
+    tree: druid_parser.Node
     engine: Engine
     condition: bool  # only whether it is true is asked
     evaluator: Evaluator
@@ -144,10 +144,10 @@ class DruidExpression:
             return None
         places = {name: f"c{i}" for i, name in enumerate(self.columns)}
         try:
-            typed = druid_meaning.translate(self.tree, {**kinds, TIME: LONG}, places)
-            sql = (druid_meaning.filter_sql if self.condition else druid_meaning.transform_sql)(typed)
+            typed = druid_to_sql.translate(self.tree, {**kinds, TIME: LONG}, places)
+            sql = (druid_to_sql.filter_sql if self.condition else druid_to_sql.transform_sql)(typed)
             return _compile_sql(self.text, sql, len(self.columns), self.engine)
-        except (druid_meaning.NotTranslatable, BadExpression):
+        except (druid_to_sql.NotTranslatable, BadExpression):
             return None
 
 
@@ -172,11 +172,11 @@ def parse_expression(text: str, engine: Engine, language: str = "sql", condition
 
 def _parse_druid_text(text: str, engine: Engine, condition: bool) -> Expression:
     try:
-        tree = druid_language.parse_druid(text, check)
+        tree = druid_parser.parse_druid(text, check)
         evaluator = Evaluator(tree, condition)
-    except druid_language.NotSupported as error:
+    except druid_parser.NotSupported as error:
         raise BadExpression(f"{error}: {shorten(text)}") from None
-    return DruidExpression(text, druid_language.fields_of(tree), tree, engine, condition, evaluator)
+    return DruidExpression(text, druid_parser.fields_of(tree), tree, engine, condition, evaluator)
 
 
 def _parse_sql_text(text: str, engine: Engine) -> Expression:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingestion.decode.druid_language import Call, Field, Lambda, Node
+from ingestion.decode.druid_parser import Call, Field, Lambda, Node
 
 # Which arguments of these functions are lists; of others with a function as their first argument all further ones are.
 _LISTS = {

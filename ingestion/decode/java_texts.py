@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.druid_values import java_text
-from ingestion.decode.written_numbers import MARKED, ExactNumber, parse_number, to_json_text
+from ingestion.decode.exact_numbers import MARKED, ExactNumber, parse_number, to_json_text
 
 # Numbers that Java writes in another way than JSON has them, and what holds others.
 _OTHER = r"^-?[0-9]+[.eE]|^-?[0-9]{19}|^[\[{]|^[-+]?[NnIi]"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
-from ingestion.decode.druid_moments import BadTime
+from ingestion.decode.druid_datetimes import BadTime
 from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.specs.schema.joda import split_pattern
 

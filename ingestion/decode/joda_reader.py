@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 from zoneinfo import available_timezones
 
-from ingestion.decode.druid_moments import BadTime, local_ms, parse_zone
+from ingestion.decode.druid_datetimes import BadTime, local_ms, parse_zone
 from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.joda_calendar import FIELDS, Field, UndeterminedTime, assemble_time
 from ingestion.decode.joda_patterns import DAYS, MONTHS

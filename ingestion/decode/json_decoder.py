@@ -42,21 +42,21 @@ from ingestion.decode.decoded import Decoded, join_decoded
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSchema
+from ingestion.decode.exact_numbers import as_written
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import MOST_IN_BATCH, FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, Access, ReaderTools, create_reader, keeps_digits
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.formats.flatten import flatten_in_place
+from ingestion.decode.message_window import MessageWindow
 from ingestion.decode.metric_expressions import MetricExpressions
+from ingestion.decode.multi_row import MultiRowReader
 from ingestion.decode.named_fields import undiscovered_fields
 from ingestion.decode.payloads import Diagnosis, decode_texts
 from ingestion.decode.rowmaker import RowFields, RowMaker
-from ingestion.decode.several import MultiRowReader
 from ingestion.decode.times import TimeReader, truncated
 from ingestion.decode.transforms import TOO_LONG, UNDECIDED, FilterResult, Transformed, Transforms
 from ingestion.decode.watchdog import Watchdog
-from ingestion.decode.window import MessageWindow
-from ingestion.decode.written_numbers import as_written
 from ingestion.rows import RECORD_TIME, ROW, TIME, TIME_TYPE
 from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
 from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.decode.druid_patterns import BadPattern, pattern
-from ingestion.decode.druid_texts import icontains
+from ingestion.decode.druid_strings import icontains
 from ingestion.decode.druid_values import EvaluationFailed, Value, as_long, number_text, parse_number, to_units
 from ingestion.decode.engine import Engine
 from ingestion.decode.expression_runner import Lengths, Results

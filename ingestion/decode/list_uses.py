@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.druid_language import parse_druid
+from ingestion.decode.druid_parser import parse_druid
 from ingestion.decode.field_uses import field_uses
 from ingestion.decode.fields import Mask
 from ingestion.decode.java_texts import UNREADABLE

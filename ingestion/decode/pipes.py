@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 
 _LENGTH = struct.Struct(">Q")
 _CHUNK = 1024 * 1024

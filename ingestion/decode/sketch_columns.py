@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ingestion.decode import java_texts
 from ingestion.decode.columns import ColumnTyper, Values, first_bytes
 from ingestion.decode.fields import validity
-from ingestion.sketches import single
+from ingestion.sketches import single_values
 from ingestion.sketches.hashing import Hashes, hash_doubles, hash_longs, hash_texts
 from ingestion.sketches.merging import Integers, Merger
 from ingestion.sketches.reading import read_sketch
@@ -69,7 +69,7 @@ def sketch_column(typer: ColumnTyper, values: Values, metric: SketchMetric) -> S
     parts = _Parts()
     if isinstance(metric, QuantilesMetric):
         numbers = kinds.numbers
-        parts.add(numbers, single.from_numbers(metric, _doubles(texts.take(pa.array(numbers)))))
+        parts.add(numbers, single_values.from_numbers(metric, _doubles(texts.take(pa.array(numbers)))))
         _add_sketches(parts, typer, texts, kinds.strings, lambda text: _number_or_sketch(text, metric, merger))
         at_fault, problem = kinds.others, f"is neither a number nor a {metric.kind} in base64"
     elif metric.reads_sketches:
@@ -80,7 +80,7 @@ def sketch_column(typer: ColumnTyper, values: Values, metric: SketchMetric) -> S
         _add_distinct(parts, typer, texts, kinds, metric)
         at_fault = kinds.unhashed
         problem = "is neither a text, a number nor an array of them"
-    column, without = _column(parts, len(texts), single.empty_sketch(metric), merger)
+    column, without = _column(parts, len(texts), single_values.empty_sketch(metric), merger)
     wrong = np.zeros(len(texts), np.bool_)
     wrong[at_fault] = True
     if metric.reads_sketches:
@@ -121,7 +121,7 @@ def _add_distinct(
     encoding = "utf8" if isinstance(metric, ThetaMetric) else metric.stringEncoding
 
     def hashed(rows: Integers, hashes: Hashes) -> None:
-        parts.add(rows, single.from_hashes(metric, hashes))
+        parts.add(rows, single_values.from_hashes(metric, hashes))
 
     strings = _unquoted(typer, texts, kinds.strings)
     not_empty = np.flatnonzero(pc.not_equal(strings, "").to_numpy(zero_copy_only=False))
@@ -176,13 +176,13 @@ def _add_sketches(
 
 def _number_or_sketch(text: str, metric: QuantilesMetric, merger: Merger) -> bytes | None:
     if not text:
-        return single.empty_sketch(metric)
+        return single_values.empty_sketch(metric)
     number = _number(text)
     if number is None:
         return read_sketch(text, merger)
     if number != number:
-        return single.empty_sketch(metric)
-    sketch: bytes = single.from_numbers(metric, np.array([number]))[0].as_py()
+        return single_values.empty_sketch(metric)
+    sketch: bytes = single_values.from_numbers(metric, np.array([number]))[0].as_py()
     return sketch
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode import joda_patterns, written_times
+from ingestion.decode import druid_timestamps, joda_patterns
 from ingestion.decode.columns import AS_TEXT, Values, cast
 from ingestion.decode.engine import TEXTS, Engine, sql_literal
 from ingestion.decode.fields import Mask, flat, validity
@@ -144,7 +144,7 @@ class TimeReader:
         self._spec = spec
         self._sql = time_query(spec.format)
         numbers_or_ours = spec.format in (*_NUMBERS, "ruby") or "%" in spec.format
-        self._one_by_one = None if numbers_or_ours else written_times.reader(spec.format)
+        self._one_by_one = None if numbers_or_ours else druid_timestamps.reader(spec.format)
         self._missing_ms = None if spec.missingValue is None else (spec.missingValue - _EPOCH) // _MILLISECOND
         self._first = _FIRST_MS
         self._end = end_of_time(segment_granularity)

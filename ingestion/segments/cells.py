@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from ingestion.segments.names import iso
-from ingestion.sketches.showing import describe_sketch
+from ingestion.sketches.description import describe_sketch
 from ingestion.specs.messages.newest_rows import MOST_ANSWER, MOST_TEXT, RowsOrder
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.schema.metric_base import SketchKind

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.remote import open_remote
-from ingestion.segments.stored import StoredFile
+from ingestion.segments.stored_file import StoredFile
 
 
 class DeepStorage(Protocol):

@@ -14,13 +14,13 @@ import pyarrow as pa
 from ingestion.rows import ROW, Columns, conform, row_indexes
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
-from ingestion.segments.held import MemoryRun
 from ingestion.segments.intervals import Interval, count_by_interval
+from ingestion.segments.memory_run import MemoryRun
 from ingestion.segments.merge import Run, merge_runs, merge_tables
 from ingestion.segments.persist import Generation, Persister
-from ingestion.segments.places import Integers, RecordPositions
-from ingestion.segments.shape import Shape, int64s
+from ingestion.segments.record_positions import Integers, RecordPositions
 from ingestion.segments.spill import SPILL_COMPRESSION, SpilledRun, Spiller
+from ingestion.segments.table_shape import Shape, int64s
 from ingestion.segments.writer import GROUP_BYTES, Target, write_rows
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.schema.data_schema import DataSchema

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from ingestion.segments.errors import storage_error
 from ingestion.segments.names import parts_of, temporary_name
-from ingestion.segments.stored import StoredFile
+from ingestion.segments.stored_file import StoredFile
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestion.segments.rollup import roll_up
-from ingestion.segments.shape import Shape, flat, int64s, sorted_order
+from ingestion.segments.table_shape import Shape, flat, int64s, sorted_order
 
 Key = tuple[Any, ...]
 

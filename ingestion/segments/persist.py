@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ingestion.rows import Columns, columns_of, conform
-from ingestion.segments.held import MemoryRun
 from ingestion.segments.intervals import Interval
+from ingestion.segments.memory_run import MemoryRun
 from ingestion.segments.spill import SpilledRun, Spiller
 
 

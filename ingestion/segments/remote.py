@@ -19,8 +19,8 @@ from pyarrow import fs
 
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import parts_of, temporary_name
-from ingestion.segments.refusals import NO_BUCKET, to_storage_error
-from ingestion.segments.stored import StoredFile
+from ingestion.segments.remote_errors import NO_BUCKET, to_storage_error
+from ingestion.segments.stored_file import StoredFile
 
 _ARROW_SCHEMES = frozenset({"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _OBJECT_SCHEMES = frozenset({"gs", "gcs"})  # an object shows when it is complete; the others have files that grow
@@ -149,10 +149,10 @@ def open_remote(location: str) -> ArrowStorage:
     if scheme == "s3":
         return _open_s3(parts, address)
     if scheme not in _ARROW_SCHEMES:
-        from ingestion.segments import by_fsspec  # not at the top: it takes long, and most have no use for it
+        from ingestion.segments import fsspec_storage  # not at the top: it takes long, and most have no use for it
 
-        root = by_fsspec.root_of(location, scheme)
-        return ArrowStorage(partial(by_fsspec.connect, location), root, address, by_object=False)
+        root = fsspec_storage.root_of(location, scheme)
+        return ArrowStorage(partial(fsspec_storage.connect, location), root, address, by_object=False)
     system, root = _open_arrow_system(location, scheme, parts)
     return ArrowStorage(lambda: system, root, address, by_object=scheme in _OBJECT_SCHEMES)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.floats import as_floats
-from ingestion.segments.shape import Integers, Shape, flat, int64s, sorted_order
+from ingestion.segments.table_shape import Integers, Shape, flat, int64s, sorted_order
 from ingestion.specs.schema.data_schema import EXTENTS
 
 _FIRST_TIME, _FIRST_ORDER, _LAST_TIME, _LAST_ORDER = range(1, 1 + len(EXTENTS))

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from ingestion.rows import TIME, Columns, conform
 from ingestion.segments.encoding import parquet_options
 from ingestion.segments.errors import SegmentError, storage_error
-from ingestion.segments.held import block_rows
 from ingestion.segments.intervals import Interval, split_by_interval
-from ingestion.segments.shape import Shape
+from ingestion.segments.memory_run import block_rows
+from ingestion.segments.table_shape import Shape
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.schema.periods import AnyGranularity
 

@@ -17,7 +17,7 @@ from typing import TextIO
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.names import is_ours, may_be_datasource, may_be_interval
-from ingestion.segments.stored import StoredFile
+from ingestion.segments.stored_file import StoredFile
 from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict, SweptFile
 
 PAGE = 1000

@@ -23,9 +23,9 @@ from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentE
 from ingestion.segments.intervals import Interval, split_by_interval, to_datetime
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.names import iso, segment_path
-from ingestion.segments.places import RecordPositions, RecordSet
 from ingestion.segments.reader import verify
-from ingestion.segments.shape import Shape
+from ingestion.segments.record_positions import RecordPositions, RecordSet
+from ingestion.segments.table_shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs.messages.protocol import Column, SegmentFile
 from ingestion.specs.offsets import Range

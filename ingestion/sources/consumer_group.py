@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, StoredOffsetSource
-from ingestion.sources.complaints import ALL_PARTITIONS
+from ingestion.sources.client_problems import ALL_PARTITIONS
 from ingestion.sources.reader import LostPosition, Reader
 from ingestion.sources.stored_offsets import StartPosition, StoredOffsets
 from ingestion.specs.kafka.group_times import DEFAULTS, SESSION

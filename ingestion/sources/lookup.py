@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.complaints import is_of_unused_group
+from ingestion.sources.client_problems import is_of_unused_group
 from ingestion.sources.peek import Limits, Span, TopicLocation, consumer_config, list_offsets, query_topic
 from ingestion.specs.messages.lookup import MOST_FOUND, LookedAt, LookupOrder
 

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.complaints import is_of_unused_group
+from ingestion.sources.client_problems import is_of_unused_group
 from ingestion.sources.topic import admin_client, checked_cluster
 from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.kafka.addresses import AddressPolicy

@@ -17,7 +17,7 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ingestion.sources.base import Batch, Ints, LazyColumn, SourceProblem
-from ingestion.sources.complaints import ALL_PARTITIONS, UNREADABLE, ClientProblems, is_of_unused_group
+from ingestion.sources.client_problems import ALL_PARTITIONS, UNREADABLE, ClientProblems, is_of_unused_group
 from ingestion.sources.stored_offsets import StartPosition
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets

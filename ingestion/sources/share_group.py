@@ -18,7 +18,7 @@ import numpy as np
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
 from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
-from ingestion.sources.complaints import COMPLAINT_S, REFUSALS, explain_error
+from ingestion.sources.client_problems import COMPLAINT_S, REFUSALS, explain_error
 from ingestion.sources.leases import LeaseBook, PendingAcks
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from ingestion.sources.base import ReadRefused, SourceProblem
-from ingestion.sources.complaints import missing_read_right
+from ingestion.sources.client_problems import missing_read_right
 from ingestion.specs.inputs.io_config import Isolation, ShareGroupIOConfig
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka.client_messages import client_error_text

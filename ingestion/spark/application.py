@@ -22,7 +22,7 @@ from ingestion.client.http import HttpControlPlane
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import configure_group
 from ingestion.spark.board import Board
-from ingestion.spark.last_word import say_end
+from ingestion.spark.end_report import say_end
 from ingestion.spark.restarts import Restarts, SilentStarts, has_slot, job_group, python_error
 from ingestion.spark.sources import IndexerLimit
 from ingestion.spark.worker import IndexerEnd, WorkerConfig, indexer_runner
@@ -39,8 +39,8 @@ from ingestion.specs.messages.protocol import (
     UnreadRecord,
 )
 from ingestion.task.control import stricter
-from ingestion.task.ending import Ending
 from ingestion.task.log import OngoingProblem, logger_for
+from ingestion.task.shutdown import Ending
 
 HEARTBEAT_S = 1.0
 STATUS_TIMEOUT_S = 10.0

@@ -12,8 +12,8 @@ from ingestion.client.errors import ClientError
 from ingestion.spark.batcher import Batcher
 from ingestion.spark.index import spark_conf
 from ingestion.spark.signals import hand_on_sigterm
-from ingestion.task.ending import Ending
 from ingestion.task.log import configure, logger_for
+from ingestion.task.shutdown import Ending
 
 
 def main() -> int:

@@ -17,14 +17,14 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import QuarantineLimits, SplitQuarantine
 from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
 from ingestion.batch.shuffle_partitions import ShufflePartitions
+from ingestion.batch.split_quarantine import QuarantineLimits, SplitQuarantine
 from ingestion.batch.splits import Split
 from ingestion.batch.writing import BinOutput, write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Invalid
-from ingestion.client.patience import until_answered
+from ingestion.client.retry import until_answered
 from ingestion.errors import IngestionError
 from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds

@@ -21,18 +21,18 @@ from pyspark import RDD, SparkContext
 from ingestion.batch.bins import target_rows
 from ingestion.batch.errors import InputChanged
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import QuarantineLimits, merge_quarantines
 from ingestion.batch.partitions import PartitionKeys, Sample, plan_partitions
 from ingestion.batch.reading import IntervalMs, SplitReport, check_parse_exceptions
 from ingestion.batch.shuffle_partitions import ShufflePartitions
+from ingestion.batch.split_quarantine import QuarantineLimits, merge_quarantines
 from ingestion.batch.splits import Split, plan_splits
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import ClientError, PublishRefused, TaskOver
-from ingestion.client.patience import until_answered
+from ingestion.client.retry import until_answered
 from ingestion.errors import IngestionError
 from ingestion.failpoints import Failpoints
 from ingestion.spark.batch_work import SplitSummary, TaskFailure, WriteOrder, read_splits, write_bins
-from ingestion.spark.last_word import say_end
+from ingestion.spark.end_report import say_end
 from ingestion.spark.restarts import python_error
 from ingestion.spark.shuffle import Shuffled, sample_chunks, shuffle_by_keys
 from ingestion.specs.counters import Counters
@@ -44,9 +44,9 @@ from ingestion.specs.messages.batch_protocol import (
     FileRecord,
 )
 from ingestion.specs.messages.protocol import EndRequest, HeartbeatRequest, SegmentFile, UnreadRecord
-from ingestion.task.ending import Ending
 from ingestion.task.errors import TooManyParseExceptions
 from ingestion.task.log import OngoingProblem, logger_for
+from ingestion.task.shutdown import Ending
 
 HEARTBEAT_S = 1.0
 PUBLISH_TIMEOUT_S = 600.0  # that a publish is sent again without an answer

@@ -11,8 +11,8 @@ from ingestion.client.compaction import CompactionControlPlane
 from ingestion.spark.compactor import Compactor
 from ingestion.spark.index import spark_conf
 from ingestion.spark.signals import hand_on_sigterm
-from ingestion.task.ending import Ending
 from ingestion.task.log import configure
+from ingestion.task.shutdown import Ending
 
 
 def main() -> int:

@@ -18,17 +18,17 @@ from pyspark import SparkContext
 from ingestion.batch.rewrite_interval import rewrite_interval
 from ingestion.client.compaction import CompactionControlPlane
 from ingestion.client.errors import ClientError, PublishRefused, TaskOver
+from ingestion.compaction.merge_job import Work, run
 from ingestion.compaction.merging import Merged, merge
-from ingestion.compaction.work import Work, run
 from ingestion.errors import IngestionError
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.spark.restarts import python_error
 from ingestion.specs.messages.compaction import CompactionJob, DepartureRequest, FailedRequest, WorkAnswer, WorkRequest
 from ingestion.specs.tasks.batch import BatchSpec
-from ingestion.task.ending import Ending
 from ingestion.task.log import OngoingProblem, configure, logger_for
 from ingestion.task.scratch import scratch_folder
+from ingestion.task.shutdown import Ending
 
 HEARTBEAT_S = 1.0
 UNANSWERED_LIMIT_S = 600.0  # without an answer for so long it is over

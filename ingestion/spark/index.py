@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pyspark import SparkConf, SparkContext
 
 from ingestion.spark.signals import hand_on_sigterm
-from ingestion.task.ending import Ending
+from ingestion.task.shutdown import Ending
 
 
 def spark_conf() -> SparkConf:

@@ -16,13 +16,13 @@ from ingestion.client.errors import PublishRefused, Unacceptable
 from ingestion.decode.errors import TooSlow, TooWide
 from ingestion.segments.index import RowIndex
 from ingestion.sources.base import Batch, StoredOffsetSource, TopicChanged
-from ingestion.task.batches import Ledger
+from ingestion.task.batch_splitting import Part, split_ledger
 from ingestion.task.errors import DeadlineExceeded, Fenced, PermanentRefusal, Refused, TooManyParseExceptions
-from ingestion.task.gathered import Gathered
+from ingestion.task.gathered_records import Gathered
+from ingestion.task.handoff_pace import Backlog, Pace
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.indexes import Indexes
-from ingestion.task.pace import Backlog, Pace
-from ingestion.task.parts import Part, split_ledger
+from ingestion.task.ledger import Ledger
 from ingestion.task.publishing import LONGEST_S, check_segments
 
 KEPT_BYTES = 8 * 1024 * 1024  # of poison and faulty records that one publish carries, about

@@ -33,7 +33,7 @@ from ingestion.specs.messages.checking import (
 from ingestion.specs.schema.data_schema import DataSchema, ExpressionTransform, TransformSpec
 from ingestion.specs.schema.filters import ExpressionFilter
 from ingestion.specs.schema.metrics import FilteredMetric, Metric
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.task.schema_registry import ConfluentRegistry
 from ingestion.without_pandas import keep_pandas_out
 
 _MEMORY_BYTES = 256 * 1024 * 1024  # of DuckDB

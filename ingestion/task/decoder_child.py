@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ingestion.decode.child import main
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.decode.child_process import main
+from ingestion.task.schema_registry import ConfluentRegistry
 
 if __name__ == "__main__":
     sys.exit(main(ConfluentRegistry))

@@ -10,16 +10,16 @@ import pyarrow as pa
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats import Access
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.failpoints import Failpoints
 from ingestion.rows import join_rows, row_indexes
 from ingestion.sources.base import Ints
 from ingestion.specs.messages.protocol import Assignment
-from ingestion.task.batches import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
 from ingestion.task.breaker import Breaker
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.task.ledger import FILTERED, OUTSIDE, PENDING, STORED, TOMBSTONE, Ledger
+from ingestion.task.schema_registry import ConfluentRegistry
 
 LATE_DELIVERY = 3  # from this delivery on a record is decoded in a child process
 CHILD = "ingestion.task.decoder_child"

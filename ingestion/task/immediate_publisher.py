@@ -16,10 +16,10 @@ from ingestion.segments.batch import count_intervals, write_segments
 from ingestion.sources.base import RELEASE, Batch, Ints, LeasedSource, TopicChanged
 from ingestion.specs import offsets
 from ingestion.specs.messages.protocol import SegmentFile
-from ingestion.task.batches import STORED, Ledger
+from ingestion.task.batch_splitting import Part, split_ledger
 from ingestion.task.errors import DeadlineExceeded, Fenced, PermanentRefusal, Refused, TooManyParseExceptions
 from ingestion.task.indexer_context import IndexerContext
-from ingestion.task.parts import Part, split_ledger
+from ingestion.task.ledger import STORED, Ledger
 from ingestion.task.publishing import LONGEST_S, check_segments
 
 GIVE_UP_AT = 0.8  # of what is left of the lock

@@ -23,6 +23,7 @@ from ingestion.sources.stored_offsets import Claim
 from ingestion.sources.topic import Topic, TopicIdentity
 from ingestion.specs.counters import UNPUBLISHED
 from ingestion.specs.messages.protocol import Assignment, StartRequest
+from ingestion.task.batch_splitting import Refusals
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
@@ -34,7 +35,6 @@ from ingestion.task.immediate_publisher import ImmediatePublisher
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import OngoingProblem, logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
-from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher, column_ids
 
 TAKE_S = 0.5

@@ -11,12 +11,12 @@ from ingestion.failpoints import Failpoints
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.specs.messages.protocol import Assignment
+from ingestion.task.batch_splitting import Refusals
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.decoding import Decoding
 from ingestion.task.epoch import TopicGuard
 from ingestion.task.parse_exceptions import ParseExceptions
-from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher
 
 

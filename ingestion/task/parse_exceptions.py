@@ -15,8 +15,8 @@ from ingestion.specs.counters import Counters
 from ingestion.specs.limits import MOST_UNREAD
 from ingestion.specs.messages.protocol import ParseExceptionTotals, UnreadRecord
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec, TuningConfig
-from ingestion.task.batches import STORED, Ledger
 from ingestion.task.errors import TooManyParseExceptions
+from ingestion.task.ledger import STORED, Ledger
 
 _LONGEST = 300  # characters of a record, and of an error
 

@@ -10,11 +10,11 @@ from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.topic import PinnedTopic, Topic, TopicWatch, checked_properties
 from ingestion.specs.messages.protocol import RepairRange
-from ingestion.task.alone import run_standalone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
 from ingestion.task.scratch import scratch_folder
+from ingestion.task.standalone import run_standalone
 
 
 def main() -> int:

@@ -9,17 +9,17 @@ from ingestion.client.errors import Unreachable
 from ingestion.client.http import HttpControlPlane
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.base import SourceProblem
-from ingestion.sources.kept import QuarantineSource
-from ingestion.sources.producing import Reproducer
+from ingestion.sources.quarantine_source import QuarantineSource
+from ingestion.sources.reproducer import Reproducer
 from ingestion.sources.topic import KnownTopic, TopicIdentity
 from ingestion.specs.messages.protocol import Assignment
 from ingestion.specs.messages.replays import KeptRecord, ProducedRequest
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
-from ingestion.task.alone import run_standalone
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
 from ingestion.task.parse_exceptions import without_parse_limits
 from ingestion.task.scratch import scratch_folder
+from ingestion.task.standalone import run_standalone
 
 RETRY_S = 1.0
 

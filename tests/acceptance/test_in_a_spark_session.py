@@ -15,7 +15,7 @@ from controlplane.compaction import planning
 from controlplane.compaction.models import Job
 from controlplane.tasks.models import Resident
 from ingestion.spark import compactor
-from ingestion.task.ending import Ending
+from ingestion.task.shutdown import Ending
 from tests.integration.test_compaction_jobs import a_task, published
 from tests.support.in_process import client_of_compaction
 from tests.support.publishes import TASK, make_source

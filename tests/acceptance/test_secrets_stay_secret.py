@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from controlplane.connections.resolving import MOST_BYTES
+from controlplane.connections.client_properties import MOST_BYTES
 from tests.support.browsing import browsing
 from tests.support.certificates import authority
 from tests.support.house import House

@@ -23,7 +23,7 @@ from controlplane.lag.models import LagSample
 from controlplane.loading import samples
 from controlplane.loading.documents import to_nested
 from controlplane.loading.models import Draft
-from controlplane.login.addresses import secret_for
+from controlplane.login.email_address import secret_for
 from controlplane.publishing.models import ProgressKey
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.retention.models import RuleSet
@@ -32,7 +32,7 @@ from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Status, Task
-from controlplane.teams.links import LINK_LIFE, digest_of
+from controlplane.teams.invitation_links import LINK_LIFE, digest_of
 from controlplane.teams.models import ApiToken, Invitation, LinkInvitation, PasswordLink, Team, User
 from controlplane.teams.roles import Role, Scope
 from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer

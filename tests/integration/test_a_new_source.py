@@ -14,7 +14,7 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.repairs import start_repairs
 from controlplane.supervisors.run import run
-from controlplane.supervisors.streams import question_for
+from controlplane.supervisors.topic_checks import question_for
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
 from ingestion.sources.memory import MemoryLeasedSource

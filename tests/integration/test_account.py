@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.login import addresses, sessions
+from controlplane.login import email_address, sessions
 from controlplane.login.celery_tasks import drop_over
 from controlplane.login.models import Session
 from controlplane.teams.models import ApiToken, AuditEntry, User
@@ -200,7 +200,7 @@ def test_with_one_it_is_ones_own_when_its_link_was_opened(cast: Cast, settings: 
 
 def test_a_link_is_void_when_the_address_has_become_somebodys_or_logins_have_ended(cast: Cast) -> None:
     mine, viewer = log_in("viewer"), User.objects.get(username="viewer")
-    link = f"/account/email/{addresses.secret_for(viewer, NEW)}/"
+    link = f"/account/email/{email_address.secret_for(viewer, NEW)}/"
     User.objects.filter(username="owner").update(email=NEW)
     assert "Another login has" in mine.post(link, follow=True).content.decode()
     User.objects.filter(username="owner").update(email="")

@@ -15,7 +15,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from controlplane.common.strictjson import MOST_BYTES
+from controlplane.common.strict_json import MOST_BYTES
 from tests.support.bad_input import check_problem, everything, rows_before
 from tests.support.django_cast import SEED, Cast, spec_for
 from tests.support.routes import all_routes

@@ -15,7 +15,7 @@ from controlplane.lag.models import LagSample
 from controlplane.lag.series import lag_samples, lag_series
 from controlplane.publishing.models import ProgressKey
 from controlplane.sources.models import Source
-from controlplane.supervisors import scaling, services
+from controlplane.supervisors import autoscaler, services
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Indexer, Status, Task
@@ -235,7 +235,7 @@ def test_it_is_given_what_the_pool_has(cast: Cast, settings: LazySettings) -> No
 
 
 def test_its_history_is_bounded(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "ACTIONS_KEPT", 3)
+    monkeypatch.setattr(autoscaler, "ACTIONS_KEPT", 3)
     supervisor = submit(cast, scaled_spec("busy", minTriggerScaleActionFrequencyMillis=0, scaleActionPeriodMillis=1))
     source = reading(supervisor)
     for n in range(5):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from controlplane.publishing import claims, fence
-from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.run import iterate
 from controlplane.tasks import launcher
 from controlplane.tasks.models import Task

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from controlplane.config.asgi import application
-from controlplane.config.bodies import BEGINNING_BYTES, most_bytes
+from controlplane.config.request_body import BEGINNING_BYTES, most_bytes
 from controlplane.tasks.lifecycle import new_token
 from controlplane.teams.models import ApiToken
 from tests.support.django_cast import Cast, make_cast, spec_for

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.spark.master import Application, Cluster
+from controlplane.spark.spark_master import Application, Cluster
 from controlplane.supervisors import services as supervisors
 from controlplane.supervisors.run import run
 from controlplane.tasks import capacity, heartbeats, launcher, lifecycle, services, watching

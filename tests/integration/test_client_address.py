@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client, RequestFactory
 
-from controlplane.common.clients import client_address, rate_limit_key
+from controlplane.common.client_address import client_address, rate_limit_key
 from controlplane.teams.models import AuditEntry
-from frontend.throttle import FAILURES_PER_ADDRESS, FAILURES_PER_NAME
+from frontend.login_throttle import FAILURES_PER_ADDRESS, FAILURES_PER_NAME
 from tests.support.django_cast import PASSWORD, Cast
 
 PROXY = "10.9.9.9"

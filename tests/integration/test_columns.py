@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
-from controlplane.retention.deleting import delete_datasource
+from controlplane.retention.datasource_deletion import delete_datasource
 from controlplane.segments.columns import assign_column_ids, case_conflicts
 from controlplane.segments.models import Column
 from controlplane.supervisors import services

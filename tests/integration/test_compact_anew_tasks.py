@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from controlplane.common.errors import InvalidInput
-from controlplane.compaction import by_hand, reindexing
+from controlplane.compaction import compact_tasks, reindexing
 from controlplane.compaction.schemas import write_specs_of
 from controlplane.datasources.models import MaskedColumn
 from controlplane.sources.models import Source
@@ -60,7 +60,7 @@ def test_what_is_left_out_is_what_the_segments_have(source: Source, root: User) 
     published(source, COLUMNS, at=100, day=1)
     task = submitted(root, id="anew", tuningConfig={"type": "index_parallel", "maxNumConcurrentSubTasks": 2}, **BY_HOUR)
     assert (task.pk, task.kind, task.status, task.slots) == ("anew", "reindex", "PENDING", 2)
-    by_hand.run()  # is not about it
+    compact_tasks.run()  # is not about it
     assert Task.objects.get(pk="anew").status == "PENDING"
     schema = told(task)
     assert schema["dimensionsSpec"]["dimensions"] == [

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
-from controlplane.compaction import by_hand, jobs
+from controlplane.compaction import compact_tasks, jobs
 from controlplane.compaction.models import Job, State
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.selectors.fate import record_fate
@@ -65,7 +65,7 @@ def published(source: Source, count: int, at: int = 0, rows: int = 5, task: str 
 
 def submitted(root: User, **changes: Any) -> Task:
     task = services.submit_task(user=root, document=compact(**changes))
-    by_hand.run()
+    compact_tasks.run()
     task.refresh_from_db()
     return task
 
@@ -83,7 +83,7 @@ def merged(job: CompactionJob, application: str, lost: int = 0) -> list[uuid.UUI
 
 
 def after_a_round(task: Task) -> Task:
-    by_hand.run()
+    compact_tasks.run()
     return Task.objects.get(pk=task.pk)
 
 
@@ -192,7 +192,7 @@ def test_a_job_whose_segments_changed_is_planned_anew(source: Source, root: User
 def test_it_fails_when_a_merge_fails_for_good_or_too_often(source: Source, root: User, application: str) -> None:
     published(source, 2)
     task = submitted(root)
-    for _ in range(by_hand.ATTEMPTS):
+    for _ in range(compact_tasks.ATTEMPTS):
         assert task.status == "RUNNING"
         [job] = taken(application)
         jobs.fail(application, job.job_id, FailedRequest(attempt=job.attempt, error="the disk is full."))
@@ -279,7 +279,7 @@ def test_druids_addresses_know_it(
     assert report["ingestionStatsAndErrors"]["payload"]["ingestionState"] == "NOT_STARTED"
     [option] = report["headgate"]["payload"]["optionsWithoutEffect"]
     assert option.startswith("tuningConfig.maxNumConcurrentSubTasks: ")
-    by_hand.run()  # there is nothing in its interval
+    compact_tasks.run()  # there is nothing in its interval
     status = client.get("/druid/indexer/v1/task/of-druid/status").json()["status"]
     assert (status["status"], status["errorMsg"][:25]) == ("FAILED", "There are no segments in ")
     assert b"There are no segments in " in client.get("/druid/indexer/v1/task/of-druid/log").content

@@ -15,8 +15,8 @@ from django.test import Client
 
 from controlplane.connections.kafka import KafkaProblem, topic_names
 from controlplane.connections.probe import NeededRights, try_kafka
+from controlplane.connections.probe_report import ConnectionReport
 from controlplane.connections.registry_probe import try_registry
-from controlplane.connections.verdict import ConnectionReport
 from ingestion.specs.kafka.addresses import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.certificates import Identity, authority

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.connections.models import Connection
 from controlplane.connections.secrets import unseal
-from controlplane.supervisors import streams
+from controlplane.supervisors import topic_checks
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.lifecycle import new_token
 from controlplane.tasks.models import Task
@@ -194,7 +194,7 @@ def test_a_new_password_reaches_who_asks_next(owner: Client) -> None:
     supervisor = send(owner, "POST", SUPERVISORS, naming()).json()["id"]
     send(owner, "PUT", address, {"properties": {**LOGIN, "sasl.password": "new one"}})
     assert assigned(task).consumer_properties["sasl.password"] == "new one"
-    asked = streams.question_for(Supervisor.objects.get(pk=supervisor))
+    asked = topic_checks.question_for(Supervisor.objects.get(pk=supervisor))
     assert (asked.problem, asked.properties["sasl.password"]) == (None, "new one")
     assert SpecVersion.objects.filter(supervisor_id=supervisor).latest("version").secrets == ""
 
@@ -285,7 +285,7 @@ def test_a_supervisor_without_its_connection_says_so(owner: Client) -> None:
     made(owner)
     supervisor = send(owner, "POST", SUPERVISORS, naming()).json()["id"]
     Connection.objects.all().delete()
-    [answer] = streams.answers([streams.question_for(Supervisor.objects.get(pk=supervisor))])
+    [answer] = topic_checks.answers([topic_checks.question_for(Supervisor.objects.get(pk=supervisor))])
     assert "There is no connection 'secured'" in str(answer.problem)
 
 

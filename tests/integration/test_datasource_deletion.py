@@ -13,8 +13,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import SettledRange
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.quarantine.selectors.filters import Choice
-from controlplane.retention import deleting
-from controlplane.retention.deleting import continue_deleting, delete_datasource
+from controlplane.retention import datasource_deletion
+from controlplane.retention.datasource_deletion import continue_deleting, delete_datasource
 from controlplane.segments import marking
 from controlplane.segments.models import DaySum, Interval, Removal, Segment
 from controlplane.supervisors import services
@@ -106,7 +106,7 @@ def test_what_was_left_goes_on_with_whoever_comes_next(
     idle: Cast, clients: dict[str, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took longer than anybody waits, or its process died: until all have gone no spec can name it."""
-    monkeypatch.setattr(deleting, "FIRST_RUN_S", -1.0)
+    monkeypatch.setattr(datasource_deletion, "FIRST_RUN_S", -1.0)
     answer = clients["owner"].post(PATH, {"name": "flights"}, content_type="application/json")
     assert (answer.status_code, answer.json()["segments"]) == (200, 4)
     assert Segment.objects.filter(used=True).count() == 4
@@ -128,7 +128,7 @@ def test_who_comes_late_to_a_deleted_datasource_loses_nothing_of_one_made_anew(
     idle: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes clear datasources: one has found this one, and comes to it when the other has long been done."""
-    monkeypatch.setattr(deleting, "FIRST_RUN_S", -1.0)
+    monkeypatch.setattr(datasource_deletion, "FIRST_RUN_S", -1.0)
     delete(idle)
     found = Datasource.objects.get(clearing=True)
     assert continue_deleting(60.0) == 1

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from ingestion.decode.errors import UnusableSchema
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.processes import command_lines
@@ -56,7 +56,7 @@ def often(warm: None) -> Iterator[IsolatedDecoder]:
 
 
 def children() -> list[psutil.Process]:
-    return [c for c, line in command_lines(psutil.Process().children()) if "ingestion.decode.child" in line]
+    return [c for c, line in command_lines(psutil.Process().children()) if "ingestion.decode.child_process" in line]
 
 
 def payload(**fields: Any) -> bytes:

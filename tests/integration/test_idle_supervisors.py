@@ -16,7 +16,7 @@ from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.resetting import hand_off, reset, reset_offsets
+from controlplane.supervisors.offset_reset import hand_off, reset, reset_offsets
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task

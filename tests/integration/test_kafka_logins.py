@@ -10,8 +10,8 @@ from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import kafka
-from controlplane.connections.resolving import client_properties
-from controlplane.supervisors import services, streams
+from controlplane.connections.client_properties import client_properties
+from controlplane.supervisors import services, topic_checks
 from controlplane.supervisors.run import run
 from controlplane.tasks.models import Task
 from ingestion.sources.base import SourceProblem
@@ -55,7 +55,7 @@ def test_a_supervisor_whose_secret_is_in_the_environment(
     reference = {"type": "environment", "variable": "SPEC_SECRET_LOGIN"}
     spec = spec_with(secured, login(secured, "LOGINTLS", "SCRAM-SHA-512", reference))
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
-    [look] = streams.answers([streams.question_for(supervisor)])
+    [look] = topic_checks.answers([topic_checks.question_for(supervisor)])
     assert (look.problem, look.partitions) == (None, 1)
 
 
@@ -98,7 +98,7 @@ def test_javas_own_stores_are_read_wherever_a_client_is_made(
     assert fault.pointer.endswith("/ssl.keystore.password") and "the password is wrong" in fault.message
     assert "another pass" not in fault.message
     supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
-    [look] = streams.answers([streams.question_for(supervisor)])
+    [look] = topic_checks.answers([topic_checks.question_for(supervisor)])
     assert (look.problem, look.partitions) == (None, 1)
     run(supervisor.pk, look)
     given = client_of(Task.objects.get(supervisor_id=supervisor.pk)).assignment().consumer_properties

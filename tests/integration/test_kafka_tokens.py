@@ -10,8 +10,8 @@ import pytest
 
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import kafka
+from controlplane.connections.client_properties import client_properties
 from controlplane.connections.probe import NeededRights, try_kafka
-from controlplane.connections.resolving import client_properties
 from controlplane.supervisors import services
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.topic import TopicWatch

@@ -11,8 +11,8 @@ from controlplane.tasks.models import Status, Task
 from ingestion.client.http import HttpControlPlane
 from ingestion.decode.errors import DecoderBroken, TooSlow
 from ingestion.segments.errors import SegmentError
-from ingestion.task.alone import run_standalone
 from ingestion.task.errors import TooManyParseExceptions
+from ingestion.task.standalone import run_standalone
 from tests.contracts.test_control_plane import make_task
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -21,9 +21,9 @@ from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.publishing.replace import ReplaceTarget, replace
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.publishing.selectors.totals import datasource_totals
-from controlplane.retention import outlook, services
+from controlplane.retention import retention_preview, services
 from controlplane.retention.segment_selection import select_segments
-from controlplane.segments import days, marking
+from controlplane.segments import day_sums, marking
 from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import DaySum, Interval, Removal, Segment
 from controlplane.segments.selectors.lists import count_segments, list_segments
@@ -73,7 +73,7 @@ def check_sums(datasource: Datasource) -> None:
         assert by_day == {
             i.start: (i.segments, i.rows) for i in Interval.objects.filter(datasource=datasource, segments__gt=0)
         }
-        days.sum_up()
+        day_sums.sum_up()
 
 
 def one_day(day: int = 0) -> SegmentSelection:
@@ -336,12 +336,14 @@ def test_one_request_marks_so_many_and_refuses_more_before_it_changes_anything(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published(source, days=2, each=2)
-    monkeypatch.setattr(outlook, "MAX_SEGMENTS", 3)
+    monkeypatch.setattr(retention_preview, "MAX_SEGMENTS", 3)
     root, there = User.objects.create(username="root", is_superuser=True), source.datasource
     with pytest.raises(InvalidInput, match=r"more than 3 segments.*Name shorter intervals, or set a drop rule"):
         services.mark_unused(user=root, datasource=there, chosen=SegmentSelection())
     with pytest.raises(InvalidInput, match="more than 3 segments"):
-        outlook.preview_step(user=root, datasource=there, chosen=SegmentSelection(), step=outlook.Step.MARK_UNUSED)
+        retention_preview.preview_step(
+            user=root, datasource=there, chosen=SegmentSelection(), step=retention_preview.Step.MARK_UNUSED
+        )
     assert count_segments(there) == 4 and not Removal.objects.exists()
     for day in range(2):
         assert services.mark_unused(user=root, datasource=there, chosen=one_day(day)).segments == 2

@@ -11,7 +11,7 @@ from django.test import Client
 
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source
-from controlplane.supervisors import live_records
+from controlplane.supervisors import live_trial
 from controlplane.supervisors.services import submit_supervisor
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as, spec_for
@@ -40,7 +40,7 @@ def kept(cast: Cast) -> Cast:
 @pytest.fixture
 def live(kept: Cast, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The spec in force reads the field ``__time``, which two thirds of the topic's records have."""
-    monkeypatch.setattr(live_records, "READ_MS", 15_000)  # a busy machine reads all of them, too
+    monkeypatch.setattr(live_trial, "READ_MS", 15_000)  # a busy machine reads all of them, too
     topic = broker.topic("live")
     lines = [{"at": "2025-01-01"}] * WITH_AT + [{"__time": "2025-01-01"}] * WITH_TIME
     broker.produce(topic, [json.dumps(line).encode() for line in lines])

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.lag.day import day_by_group
+from controlplane.lag.last_day import day_by_group
 from controlplane.lag.models import LagSample
 from controlplane.lag.trend import lag_trends
 from controlplane.quarantine.models import QuarantinedRecord

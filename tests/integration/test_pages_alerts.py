@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from controlplane.alerts.evaluating import evaluate
-from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import Alert, Delivery, Event, Receiver, Rule
-from frontend.reach import TEAM_KEY
+from controlplane.alerts.rule_kinds import KINDS
+from frontend.team_scope import TEAM_KEY
 from tests.support.alerting import Alerting, alerting
 from tests.support.django_cast import STARTED, Cast, browsing_as
 

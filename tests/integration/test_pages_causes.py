@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.quarantine.models import QuarantinedRecord
-from frontend.reach import TEAM_KEY
+from frontend.team_scope import TEAM_KEY
 from ingestion.specs.causes import cause_of
 from tests.support.django_cast import Cast, browsing_as
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from controlplane.common.strictjson import MOST_BYTES
+from controlplane.common.strict_json import MOST_BYTES
 from controlplane.connections.models import Connection
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import AuditEntry, Membership

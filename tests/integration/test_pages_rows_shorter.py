@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from controlplane.segments import newest
+from controlplane.segments import newest_rows
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import Element, parsed
 
@@ -16,7 +16,7 @@ TABLE = "/datasources/flights/rows/table/"
 
 @pytest.fixture
 def viewer(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(newest, "ANSWER_S", 0.001)  # no process starts within that
+    monkeypatch.setattr(newest_rows, "ANSWER_S", 0.001)  # no process starts within that
     return browsing_as(cast, "viewer")
 
 

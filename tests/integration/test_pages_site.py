@@ -8,7 +8,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 
-from frontend.throttle import FAILURES_PER_NAME
+from frontend.login_throttle import FAILURES_PER_NAME
 from tests.support.django_cast import PASSWORD, Cast, browsing_as
 from tests.support.html import parsed
 

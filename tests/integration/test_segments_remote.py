@@ -22,8 +22,8 @@ from ingestion.segments.batch import write_segments
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.reader import read_segment, verify
-from ingestion.segments.refusals import to_storage_error
 from ingestion.segments.remote import ArrowStorage
+from ingestion.segments.remote_errors import to_storage_error
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.column_ids import some_ids
 from tests.support.ftp import FTP_LOGIN, FtpServer, ftp_server

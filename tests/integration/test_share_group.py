@@ -14,7 +14,7 @@ from django.test import Client
 
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.coverage import CELLS, coverage
-from controlplane.supervisors import services, streams
+from controlplane.supervisors import services, topic_checks
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.heartbeats import end, heartbeat
 from controlplane.tasks.models import Indexer, Status, Task
@@ -203,14 +203,14 @@ def test_drift_is_looked_for_while_a_task_reads_and_said_on_home(cast: Cast, bro
     version.spec["spec"]["ioConfig"] |= {**at_home, "groupId": f"group-{at_home['topic']}"}
     SpecVersion.objects.filter(pk=version.pk).update(spec=version.spec)
     Indexer.objects.filter(task=cast.task).update(state="starting")
-    assert streams.question_for(Supervisor.objects.get()).group == "", "its task has set nothing yet"
+    assert topic_checks.question_for(Supervisor.objects.get()).group == "", "its task has set nothing yet"
     Indexer.objects.filter(task=cast.task).update(state="reading")
     Task.objects.filter(pk=cast.task.pk).update(status=Status.RUNNING, spec_version=1)
-    [answer] = streams.answers([streams.question_for(Supervisor.objects.get())])
+    [answer] = topic_checks.answers([topic_checks.question_for(Supervisor.objects.get())])
     supervisor = Supervisor.objects.get()
-    streams.apply_answer(supervisor, answer)
+    topic_checks.apply_answer(supervisor, answer)
     supervisor.save()
-    assert streams.question_for(supervisor).group == "", "it was asked a moment ago"
+    assert topic_checks.question_for(supervisor).group == "", "it was asked a moment ago"
     owner = browsing_as(cast, "owner")
     drift = parsed(owner.get("/")).one("div", data_problem="group_drift")
     assert "share.delivery.count.limit is 5, and 10 in the spec" in drift.text

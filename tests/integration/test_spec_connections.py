@@ -13,7 +13,7 @@ from django.test import Client
 
 from controlplane.config import env
 from controlplane.connections import secrets
-from controlplane.connections.resolving import PropertyProblem, client_properties
+from controlplane.connections.client_properties import PropertyProblem, client_properties
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.launcher import _spark_command

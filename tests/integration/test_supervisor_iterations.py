@@ -18,9 +18,9 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 from controlplane.config.celery import app
 from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source, SourceEvent
-from controlplane.supervisors import services, streams
+from controlplane.supervisors import services, topic_checks
 from controlplane.supervisors.models import Supervisor
-from controlplane.supervisors.resetting import hand_off
+from controlplane.supervisors.offset_reset import hand_off
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks import launcher
@@ -78,10 +78,10 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, broker: Broker) ->
     supervisor = submit(cast, broker, broker.bootstrap, broker.topic(partitions=2))
     run_all()
     assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
-    [question] = streams.claim_questions(streams.due_supervisors().filter(pk=supervisor.pk))
+    [question] = topic_checks.claim_questions(topic_checks.due_supervisors().filter(pk=supervisor.pk))
     assert states(supervisor) == ("RUNNING", "CONNECTING_TO_STREAM")
     assert why_nothing(supervisor)[0].code == "connecting"
-    [look] = streams.answers([question])
+    [look] = topic_checks.answers([question])
     run(supervisor.pk, look)
     assert states(supervisor) == ("RUNNING", "CREATING_TASKS")
     [task] = tasks_of(supervisor)
@@ -179,10 +179,10 @@ def test_a_share_groups_task_reads_on_unless_told_otherwise(cast: Cast, broker: 
 
 def test_a_question_is_asked_once(cast: Cast, broker: Broker) -> None:
     supervisor = submit(cast, broker, broker.bootstrap, broker.topic(), period="PT1H")
-    seen_by_two = [streams.due_supervisors().filter(pk=supervisor.pk) for _ in range(2)]
+    seen_by_two = [topic_checks.due_supervisors().filter(pk=supervisor.pk) for _ in range(2)]
     assert [len(found) for found in seen_by_two] == [1, 1]
-    assert [len(streams.claim_questions(found)) for found in seen_by_two] == [1, 0]
-    assert not streams.due_supervisors().filter(pk=supervisor.pk).exists(), "its period begins anew"
+    assert [len(topic_checks.claim_questions(found)) for found in seen_by_two] == [1, 0]
+    assert not topic_checks.due_supervisors().filter(pk=supervisor.pk).exists(), "its period begins anew"
 
 
 def test_replicas_start_together_and_are_replaced(cast: Cast, broker: Broker) -> None:
@@ -250,7 +250,11 @@ def test_kafka_is_not_there_and_never_was(
     """No task is started for it; the errors are shown as Druid shows them; and another supervisor does not wait."""
     settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
     lost, well = (submit(cast, broker, where, broker.topic()) for where in (nowhere, broker.bootstrap))
-    looks = list(streams.answers(streams.claim_questions(streams.due_supervisors().filter(pk__in=[lost.pk, well.pk]))))
+    looks = list(
+        topic_checks.answers(
+            topic_checks.claim_questions(topic_checks.due_supervisors().filter(pk__in=[lost.pk, well.pk]))
+        )
+    )
     assert [look.supervisor_id for look in looks] == [well.pk, lost.pk]
     for look in looks:
         run(look.supervisor_id, look)
@@ -290,7 +294,7 @@ def test_kafka_is_lost_and_comes_back(cast: Cast, broker: Broker, settings: Sett
     assert "KafkaProblem" in supervisor.recent_errors[0]["stack"]
     task.refresh_from_db()
     assert (task.status, task.goal) == ("RUNNING", "continue"), "it goes on by itself"
-    answered = streams.TopicAnswer(supervisor.pk, supervisor.version, partitions=4)
+    answered = topic_checks.TopicAnswer(supervisor.pk, supervisor.version, partitions=4)
     run(supervisor.pk, answered)
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
     assert "2 successful runs, 1 so far" in why_nothing(supervisor)[0].text

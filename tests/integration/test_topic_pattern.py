@@ -15,7 +15,7 @@ from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
 from controlplane.publishing.models import ProgressKey
 from controlplane.sources.models import Source
-from controlplane.supervisors import resetting, services
+from controlplane.supervisors import offset_reset, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate
 from controlplane.supervisors.selectors import why_nothing
@@ -97,7 +97,7 @@ def test_what_is_done_to_it_is_done_to_all_of_its_topics(cast: Cast, broker: Bro
     rounds()
     child.refresh_from_db()
     assert (child.suspended, len(tasks_of(child))) == (False, before + 1)
-    resetting.hand_off(user=owner, supervisor=supervisor)
+    offset_reset.hand_off(user=owner, supervisor=supervisor)
     child.refresh_from_db()
     assert child.handoff_asked_at is not None
     services.terminate(user=owner, supervisor=supervisor)
@@ -137,7 +137,7 @@ def test_no_more_topics_change_tasks_at_a_time_than_stop_task_count_says(
         end_task(older)
     assert changing() == waiting[:most]
     for child in waiting[most:]:
-        resetting.hand_off(user=cast.users["operator"], supervisor=child)
+        offset_reset.hand_off(user=cast.users["operator"], supervisor=child)
     assert changing() == waiting
 
 
@@ -283,6 +283,6 @@ def test_a_reset_to_a_position_asks_for_all_topics_side_by_side(
         return ask(*asked)
 
     monkeypatch.setattr(kafka, "topic_offsets", together)
-    resetting.reset_to(user=cast.users["owner"], supervisor=supervisor, position="earliest")
+    offset_reset.reset_to(user=cast.users["owner"], supervisor=supervisor, position="earliest")
     stored = ProgressKey.objects.filter(source__topic__startswith=stem).values_list("next_offset", flat=True)
     assert list(stored) == [0, 0]

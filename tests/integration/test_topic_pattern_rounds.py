@@ -14,7 +14,7 @@ from controlplane.connections.kafka import KafkaProblem
 from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import run, run_all
-from controlplane.supervisors.streams import TopicAnswer
+from controlplane.supervisors.topic_checks import TopicAnswer
 from controlplane.tasks.models import Status, Task
 from tests.support.django_cast import Cast, make_cast, spec_for
 from tests.support.waiting import wait_for

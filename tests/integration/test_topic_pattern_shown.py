@@ -9,7 +9,7 @@ from django.test import Client
 
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.models import IndexerFence
-from controlplane.supervisors import resetting
+from controlplane.supervisors import offset_reset
 from controlplane.supervisors.completeness import completeness
 from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.models import Supervisor
@@ -59,8 +59,8 @@ def test_rest_and_druid_tell_of_all_topics(cast: Cast, clients: dict[str, Client
     assert spec["ioConfig"]["topicPattern"] == f"{stem}-.*"
     assert len(clients["viewer"].get(f"{DRUID}/{stem}/stats").json()["0"]) == 2
     with pytest.raises(InvalidInput, match="Reset the offsets of one topic at its own supervisor"):
-        resetting.reset_offsets(user=cast.users["owner"], supervisor=supervisor, offsets={0: 0})
-    resetting.reset(user=cast.users["owner"], supervisor=supervisor)
+        offset_reset.reset_offsets(user=cast.users["owner"], supervisor=supervisor, offsets={0: 0})
+    offset_reset.reset(user=cast.users["owner"], supervisor=supervisor)
     found = completeness(supervisor.datasource)
     assert [r.topic for r in found.readers] == [f"{stem}-a", f"{stem}-b"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controlplane.spark import conf as spark_conf
+from controlplane.spark import spark_conf
 from tests.support.django_cast import spec_for
 
 PROJECT = Path(__file__).resolve().parents[2]

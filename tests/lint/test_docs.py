@@ -16,7 +16,7 @@ from controlplane.api import problems
 from controlplane.api.fallback import fallback
 from controlplane.publishing.selectors import fate
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors import decide, topics
+from controlplane.supervisors import decide, decide_topics
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.models import State
 from controlplane.tasks.diagnosis import UNSTORED
@@ -240,7 +240,7 @@ def test_states_are_all_there() -> None:
 
 
 def test_detailed_states_are_all_there() -> None:
-    source = "".join(Path(str(module.__file__)).read_text() for module in (decide, topics))
+    source = "".join(Path(str(module.__file__)).read_text() for module in (decide, decide_topics))
     named = set(re.findall(r'"([A-Z][A-Z_]{5,})"', source)) | {"PENDING"}
     documented = {c for row in rows(section("Supervisors")) for cell in row[:2] for c in codes(cell)}
     assert named <= documented

@@ -18,14 +18,14 @@ APART = ("controlplane/embedded/", "/migrations/")
 # They write into a document that a user is about to send, or name places in it.
 OF_DOCUMENTS = {
     "controlplane/connections/admission.py",
-    "controlplane/connections/named.py",
+    "controlplane/connections/named_connections.py",
     "controlplane/compaction/rewrites.py",  # of the task that it submits
     "controlplane/loading/druid_import.py",
-    "controlplane/loading/leftovers.py",
-    "controlplane/supervisors/live_records.py",  # of the samples that it asks for
+    "controlplane/loading/ignored_fields.py",
+    "controlplane/supervisors/live_trial.py",  # of the samples that it asks for
     "controlplane/tasks/diagnosis.py",  # which options a spec sets
-    "controlplane/tasks/batch_places.py",
-    "controlplane/api/druid/described.py",
+    "controlplane/tasks/input_locations.py",
+    "controlplane/api/druid/openapi.py",
     "controlplane/datasources/sampling.py",
     "controlplane/loading/documents.py",
     "controlplane/loading/step_previews.py",
@@ -35,7 +35,7 @@ OF_DOCUMENTS = {
     "frontend/load/row_forms.py",
     "frontend/load/steps.py",
     "frontend/views/load.py",
-    "frontend/examples.py",
+    "frontend/spec_examples.py",
     "frontend/preview.py",
 }
 # Druid calls an input format and a time column ``kafka``, too; a page of records says where it found them.
@@ -50,8 +50,8 @@ OF_OTHER_THINGS = {
 # They look for rows by what their stored specs say, where the database does it.
 OF_QUERIES = {
     "controlplane/supervisors/connections.py",
-    "controlplane/supervisors/groups.py",
-    "controlplane/supervisors/readers.py",
+    "controlplane/supervisors/group_holders.py",
+    "controlplane/supervisors/topic_readers.py",
     "controlplane/supervisors/repairs.py",
     "controlplane/supervisors/repair_pace.py",
     "controlplane/supervisors/selectors.py",

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from ingestion.batch.inputs import Inputs
-from ingestion.batch.kept import MOST_BYTES, QuarantineLimits
 from ingestion.batch.partitions import PartitionKeys, Sample, plan_partitions
 from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
 from ingestion.batch.shuffle_partitions import ShufflePartitions
+from ingestion.batch.split_quarantine import MOST_BYTES, QuarantineLimits
 from ingestion.batch.splits import pack_splits, plan_splits
 from ingestion.batch.writing import write_bin
 from ingestion.segments.local import LocalStorage

@@ -6,7 +6,7 @@ from typing import Any
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.specs.schema.data_schema import DataSchema
 
 

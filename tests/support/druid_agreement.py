@@ -27,7 +27,7 @@ from ingestion.decode.formats import jq
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.rows import row_indexes
 from ingestion.segments.rollup import roll_up
-from ingestion.segments.shape import Shape
+from ingestion.segments.table_shape import Shape
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import JsonInputFormat
 from ingestion.specs.formats.jq import parse_jq

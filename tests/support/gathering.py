@@ -13,6 +13,7 @@ from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.sources.memory_log import MemoryLog, MemoryStoredSource
 from ingestion.specs.counters import Counters
 from ingestion.specs.messages.protocol import PublishAnswer, PublishRequest, StartRequest
+from ingestion.task.batch_splitting import Refusals
 from ingestion.task.breaker import Breaker
 from ingestion.task.buffering_publisher import BufferingPublisher
 from ingestion.task.claims import Claims
@@ -22,7 +23,6 @@ from ingestion.task.epoch import Epoch, TopicGuard
 from ingestion.task.indexer_context import IndexerContext
 from ingestion.task.log import logger_for
 from ingestion.task.parse_exceptions import ParseExceptions
-from ingestion.task.parts import Refusals
 from ingestion.task.publishing import Publisher, column_ids
 from tests.support.indexer import TOPIC, FixedTopic, stored_offsets
 

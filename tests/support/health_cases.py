@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.lag.bad_since import BadSince
+from controlplane.lag.quarantined_since import BadSince
 from controlplane.lag.trend import LagTrend
 from controlplane.quotas.services import OverQuota
 from controlplane.supervisors.health import Code, Kind

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.connections import kafka
-from controlplane.connections.resolving import client_properties
+from controlplane.connections.client_properties import client_properties
 from ingestion.specs.kafka.properties import checked_client_config
 from tests.support.formats import HERE
 from tests.support.secured_kafka import Secured

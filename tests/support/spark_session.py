@@ -138,7 +138,7 @@ class Desk:
         def left() -> list[int]:
             found = psutil.process_iter(["cmdline", "environ"])
             ours = [p for p in found if (p.info["environ"] or {}).get(VARIABLE) == os.environ[VARIABLE]]
-            return [p.pid for p in ours if "headgate.sharegroup.process" in (p.info["cmdline"] or [])]
+            return [p.pid for p in ours if "headgate.sharegroup.reader_process" in (p.info["cmdline"] or [])]
 
         wait_for("the readers have left", lambda: not left(), 30, left)
 

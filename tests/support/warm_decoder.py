@@ -39,8 +39,8 @@ def warm_decoders(folder: str) -> Iterator[None]:
 
 
 def _serve(listening: socket.socket) -> None:
-    from ingestion.decode.child import main
-    from ingestion.task.registry import ConfluentRegistry
+    from ingestion.decode.child_process import main
+    from ingestion.task.schema_registry import ConfluentRegistry
 
     while listening in select.select([listening, sys.stdin], [], [])[0]:
         connection, _ = listening.accept()

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
-from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.messages import signature
 from controlplane.alerts.posting import outcome_of
+from controlplane.alerts.rule_kinds import KINDS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 VERDICTS = {"b": Evaluation(True, "bad"), "g": Evaluation(False, "good"), "?": Evaluation(None, "not known")}

@@ -19,8 +19,8 @@ from ingestion.batch.lines import open_part, read_layout, read_lines
 from ingestion.batch.reading import IntervalMs
 from ingestion.batch.shuffle_partitions import ShufflePartitions
 from ingestion.batch.splits import Part, split_bytes
+from ingestion.segments.accepted_times import AcceptedTimes
 from ingestion.segments.errors import DamagedSegment
-from ingestion.segments.taken_times import AcceptedTimes
 from ingestion.specs.messages.batch_protocol import Reachable
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.task.errors import TooManyParseExceptions

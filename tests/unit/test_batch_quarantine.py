@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.batch.kept import MOST_BYTES, QuarantineLimits, SplitQuarantine, merge_quarantines
 from ingestion.batch.lines import Line
+from ingestion.batch.split_quarantine import MOST_BYTES, QuarantineLimits, SplitQuarantine, merge_quarantines
 from ingestion.specs.messages.batch_protocol import FileRecord
 from tests.support.batch_run import JSON, START_MS, Run, below, spec_of
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from ingestion.batch import reading, replay
-from ingestion.batch.kept import MOST_BYTES, QuarantineLimits, merge_quarantines
+from ingestion.batch.quarantine_reader import QuarantineReader
 from ingestion.batch.replay import _Replay
-from ingestion.batch.reread import QuarantineReader
+from ingestion.batch.split_quarantine import MOST_BYTES, QuarantineLimits, merge_quarantines
 from ingestion.batch.writing import write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from controlplane.segments.selectors.bulk import Bulk, Span, bulk
+from controlplane.segments.selectors.main_range import Bulk, Span, bulk
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,13 +18,13 @@ from pyspark.sql.datasource import InputPartition
 
 from headgate.publishes.columns import struct_of
 from headgate.publishes.source import PublishesBatchReader
-from ingestion.batch.rows import read_segment_rows
+from ingestion.batch.segment_rows import read_segment_rows
 from ingestion.batch.writing import write_bin as write_bin
 from ingestion.client.errors import Invalid, Unacceptable, Unreachable
 from ingestion.client.memory import MemoryControlPlane
 from ingestion.compaction.merging import merge
 from ingestion.segments.batch import write_segments
-from ingestion.segments.newest import read_newest
+from ingestion.segments.newest_rows import read_newest
 from ingestion.segments.reader import read_segment, read_segments, verify
 from ingestion.sources.base import REJECT, RELEASE
 from ingestion.sources.memory import MemoryLeasedSource

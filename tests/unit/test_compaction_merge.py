@@ -14,7 +14,7 @@ import pytest
 from ingestion.compaction.merging import merge
 from ingestion.rows import JSON_TYPE, LIST_TYPE, join_rows
 from ingestion.segments.errors import DamagedSegment
-from ingestion.segments.shape import Shape, int64s
+from ingestion.segments.table_shape import Shape, int64s
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.desk import DAY_MS, batch_of, schema_of
 from tests.support.shelf import Shelf, told

@@ -11,7 +11,7 @@ from controlplane.publishing.selectors.coverage import (
     cells_from_receipts,
     count_by_cell,
 )
-from frontend.coverage import WORDS, Drawing, drawing_of
+from frontend.coverage_drawing import WORDS, Drawing, drawing_of
 from frontend.templatetags.headgate import cover
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.errors import TooSlow
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.watchdog import HUNG, Watchdog
 from ingestion.rows import row_indexes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ingestion.decode.decoded import join_decoded
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoded_fields import decode, schema_of

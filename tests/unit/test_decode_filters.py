@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import decoder_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.message_window import MessageWindow
 from ingestion.decode.times import bucket_starts, end_of_time, truncated
-from ingestion.decode.window import MessageWindow
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.granularity import Granularity
 from tests.support.decoders import decoder_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from controlplane.common.errors import InvalidInput
-from frontend.spark import spark_html
+from frontend.sparkline import spark_html
 from frontend.tables import Column, Shape
-from frontend.taskname import short_name
+from frontend.task_names import short_name
 from frontend.templatetags.design import curl_line
 
 SHAPE = Shape(

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.common.applications import running_applications, stop_applications
-from controlplane.common.identity import Identity, stop_identity
+from controlplane.common.process_identity import Identity, stop_identity
 from controlplane.embedded import prerequisites
 from controlplane.embedded.errors import Cancelled, HomeRefused, ServiceFailed, tail
 from controlplane.embedded.files import read_json, write_json
@@ -28,7 +28,7 @@ from controlplane.embedded.ports import PortBook, choose_port, is_free
 from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.state import ServiceState, StackState
 from controlplane.embedded.waiting import poll_until
-from controlplane.embedded.watch import back_off_s
+from controlplane.embedded.watched_service import back_off_s
 
 
 @pytest.mark.parametrize(

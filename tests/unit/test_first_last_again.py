@@ -22,7 +22,7 @@ from ingestion.compaction.inputs import LacksExtents
 from ingestion.compaction.merging import merge
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.segments.index import RowIndex
-from ingestion.segments.newest import read_newest
+from ingestion.segments.newest_rows import read_newest
 from ingestion.segments.reader import read_segments
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder

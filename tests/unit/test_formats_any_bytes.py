@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.formats import Access
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.task.schema_registry import ConfluentRegistry
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import framed, running
 from tests.unit.test_formats_avro import DATUM, SCHEMA, inline, written

@@ -13,7 +13,7 @@ from ingestion.decode.errors import RegistryUnreachable, UnusableSchema
 from ingestion.decode.formats import Access
 from ingestion.decode.formats import registry as formats_registry
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.task.schema_registry import ConfluentRegistry
 from tests.support.formats import HERE, decoded, format_of, rows, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
 from tests.unit.test_formats_avro import SUB, one_field, written

@@ -10,7 +10,7 @@ from controlplane.connections.kafka import TopicOffsets
 from ingestion.specs.errors import SpecError
 from ingestion.specs.kafka.group_times import DEFAULTS, group_times
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
-from ingestion.specs.tasks.stored import io_config_of
+from ingestion.specs.tasks.stored_specs import io_config_of
 from tests.unit.test_specs import changed, of_kafka
 
 SERVERS = {"bootstrap.servers": "k:9092"}

@@ -11,9 +11,9 @@ import pytest
 from controlplane.common.errors import InvalidInput
 from controlplane.loading.documents import reusable_secrets, split_secrets, to_nested, with_secrets, with_value
 from controlplane.loading.dry_run import compare_samples
-from controlplane.loading.odd_times import odd_times
-from controlplane.loading.outlook import INDEXER_ROWS_PER_S, preview_ingestion
-from controlplane.loading.profile import MOST_NESTED, field_profiles, nested_fields
+from controlplane.loading.field_profiles import MOST_NESTED, field_profiles, nested_fields
+from controlplane.loading.implausible_times import odd_times
+from controlplane.loading.ingestion_preview import INDEXER_ROWS_PER_S, preview_ingestion
 from frontend.topic_list import similar
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.messages.sampling import Arrived, RolledUpRow, SampleAnswer, SampledRecord

@@ -9,7 +9,7 @@ import pytest
 from controlplane.publishing.models import IndexerFence
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
-from frontend.phases import WIDTH, bars_of
+from frontend.phase_bars import WIDTH, bars_of
 
 START = datetime(2025, 6, 1, 12, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from ingestion.sources.memory import MemoryLeasedSource
 from ingestion.specs import offsets
 from ingestion.specs.messages import publish_limits as limits
 from ingestion.specs.messages.protocol import Advance, Outcomes, PublishAnswer, PublishRequest
-from ingestion.task import parts, publishing
+from ingestion.task import batch_splitting, publishing
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
 from tests.support.indexer import OneLog, assignment, record, stored, total
@@ -99,7 +99,7 @@ def test_when_it_is_no_records_fault_the_task_fails_and_quarantines_no_more(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row 30 of the failure matrix."""
-    monkeypatch.setattr(parts, "MOST_IN_A_ROW", 5)
+    monkeypatch.setattr(batch_splitting, "MOST_IN_A_ROW", 5)
     plane = Squeamish(assignment(tmp_path))
     with pytest.raises(Refused, match="not for a record's sake: A value of it can't be stored"):
         run_indexer(MemoryLeasedSource([(0, n, poison(n)) for n in range(64)]), plane)
@@ -165,7 +165,7 @@ def test_halves_take_what_belongs_to_their_offsets() -> None:
         },
         progress={0: _to(4, 12), 1: _to(70, 81), 2: _to(3, 4), 7: _to(0, 2)},
     )
-    first, second = parts.split_batch(batch, 3)
+    first, second = batch_splitting.split_batch(batch, 3)
     assert (first.offsets.tolist(), second.offsets.tolist()) == ([5, 70, 8], [3, 9, 80])
     assert first.progress == {0: _to(4, 9), 1: _to(70, 80), 7: _to(0, 2)}
     assert second.progress == {0: _to(9, 12), 1: _to(80, 81), 2: _to(3, 4)}

@@ -17,8 +17,8 @@ import pytest
 from ingestion.decode.errors import RegistryUnreachable
 from ingestion.specs.formats.input_format import RegistryDecoder
 from ingestion.specs.kafka.addresses import AddressPolicy
-from ingestion.task import registry as client
-from ingestion.task.registry import ConfluentRegistry
+from ingestion.task import schema_registry as client
+from ingestion.task.schema_registry import ConfluentRegistry
 from tests.support.certificates import Identity, authority
 from tests.support.formats import HERE
 

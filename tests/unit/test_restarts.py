@@ -19,8 +19,8 @@ from ingestion.spark import worker
 from ingestion.spark.application import Application, Slot
 from ingestion.spark.restarts import Restarts
 from ingestion.specs.messages.protocol import UnreadRecord
-from ingestion.task.ending import Ending
 from ingestion.task.errors import Fenced, StorageRefused, TooManyParseExceptions
+from ingestion.task.shutdown import Ending
 from tests.support.indexer import assignment
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)

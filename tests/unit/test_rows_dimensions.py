@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ingestion.decode.decoded import Decoded, join_decoded
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.segments.batch import write_segments
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.reader import read_segment

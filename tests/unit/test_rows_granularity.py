@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingestion.decode.message_window import MessageWindow
 from ingestion.decode.times import bucket_starts, end_of_time, truncated
-from ingestion.decode.window import MessageWindow
 from ingestion.segments.batch import write_segments
 from ingestion.segments.local import LocalStorage
 from ingestion.specs.schema.data_schema import DataSchema, GranularitySpec

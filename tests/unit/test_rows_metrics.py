@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.segments.batch import write_segments
-from ingestion.segments.held import MemoryRun
 from ingestion.segments.local import LocalStorage
+from ingestion.segments.memory_run import MemoryRun
 from ingestion.segments.reader import read_segment
-from ingestion.segments.shape import Shape
+from ingestion.segments.table_shape import Shape
 from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.offsets import expanded
 from ingestion.specs.schema.data_schema import EXTENTS, DataSchema

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode.decoded import Decoded
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.sources.base import Batch
 from ingestion.specs.counters import Counters
 from ingestion.specs.messages.protocol import ParseExceptionTotals
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.tasks.ingestion_spec import TuningConfig
-from ingestion.task.batches import DUPLICATE, STORED, Ledger
 from ingestion.task.errors import TooManyParseExceptions
+from ingestion.task.ledger import DUPLICATE, STORED, Ledger
 from ingestion.task.parse_exceptions import ParseExceptions
 
 EVERYTHING = {

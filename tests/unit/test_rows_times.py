@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.specs.schema.data_schema import DataSchema, TimestampSpec
 from ingestion.specs.schema.joda import strptime_patterns
 from tests.support.decoders import decoder_of

@@ -18,7 +18,7 @@ from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression, parse_expression
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import ANY_NUMBER, decoder_of
 

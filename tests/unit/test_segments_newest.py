@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.rows import JSON_TYPE, LIST_TYPE
-from ingestion.segments.newest import open_locked_engine, read_newest
+from ingestion.segments.newest_rows import open_locked_engine, read_newest
 from ingestion.segments.numbered_files import NumberedFiles
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import MOST_TEXT, RowsAnswer, RowsOrder

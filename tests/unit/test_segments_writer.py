@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.segments.batch import write_segments
 from ingestion.segments.errors import DamagedSegment, DeepStorageError, SegmentError
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.names import segment_path
-from ingestion.segments.places import RecordPositions
 from ingestion.segments.reader import read_segment, verify
+from ingestion.segments.record_positions import RecordPositions
 from ingestion.segments.writer import columns_of
 from ingestion.specs.messages.protocol import Column, SegmentFile
 from ingestion.specs.offsets import expanded, ranges_of

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InUse, OptionError
-from headgate.places import LocalFolder, open_folder
+from headgate.folders import LocalFolder, open_folder
+from headgate.sharegroup.buffer_store import BufferFile, Store, claim_location, empty_state, file_name
 from headgate.sharegroup.columns import as_file, schema
 from headgate.sharegroup.ledger import Ledger, Part
 from headgate.sharegroup.options import read_options
 from headgate.sharegroup.pacing import COMPLETE_S, SETTLE_S, Backlog, is_batch_due
 from headgate.sharegroup.properties import client_config
 from headgate.sharegroup.slices import slices
-from headgate.sharegroup.store import BufferFile, Store, claim_location, empty_state, file_name
 from ingestion.specs.offsets import RangeSet, ranges_of
 
 OFFSETS = st.sets(st.integers(0, 60))

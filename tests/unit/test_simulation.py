@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from controlplane.supervisors.simulation import simulate
 from controlplane.tasks.models import Status, Task
-from frontend.runs import drawing_of as runs_of
-from frontend.steps import drawing_of as steps_of
+from frontend.run_bars import drawing_of as runs_of
+from frontend.scaling_chart import drawing_of as steps_of
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 START = datetime(2025, 6, 1, 12, tzinfo=UTC)

@@ -25,17 +25,17 @@ from pydantic import ValidationError
 from ingestion.batch.errors import InputRefused
 from ingestion.compaction.merging import merge
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import join_rows
 from ingestion.segments.batch import write_segments
 from ingestion.segments.local import LocalStorage
-from ingestion.segments.newest import read_newest
+from ingestion.segments.newest_rows import read_newest
 from ingestion.segments.reader import read_segment
+from ingestion.sketches.description import describe_sketch
 from ingestion.sketches.hashing import hash_doubles, hash_longs, hash_texts
 from ingestion.sketches.merging import Merger
 from ingestion.sketches.reading import read_sketch
-from ingestion.sketches.showing import describe_sketch
-from ingestion.sketches.single import from_hashes, from_numbers
+from ingestion.sketches.single_values import from_hashes, from_numbers
 from ingestion.specs.messages.compaction import CompactionJob, InputSegment
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder

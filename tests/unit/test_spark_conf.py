@@ -13,8 +13,7 @@ import pytest
 from django.conf import LazySettings
 
 from controlplane.config import env
-from controlplane.spark import conf as spark_conf
-from controlplane.spark import shipping
+from controlplane.spark import shipping, spark_conf
 from controlplane.tasks.models import Task
 from tests.support.django_cast import spec_for
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.spark.master import Application, Cluster, read_cluster
+from controlplane.spark.spark_master import Application, Cluster, read_cluster
 
 MINE = Application("mine", 0, True, 2000, 800)
 OLD = Application("old", 2, False, 500, 800)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from controlplane.common.fair_places import FairPlaces, NoPlace
+from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.specdiff import spec_diff
-from controlplane.common.strictjson import strict_json
+from controlplane.common.strict_json import strict_json
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.json_path import parse_json_path
 from ingestion.specs.kafka.pem import pem_of

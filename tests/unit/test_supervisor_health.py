@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from controlplane.lag.trend import LagTrend
-from controlplane.supervisors.behind import Trend
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.health_rules import health_of
+from controlplane.supervisors.lag_state import Trend
 from tests.support.health_cases import BY_OPS, CALM, CAUGHT_UP, EARLIER, GROWING, NOW, STUCK, TABLE, WAITS
 
 

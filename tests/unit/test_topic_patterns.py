@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from controlplane.sources.lookup import offsets_owner
+from controlplane.sources.spec_sources import offsets_owner
 from controlplane.supervisors.decide import Runs
-from controlplane.supervisors.following import LONGEST_ID, LONGEST_PARENT_ID, child_id
+from controlplane.supervisors.decide_topics import (
+    ChildSnapshot,
+    TopicsDecision,
+    TopicsObservation,
+    decide_topics,
+    matching,
+)
 from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
 from controlplane.supervisors.problems import problems_of
-from controlplane.supervisors.topics import ChildSnapshot, TopicsDecision, TopicsObservation, decide_topics, matching
+from controlplane.supervisors.topic_supervisors import LONGEST_ID, LONGEST_PARENT_ID, child_id
 
 READS = ChildSnapshot("a", "RUNNING", "RUNNING", follows=1, suspended=False, terminated=False, matches=True)
 ANSWERED = Runs(good=3, connected=True)

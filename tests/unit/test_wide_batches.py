@@ -20,10 +20,10 @@ from ingestion.client.memory import MemoryControlPlane
 from ingestion.decode import fields, json_decoder
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.errors import TooWide
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
-from ingestion.decode.whole import decode_together
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.message_window import MessageWindow
+from ingestion.decode.wide_records import decode_together
 from ingestion.rows import row_indexes
 from ingestion.segments import index
 from ingestion.sources.base import ACCEPT, Batch

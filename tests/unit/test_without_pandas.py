@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingestion.decode.isolated import IsolatedDecoder
+from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.specs.messages.checking import CheckOrder
 from ingestion.specs.messages.sampler_spec import parse_sampler_spec
 from ingestion.specs.schema.data_schema import DataSchema
@@ -64,7 +64,7 @@ runpy.run_module("ingestion.spark.daemon", run_name="__main__")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="what a process has loaded is told by Linux alone")
-@pytest.mark.parametrize("module", ["ingestion.decode.child", "ingestion.task.decoder_child"])
+@pytest.mark.parametrize("module", ["ingestion.decode.child_process", "ingestion.task.decoder_child"])
 def test_a_decoder(module: str) -> None:
     with IsolatedDecoder(SCHEMA, child_module=module) as decoder:
         assert decoder.decode([b'{"t": 0, "a": 1}', b'{"t": 0, "a": "x"}']).rows.num_rows == 2

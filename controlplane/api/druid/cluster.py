@@ -11,7 +11,7 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.api.druid import described, shapes
+from controlplane.api.druid import openapi, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.tasks import IN_STATE, MOST_TASKS, filter_by_type, limit_of
 from controlplane.common.errors import InvalidInput
@@ -39,7 +39,7 @@ class IsLeaderView(DruidView):
     @extend_schema(
         operation_id="druid_is_leader",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.LEADER},
+        responses={(200, "application/json"): openapi.LEADER},
         auth=[],
     )
     def get(self, request: Request) -> Response:
@@ -61,7 +61,7 @@ class WorkersView(DruidView):
     @extend_schema(
         operation_id="druid_list_workers",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.WORKERS},
+        responses={(200, "application/json"): openapi.WORKERS},
     )
     def get(self, request: Request) -> Response:
         """The pool of indexers as one worker. Its tasks are those that you may see; its capacity is everybody's."""
@@ -75,7 +75,7 @@ class WorkerConfigView(DruidView):
     @extend_schema(
         operation_id="druid_get_worker_config",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.WORKER_CONFIG},
+        responses={(200, "application/json"): openapi.WORKER_CONFIG},
     )
     def get(self, request: Request) -> Response:
         """How tasks are dealt out to workers: there is one, so in any way alike, and nobody adds others."""
@@ -109,7 +109,7 @@ class RunningTasksView(_TasksInState):
         operation_id="druid_list_running_tasks",
         tags=["Druid-shaped"],
         parameters=[OpenApiParameter("type", str)],
-        responses={(200, "application/json"): described.TASK_STATUSES},
+        responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
         """Tasks that run; of one type with `type`."""
@@ -122,7 +122,7 @@ class PendingTasksView(_TasksInState):
     @extend_schema(
         operation_id="druid_list_pending_tasks",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.TASK_STATUSES},
+        responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
         """Tasks that were launched and do not run yet."""
@@ -135,7 +135,7 @@ class WaitingTasksView(_TasksInState):
     @extend_schema(
         operation_id="druid_list_waiting_tasks",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.TASK_STATUSES},
+        responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
         """Tasks that wait to be launched."""
@@ -149,7 +149,7 @@ class CompleteTasksView(_TasksInState):
         operation_id="druid_list_complete_tasks",
         tags=["Druid-shaped"],
         parameters=[OpenApiParameter("n", int, description=f"{MOST_TASKS} at most.")],
-        responses={(200, "application/json"): described.TASK_STATUSES},
+        responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
         """Tasks that have ended, newest first; the first `n` of them."""
@@ -160,8 +160,8 @@ class TaskStatusesView(DruidView):
     @extend_schema(
         operation_id="druid_task_statuses",
         tags=["Druid-shaped"],
-        request={"application/json": described.array(described.TEXT)},
-        responses={(200, "application/json"): described.STATUSES_BY_ID},
+        request={"application/json": openapi.array(openapi.TEXT)},
+        responses={(200, "application/json"): openapi.STATUSES_BY_ID},
     )
     def post(self, request: Request) -> Response:
         """The short statuses of some tasks by id; those that there are not, or that you may not see, are left out."""
@@ -179,7 +179,7 @@ class LockedIntervalsView(DruidView):
         operation_id="druid_locked_intervals",
         tags=["Druid-shaped"],
         request=OpenApiTypes.ANY,
-        responses={(200, "application/json"): described.LOCKED},
+        responses={(200, "application/json"): openapi.LOCKED},
     )
     def post(self, request: Request) -> Response:
         """Empty: tasks lock no interval here. A merge and an ingestion of one interval do not keep each other out."""

@@ -8,9 +8,9 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.api.druid import described
+from controlplane.api.druid import openapi
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.described import ANYTHING, NUMBER, TEXT, array, nullable, shape
+from controlplane.api.druid.openapi import ANYTHING, NUMBER, TEXT, array, nullable, shape
 from controlplane.api.druid.shapes import instant
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.compaction import configs, selectors
@@ -32,14 +32,14 @@ _CONFIGS = shape(
 _CLUSTER = shape(
     compactionTaskSlotRatio={"type": "number"},
     maxCompactionTaskSlots=NUMBER,
-    useSupervisors=described.FLAG,
+    useSupervisors=openapi.FLAG,
     engine=TEXT,
 )
 HISTORY = array(
     shape(
         compactionConfig=nullable(ANYTHING),
         auditInfo=shape(author=TEXT, comment=TEXT, ip=TEXT),
-        auditTime=described.TIME,
+        auditTime=openapi.TIME,
     )
 )
 _AMOUNTS = {
@@ -117,7 +117,7 @@ class ClusterConfigView(DruidView):
         operation_id="druid_set_cluster_compaction_config",
         tags=_TAG,
         request={"application/json": ANYTHING},
-        responses={(200, "application/json"): shape(success=described.FLAG)},
+        responses={(200, "application/json"): shape(success=openapi.FLAG)},
     )
     def post(self, request: Request) -> Response:
         """Set it; what is left out stays as it is."""

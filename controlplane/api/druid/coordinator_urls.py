@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.api.druid import cluster, compaction, datasources, marks, metadata, rules, servers
+from controlplane.api.druid import cluster, compaction, datasources, marking, metadata, rules, servers
 
 app_name = "druid-coordinator"
 urlpatterns = [
@@ -16,8 +16,8 @@ urlpatterns = [
     path("intervals", servers.AllIntervalsView.as_view(), name="all-intervals"),
     path("datasources", datasources.DatasourcesView.as_view(), name="datasources"),
     path("datasources/<str:name>", datasources.DatasourceView.as_view(), name="datasource"),
-    path("datasources/<str:name>/markUnused", marks.MarkUnusedView.as_view(), name="mark-unused"),
-    path("datasources/<str:name>/markUsed", marks.MarkUsedView.as_view(), name="mark-used"),
+    path("datasources/<str:name>/markUnused", marking.MarkUnusedView.as_view(), name="mark-unused"),
+    path("datasources/<str:name>/markUsed", marking.MarkUsedView.as_view(), name="mark-used"),
     path("datasources/<str:name>/intervals", datasources.IntervalsView.as_view(), name="intervals"),
     path("datasources/<str:name>/intervals/<str:interval>", datasources.IntervalView.as_view(), name="interval"),
     path("datasources/<str:name>/segments", datasources.SegmentsView.as_view(), name="segments"),

@@ -11,10 +11,10 @@ from rest_framework.response import Response
 from controlplane.api.druid import segment_shapes as shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES, visible_datasources
-from controlplane.api.druid.described import TEXT, array
-from controlplane.api.druid.marks import TAG, json_responses
+from controlplane.api.druid.marking import TAG, json_responses
+from controlplane.api.druid.openapi import TEXT, array
 from controlplane.common.errors import InvalidInput
-from controlplane.datasources.concealing import conceal
+from controlplane.datasources.masked_querysets import conceal
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention.segment_selection import interval_bounds

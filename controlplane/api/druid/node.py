@@ -11,7 +11,7 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.api.druid import described
+from controlplane.api.druid import openapi
 from controlplane.api.druid.base import DruidView
 
 DRUID_VERSION = "33.0.0"  # whose answers ours are held against: clients choose what they ask for by it
@@ -23,12 +23,12 @@ def _own_version() -> str:
 
 class StatusView(DruidView):
     @extend_schema(
-        operation_id="druid_status", tags=["Druid-shaped"], responses={(200, "application/json"): described.NODE}
+        operation_id="druid_status", tags=["Druid-shaped"], responses={(200, "application/json"): openapi.NODE}
     )
     def get(self, request: Request) -> Response:
         """Druid's version whose answers these are like, and Headgate's own as a module. There is no Java memory."""
         ours = {"name": "headgate", "artifact": "headgate", "version": _own_version()}
-        memory = dict.fromkeys(described.MEMORY, 0)
+        memory = dict.fromkeys(openapi.MEMORY, 0)
         return Response({"version": DRUID_VERSION, "modules": [ours], "memory": memory})
 
 
@@ -41,7 +41,7 @@ class HealthView(DruidView):
     @extend_schema(
         operation_id="druid_status_health",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.FLAG},
+        responses={(200, "application/json"): openapi.FLAG},
         auth=[],
     )
     def get(self, request: Request) -> Response:
@@ -53,7 +53,7 @@ class PropertiesView(DruidView):
     @extend_schema(
         operation_id="druid_status_properties",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.PROPERTIES},
+        responses={(200, "application/json"): openapi.PROPERTIES},
     )
     def get(self, request: Request) -> Response:
         """What clients look for: which service this is, and where. No setting of the installation is among them."""

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from controlplane.api.druid import compaction
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.described import ANYTHING, FLAG, array, shape
-from controlplane.api.druid.marks import json_responses
+from controlplane.api.druid.marking import json_responses
+from controlplane.api.druid.openapi import ANYTHING, FLAG, array, shape
 from controlplane.datasources.selectors import find_datasource
 
 _TAG = ["Druid-shaped"]

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES
-from controlplane.api.druid.described import ANYTHING, TEXT, TIME, array, named, nullable, shape
-from controlplane.api.druid.marks import TAG, json_responses
+from controlplane.api.druid.marking import TAG, json_responses
+from controlplane.api.druid.openapi import ANYTHING, TEXT, TIME, array, named, nullable, shape
 from controlplane.api.druid.shapes import instant
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import prefetch_related_objects
 
-from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, TIME, Schema, array, named, nullable, shape
+from controlplane.api.druid.openapi import ANYTHING, FLAG, NUMBER, TEXT, TIME, Schema, array, named, nullable, shape
 from controlplane.api.druid.shapes import instant
 from controlplane.compaction.schemas import WriteSpec, write_specs_of
 from controlplane.datasources.models import Datasource

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.datasources import SIMPLE, visible_datasources
-from controlplane.api.druid.described import ANYTHING, FLAG, NUMBER, TEXT, array, named, shape
-from controlplane.api.druid.marks import TAG, json_responses
+from controlplane.api.druid.marking import TAG, json_responses
+from controlplane.api.druid.openapi import ANYTHING, FLAG, NUMBER, TEXT, array, named, shape
 from controlplane.api.druid.segment_shapes import TIER, interval
 from controlplane.common.errors import InvalidInput
 from controlplane.retention.storage_summary import MOST_NAMED, intervals_in_use

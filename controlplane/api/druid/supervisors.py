@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER
-from controlplane.api.druid import autocompact, described, shapes
+from controlplane.api.druid import compaction_supervisors, openapi, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.compaction import COMMENT
 from controlplane.common.errors import InvalidInput, NotFound
-from controlplane.compaction import supervision
-from controlplane.supervisors import resetting, selectors, services
+from controlplane.compaction import supervisor_documents
+from controlplane.supervisors import offset_reset, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import status_report, task_stats
 from controlplane.tasks.models import Status
@@ -38,8 +38,8 @@ def _refused_as_druid() -> Iterator[None]:
 
 
 def _get_active(user: User, supervisor_id: str) -> Supervisor:
-    if supervisor_id.startswith(supervision.PREFIX):
-        supervision.get_supervisor(user, supervisor_id.removeprefix(supervision.PREFIX))
+    if supervisor_id.startswith(supervisor_documents.PREFIX):
+        supervisor_documents.get_supervisor(user, supervisor_id.removeprefix(supervisor_documents.PREFIX))
         raise InvalidInput(f"Supervisor {supervisor_id!r} merges segments, and has no offsets and no tasks.")
     supervisor = selectors.get_supervisor(user, supervisor_id)
     if supervisor.terminated_at is not None:
@@ -57,32 +57,36 @@ class SupervisorsView(DruidView):
         operation_id="druid_list_supervisors",
         tags=["Druid-shaped"],
         parameters=[OpenApiParameter("full", str), OpenApiParameter("state", bool)],
-        responses={(200, "application/json"): described.SUPERVISORS},
+        responses={(200, "application/json"): openapi.SUPERVISORS},
     )
     def get(self, request: Request) -> Response:
         """An array of ids; of objects with `?full`, whatever its value, or `?state=true`."""
         supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
-        merging = list(supervision.list_supervisors(self.actor)[:MOST_SUPERVISORS])
+        merging = list(supervisor_documents.list_supervisors(self.actor)[:MOST_SUPERVISORS])
         if self.flag("full"):
-            return Response([*map(shapes.supervisor_full, supervisors), *map(autocompact.full_of, merging)])
+            return Response([*map(shapes.supervisor_full, supervisors), *map(compaction_supervisors.full_of, merging)])
         if self.is_true("state"):
-            return Response([*map(shapes.supervisor_state, supervisors), *map(autocompact.state_of, merging)])
-        return Response([*(s.pk for s in supervisors), *(supervision.id_of(row.datasource) for row in merging)])
+            return Response(
+                [*map(shapes.supervisor_state, supervisors), *map(compaction_supervisors.state_of, merging)]
+            )
+        return Response(
+            [*(s.pk for s in supervisors), *(supervisor_documents.id_of(row.datasource) for row in merging)]
+        )
 
     @extend_schema(
         operation_id="druid_submit_supervisor",
         tags=["Druid-shaped"],
         parameters=[TEAM_PARAMETER, OpenApiParameter("skipRestartIfUnmodified", bool)],
         request=SupervisorSpec,
-        responses={(200, "application/json"): described.ID},
+        responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request) -> Response:
         """Create a supervisor or change its spec; answers `{"id": id}`. The type `autocompact` merges segments."""
-        if supervision.is_supervisor(request.data):
+        if supervisor_documents.is_supervisor(request.data):
             comment, same = request.headers.get(COMMENT, ""), self.is_true("skipRestartIfUnmodified")
             return Response(
                 {
-                    "id": supervision.submit(
+                    "id": supervisor_documents.submit(
                         user=self.actor, document=request.data, comment=comment, skip_unmodified=same
                     )
                 }
@@ -100,7 +104,7 @@ class SupervisorView(DruidView):
     @extend_schema(
         operation_id="druid_get_supervisor",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.SPEC},
+        responses={(200, "application/json"): openapi.SPEC},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec, secrets masked."""
@@ -111,7 +115,7 @@ class StatusView(DruidView):
     @extend_schema(
         operation_id="druid_get_supervisor_status",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.REPORT},
+        responses={(200, "application/json"): openapi.REPORT},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """The status report."""
@@ -123,7 +127,7 @@ class HealthView(DruidView):
     @extend_schema(
         operation_id="druid_get_supervisor_health",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.HEALTH, (503, "application/json"): described.HEALTH},
+        responses={(200, "application/json"): openapi.HEALTH, (503, "application/json"): openapi.HEALTH},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """`{"healthy": true}` with 200, else with 503."""
@@ -135,7 +139,7 @@ class StatsView(DruidView):
     @extend_schema(
         operation_id="druid_get_supervisor_stats",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.STATS},
+        responses={(200, "application/json"): openapi.STATS},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
@@ -146,7 +150,7 @@ class ParseErrorsView(DruidView):
     @extend_schema(
         operation_id="druid_get_supervisor_parse_errors",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.PARSE_ERRORS},
+        responses={(200, "application/json"): openapi.PARSE_ERRORS},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Records that its running tasks could not read, as their reports have them, the newest first."""
@@ -162,20 +166,22 @@ class AllHistoryView(DruidView):
     @extend_schema(
         operation_id="druid_list_histories",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.HISTORIES},
+        responses={(200, "application/json"): openapi.HISTORIES},
     )
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
         supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
-        merging = supervision.list_supervisors(self.actor)[:MOST_SUPERVISORS]
-        return Response({s.pk: _history(s) for s in supervisors} | dict(map(autocompact.id_and_history, merging)))
+        merging = supervisor_documents.list_supervisors(self.actor)[:MOST_SUPERVISORS]
+        return Response(
+            {s.pk: _history(s) for s in supervisors} | dict(map(compaction_supervisors.id_and_history, merging))
+        )
 
 
 class HistoryView(DruidView):
     @extend_schema(
         operation_id="druid_get_history",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.HISTORY},
+        responses={(200, "application/json"): openapi.HISTORY},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec versions, newest first, with suspensions and resumptions; a termination has no spec, as in Druid."""
@@ -187,11 +193,11 @@ class ResetView(DruidView):
         operation_id="druid_reset_supervisor",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.ID},
+        responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Forget the stored offsets: records may be skipped, or stored twice."""
-        resetting.reset(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
+        offset_reset.reset(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response({"id": supervisor_id})
 
 
@@ -200,16 +206,16 @@ class ResetOffsetsView(DruidView):
         operation_id="druid_reset_offsets",
         tags=["Druid-shaped"],
         request=OpenApiTypes.OBJECT,
-        responses={(200, "application/json"): described.ID},
+        responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Set some partitions' stored offsets, by Druid's `partitionOffsetMap`; without a body forget all."""
         supervisor = _get_active(self.actor, supervisor_id)
         if not request.body:
-            resetting.reset(user=self.actor, supervisor=supervisor)
+            offset_reset.reset(user=self.actor, supervisor=supervisor)
             return Response({"id": supervisor_id})
         topic, offsets = shapes.partition_offsets(request.data)
-        resetting.reset_offsets(user=self.actor, supervisor=supervisor, topic=topic, offsets=offsets)
+        offset_reset.reset_offsets(user=self.actor, supervisor=supervisor, topic=topic, offsets=offsets)
         return Response({"id": supervisor_id})
 
 
@@ -218,13 +224,13 @@ class HandOffView(DruidView):
         operation_id="druid_hand_off",
         tags=["Druid-shaped"],
         request=OpenApiTypes.OBJECT,
-        responses={(200, "application/json"): described.ID},
+        responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes and ends; the next one is up before it stops. There is one task group, 0."""
         supervisor = _get_active(self.actor, supervisor_id)
         shapes.check_task_groups(request.data)
-        resetting.hand_off(user=self.actor, supervisor=supervisor)
+        offset_reset.hand_off(user=self.actor, supervisor=supervisor)
         return Response({"id": supervisor_id})
 
 
@@ -233,12 +239,12 @@ class SuspendAllView(DruidView):
         operation_id="druid_suspend_all",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.DONE},
+        responses={(200, "application/json"): openapi.DONE},
     )
     def post(self, request: Request) -> Response:
         """Every supervisor of your teams that you may suspend."""
         services.suspend_all(user=self.actor)
-        supervision.switch_all(user=self.actor, suspended=True)
+        supervisor_documents.switch_all(user=self.actor, suspended=True)
         return Response({"status": "success"})
 
 
@@ -247,12 +253,12 @@ class ResumeAllView(DruidView):
         operation_id="druid_resume_all",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.DONE},
+        responses={(200, "application/json"): openapi.DONE},
     )
     def post(self, request: Request) -> Response:
         """Every supervisor of your teams that you may resume."""
         services.resume_all(user=self.actor)
-        supervision.switch_all(user=self.actor, suspended=False)
+        supervisor_documents.switch_all(user=self.actor, suspended=False)
         return Response({"status": "success"})
 
 
@@ -261,12 +267,12 @@ class TerminateAllView(DruidView):
         operation_id="druid_terminate_all",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.DONE},
+        responses={(200, "application/json"): openapi.DONE},
     )
     def post(self, request: Request) -> Response:
         """Every supervisor of the teams in which you are an admin, and what merges where you are an operator."""
         services.terminate_all(user=self.actor)
-        supervision.terminate_all(user=self.actor)
+        supervisor_documents.terminate_all(user=self.actor)
         return Response({"status": "success"})
 
 
@@ -275,7 +281,7 @@ class SuspendView(DruidView):
         operation_id="druid_suspend_supervisor",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.SPEC},
+        responses={(200, "application/json"): openapi.SPEC},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers the spec with `"suspended": true`; 400 when it is suspended already."""
@@ -289,7 +295,7 @@ class ResumeView(DruidView):
         operation_id="druid_resume_supervisor",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.SPEC},
+        responses={(200, "application/json"): openapi.SPEC},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers the spec with `"suspended": false`; 400 when it runs already."""
@@ -303,7 +309,7 @@ class TerminateView(DruidView):
         operation_id="druid_terminate_supervisor",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.ID},
+        responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Answers `{"id": id}`."""

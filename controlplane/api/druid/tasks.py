@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER
-from controlplane.api.druid import described, shapes
+from controlplane.api.druid import openapi, shapes
 from controlplane.api.druid.base import DruidView
 from controlplane.api.v1.tasks import log_response
 from controlplane.common.errors import FieldError, InvalidInput
@@ -40,7 +40,7 @@ class SubmitTaskView(DruidView):
         tags=["Druid-shaped"],
         parameters=[TEAM_PARAMETER],
         request=AnyTaskSpec,
-        responses={(200, "application/json"): described.TASK_ID},
+        responses={(200, "application/json"): openapi.TASK_ID},
     )
     def post(self, request: Request) -> Response:
         """Submit a task spec; answers `{"task": id}`."""
@@ -61,7 +61,7 @@ class TasksView(DruidView):
                 "max", int, description=f"{MOST_TASKS} at most. Counts all tasks, not complete ones only."
             ),
         ],
-        responses={(200, "application/json"): described.TASK_STATUSES},
+        responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
         """An array of statuses, newest first."""
@@ -79,7 +79,7 @@ class TaskView(DruidView):
     @extend_schema(
         operation_id="druid_get_task",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.TASK_PAYLOAD},
+        responses={(200, "application/json"): openapi.TASK_PAYLOAD},
     )
     def get(self, request: Request, task_id: str) -> Response:
         """`{"task": id, "payload": spec}`, secrets masked."""
@@ -91,7 +91,7 @@ class StatusView(DruidView):
     @extend_schema(
         operation_id="druid_get_task_status",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.TASK_STATUS},
+        responses={(200, "application/json"): openapi.TASK_STATUS},
     )
     def get(self, request: Request, task_id: str) -> Response:
         """`{"task": id, "status": {…}}`."""
@@ -131,7 +131,7 @@ class ShutdownView(DruidView):
         operation_id="druid_shutdown_task",
         tags=["Druid-shaped"],
         request=None,
-        responses={(200, "application/json"): described.TASK_ID},
+        responses={(200, "application/json"): openapi.TASK_ID},
     )
     def post(self, request: Request, task_id: str) -> Response:
         """Ask a task to end; what it holds is released. As in Druid, one that has ended stays as it is."""
@@ -145,7 +145,7 @@ class CapacityView(DruidView):
     @extend_schema(
         operation_id="druid_total_worker_capacity",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): described.CAPACITY},
+        responses={(200, "application/json"): openapi.CAPACITY},
     )
     def get(self, request: Request) -> Response:
         """The pool of indexers; -1 where there is no limit."""

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from controlplane.api.druid import autocompact, cluster, compaction, overlord, sampler, supervisors, tasks
+from controlplane.api.druid import (
+    cluster,
+    compaction,
+    compaction_supervisors,
+    overlord_marking,
+    sampler,
+    supervisors,
+    tasks,
+)
 from controlplane.api.druid import overlord_compaction as ours
 
 app_name = "druid"
@@ -15,10 +23,10 @@ urlpatterns = [
     path("task/<str:task_id>/log", tasks.LogView.as_view(), name="task-log"),
     path("task/<str:task_id>/shutdown", tasks.ShutdownView.as_view(), name="task-shutdown"),
     path("totalWorkerCapacity", tasks.CapacityView.as_view(), name="total-worker-capacity"),
-    path("datasources/<str:name>", overlord.DatasourceView.as_view(), name="datasource"),
-    path("datasources/<str:name>/markUnused", overlord.MarkUnusedView.as_view(), name="mark-unused"),
-    path("datasources/<str:name>/markUsed", overlord.MarkUsedView.as_view(), name="mark-used"),
-    path("datasources/<str:name>/segments/<str:segment_id>", overlord.SegmentView.as_view(), name="segment"),
+    path("datasources/<str:name>", overlord_marking.DatasourceView.as_view(), name="datasource"),
+    path("datasources/<str:name>/markUnused", overlord_marking.MarkUnusedView.as_view(), name="mark-unused"),
+    path("datasources/<str:name>/markUsed", overlord_marking.MarkUsedView.as_view(), name="mark-used"),
+    path("datasources/<str:name>/segments/<str:segment_id>", overlord_marking.SegmentView.as_view(), name="segment"),
     path("leader", cluster.LeaderView.as_view(), name="leader"),
     path("isLeader", cluster.IsLeaderView.as_view(), name="is-leader"),
     path("workers", cluster.WorkersView.as_view(), name="workers"),
@@ -44,16 +52,38 @@ urlpatterns = [
     path("supervisor/suspendAll", supervisors.SuspendAllView.as_view(), name="suspend-all"),
     path("supervisor/resumeAll", supervisors.ResumeAllView.as_view(), name="resume-all"),
     path("supervisor/terminateAll", supervisors.TerminateAllView.as_view(), name="terminate-all"),
-    path("supervisor/autocompact__<str:name>", autocompact.AutoCompactView.as_view(), name="autocompact"),
-    path("supervisor/autocompact__<str:name>/status", autocompact.StatusView.as_view(), name="autocompact-status"),
-    path("supervisor/autocompact__<str:name>/health", autocompact.HealthView.as_view(), name="autocompact-health"),
-    path("supervisor/autocompact__<str:name>/stats", autocompact.StatsView.as_view(), name="autocompact-stats"),
-    path("supervisor/autocompact__<str:name>/history", autocompact.HistoryView.as_view(), name="autocompact-history"),
-    path("supervisor/autocompact__<str:name>/suspend", autocompact.SuspendView.as_view(), name="autocompact-suspend"),
-    path("supervisor/autocompact__<str:name>/resume", autocompact.ResumeView.as_view(), name="autocompact-resume"),
+    path("supervisor/autocompact__<str:name>", compaction_supervisors.AutoCompactView.as_view(), name="autocompact"),
+    path(
+        "supervisor/autocompact__<str:name>/status",
+        compaction_supervisors.StatusView.as_view(),
+        name="autocompact-status",
+    ),
+    path(
+        "supervisor/autocompact__<str:name>/health",
+        compaction_supervisors.HealthView.as_view(),
+        name="autocompact-health",
+    ),
+    path(
+        "supervisor/autocompact__<str:name>/stats", compaction_supervisors.StatsView.as_view(), name="autocompact-stats"
+    ),
+    path(
+        "supervisor/autocompact__<str:name>/history",
+        compaction_supervisors.HistoryView.as_view(),
+        name="autocompact-history",
+    ),
+    path(
+        "supervisor/autocompact__<str:name>/suspend",
+        compaction_supervisors.SuspendView.as_view(),
+        name="autocompact-suspend",
+    ),
+    path(
+        "supervisor/autocompact__<str:name>/resume",
+        compaction_supervisors.ResumeView.as_view(),
+        name="autocompact-resume",
+    ),
     path(
         "supervisor/autocompact__<str:name>/terminate",
-        autocompact.TerminateView.as_view(),
+        compaction_supervisors.TerminateView.as_view(),
         name="autocompact-terminate",
     ),
     path("supervisor/<str:supervisor_id>", supervisors.SupervisorView.as_view(), name="supervisor"),

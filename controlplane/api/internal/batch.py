@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.door import for_task, message, parse_body
+from controlplane.api.internal.base import for_task, message, parse_body
 from controlplane.common.errors import Conflict
 from controlplane.compaction import reindexing
 from controlplane.tasks import batches, file_replays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.door import for_resident, message, parse_body
+from controlplane.api.internal.base import for_resident, message, parse_body
 from controlplane.compaction import jobs
 from controlplane.segments import columns
 from controlplane.tasks import publish_checks, residents

@@ -11,10 +11,10 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.door import for_task, message, parse_body
+from controlplane.api.internal.base import for_task, message, parse_body
 from controlplane.common.errors import InvalidInput
-from controlplane.connections.named import with_registries
-from controlplane.connections.resolving import client_properties
+from controlplane.connections.client_properties import client_properties
+from controlplane.connections.named_connections import with_registries
 from controlplane.connections.secrets import unseal
 from controlplane.publishing import claims, fence
 from controlplane.publishing import publish as publishing
@@ -24,8 +24,8 @@ from controlplane.publishing.selectors.totals import parse_exceptions_of
 from controlplane.publishing.settled import settled_among
 from controlplane.quarantine import replays
 from controlplane.segments import columns
-from controlplane.sources.lookup import source_key
 from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.services import run_soon
 from controlplane.tasks import heartbeats, publish_checks
 from controlplane.tasks.models import Task

@@ -20,8 +20,8 @@ from controlplane.api.v1.serializers.account import (
 )
 from controlplane.common import mail
 from controlplane.common.errors import NotAllowed
-from controlplane.common.unproven import mark_unproven
-from controlplane.login import addresses, second_factors, sessions
+from controlplane.common.unverified_requests import mark_unproven
+from controlplane.login import email_address, second_factors, sessions
 from controlplane.login.reauthentication import failed_reauthentication
 from controlplane.teams.permissions import require_person
 
@@ -50,7 +50,7 @@ class EmailView(HeadgateView):
         if fault:
             mark_unproven(request._request)
             raise NotAllowed(fault)
-        mailed = addresses.change_address(
+        mailed = email_address.change_address(
             user=self.actor,
             email=body["email"],
             address=lambda secret: mail.link(

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.alerts import receivers, selectors, services
-from controlplane.alerts.kinds import KINDS
+from controlplane.alerts.rule_kinds import KINDS
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import alerts as shapes

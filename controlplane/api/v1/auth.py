@@ -22,7 +22,7 @@ from controlplane.api.v1.serializers.teams import (
     TokenBody,
     TokenSerializer,
 )
-from controlplane.login.trail import record_login
+from controlplane.login.login_audit import record_login
 from controlplane.teams import selectors, services
 from controlplane.teams.models import ApiToken, User
 from controlplane.teams.roles import Scope

@@ -11,13 +11,13 @@ from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.v1.serializers import clusters as shapes
-from controlplane.connections import browsing, trying
-from controlplane.connections.newest import newest_records
+from controlplane.connections import browsing, connection_tests
+from controlplane.connections.newest_records import newest_records
 from controlplane.connections.probe import NeededRights
 from controlplane.connections.selectors import get_cluster, get_connection
 from controlplane.teams.permissions import team_for_new
 from ingestion.specs.inputs.connection import Kind
-from ingestion.specs.messages.newest import NewestRecord
+from ingestion.specs.messages.newest_records import NewestRecord
 from ingestion.specs.messages.sampling import Bytes
 
 
@@ -33,7 +33,7 @@ class TestView(HeadgateView):
     def post(self, request: Request, team: str, name: str) -> Response:
         """Does it work, and if not, why? Takes ten seconds at most. Needs the role operator."""
         connection = get_connection(self.actor, team, name)
-        verdict = trying.try_connection(
+        verdict = connection_tests.try_connection(
             user=self.actor, connection=connection, wanted=NeededRights(**body_of(request, shapes.TestBody))
         )
         return Response(shapes.VerdictSerializer(verdict).data)
@@ -51,7 +51,7 @@ class DraftTestView(HeadgateView):
         """Test properties that are not stored, or not like this. Takes ten seconds at most. Needs the role admin."""
         team, body = team_for_new(self.actor, self.team_name), body_of(request, shapes.DraftTestBody)
         like = get_connection(self.actor, team.name, body["like"]) if body["like"] else None
-        verdict = trying.try_draft(
+        verdict = connection_tests.try_draft(
             user=self.actor,
             team=team,
             kind=Kind(body["kind"]),

@@ -12,7 +12,7 @@ from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers.links import LinkBody, LinkInvitationSerializer, NewLinkSerializer
 from controlplane.common import mail
-from controlplane.teams.links import invite_by_link, list_links, withdraw_link
+from controlplane.teams.invitation_links import invite_by_link, list_links, withdraw_link
 from controlplane.teams.roles import Role
 from controlplane.teams.selectors import get_team
 

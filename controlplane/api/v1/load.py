@@ -15,8 +15,8 @@ from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import loading as shapes
 from controlplane.loading import services, step_previews
+from controlplane.loading.field_profiles import field_profiles, nested_fields
 from controlplane.loading.models import Draft
-from controlplane.loading.profile import field_profiles, nested_fields
 from controlplane.loading.selectors import drafts_of, get_draft
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor

@@ -18,7 +18,7 @@ from controlplane.datasources.selectors import find_datasource
 from controlplane.feed.entries import list_publishes, published_files
 from controlplane.feed.manifest import address_chunks, manifest, publish_watermark, root_address
 from controlplane.segments.columns import columns_of
-from controlplane.segments.newest import newest_rows
+from controlplane.segments.newest_rows import newest_rows
 from controlplane.supervisors.completeness import completeness
 
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.v1.serializers import records as shapes
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.connections.named import admit
+from controlplane.connections.named_connections import admit
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.publishing.selectors.fate import record_fate
 from controlplane.records.lookup import RecordQuery, search

@@ -16,7 +16,7 @@ from controlplane.api.v1.serializers import retention as shapes
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import rule_runner, services
-from controlplane.retention.deleting import delete_datasource
+from controlplane.retention.datasource_deletion import delete_datasource
 from controlplane.retention.rules import read_rules, rules_json
 from controlplane.retention.segment_selection import select_segments
 from controlplane.retention.storage_summary import list_removals, unused_segments

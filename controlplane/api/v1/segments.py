@@ -8,12 +8,12 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
 from controlplane.api.v1.serializers import segments as shapes
-from controlplane.datasources.concealing import conceal
+from controlplane.datasources.masked_querysets import conceal
 from controlplane.datasources.selectors import find_datasource
 from controlplane.publishing.selectors.segment_detail import segment_detail
 from controlplane.retention.storage_summary import find_segment, segment_or_killed
 from controlplane.segments.models import Segment
-from controlplane.segments.newest import segment_file
+from controlplane.segments.newest_rows import segment_file
 
 
 class SegmentView(HeadgateView):

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import supervisors as shapes
-from controlplane.supervisors import resetting, scaling, selectors, services
+from controlplane.supervisors import autoscaler, offset_reset, selectors, services
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
 from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
@@ -30,7 +30,7 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     supervisor.totals = selectors.supervisor_totals(supervisor)
     supervisor.why_nothing = selectors.why_nothing(supervisor)
     supervisor.topics = selectors.visible_children(user, supervisor)
-    supervisor.auto_scaler = scaling.auto_scaler(supervisor)
+    supervisor.auto_scaler = autoscaler.auto_scaler(supervisor)
     supervisor.health = health_of_supervisor(user, supervisor)
     return dict(shapes.SupervisorDetailSerializer(supervisor).data)
 
@@ -216,14 +216,14 @@ class ResetView(HeadgateView):
         """
         body = body_of(request, shapes.ResetBody)
         if "position" in body:
-            return _answer(self.actor, supervisor_id, resetting.reset_to, position=body["position"])
+            return _answer(self.actor, supervisor_id, offset_reset.reset_to, position=body["position"])
         offsets = body.get("partitions")
         if offsets is None:
-            return _answer(self.actor, supervisor_id, resetting.reset)
+            return _answer(self.actor, supervisor_id, offset_reset.reset)
         supervisor: Any = selectors.get_supervisor(self.actor, supervisor_id)
         topic = supervisor.io_config.topic
         by_number = {int(partition): offset for partition, offset in offsets.items()}
-        return _answer(self.actor, supervisor_id, resetting.reset_offsets, topic=topic, offsets=by_number)
+        return _answer(self.actor, supervisor_id, offset_reset.reset_offsets, topic=topic, offsets=by_number)
 
 
 class HandOffView(HeadgateView):
@@ -235,7 +235,7 @@ class HandOffView(HeadgateView):
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes and ends, with the next one up before it stops. Needs the role operator."""
-        return _answer(self.actor, supervisor_id, resetting.hand_off)
+        return _answer(self.actor, supervisor_id, offset_reset.hand_off)
 
 
 class ScaleView(HeadgateView):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from controlplane.embedded import view
+from controlplane.embedded import terminal
 from controlplane.embedded.apps import login_password
 from controlplane.embedded.demo import records, specs
 from controlplane.embedded.demo.client import Client
@@ -45,7 +45,7 @@ def run_demo(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     started_at_s = time.monotonic()
-    with view.start_up_bar() as show:
+    with terminal.start_up_bar() as show:
         started = stack.up(show)
     try:
         code = _load_and_report(stack, report_file, None if topics_alone else deadline_s, started_at_s)
@@ -56,7 +56,7 @@ def run_demo(
         return 130
     finally:
         if started:
-            view.console.print("Stopping the stack …")
+            terminal.console.print("Stopping the stack …")
             stack.down()
 
 
@@ -74,7 +74,7 @@ def _load_and_report(stack: Stack, report_file: Path | None, deadline_s: float |
     if report_file:
         write_json(report_file.absolute(), report, mode=0o644)
     for problem in report["problems"]:
-        view.error_console.print(problem, style="bold red", markup=False)
+        terminal.error_console.print(problem, style="bold red", markup=False)
     return 0 if report["ok"] else 1
 
 
@@ -94,7 +94,7 @@ def _load(stack: Stack, deadline_s: float | None) -> dict[str, Any]:
             "flights": _report(client, specs.FLIGHTS_DATASOURCE, flights, storage),
             "seed": _report(client, specs.EXAMPLE_DATASOURCE, examples, storage),
         }
-    view.console.print(report_table(list(reports.values())))
+    terminal.console.print(report_table(list(reports.values())))
     problems = [problem for report in reports.values() for problem in report.problems()]
     return {**{key: report.as_json() for key, report in reports.items()}, "ok": not problems, "problems": problems}
 
@@ -105,13 +105,13 @@ def _report(client: Client, datasource: str, produced: int, storage: Path) -> Da
 
 def _produce(bootstrap: str, topic: str, values: Iterable[bytes], total: int) -> None:
     ensure_topic(bootstrap, topic)
-    with view.progress_bar(f"Producing {topic}", total) as (progress, task):
+    with terminal.progress_bar(f"Producing {topic}", total) as (progress, task):
         produce(bootstrap, topic, values, total, lambda count: progress.update(task, completed=count))
 
 
 def _wait_for_ingestion(stack: Stack, client: Client, ingestion: Ingestion, deadline_s: float) -> None:
     """Until all flights are published and the task has succeeded. Raises DemoFailed."""
-    with view.progress_bar("Ingesting", ingestion.flights) as (progress, bar):
+    with terminal.progress_bar("Ingesting", ingestion.flights) as (progress, bar):
 
         def done() -> bool:
             rows = int(client.datasource(specs.FLIGHTS_DATASOURCE).get("rows", 0))
@@ -135,10 +135,10 @@ def _where_to_look(stack: Stack) -> str:
 
 
 def _run_until_stopped(stack: Stack, started: bool) -> None:
-    view.show_address(stack.home, stack.state())
+    terminal.show_address(stack.home, stack.state())
     if started:
-        view.console.print("The stack runs until Ctrl-C.")
+        terminal.console.print("The stack runs until Ctrl-C.")
         with suppress(KeyboardInterrupt):
             poll_until(lambda: not stack.state().launcher_runs, timeout_s=FOREVER_S, interval_s=1.0)
     else:
-        view.console.print("The stack ran before and goes on; `make down` stops it.")
+        terminal.console.print("The stack ran before and goes on; `make down` stops it.")

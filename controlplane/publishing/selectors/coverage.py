@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from django.db import connection
 
 from controlplane.publishing.models import ProgressKey
+from controlplane.publishing.postgres_ranges import Ranges, span
 from controlplane.publishing.settled import settled_ranges
-from controlplane.publishing.spans import Ranges, span
 from controlplane.sources.models import Source
 from ingestion.specs import offsets
 

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.common.text import storable
-from controlplane.datasources.concealing import conceal
+from controlplane.datasources.masked_querysets import conceal
 from controlplane.publishing.models import MAX_OFFSET, OFFSET_BITS, ProgressKey, Receipt, SettledRange
-from controlplane.publishing.spans import span
+from controlplane.publishing.postgres_ranges import span
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Segment
 from controlplane.segments.selectors.lineage import Lineage, current_holders

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.errors import InvalidInput
 from controlplane.common.text import storable
-from controlplane.datasources.concealing import ConcealingQuerySet
+from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.replays import decode_headers

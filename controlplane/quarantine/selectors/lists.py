@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import BinaryField, F, Func, IntegerField, QuerySet
 
 from controlplane.common.errors import NotFound
-from controlplane.datasources.concealing import ConcealingQuerySet
+from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.selectors.filters import BIGGEST_KEY, EVERYTHING, QuarantineFilter, filter_records

@@ -6,7 +6,7 @@ import uuid
 from datetime import datetime
 
 from controlplane.common.errors import NotFound
-from controlplane.datasources.concealing import ConcealingQuerySet
+from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import KilledSegment, Segment
 from controlplane.segments.selectors.planning import live_segments

@@ -13,7 +13,7 @@ from django.db.models import F, Func, Q, QuerySet
 from django.db.models.expressions import Combinable
 from psycopg.types.range import TimestamptzRange
 
-from controlplane.datasources.concealing import ConcealingQuerySet
+from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import DaySum, Interval, Segment
 

@@ -24,12 +24,12 @@ from fastavro.schema import parse_schema
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
+from ingestion.decode.exact_numbers import NumberToken, single_number
 from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.avro_unions import record_expander, type_expander
 from ingestion.decode.formats.base import BadRecord, Texts, json_encoder, read_texts
 from ingestion.decode.formats.files import read_schema_file
 from ingestion.decode.formats.registry import HEAD_BYTES, RegisteredSchema, RegistrySchemas, split_head
-from ingestion.decode.written_numbers import NumberToken, single_number
 from ingestion.specs.formats.input_format import (
     AvroFileDecoder,
     AvroInlineDecoder,

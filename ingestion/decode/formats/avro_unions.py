@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ingestion.decode.written_numbers import NumberToken
+from ingestion.decode.exact_numbers import NumberToken
 
 Expand = Callable[[Any], Any]
 _NAMED = ("record", "error", "enum", "fixed")

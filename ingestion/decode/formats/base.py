@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import DecodeError
+from ingestion.decode.exact_numbers import NumberToken, decimal_number
 from ingestion.decode.payloads import empty_reason
-from ingestion.decode.written_numbers import NumberToken, decimal_number
 
 _MOST_SHOWN = 200
 _TOKEN = itemgetter(1)  # of a match

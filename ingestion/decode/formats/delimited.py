@@ -7,7 +7,7 @@ empty text; a record with fewer values than columns has nulls, what is beyond th
 holds the list delimiter is a list. Values are texts unless ``tryParseNumbers`` says otherwise.
 
 Header rows are those of the record itself, since a stream has no other beginning. Read here are records of one row;
-``ingestion.decode.several`` makes such of those with more.
+``ingestion.decode.multi_row`` makes such of those with more.
 
 Where the columns are the spec's, the plain records of a batch, without quotes, lists or line breaks, are taken apart by
 DuckDB all at once, ten times as fast as here one by one; with the same results.

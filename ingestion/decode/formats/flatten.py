@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.engine import Engine, sql_json_pointer, sql_literal
 from ingestion.decode.envelope import Envelope
+from ingestion.decode.exact_numbers import may_hold_exact_number
 from ingestion.decode.fields import BY_NAME, FieldPaths, flat
-from ingestion.decode.formats import jq, path_values
+from ingestion.decode.formats import jq, json_path_values
 from ingestion.decode.formats.base import Reader, Texts
 from ingestion.decode.suspects import Suspects
-from ingestion.decode.written_numbers import may_hold_exact_number
 from ingestion.specs.formats.flatten_spec import FlattenField, FlattenSpec
 from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
 from ingestion.specs.formats.jq import Node, parse_jq
@@ -59,7 +59,9 @@ class FlatteningReader:
         self._keeps_digits = keeps_digits
         duckdb_paths = [*filter(None, map(_duckdb_path, spec.fields)), *map(_top_level_path, sorted(own_fields or ()))]
         self._digits = {path: f"d{n}" for n, path in enumerate(dict.fromkeys(duckdb_paths))} if keeps_digits else {}
-        paths = dict.fromkeys(_path(f) for f in spec.fields if f.type == "path" and path_values.is_followed(_path(f)))
+        paths = dict.fromkeys(
+            _path(f) for f in spec.fields if f.type == "path" and json_path_values.is_followed(_path(f))
+        )
         self._searched = {path: f"p{number}" for number, path in enumerate(paths)}
         self._programs = [(f.name, parse_jq(f.expr or "")) for f in spec.fields if f.type == "jq"]
         program_columns: dict[JsonPath | str, str] = {
@@ -118,7 +120,7 @@ class FlatteningReader:
 
     def _found_in(self, text: str | None, path: JsonPath) -> str | None:
         self._engine.check_interrupted()
-        return None if text is None else path_values.find_values(text, path, keeps_digits=self._keeps_digits)
+        return None if text is None else json_path_values.find_values(text, path, keeps_digits=self._keeps_digits)
 
 
 def flatten_in_place(
@@ -145,7 +147,7 @@ def flatten_in_place(
 def _is_found_by_duckdb(field: FlattenField) -> bool:
     if field.type != "path":
         return field.type != "jq"
-    return not (_path(field).function or path_values.is_followed(_path(field)))
+    return not (_path(field).function or json_path_values.is_followed(_path(field)))
 
 
 def _path(field: FlattenField) -> JsonPath:
@@ -156,7 +158,7 @@ def _duckdb_path(field: FlattenField) -> JsonPath | None:
     """The way to a value that DuckDB finds as it stands; None where it reckons, or finds nothing itself."""
     if field.type == "path":
         path = _path(field)
-        return None if path.function or path_values.is_followed(path) else path
+        return None if path.function or json_path_values.is_followed(path) else path
     names = {"root": [field.expr or field.name], "tree": field.nodes or []}.get(field.type)
     return None if names is None else JsonPath(tuple(Step("name", name) for name in names))
 

@@ -13,7 +13,7 @@ from typing import Any
 from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.formats import jq_values as values
 from ingestion.decode.formats.jq_functions import FUNCTIONS, Function, walk
-from ingestion.decode.formats.jq_places import INDEX_FUNCTIONS
+from ingestion.decode.formats.jq_paths import INDEX_FUNCTIONS
 from ingestion.decode.formats.jq_values import Budget, JqError
 from ingestion.decode.jackson_texts import json_text
 from ingestion.decode.java_texts import long_or_double

@@ -9,7 +9,7 @@ from ingestion.decode.formats.base import Texts, decoded_text, json_encoder, one
 
 
 class LinesReader:
-    """Reads records of one line, with or without its end (of several: ``ingestion.decode.several``)."""
+    """Reads records of one line, with or without its end (of several: ``ingestion.decode.multi_row``)."""
 
     def __init__(self) -> None:
         self._encode = json_encoder()

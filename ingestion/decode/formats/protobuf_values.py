@@ -14,8 +14,8 @@ from google.protobuf import message_factory  # type: ignore[import-untyped]
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError as ProtobufError  # type: ignore[import-untyped]
 
+from ingestion.decode.exact_numbers import single_number
 from ingestion.decode.formats.base import BadRecord
-from ingestion.decode.written_numbers import single_number
 
 Convert = Callable[[Any], Any]
 _WRAPPERS = {

@@ -19,7 +19,7 @@ from ingestion.specs.formats.input_format import RegexInputFormat
 
 
 class RegexReader:
-    """Reads records of one row (of several: ``ingestion.decode.several``).
+    """Reads records of one row (of several: ``ingestion.decode.multi_row``).
 
     Raises ``UnusableSchema`` for a pattern that can't be read, or means something else in Java.
     """

@@ -16,15 +16,15 @@ from ingestion.decode.engine import Engine
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats import Access, ReaderTools, Registry, create_reader
 from ingestion.decode.json_decoder import JsonDecoder
+from ingestion.decode.message_window import MessageWindow
+from ingestion.decode.multi_row import errors_by_record
 from ingestion.decode.named_fields import flattened_by, named_fields
-from ingestion.decode.several import errors_by_record
-from ingestion.decode.whole import decode_together
-from ingestion.decode.window import MessageWindow
+from ingestion.decode.wide_records import decode_together
 from ingestion.errors import IngestionError
 from ingestion.rows import RECORD_TIME, Indexes, row_indexes
+from ingestion.segments.accepted_times import AcceptedTimes
 from ingestion.segments.rollup import roll_up
-from ingestion.segments.shape import Shape, int64s
-from ingestion.segments.taken_times import AcceptedTimes
+from ingestion.segments.table_shape import Shape, int64s
 from ingestion.segments.writer import columns_of
 from ingestion.specs.formats.input_format import JSON_FEATURES, JsonInputFormat, RegistryDecoder
 from ingestion.specs.kafka.addresses import AddressPolicy
@@ -33,9 +33,9 @@ from ingestion.specs.messages.sampler_spec import NO_TIME
 from ingestion.specs.messages.sampling import AbsentField, Outcome, Place, RolledUpRow, SampleOrder
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.task.check_spec import expression_faults
-from ingestion.task.registry import ConfluentRegistry
 from ingestion.task.sampler.records import Records
 from ingestion.task.sampler.values import json_rows, json_value
+from ingestion.task.schema_registry import ConfluentRegistry
 
 MEMORY_BYTES = 256 * 1024 * 1024
 _ALL_FIELDS = DataSchema.model_validate(

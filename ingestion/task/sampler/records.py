@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.several import count_fitting, split_rows
+from ingestion.decode.multi_row import count_fitting, split_rows
 from ingestion.sources.peek import Limits, TopicLocation, peek
 from ingestion.sources.topic import checked_properties
 from ingestion.specs.formats.input_format import InputFormat

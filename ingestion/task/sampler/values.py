@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingestion.sketches.showing import describe_sketch
+from ingestion.sketches.description import describe_sketch
 from ingestion.sketches.types import SketchType
 
 DEEPEST = 40

@@ -6,8 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.alerts.kinds import KINDS
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Receiver
+from controlplane.alerts.rule_kinds import KINDS
 from controlplane.alerts.selectors import AlertFilter
 from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import PageQuery

@@ -9,8 +9,8 @@ from rest_framework import serializers
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.connections import KINDS, PROPERTIES
 from controlplane.connections.browsing import MOST_PAGE, PAGE
-from controlplane.connections.verdict import CAUSES
-from ingestion.specs.messages.newest import MOST_ROWS
+from controlplane.connections.probe_report import CAUSES
+from ingestion.specs.messages.newest_records import MOST_ROWS
 
 
 class TestBody(BodySerializer):

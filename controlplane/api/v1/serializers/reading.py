@@ -12,7 +12,7 @@ from controlplane.api.pagination import PageQuery
 from controlplane.api.v1.serializers.datasources import SegmentSerializer, SegmentsQuery, WindowQuery
 from controlplane.feed.entries import PublishedFiles
 from controlplane.segments.models import Segment
-from controlplane.segments.newest import DEFAULT_ROWS
+from controlplane.segments.newest_rows import DEFAULT_ROWS
 from ingestion.specs.messages.newest_rows import MOST_ROWS
 
 

@@ -12,9 +12,9 @@ from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.totals import RatesSerializer, ReasonSerializer, TotalsSerializer
 from controlplane.supervisors.autoscale import wanted_task_count
-from controlplane.supervisors.behind import Trend
 from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.history import change_of, tombstone_of
+from controlplane.supervisors.lag_state import Trend
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.selectors import shown_spec

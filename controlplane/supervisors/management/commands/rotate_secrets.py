@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.login.second_factors import rotate_second_factors
-from controlplane.supervisors.rotation import rotate_secrets
+from controlplane.supervisors.secret_rotation import rotate_secrets
 
 
 class Command(BaseCommand):

@@ -15,7 +15,7 @@ from tests.support.waiting import wait_for
 SOURCE = """
 import os, subprocess, sys
 fd = sys.argv[1]
-command = [sys.executable, "-m", "headgate.sharegroup.process", str(os.getpid()), fd]
+command = [sys.executable, "-m", "headgate.sharegroup.reader_process", str(os.getpid()), fd]
 print(subprocess.Popen(command, pass_fds=[int(fd)], stdout=subprocess.DEVNULL).pid, flush=True)
 sys.stdin.read()
 """
