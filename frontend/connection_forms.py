@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from controlplane.common.errors import HeadgateError
-from controlplane.common.specjson import spec_text
+from controlplane.common.spec_text import spec_text
 from controlplane.common.strict_json import strict_json
 from controlplane.connections.models import Connection
 from controlplane.teams.models import User

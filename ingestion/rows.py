@@ -1,6 +1,7 @@
 """What a table of decoded rows looks like, and what columns several of them have together.
 
-Decoding makes such tables and segments are made of them; neither knows the other.
+Decoding makes such tables and segments are made of them; neither knows the other. Columns hold Druid's floats as
+doubles.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestion.sketches.types import SketchType
 
@@ -21,6 +23,8 @@ RECORD_TIME = "__record_time"  # before it was cut: first and last need it until
 TIME_TYPE = pa.timestamp("ms", "UTC")
 JSON_TYPE = pa.json_(pa.string())
 LIST_TYPE = pa.list_(pa.string())
+
+_WRITTEN_IN_FULL = 2.0**29  # Java writes all digits of whole floats below
 
 Indexes = npt.NDArray[np.int64]
 
@@ -118,3 +122,12 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         values = column.cast(pa.string()).to_pylist()
         return pa.array([None if v is None else [v] for v in values], LIST_TYPE)
     return column.cast(kind, safe=False)  # among doubles a great whole number is rounded
+
+
+def as_floats(numbers: pa.Array) -> pa.Array:
+    """Doubles that have the digits which Java writes of the nearest floats; null beyond a float."""
+    near = numbers.cast(pa.float32(), safe=False)
+    near = pc.if_else(pc.is_finite(near), near, None)
+    wide = near.cast(pa.float64())
+    in_full = pc.and_(pc.equal(pc.trunc(wide), wide), pc.less(pc.abs(wide), _WRITTEN_IN_FULL))
+    return pc.if_else(in_full, wide, near.cast(pa.string()).cast(pa.float64()))

@@ -12,7 +12,7 @@ from controlplane.alerts.facts import Params, Subject
 from controlplane.alerts.models import AboutKind
 from controlplane.alerts.recent_counts import ParseErrors, Quarantined
 from controlplane.common.errors import FieldError
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.completeness import Completeness
 from controlplane.supervisors.health import Code
@@ -20,6 +20,7 @@ from controlplane.supervisors.health_messages import count, duration_text, short
 from controlplane.supervisors.health_rules import STALE, HealthFacts, health_of
 from controlplane.supervisors.lag_state import is_behind
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
+from ingestion.specs.limits import in_one_line
 
 DAY_S = 86_400
 MOST_INTERVALS = 24  # that are told in one round: the rest follow in the next

@@ -14,12 +14,13 @@ from controlplane.alerts.models import Alert, Event, Receiver, Rule, Silence
 from controlplane.alerts.rule_kinds import KINDS
 from controlplane.alerts.validation import check_name, check_new, invalid_input, name_faults, record
 from controlplane.common.errors import Conflict, FieldError
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.datasources.models import Datasource
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require, team_for_new
 from controlplane.teams.services import lock_team
+from ingestion.specs.limits import in_one_line
 
 MOST_RULES, MOST_SILENCES = 500, 500  # of a team
 LONGEST_HOLD_S = 86_400

@@ -7,9 +7,10 @@ from typing import Any
 from controlplane.alerts.models import Receiver, Rule
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.teams import audit
 from controlplane.teams.models import User
+from ingestion.specs.limits import in_one_line
 
 
 def check_new(model: type[Rule] | type[Receiver], instance: Rule | Receiver, most: int, what: str) -> None:

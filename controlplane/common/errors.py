@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ingestion.specs.errors import SpecError
+
 
 @dataclass(frozen=True)
 class FieldError:
@@ -67,3 +69,10 @@ class Unavailable(HeadgateError):
 
     status = 503
     title = "Unavailable"
+
+
+def invalid_spec(error: SpecError) -> InvalidInput:
+    """Every fault of the spec, in one answer."""
+    faults = [FieldError(i.pointer, i.message, i.path) for i in error.issues]
+    many = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    return InvalidInput(f"The spec has {many}.", faults)

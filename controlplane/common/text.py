@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from ingestion.specs.limits import in_one_line
-
-__all__ = ["in_one_line", "storable"]
-
 
 def storable(text: str) -> bool:
     """Whether PostgreSQL can hold the text: it refuses NUL characters and half surrogate pairs."""

@@ -2,7 +2,7 @@
 
 1. One process at a time has a round; who comes meanwhile leaves it at that.
 2. An application that is dead or silent has ended; what it had not done waits again, for another attempt.
-3. Tasks of people go on (``by_hand``): their jobs come first.
+3. Tasks of people go on (``compact_tasks``): their jobs come first.
 4. Jobs are made of what is due (``planning``), and of intervals that are to be partitioned; tasks of large ones
    (``rewrites``).
 5. If some wait and no application runs, one is launched when there is room (``tasks.residents``).

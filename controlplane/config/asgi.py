@@ -74,7 +74,7 @@ class IndexersHandler(ASGIHandler):
 
 
 class PeopleHandler(ASGIHandler):
-    """Django as it is, but for bodies: see ``bodies``."""
+    """Django as it is, but for bodies: see ``request_body``."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().handle(scope, Body(scope, receive), send)

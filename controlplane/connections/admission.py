@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from controlplane.common.problems import invalid_spec
+from controlplane.common.errors import invalid_spec
 from controlplane.connections.client_properties import PropertyProblem, client_properties, kafka_values, resolve
 from controlplane.connections.kafka import check_configuration
 from ingestion.specs.errors import SpecError, issue_at

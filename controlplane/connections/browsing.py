@@ -1,7 +1,7 @@
 """What a cluster holds: its topics with their sizes, its groups with what they have left to read. Asked anew each time.
 
-Members of the connection's team may look; what records hold is another thing, see ``newest``. All calls block for some
-seconds at most, and raise ``Unavailable`` with Kafka's reason.
+Members of the connection's team may look; what records hold is another thing, see ``newest_records``. All calls block
+for some seconds at most, and raise ``Unavailable`` with Kafka's reason.
 """
 
 from __future__ import annotations

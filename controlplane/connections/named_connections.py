@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.common.errors import Conflict
-from controlplane.common.problems import invalid_spec
+from controlplane.common.errors import Conflict, invalid_spec
 from controlplane.connections.admission import Fault, FieldPath, check_complete, faults_of, raise_faults
 from controlplane.connections.client_properties import kafka_values, resolve_registry
 from controlplane.connections.models import Connection

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.connections.admission import connection_faults, incomplete_faults
 from controlplane.connections.models import Connection, ConnectionRule
 from controlplane.connections.secrets import SecretsLost, seal, unseal
@@ -28,6 +28,7 @@ from ingestion.specs.inputs.connection import (
 )
 from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.kafka.connection_name import NAME, RULE
+from ingestion.specs.limits import in_one_line
 
 MOST_CONNECTIONS = 500  # of a team
 LONGEST_DESCRIPTION = 500

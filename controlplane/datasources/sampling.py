@@ -14,9 +14,8 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, NotAllowed, Unavailable
+from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, NotAllowed, Unavailable, invalid_spec
 from controlplane.common.fair_queue import FairPlaces, NoPlace
-from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare_environment, start_module
 from controlplane.common.ready_process import ProcessDied, ReadyProcess
 from controlplane.connections import named_connections

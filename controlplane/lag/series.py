@@ -27,7 +27,7 @@ _RATE_WINDOW = timedelta(minutes=1)  # what a rate is over
 
 @dataclass(frozen=True)
 class LagPoint:
-    """One sample. Rates are over the minute before it, or since the sample before; see ``per_second``."""
+    """One sample. Rates are over the minute before it, or since the sample before; see ``rates``."""
 
     at: datetime
     lag: int

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.common.errors import FieldError, HeadgateError, InvalidInput
-from controlplane.common.problems import invalid_spec
-from controlplane.common.specdiff import DiffLine
+from controlplane.common.errors import FieldError, HeadgateError, InvalidInput, invalid_spec
+from controlplane.common.spec_text import DiffLine
 from controlplane.common.text import storable
 from controlplane.connections.models import Connection
 from controlplane.datasources.selectors import team_of_spec

@@ -23,9 +23,10 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.login.login_audit import record_wrong_code
 from controlplane.teams.models import User
+from ingestion.specs.limits import in_one_line
 
 MAX_WRONG_CODES = 5
 WINDOW_S = 300

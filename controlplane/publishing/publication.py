@@ -8,7 +8,8 @@ stream (``publish``)   the interval's version      settles; may   nothing       
 replay of records of   the interval's version      settled before nothing; its records leave the    books move
 a topic (``publish``)                                             quarantine
 replay of records of   the interval's version      none           the same                          books move
-files (``kept_files``)
+files
+(``file_replay_publish``)
 batch, appending       the interval's version      none           nothing                           the task ends
 batch, overwriting     a new version               none           all segments in its intervals     the task ends
 batch, re-indexing     a new version               none           the segments that it read         the task ends

@@ -223,7 +223,7 @@ class Spans(models.Field):
 class IntervalDay(models.Model):
     """The intervals that start on one day of UTC and have segments in use, summed.
 
-    True unless an ``IntervalChange`` names the day: ``days.sum_up`` makes it so again. ``DaySum`` is always true.
+    True unless an ``IntervalChange`` names the day: ``day_sums.sum_up`` makes it so again. ``DaySum`` is always true.
     """
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from controlplane.common.specdiff import DiffLine, spec_diff
+from controlplane.common.spec_text import DiffLine, spec_diff
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import versions

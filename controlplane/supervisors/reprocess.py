@@ -44,8 +44,7 @@ from controlplane.supervisors.replays import (
 )
 from controlplane.supervisors.services import submit_supervisor
 from controlplane.tasks.checking import read_spec
-from controlplane.tasks.file_replays import FileReader, readers_of
-from controlplane.tasks.file_samples import sample_of
+from controlplane.tasks.file_replays import FileReader, readers_of, sample_of
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require

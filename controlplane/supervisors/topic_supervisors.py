@@ -1,8 +1,8 @@
 """The supervisors that read topics for one whose spec has a ``topicPattern``: made, kept to its spec, ended.
 
-They are to it what tasks are to any supervisor: a round observes, decides (``topics``) and applies. Each has the spec
-with its one topic, writes into the datasource, and is otherwise as one that somebody submitted. What is done to the
-pattern's supervisor is seen by its next round, had at once, and by theirs two seconds later.
+They are to it what tasks are to any supervisor: a round observes, decides (``decide_topics``) and applies. Each has the
+spec with its one topic, writes into the datasource, and is otherwise as one that somebody submitted. What is done to
+the pattern's supervisor is seen by its next round, had at once, and by theirs two seconds later.
 """
 
 from __future__ import annotations

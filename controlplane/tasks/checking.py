@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from controlplane.common.errors import InvalidInput, Unavailable
+from controlplane.common.errors import InvalidInput, Unavailable, invalid_spec
 from controlplane.common.fair_queue import FairPlaces, NoPlace
-from controlplane.common.problems import invalid_spec
 from controlplane.common.processes import bare_environment
 from controlplane.teams.models import User
 from ingestion.specs.errors import SpecError

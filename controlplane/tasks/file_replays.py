@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
 
 from controlplane.common.errors import Conflict
+from controlplane.datasources.sampling import take_sample
 from controlplane.publishing.file_replay_publish import publish_file_replay
+from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.tasks.batches import assignment, spec_of
 from controlplane.tasks.models import Task
+from controlplane.teams.models import User
 from ingestion.specs.errors import SpecError
 from ingestion.specs.inputs.input_source import DruidInputSource
 from ingestion.specs.messages.batch_protocol import BatchAssignment
 from ingestion.specs.messages.replays import KeptPublishAnswer, KeptPublishRequest
+from ingestion.specs.messages.sampler_spec import SamplerSpec, sampler_of_batch
+from ingestion.specs.messages.sampling import KeptRecord, SampleAnswer
 from ingestion.specs.schema.metrics import BY_TIME
 from ingestion.specs.tasks.batch import BatchTaskSpec
 
@@ -78,3 +83,21 @@ def start(task: Task) -> BatchAssignment:
 def publish(task: Task, request: KeptPublishRequest) -> KeptPublishAnswer:
     """Some of what it holds has come to an end. Raises ``PublishRefused``, ``InvalidInput``."""
     return publish_file_replay(task_id=task.pk, request=request)
+
+
+def sample_of(
+    user: User, spec: BatchTaskSpec, records: Sequence[QuarantinedRecord]
+) -> tuple[SamplerSpec, SampleAnswer]:
+    """In the order of the records. Raises ``NotAllowed``, ``InvalidInput`` with every fault, ``Unavailable``."""
+    with_header = spec.spec.ioConfig.has_header
+    kept_records = [_to_kept_record(record, with_header) for record in records]
+    return take_sample(user=user, document=sampler_of_batch(spec), kept_records=kept_records, bounded=True)
+
+
+def _to_kept_record(record: QuarantinedRecord, with_header: bool) -> KeptRecord:
+    """``with_header``: its columns stand in a line before it, as in its file."""
+    payload = bytes(record.payload or b"")
+    more: dict[str, Any] = {"key": None, "headers": [], "timestamp_ms": None}
+    if with_header and record.file_header:
+        payload = bytes(record.file_header) + b"\n" + payload
+    return KeptRecord.model_construct(partition=record.partition, offset=record.offset, payload=payload, **more)

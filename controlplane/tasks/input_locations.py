@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from controlplane.common.problems import invalid_spec
+from controlplane.common.errors import invalid_spec
 from controlplane.connections import transport
 from controlplane.connections.probe_report import Clock, Failed
 from ingestion.specs.errors import SpecError

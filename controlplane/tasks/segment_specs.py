@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from controlplane.common.problems import invalid_spec
+from controlplane.common.errors import invalid_spec
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError
 from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, KillTaskSpec, parse_segment_task

@@ -11,9 +11,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict
+from controlplane.common.errors import Conflict, invalid_spec
 from controlplane.common.ids import task_id
-from controlplane.common.problems import invalid_spec
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.tasks.batches import check_source, slots_of

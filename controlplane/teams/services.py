@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict, InvalidInput, NotFound
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.teams import audit
 from controlplane.teams.models import ApiToken, Invitation, Membership, Team, User
 from controlplane.teams.permissions import Action, require, require_person
@@ -25,6 +25,7 @@ from controlplane.teams.selectors import (
     get_member_token,
     get_token,
 )
+from ingestion.specs.limits import in_one_line
 
 LONGEST_TOKEN = timedelta(days=365)
 TOKENS_A_USER = 100

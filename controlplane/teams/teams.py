@@ -12,12 +12,13 @@ from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import Conflict, FieldError, InvalidInput
-from controlplane.common.text import in_one_line, storable
+from controlplane.common.text import storable
 from controlplane.teams import audit
 from controlplane.teams.models import NAME, AuditEntry, Membership, Team, User
 from controlplane.teams.permissions import Action, require, require_site_admin
 from controlplane.teams.roles import Role
 from controlplane.teams.services import lock_team
+from ingestion.specs.limits import in_one_line
 
 NAMED = 20  # of what a team owns
 

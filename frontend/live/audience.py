@@ -32,7 +32,7 @@ def urgent_pace_of(pace_s: float) -> float:
 class Audience:
     """The streams of pages with the same topics, of people with the same teams.
 
-    All are told with one number, so that a part that many of them show is made once: see ``shared``.
+    All are told with one number, so that a part that many of them show is made once: see ``shared_parts``.
     """
 
     def __init__(self, subscription: Subscription, last_id: Callable[[], str], pace: Callable[[], float]) -> None:

@@ -11,7 +11,7 @@ from django.core.paginator import Page
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from controlplane.common.specjson import spec_text
+from controlplane.common.spec_text import spec_text
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.tasks import capacity
 from controlplane.tasks.models import Task

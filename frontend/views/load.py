@@ -12,8 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import HeadgateError, InvalidInput
-from controlplane.common.specdiff import spec_diff
-from controlplane.common.specjson import spec_text
+from controlplane.common.spec_text import spec_diff, spec_text
 from controlplane.common.strict_json import strict_json
 from controlplane.connections.secrets import SecretsLost, unseal
 from controlplane.connections.selectors import list_connections, own_properties_allowed

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
-from controlplane.common.specjson import spec_text
+from controlplane.common.spec_text import spec_text
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.selectors.filters import Choice, QuarantineFilter
 from controlplane.supervisors.reprocess import (

@@ -13,8 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from controlplane.common.errors import HeadgateError
-from controlplane.common.specdiff import DiffLine
-from controlplane.common.specjson import spec_text
+from controlplane.common.spec_text import DiffLine, spec_text
 from controlplane.connections.named_connections import admit
 from controlplane.datasources.sampling import take_sample
 from controlplane.datasources.selectors import team_of_spec

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.common.specdiff import spec_diff
+from controlplane.common.spec_text import spec_diff
 from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.phases import Phase
 from controlplane.teams.permissions import require_site_admin

@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 
 from ingestion.decode.envelope import take_records
 from ingestion.decode.errors import DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
-from ingestion.decode.formats import Access, OpenRegistry
+from ingestion.decode.formats.access import Access
+from ingestion.decode.formats.registry import OpenRegistry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.pipes import (
     Pipe,

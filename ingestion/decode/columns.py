@@ -26,8 +26,7 @@ from ingestion.decode import java_texts, multivalue, numbers
 from ingestion.decode.engine import TEXTS, Engine
 from ingestion.decode.fields import flat, validity
 from ingestion.decode.numbers import TEXT, Use
-from ingestion.floats import as_floats
-from ingestion.rows import JSON_TYPE
+from ingestion.rows import JSON_TYPE, as_floats
 
 AS_TEXT = f"SELECT {TEXT} AS v FROM texts"
 Bytes = npt.NDArray[np.uint8]

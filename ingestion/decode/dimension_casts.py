@@ -25,7 +25,7 @@ from ingestion.decode.druid_values import EvaluationFailed, from_json, to_json_v
 from ingestion.decode.exact_numbers import parse_number
 from ingestion.decode.java_texts import UNREADABLE, long_or_double
 from ingestion.rows import JSON_TYPE
-from ingestion.specs.schema.cast_types import CastType
+from ingestion.specs.schema.data_schema import CastType
 
 _ARROW = {"LONG": pa.int64(), "DOUBLE": pa.float64()}
 

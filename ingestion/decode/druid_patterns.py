@@ -18,8 +18,6 @@ from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.specs.schema.java_classes import BadPattern
 from ingestion.specs.schema.java_patterns import translated
 
-__all__ = ["BadPattern", "Pattern", "like", "pattern"]
-
 MOST_CHARACTERS = 1_000
 _ODD_SPACES = re.compile("[\x0b\r\x85\u2028\u2029]")
 _ENDS = ("\n", "\r", "\x85", "\u2028", "\u2029")

@@ -1,6 +1,6 @@
 """Expressions of a spec, one scalar expression each, over a record's fields: in Druid's language, or in DuckDB's SQL.
 
-Of Druid's (``druid_language``) what SQL can say is made SQL of, for each kind of arguments anew (``druid_meaning``);
+Of Druid's (``druid_parser``) what SQL can say is made SQL of, for each kind of arguments anew (``druid_to_sql``);
 the rest is evaluated record by record (``druid_evaluator``).
 
 Two parsers have to agree that an expression is harmless. The first makes of it one tree without subqueries, aggregates,

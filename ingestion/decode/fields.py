@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.decode.engine import RECORDS, Engine, sql_json_pointer
-from ingestion.decode.suspects import Suspects
+from ingestion.decode.engine import RECORDS, Engine, Suspects, sql_json_pointer
 
 Mask = npt.NDArray[np.bool_]
 MOST_DISCOVERED = 1000  # of one record, and read at once

@@ -17,7 +17,8 @@ from typing import Any, Self
 from ingestion.decode.decoded import Decoded, join_decoded
 from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreachable, TooSlow, TooWide, UnusableSchema
-from ingestion.decode.formats import JSON, Access
+from ingestion.decode.formats import JSON
+from ingestion.decode.formats.access import Access
 from ingestion.decode.json_decoder import DEFAULT_BATCH_S, DEFAULT_MEMORY_LIMIT_BYTES
 from ingestion.decode.message_window import MessageWindow
 from ingestion.decode.pipes import (

@@ -2,7 +2,7 @@
 
 What is a record of JSON, and what is done with the odd ones:
 
-- A record is one JSON object in UTF-8, or several (see ``several``). null, an empty payload, other JSON values, and
+- A record is one JSON object in UTF-8, or several (see ``multi_row``). null, an empty payload, other JSON values, and
   text that DuckDB's parser refuses (a lone surrogate, a raw control character, a comment) are unparseable. No payload
   at all is a tombstone, save in the format ``kafka``.
 - A byte order mark is dropped. A record with a trailing comma is unparseable, unless the input format allows it.
@@ -12,8 +12,7 @@ What is a record of JSON, and what is done with the odd ones:
 - Of a field that stands twice in a record the first counts (in Druid the last): to look for one costs a tenth of all
   decoding. Where fields are discovered it costs nothing, and such a record is unparseable.
 - Names that differ only by case are different fields.
-- ``\\u0000`` is kept in values, and in names inside them. Nesting has no limit: nested values are kept as JSON text,
-  unopened.
+- ``\\u0000`` is kept in values, and in names inside them. Nesting has no limit: nested values stay JSON text.
 - A field with NUL in its name, or a name of more than 1,000 characters, is not discovered: its record is unparseable.
 - A field named ``__time`` is not discovered: the name is the segment's own. One named ``__row`` is.
 - At most 1,000 fields are discovered in a record; one with more is unparseable, whatever is read with it. A batch with
@@ -45,7 +44,8 @@ from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSch
 from ingestion.decode.exact_numbers import as_written
 from ingestion.decode.expressions import BadExpression
 from ingestion.decode.fields import MOST_IN_BATCH, FieldReader, Fields, Mask, TooManyFields
-from ingestion.decode.formats import JSON, Access, ReaderTools, create_reader, keeps_digits
+from ingestion.decode.formats import JSON, ReaderTools, create_reader, keeps_digits
+from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import Texts
 from ingestion.decode.formats.flatten import flatten_in_place
 from ingestion.decode.message_window import MessageWindow
@@ -80,7 +80,7 @@ class JsonDecoder:
     ``memory_limit_bytes`` bounds DuckDB's memory. ``crash_marker`` is a failpoint for tests: a batch with a payload
     that contains it ends the process at once. ``access`` is what formats may use beside it. ``batch_s`` is how much
     processor time DuckDB may take for a batch; ``hang_s``: see ``Watchdog``. ``with_digits``: the numbers of records
-    that are JSON keep their digits, too (see ``written_numbers``). Raises ``UnusableSchema``.
+    that are JSON keep their digits, too (see ``exact_numbers``). Raises ``UnusableSchema``.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingestion.decode.druid_patterns import BadPattern, pattern
+from ingestion.decode.druid_patterns import pattern
 from ingestion.decode.druid_strings import icontains
 from ingestion.decode.druid_values import EvaluationFailed, Value, as_long, number_text, parse_number, to_units
 from ingestion.decode.engine import Engine
@@ -29,6 +29,7 @@ from ingestion.specs.schema.filters import (
     RegexFilter,
     SearchFilter,
 )
+from ingestion.specs.schema.java_classes import BadPattern
 
 Texts = list[str | None]  # a field's values; of null one None
 Verdict = bool | None

@@ -11,8 +11,8 @@
 | Joda's pattern | see ``joda_reader`` |
 | a pattern with ``%`` | DuckDB's strptime |
 
-A time without a zone is in UTC. DuckDB and Arrow read what is written plainly, ``written_times`` the rest. A time must
-be in the years 1 to 9999 and early enough that its segment's interval ends before year 10000.
+A time without a zone is in UTC. DuckDB and Arrow read what is written plainly, ``druid_timestamps`` the rest. A time
+must be in the years 1 to 9999 and early enough that its segment's interval ends before year 10000.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.floats import as_floats
+from ingestion.rows import as_floats
 from ingestion.segments.table_shape import Integers, Shape, flat, int64s, sorted_order
 from ingestion.specs.schema.data_schema import EXTENTS
 

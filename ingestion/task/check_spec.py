@@ -12,12 +12,13 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from ingestion.decode.druid_patterns import BadPattern, pattern
+from ingestion.decode.druid_patterns import pattern
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.expression_runner import ExpressionRunner
 from ingestion.decode.expressions import BadExpression
-from ingestion.decode.formats import JSON, Access, ReaderTools, create_reader
+from ingestion.decode.formats import JSON, ReaderTools, create_reader
+from ingestion.decode.formats.access import Access
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.messages.checking import (
@@ -32,6 +33,7 @@ from ingestion.specs.messages.checking import (
 )
 from ingestion.specs.schema.data_schema import DataSchema, ExpressionTransform, TransformSpec
 from ingestion.specs.schema.filters import ExpressionFilter
+from ingestion.specs.schema.java_classes import BadPattern
 from ingestion.specs.schema.metrics import FilteredMetric, Metric
 from ingestion.task.schema_registry import ConfluentRegistry
 from ingestion.without_pandas import keep_pandas_out

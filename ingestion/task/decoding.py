@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.formats import Access
+from ingestion.decode.formats.access import Access
 from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.message_window import MessageWindow

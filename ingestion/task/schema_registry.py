@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ingestion.decode.errors import RegistryUnreachable
-from ingestion.decode.formats import RegisteredSchema, SchemaRefused, UnknownSchema
+from ingestion.decode.formats.registry import RegisteredSchema, SchemaRefused, UnknownSchema
 from ingestion.specs.formats.input_format import RegistryDecoder
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem
 from ingestion.task.http_connections import open_http, port_of

@@ -11,7 +11,7 @@ import pytest
 
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import RegistryUnreachable
-from ingestion.decode.formats import Access
+from ingestion.decode.formats.access import Access
 from ingestion.decode.isolated_decoder import IsolatedDecoder
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.task.decoding import CHILD

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.formats import Access
+from ingestion.decode.formats.access import Access
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.rows import row_indexes
 from ingestion.specs.formats.input_format import InputFormat

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingestion.decode.envelope import Envelope
-from ingestion.decode.formats import Access
+from ingestion.decode.formats.access import Access
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.task.schema_registry import ConfluentRegistry
 from tests.support.formats import HERE, ends, format_of, schema_of

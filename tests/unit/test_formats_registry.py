@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ingestion.decode.errors import RegistryUnreachable, UnusableSchema
-from ingestion.decode.formats import Access
 from ingestion.decode.formats import registry as formats_registry
+from ingestion.decode.formats.access import Access
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.task.schema_registry import ConfluentRegistry
 from tests.support.formats import HERE, decoded, format_of, rows, schema_of

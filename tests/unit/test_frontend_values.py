@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from django.template import Context, Template
 
-from controlplane.common.specdiff import spec_diff
-from controlplane.common.specjson import spec_text
+from controlplane.common.spec_text import spec_diff, spec_text
 from frontend.payload import payload_as, payload_of
 from frontend.task_progress import progress_of
 from frontend.templatetags import headgate as tags

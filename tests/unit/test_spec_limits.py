@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controlplane.common.fair_queue import FairPlaces, NoPlace
-from controlplane.common.specdiff import spec_diff
+from controlplane.common.spec_text import spec_diff
 from controlplane.common.strict_json import strict_json
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.json_path import parse_json_path

@@ -1,4 +1,4 @@
-"""Druid's addresses of marking under its Overlord: what ``marks`` does, with names of their own in OpenAPI."""
+"""Druid's addresses of marking under its Overlord: what ``marking`` does, with names of their own in OpenAPI."""
 
 from __future__ import annotations
 

@@ -20,13 +20,6 @@ from ingestion.decode.formats.json_reader import JsonReader
 from ingestion.decode.formats.kafka import KafkaReader
 from ingestion.decode.formats.lines_reader import LinesReader
 from ingestion.decode.formats.regex_reader import RegexReader
-from ingestion.decode.formats.registry import (
-    OpenRegistry,
-    RegisteredSchema,
-    Registry,
-    SchemaRefused,
-    UnknownSchema,
-)
 from ingestion.decode.named_fields import named_fields
 from ingestion.specs.formats.flatten_spec import FlattenSpec
 from ingestion.specs.formats.input_format import (
@@ -42,20 +35,6 @@ from ingestion.specs.formats.input_format import (
     ThriftInputFormat,
 )
 from ingestion.specs.schema.data_schema import DataSchema
-
-__all__ = [
-    "JSON",
-    "Access",
-    "OpenRegistry",
-    "Reader",
-    "ReaderTools",
-    "RegisteredSchema",
-    "Registry",
-    "SchemaRefused",
-    "UnknownSchema",
-    "create_reader",
-    "keeps_digits",
-]
 
 JSON = JsonInputFormat(type="json")
 
@@ -76,7 +55,7 @@ class ReaderTools:
 
 
 def keeps_digits(spec: InputFormat) -> bool:
-    """Whether its records may hold decimals, or floats of 32 bits: see ``written_numbers``."""
+    """Whether its records may hold decimals, or floats of 32 bits: see ``exact_numbers``."""
     inner = spec.valueFormat if isinstance(spec, KafkaInputFormat) else spec
     return isinstance(inner, AvroInputFormat | ProtobufInputFormat)
 

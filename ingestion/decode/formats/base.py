@@ -111,7 +111,7 @@ def _is_unicode(text: str) -> bool:
 def json_encoder(binary_as_string: bool = False) -> Callable[[Any], str]:
     """Writes values as JSON: bytes in base64 (or as the UTF-8 text they hold), dates in ISO.
 
-    A ``NumberToken`` and a decimal are numbers that keep their digits (see ``written_numbers``).
+    A ``NumberToken`` and a decimal are numbers that keep their digits (see ``exact_numbers``).
     """
 
     def other(value: Any) -> Any:

@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.decode.druid_values import EvaluationFailed
-from ingestion.decode.engine import Engine, sql_json_pointer, sql_literal
+from ingestion.decode.engine import Engine, Suspects, sql_json_pointer, sql_literal
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.exact_numbers import may_hold_exact_number
 from ingestion.decode.fields import BY_NAME, FieldPaths, flat
 from ingestion.decode.formats import jq, json_path_values
 from ingestion.decode.formats.base import Reader, Texts
-from ingestion.decode.suspects import Suspects
 from ingestion.specs.formats.flatten_spec import FlattenField, FlattenSpec
 from ingestion.specs.formats.input_format import InputFormat, JsonInputFormat
 from ingestion.specs.formats.jq import Node, parse_jq
@@ -42,7 +41,7 @@ class FlatteningReader:
     """Another reader's texts, flattened. Paths that search and jq are followed record by record, the rest by DuckDB.
 
     ``own_fields``: which of the record's own fields are kept; None: all. ``keeps_digits``: numbers stay as the other
-    reader writes them; DuckDB writes them anew (see ``written_numbers``).
+    reader writes them; DuckDB writes them anew (see ``exact_numbers``).
     """
 
     def __init__(

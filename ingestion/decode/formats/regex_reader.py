@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingestion.decode.druid_patterns import BadPattern, pattern
+from ingestion.decode.druid_patterns import pattern
 from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.decode.engine import Engine
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import UnusableSchema
 from ingestion.decode.formats.base import BadRecord, Texts, decoded_text, json_encoder, one_line, read_texts
 from ingestion.specs.formats.input_format import RegexInputFormat
+from ingestion.specs.schema.java_classes import BadPattern
 
 
 class RegexReader:

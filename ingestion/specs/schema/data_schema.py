@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -23,12 +23,34 @@ from ingestion.specs.limits import (
     duplicates,
     list_names,
 )
-from ingestion.specs.schema.cast_types import PLAIN, CastType, cast_type
 from ingestion.specs.schema.filters import Filter, Language, within_limits
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.schema.joda import check_read
 from ingestion.specs.schema.metrics import FilteredMetric, Metric, fields_of
 from ingestion.specs.schema.periods import AnyGranularity, granularity_of
+
+CastType = Literal["LONG", "DOUBLE", "STRING", "ARRAY<LONG>", "ARRAY<DOUBLE>", "ARRAY<STRING>"]
+_PLAIN_TYPES = {"LONG": "LONG", "DOUBLE": "DOUBLE", "FLOAT": "DOUBLE", "STRING": "STRING"}  # a float is a double
+_ARRAY, _COMPLEX, _JSON = "ARRAY<", "COMPLEX<", "COMPLEX<json>"
+
+
+def cast_type(name: str) -> CastType | None:
+    """What values are cast to; None where Druid casts nothing: nested types, and what is no type.
+
+    Raises ``ValueError`` for an array of no type, and for types that Druid's tasks fail with.
+    """
+    if name.upper() == "COMPLEX" or (name.startswith(_COMPLEX) and name != _JSON):
+        raise ValueError(f"{name!r} is not a type of a dimension: the only complex type is {_JSON}")
+    if not name.startswith(_ARRAY):
+        return cast("CastType | None", _PLAIN_TYPES.get(name.upper()))
+    inner = name[len(_ARRAY) :].removesuffix(">")
+    if name.endswith(">") and inner.startswith((_ARRAY, _COMPLEX)):
+        cast_type(inner)
+        return None
+    if not name.endswith(">") or inner.upper() not in _PLAIN_TYPES:
+        raise ValueError(f"{name!r} is an array of an unknown type: use ARRAY<LONG>, ARRAY<DOUBLE> or ARRAY<STRING>")
+    return cast("CastType", f"{_ARRAY}{_PLAIN_TYPES[inner.upper()]}>")
+
 
 # Columns of segment files that nobody is shown: what tells the first of the records that became a row from the last.
 # They are int64, and come after all others. Times are milliseconds since 1970. Orders grow with the records as they
@@ -92,7 +114,7 @@ class DimensionSchema(SpecModel):
         if value is None:
             return None
         cast_type(value)
-        return value.upper() if value.upper() in PLAIN else value
+        return value.upper() if value.upper() in _PLAIN_TYPES else value
 
     @model_validator(mode="after")
     def _auto_alone_is_cast(self) -> DimensionSchema:

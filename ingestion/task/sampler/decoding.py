@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 from ingestion.decode.decoded import Decoded
 from ingestion.decode.engine import Engine
 from ingestion.decode.errors import UnusableSchema
-from ingestion.decode.formats import Access, ReaderTools, Registry, create_reader
+from ingestion.decode.formats import ReaderTools, create_reader
+from ingestion.decode.formats.access import Access
+from ingestion.decode.formats.registry import Registry
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.decode.message_window import MessageWindow
 from ingestion.decode.multi_row import errors_by_record
