@@ -22,7 +22,7 @@ from controlplane.alerts import posting
 from controlplane.alerts.messages import SIGNATURE, Message, mail_text, message_of, signature, slack_body, webhook_body
 from controlplane.alerts.models import Delivery, Receiver
 from controlplane.alerts.posting import Outcome
-from controlplane.common import mail as mails
+from controlplane.common import mail as mail_server
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.database import try_advisory_lock
 from controlplane.connections.secrets import SecretsLost, unseal
@@ -181,8 +181,8 @@ def mail(addresses: Sequence[str], message: Message) -> Outcome:
     """To all of them at once. Its Message-ID holds the id by which a repeat can be told."""
     headers = {"Message-ID": f"<{message.id}@headgate>", "X-Headgate-Delivery": message.id}
     try:
-        mails.send(to=addresses, subject=message.title, body=mail_text(message), headers=headers)
-    except mails.MailFailed as failed:
+        mail_server.send(to=addresses, subject=message.title, body=mail_text(message), headers=headers)
+    except mail_server.MailFailed as failed:
         return Outcome(False, failed.detail, permanent=failed.permanent)
     except ValidationError as error:
         return Outcome(False, "; ".join(error.messages), permanent=True)

@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.common.changes import Change, notify_pages
 from controlplane.compaction import rewrites
 from controlplane.compaction.models import OPEN, Job, State
-from controlplane.publishing import replace as replacing
+from controlplane.publishing import replace as replace_transaction
 from controlplane.publishing.fence import PublishRefused
 from controlplane.segments.models import Segment
 from controlplane.tasks import residents
@@ -150,11 +150,11 @@ def _prepare(application: str, job_id: str, request: ReplaceRequest) -> None:
     mine = Job.objects.filter(pk=job_id, application=application, attempt=request.attempt, state=State.RUNNING)
     job = mine.select_related("datasource").first()
     if job is not None:
-        replacing.prepare_replace(_place(job), request)
+        replace_transaction.prepare_replace(_place(job), request)
 
 
-def _place(job: Job) -> replacing.ReplaceTarget:
-    return replacing.ReplaceTarget(
+def _place(job: Job) -> replace_transaction.ReplaceTarget:
+    return replace_transaction.ReplaceTarget(
         job.datasource, job.interval_start, job.interval_end, job.pk, job.rollup, job.partitioned_by
     )
 
@@ -162,12 +162,12 @@ def _place(job: Job) -> replacing.ReplaceTarget:
 @transaction.atomic
 def _replace(application: str, job_id: str, request: ReplaceRequest) -> list[uuid.UUID]:
     job = Job.objects.select_for_update(of=["self"]).select_related("datasource").filter(pk=job_id).first()
-    earlier_answer = replacing.committed_ids(request.replace_id)
+    earlier_answer = replace_transaction.committed_ids(request.replace_id)
     if earlier_answer is not None:
         return earlier_answer
     if job is None or (job.application_id, job.attempt, job.state) != (application, request.attempt, State.RUNNING):
         raise PublishRefused(Refusal(code="fenced", detail=f"Attempt {request.attempt} of {job_id} is over."))
-    segment_ids = replacing.replace(_place(job), request)
+    segment_ids = replace_transaction.replace(_place(job), request)
     job.rows_after = sum(f.rows for f in request.segments)
     job.bytes_after = sum(f.size_bytes for f in request.segments)
     job.segments_after = len(segment_ids)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from controlplane.alerts import receivers as receiving
+from controlplane.alerts import receivers as receiver_services
 from controlplane.alerts import selectors, services
 from controlplane.alerts.models import Alert, Receiver, Rule
 from controlplane.alerts.rule_kinds import KINDS
@@ -22,7 +22,7 @@ from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import Team
 from controlplane.teams.permissions import Action, may, require, require_in_any_team
 from controlplane.teams.selectors import get_team
-from frontend import alert_tables as tables
+from frontend import alert_tables
 from frontend.actions import PageAction
 from frontend.alert_forms import HistoryFilter, ReceiverForm, RuleForm, SilenceForm
 from frontend.paging import keyset_page, numbered_page
@@ -43,7 +43,7 @@ def index(request: PageRequest) -> HttpResponse:
     """What fires, and what may come to; rules that are well are on their own page."""
     team = reach_of(request).team
     shown = selectors.list_alerts(request.user, AlertFilter(team=team)).exclude(state=Alert.State.OK)
-    table = tables.FIRING.asked(request.GET)
+    table = alert_tables.FIRING.asked(request.GET)
     rows = numbered_page(shown.order_by(*table.ordering), request.GET.get("page"))
     operated = _teams_operated(request, list(rows))
     context = {"page": rows, "table": table, "operated": operated, "states": _states(request, team)}
@@ -82,7 +82,7 @@ def acknowledge(request: PageRequest, number: int) -> HttpResponse:
 def rules(request: PageRequest) -> HttpResponse:
     """All rules of the user's teams."""
     team = reach_of(request).team
-    table = tables.RULES.asked(request.GET)
+    table = alert_tables.RULES.asked(request.GET)
     queryset = selectors.list_rules(request.user, team, request.GET.get("datasource", "")).order_by(*table.ordering)
     context = {"page": numbered_page(queryset, request.GET.get("page")), "table": table, "kinds": KINDS}
     return _tab(request, "rules", "alerts/rules.html", context, rest_address("api:alert-rules", team=team))
@@ -150,7 +150,7 @@ def delete_rule(request: PageRequest, number: int) -> HttpResponse:
 @page
 def receivers(request: PageRequest) -> HttpResponse:
     """Where messages go, and how each receiver does."""
-    team, table = reach_of(request).team, tables.RECEIVERS.asked(request.GET)
+    team, table = reach_of(request).team, alert_tables.RECEIVERS.asked(request.GET)
     queryset = selectors.list_receivers(request.user, team).order_by(*table.ordering)
     rows = numbered_page(queryset, request.GET.get("page"))
     administered = {r.team_id for r in rows if may(request.user, Action.ADMINISTER, r.team)}
@@ -171,7 +171,7 @@ def new_receiver(request: PageRequest) -> HttpResponse:
 
     def save() -> str:
         team_name = form.cleaned_data["team"]
-        created = receiving.create_receiver(user=request.user, team_name=team_name, kind=kind, **form.given)
+        created = receiver_services.create_receiver(user=request.user, team_name=team_name, kind=kind, **form.given)
         return f"The receiver {created.name} was created. Send it a test message, then add it to rules."
 
     return _form(request, "alerts/receiver_form.html", form, save, RECEIVERS, context)
@@ -190,7 +190,7 @@ def receiver(request: PageRequest, number: int) -> HttpResponse:
     context |= {"rest": reverse("api:alert-receiver", args=[number]), "public_url": settings.PUBLIC_URL}
 
     def save() -> str:
-        changed = receiving.change_receiver(user=request.user, receiver=stored, **form.given)
+        changed = receiver_services.change_receiver(user=request.user, receiver=stored, **form.given)
         return f"The receiver {changed.name} is changed."
 
     return _form(request, "alerts/receiver_form.html", form, save, RECEIVERS, context)
@@ -205,7 +205,7 @@ def delete_receiver(request: PageRequest, number: int) -> HttpResponse:
         "receiver", stored.name, "alert-receiver-delete", number, "Headgate drops messages that wait for it."
     )
     return _confirm_deletion(
-        request, action, RECEIVERS, lambda: receiving.delete_receiver(user=request.user, receiver=stored)
+        request, action, RECEIVERS, lambda: receiver_services.delete_receiver(user=request.user, receiver=stored)
     )
 
 
@@ -216,7 +216,7 @@ def test(request: PageRequest, number: int) -> HttpResponse:
     stored = selectors.get_receiver(request.user, number)
     require(request.user, Action.ADMINISTER, stored.team)
     try:
-        outcome = receiving.test_receiver(user=request.user, receiver=stored)
+        outcome = receiver_services.test_receiver(user=request.user, receiver=stored)
     except HeadgateError as error:
         messages.error(request, error.detail)
     else:
@@ -233,7 +233,7 @@ def history(request: PageRequest) -> HttpResponse:
     queryset = selectors.list_events(request.user, criteria)
     if filters.chosen("kind"):
         queryset = queryset.filter(kind=filters.chosen("kind"))
-    table = tables.HISTORY.asked(request.GET)
+    table = alert_tables.HISTORY.asked(request.GET)
     context = {
         "filters": filters,
         "filtered": any(request.GET.get(name) for name in filters.fields),
@@ -249,7 +249,7 @@ def history(request: PageRequest) -> HttpResponse:
 def silences(request: PageRequest) -> HttpResponse:
     """Those that hold, and with ``ended`` those that are over."""
     team, ended = reach_of(request).team, bool(request.GET.get("ended"))
-    table = tables.SILENCES.asked(request.GET)
+    table = alert_tables.SILENCES.asked(request.GET)
     queryset = selectors.list_silences(request.user, team, ended=ended).order_by(*table.ordering)
     rows = numbered_page(queryset, request.GET.get("page"))
     context = {"page": rows, "table": table, "ended": ended, "operated": _teams_operated(request, list(rows))}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingestion.specs import offsets as ranges_of_offsets
+from ingestion.specs import offsets as offset_ranges
 from ingestion.specs.offsets import Range
 
 Integers = npt.NDArray[np.integer[Any]]
@@ -49,7 +49,7 @@ class RecordPositions:
         partitions, offsets = self._joined(self._partition)[run], self._joined(self._offset)[run]
         offsets = offsets + numbers - self._joined(self._first)[run]
         return {
-            int(p): ranges_of_offsets.merged(_to_ranges(offsets[partitions == p], lengths[partitions == p]))
+            int(p): offset_ranges.merged(_to_ranges(offsets[partitions == p], lengths[partitions == p]))
             for p in np.unique(partitions)
         }
 

@@ -6,12 +6,12 @@ from controlplane.api.druid import (
     cluster,
     compaction,
     compaction_supervisors,
+    overlord_compaction,
     overlord_marking,
     sampler,
     supervisors,
     tasks,
 )
-from controlplane.api.druid import overlord_compaction as ours
 
 app_name = "druid"
 urlpatterns = [
@@ -39,12 +39,28 @@ urlpatterns = [
     path("lockedIntervals/v2", cluster.LockedIntervalsV2View.as_view(), name="locked-intervals-v2"),
     path("worker", cluster.WorkerConfigView.as_view(), name="worker-config"),
     path("scaling", cluster.ScalingView.as_view(), name="scaling"),
-    path("compaction/isSupervisorEnabled", ours.SupervisorsEnabledView.as_view(), name="compaction-supervised"),
-    path("compaction/status/datasources", ours.StatusesView.as_view(), name="compaction-statuses"),
-    path("compaction/status/datasources/<str:name>", ours.StatusOfView.as_view(), name="compaction-status-of"),
-    path("compaction/config/datasources", ours.ConfigsView.as_view(), name="compaction-configs"),
-    path("compaction/config/datasources/<str:name>", ours.ConfigOfView.as_view(), name="compaction-config-of"),
-    path("compaction/config/datasources/<str:name>/history", ours.HistoryView.as_view(), name="compaction-history-of"),
+    path(
+        "compaction/isSupervisorEnabled",
+        overlord_compaction.SupervisorsEnabledView.as_view(),
+        name="compaction-supervised",
+    ),
+    path("compaction/status/datasources", overlord_compaction.StatusesView.as_view(), name="compaction-statuses"),
+    path(
+        "compaction/status/datasources/<str:name>",
+        overlord_compaction.StatusOfView.as_view(),
+        name="compaction-status-of",
+    ),
+    path("compaction/config/datasources", overlord_compaction.ConfigsView.as_view(), name="compaction-configs"),
+    path(
+        "compaction/config/datasources/<str:name>",
+        overlord_compaction.ConfigOfView.as_view(),
+        name="compaction-config-of",
+    ),
+    path(
+        "compaction/config/datasources/<str:name>/history",
+        overlord_compaction.HistoryView.as_view(),
+        name="compaction-history-of",
+    ),
     path("compaction/config/cluster", compaction.ClusterConfigView.as_view(), name="compaction-cluster"),
     path("sampler", sampler.SamplerView.as_view(), name="sampler"),
     path("supervisor", supervisors.SupervisorsView.as_view(), name="supervisors"),

@@ -17,7 +17,7 @@ from controlplane.connections.client_properties import client_properties
 from controlplane.connections.named_connections import with_registries
 from controlplane.connections.secrets import unseal
 from controlplane.publishing import claims, fence
-from controlplane.publishing import publish as publishing
+from controlplane.publishing import publish as publish_transaction
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import parse_exceptions_of
@@ -183,7 +183,7 @@ def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     what it says, 413 for its size, 409 for what it contradicts."""
     body = parse_body(request, PublishRequest)
     publish_checks.check_publish(task_id, number, body)
-    return message(publishing.publish(task_id=task_id, number=number, request=body))
+    return message(publish_transaction.publish(task_id=task_id, number=number, request=body))
 
 
 @for_task("POST")

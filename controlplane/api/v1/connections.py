@@ -16,7 +16,7 @@ from controlplane.api.v1.serializers import connections as shapes
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import selectors, services
 from controlplane.connections.models import Connection
-from controlplane.supervisors import connections as users
+from controlplane.supervisors import connections as connection_uses
 from controlplane.teams.selectors import get_team
 
 GONE = OpenApiResponse(description="There is no such connection any more.")
@@ -85,7 +85,7 @@ class ConnectionView(HeadgateView):
     @extend_schema(operation_id="delete_connection", tags=["connections"], responses={204: GONE})
     def delete(self, request: Request, team: str, name: str) -> Response:
         """Delete one that nobody uses; 409 names those who do. Needs the role admin."""
-        users.delete_connection(user=self.actor, connection=selectors.get_connection(self.actor, team, name))
+        connection_uses.delete_connection(user=self.actor, connection=selectors.get_connection(self.actor, team, name))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -93,7 +93,7 @@ class UsesView(HeadgateView):
     @extend_schema(operation_id="list_connection_uses", tags=["connections"], responses=shapes.UsesSerializer)
     def get(self, request: Request, team: str, name: str) -> Response:
         """The supervisors that are not terminated, and the manual tasks that run, whose specs name it."""
-        uses = users.uses_of(selectors.get_connection(self.actor, team, name))
+        uses = connection_uses.uses_of(selectors.get_connection(self.actor, team, name))
         return Response(shapes.UsesSerializer({"uses": uses}).data)
 
 
@@ -110,7 +110,7 @@ class RestartView(HeadgateView):
         Needs the role operator.
         """
         connection = selectors.get_connection(self.actor, team, name)
-        return Response({"supervisors": users.hand_off_supervisors(user=self.actor, connection=connection)})
+        return Response({"supervisors": connection_uses.hand_off_supervisors(user=self.actor, connection=connection)})
 
 
 class RuleView(HeadgateView):

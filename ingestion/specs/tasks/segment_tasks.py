@@ -20,7 +20,7 @@ from ingestion.specs.schema.intervals import interval_ms
 from ingestion.specs.schema.metrics import Metric
 from ingestion.specs.schema.periods import AnyGranularity
 from ingestion.specs.tasks.batch import BatchTaskSpec, BatchTuningConfig
-from ingestion.specs.tasks.batch import options_without_effect as without_effect_in_batch
+from ingestion.specs.tasks.batch import options_without_effect as batch_options_without_effect
 from ingestion.specs.tasks.reindexing import (
     Changes,
     CompactGranularitySpec,
@@ -181,7 +181,7 @@ class CompactTaskSpec(SpecModel):
     def options_without_effect(self) -> list[str]:
         """What it sets that does not do here what it says in Druid, by path and with the reason."""
         if self.writes_anew:
-            options = without_effect_in_batch(self.batch_task(None).canonical())
+            options = batch_options_without_effect(self.batch_task(None).canonical())
         else:
             tuning = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
             left = [n for n in tuning if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from controlplane.api.base import FaultSerializer, QuerySerializer
 from controlplane.api.v1.serializers.supervisors import DiffLineSerializer
-from controlplane.loading import druid_import as importing
+from controlplane.loading import druid_import
 
 
 class ImportQuery(QuerySerializer):
@@ -37,7 +37,7 @@ class FoundFaultSerializer(FaultSerializer):
 class ImportVerdictSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     verdict = serializers.ChoiceField(
-        importing.VERDICTS, help_text="`left`: there was no time for it; send it again with the rest."
+        druid_import.VERDICTS, help_text="`left`: there was no time for it; send it again with the rest."
     )
     applied = serializers.BooleanField(help_text="Whether it was created or changed just now.")
     suspended = serializers.BooleanField(allow_null=True, help_text="Afterwards.")
