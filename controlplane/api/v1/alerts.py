@@ -16,7 +16,7 @@ from controlplane.alerts import receivers, selectors, services
 from controlplane.alerts.rule_kinds import KINDS
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import alerts as shapes
+from controlplane.api.v1.serializers import alerts as serializers
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import Team
@@ -31,89 +31,91 @@ class AlertsView(HeadgateView):
     @extend_schema(
         operation_id="list_alerts",
         tags=["alerts"],
-        parameters=[shapes.AlertsQuery],
-        responses=page_schema(shapes.AlertSerializer),
+        parameters=[serializers.AlertsQuery],
+        responses=page_schema(serializers.AlertSerializer),
     )
     def get(self, request: Request) -> Response:
         """How each rule stands for each supervisor or datasource that it is about; with `state=firing` what fires."""
-        query = query_of(request, shapes.AlertsQuery)
-        page = page_of(request, selectors.list_alerts(self.actor, shapes.filters_of(query)), NEWEST, query)
-        return page_response(page, shapes.AlertSerializer)
+        query = query_of(request, serializers.AlertsQuery)
+        page = page_of(request, selectors.list_alerts(self.actor, serializers.filters_of(query)), NEWEST, query)
+        return page_response(page, serializers.AlertSerializer)
 
 
 class AcknowledgeView(HeadgateView):
-    @extend_schema(operation_id="acknowledge_alert", tags=["alerts"], request=None, responses=shapes.AlertSerializer)
+    @extend_schema(
+        operation_id="acknowledge_alert", tags=["alerts"], request=None, responses=serializers.AlertSerializer
+    )
     def post(self, request: Request, number: int) -> Response:
         """Say that you see to it: it is counted no more. Needs the role operator."""
         alert = services.acknowledge(user=self.actor, alert=selectors.get_alert(self.actor, number))
-        return Response(shapes.AlertSerializer(alert).data)
+        return Response(serializers.AlertSerializer(alert).data)
 
 
 class KindsView(HeadgateView):
-    @extend_schema(operation_id="list_alert_kinds", tags=["alerts"], responses=shapes.AlertKindsSerializer)
+    @extend_schema(operation_id="list_alert_kinds", tags=["alerts"], responses=serializers.AlertKindsSerializer)
     def get(self, request: Request) -> Response:
         """The kinds of rules, with their parameters."""
-        return Response(shapes.AlertKindsSerializer({"kinds": list(KINDS.values())}).data)
+        return Response(serializers.AlertKindsSerializer({"kinds": list(KINDS.values())}).data)
 
 
 class HistoryView(HeadgateView):
     @extend_schema(
         operation_id="list_alert_events",
         tags=["alerts"],
-        parameters=[shapes.HistoryQuery],
-        responses=page_schema(shapes.AlertEventSerializer),
+        parameters=[serializers.HistoryQuery],
+        responses=page_schema(serializers.AlertEventSerializer),
     )
     def get(self, request: Request) -> Response:
         """What rules said, the newest first, each with its messages and what became of them. Kept for 90 days."""
-        query = query_of(request, shapes.HistoryQuery)
-        page = page_of(request, selectors.list_events(self.actor, shapes.filters_of(query)), NEWEST, query)
-        return page_response(page, shapes.AlertEventSerializer)
+        query = query_of(request, serializers.HistoryQuery)
+        page = page_of(request, selectors.list_events(self.actor, serializers.filters_of(query)), NEWEST, query)
+        return page_response(page, serializers.AlertEventSerializer)
 
 
 class RulesView(HeadgateView):
     @extend_schema(
         operation_id="list_alert_rules",
         tags=["alerts"],
-        parameters=[shapes.RulesQuery],
-        responses=page_schema(shapes.AlertRuleSerializer),
+        parameters=[serializers.RulesQuery],
+        responses=page_schema(serializers.AlertRuleSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' rules, by team and name."""
-        query = query_of(request, shapes.RulesQuery)
+        query = query_of(request, serializers.RulesQuery)
         rules = selectors.list_rules(self.actor, query.get("team", ""), query.get("datasource", ""))
-        return page_response(page_of(request, rules, BY_NAME, query), shapes.AlertRuleSerializer)
+        return page_response(page_of(request, rules, BY_NAME, query), serializers.AlertRuleSerializer)
 
     @extend_schema(
         operation_id="create_alert_rule",
         tags=["alerts"],
         parameters=[TEAM_PARAMETER],
-        request=shapes.RuleBody,
-        responses={201: shapes.AlertRuleSerializer},
+        request=serializers.RuleBody,
+        responses={201: serializers.AlertRuleSerializer},
     )
     def post(self, request: Request) -> Response:
         """A new rule. Needs the role admin."""
-        rule = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, shapes.RuleBody))
-        return _created_response(shapes.AlertRuleSerializer(rule).data, "alert-rule", rule.pk)
+        rule = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, serializers.RuleBody))
+        return _created_response(serializers.AlertRuleSerializer(rule).data, "alert-rule", rule.pk)
 
 
 class RuleView(HeadgateView):
-    @extend_schema(operation_id="get_alert_rule", tags=["alerts"], responses=shapes.AlertRuleSerializer)
+    @extend_schema(operation_id="get_alert_rule", tags=["alerts"], responses=serializers.AlertRuleSerializer)
     def get(self, request: Request, number: int) -> Response:
         """One of them."""
-        return Response(shapes.AlertRuleSerializer(selectors.get_rule(self.actor, number)).data)
+        return Response(serializers.AlertRuleSerializer(selectors.get_rule(self.actor, number)).data)
 
     @extend_schema(
         operation_id="change_alert_rule",
         tags=["alerts"],
-        request=shapes.RuleChangeBody,
-        responses=shapes.AlertRuleSerializer,
+        request=serializers.RuleChangeBody,
+        responses=serializers.AlertRuleSerializer,
     )
     def put(self, request: Request, number: int) -> Response:
         """All of it anew, but for its kind. Needs the role admin."""
-        body = body_of(request, shapes.RuleChangeBody)
+        body = body_of(request, serializers.RuleChangeBody)
         rule = selectors.get_rule(self.actor, number)
         changed = services.change_rule(user=self.actor, rule=rule, **body)
-        return Response(shapes.AlertRuleSerializer(changed).data)
+        return Response(serializers.AlertRuleSerializer(changed).data)
 
     @extend_schema(operation_id="delete_alert_rule", tags=["alerts"], responses={204: GONE})
     def delete(self, request: Request, number: int) -> Response:
@@ -126,50 +128,50 @@ class ReceiversView(HeadgateView):
     @extend_schema(
         operation_id="list_alert_receivers",
         tags=["alerts"],
-        parameters=[shapes.TeamQuery],
-        responses=page_schema(shapes.AlertReceiverSerializer),
+        parameters=[serializers.TeamQuery],
+        responses=page_schema(serializers.AlertReceiverSerializer),
     )
     def get(self, request: Request) -> Response:
         """Where your teams' messages go, and how each receiver does."""
-        query = query_of(request, shapes.TeamQuery)
+        query = query_of(request, serializers.TeamQuery)
         listed = selectors.list_receivers(self.actor, query.get("team", ""))
-        return page_response(page_of(request, listed, BY_NAME, query), shapes.AlertReceiverSerializer)
+        return page_response(page_of(request, listed, BY_NAME, query), serializers.AlertReceiverSerializer)
 
     @extend_schema(
         operation_id="create_alert_receiver",
         tags=["alerts"],
         parameters=[TEAM_PARAMETER],
-        request=shapes.ReceiverBody,
-        responses={201: shapes.AlertReceiverSerializer},
+        request=serializers.ReceiverBody,
+        responses={201: serializers.AlertReceiverSerializer},
     )
     def post(self, request: Request) -> Response:
         """A new receiver. Needs the role admin. Its secret is never shown again."""
-        body = body_of(request, shapes.ReceiverBody)
+        body = body_of(request, serializers.ReceiverBody)
         receiver = receivers.create_receiver(user=self.actor, team_name=self.team_name, **body)
-        return _created_response(shapes.AlertReceiverSerializer(receiver).data, "alert-receiver", receiver.pk)
+        return _created_response(serializers.AlertReceiverSerializer(receiver).data, "alert-receiver", receiver.pk)
 
 
 class ReceiverView(HeadgateView):
-    @extend_schema(operation_id="get_alert_receiver", tags=["alerts"], responses=shapes.AlertReceiverSerializer)
+    @extend_schema(operation_id="get_alert_receiver", tags=["alerts"], responses=serializers.AlertReceiverSerializer)
     def get(self, request: Request, number: int) -> Response:
         """One of them."""
-        return Response(shapes.AlertReceiverSerializer(selectors.get_receiver(self.actor, number)).data)
+        return Response(serializers.AlertReceiverSerializer(selectors.get_receiver(self.actor, number)).data)
 
     @extend_schema(
         operation_id="change_alert_receiver",
         tags=["alerts"],
-        request=shapes.ReceiverChangeBody,
-        responses=shapes.AlertReceiverSerializer,
+        request=serializers.ReceiverChangeBody,
+        responses=serializers.AlertReceiverSerializer,
     )
     def put(self, request: Request, number: int) -> Response:
         """Another name or address. Without `url` address and secret stay; with it the secret is needed again.
 
         What waits for it is tried again at once. Needs the role admin.
         """
-        body = body_of(request, shapes.ReceiverChangeBody)
+        body = body_of(request, serializers.ReceiverChangeBody)
         receiver = selectors.get_receiver(self.actor, number)
         changed = receivers.change_receiver(user=self.actor, receiver=receiver, **body)
-        return Response(shapes.AlertReceiverSerializer(changed).data)
+        return Response(serializers.AlertReceiverSerializer(changed).data)
 
     @extend_schema(operation_id="delete_alert_receiver", tags=["alerts"], responses={204: GONE})
     def delete(self, request: Request, number: int) -> Response:
@@ -179,41 +181,43 @@ class ReceiverView(HeadgateView):
 
 
 class TestView(HeadgateView):
-    @extend_schema(operation_id="test_alert_receiver", tags=["alerts"], request=None, responses=shapes.TestedSerializer)
+    @extend_schema(
+        operation_id="test_alert_receiver", tags=["alerts"], request=None, responses=serializers.TestedSerializer
+    )
     def post(self, request: Request, number: int) -> Response:
         """Send it a message that says that it is a test; ten seconds at most. Needs the role admin."""
         receiver = selectors.get_receiver(self.actor, number)
         outcome = receivers.test_receiver(user=self.actor, receiver=receiver)
-        return Response(shapes.TestedSerializer(outcome).data)
+        return Response(serializers.TestedSerializer(outcome).data)
 
 
 class SilencesView(HeadgateView):
     @extend_schema(
         operation_id="list_alert_silences",
         tags=["alerts"],
-        parameters=[shapes.SilencesQuery],
-        responses=page_schema(shapes.SilenceSerializer),
+        parameters=[serializers.SilencesQuery],
+        responses=page_schema(serializers.SilenceSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' silences that hold, the newest first; with `ended` those of the last 90 days, too."""
-        query = query_of(request, shapes.SilencesQuery)
+        query = query_of(request, serializers.SilencesQuery)
         silences = selectors.list_silences(self.actor, query.get("team", ""), ended=query["ended"])
-        return page_response(page_of(request, silences, NEWEST, query), shapes.SilenceSerializer)
+        return page_response(page_of(request, silences, NEWEST, query), serializers.SilenceSerializer)
 
     @extend_schema(
         operation_id="create_alert_silence",
         tags=["alerts"],
-        request=shapes.SilenceBody,
-        responses={201: shapes.SilenceSerializer},
+        request=serializers.SilenceBody,
+        responses={201: serializers.SilenceSerializer},
     )
     def post(self, request: Request) -> Response:
         """For a while nothing that begins to fire is sent: of a rule, a datasource, or a team.
 
         Needs the role operator. What still fires when it ends is sent then.
         """
-        body = body_of(request, shapes.SilenceBody)
+        body = body_of(request, serializers.SilenceBody)
         silence = services.silence(user=self.actor, reason=body["reason"], ends_at=_end_time(body), **self._of(body))
-        return _created_response(shapes.SilenceSerializer(silence).data, "alert-silence", silence.pk)
+        return _created_response(serializers.SilenceSerializer(silence).data, "alert-silence", silence.pk)
 
     def _of(self, body: dict[str, Any]) -> dict[str, Any]:
         rule = selectors.get_rule(self.actor, body["rule"]) if "rule" in body else None
@@ -239,10 +243,10 @@ def _end_time(body: dict[str, Any]) -> Any:
 
 
 class SilenceView(HeadgateView):
-    @extend_schema(operation_id="get_alert_silence", tags=["alerts"], responses=shapes.SilenceSerializer)
+    @extend_schema(operation_id="get_alert_silence", tags=["alerts"], responses=serializers.SilenceSerializer)
     def get(self, request: Request, number: int) -> Response:
         """One of them."""
-        return Response(shapes.SilenceSerializer(selectors.get_silence(self.actor, number)).data)
+        return Response(serializers.SilenceSerializer(selectors.get_silence(self.actor, number)).data)
 
     @extend_schema(operation_id="end_alert_silence", tags=["alerts"], responses={204: GONE})
     def delete(self, request: Request, number: int) -> Response:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
-from controlplane.api.v1.serializers import clusters as shapes
+from controlplane.api.v1.serializers import clusters as serializers
 from controlplane.connections import browsing, connection_tests
 from controlplane.connections.newest_records import newest_records
 from controlplane.connections.probe import NeededRights
@@ -27,16 +27,16 @@ class TestView(HeadgateView):
     @extend_schema(
         operation_id="test_connection",
         tags=["connections"],
-        request=shapes.TestBody,
-        responses=shapes.VerdictSerializer,
+        request=serializers.TestBody,
+        responses=serializers.VerdictSerializer,
     )
     def post(self, request: Request, team: str, name: str) -> Response:
         """Does it work, and if not, why? Takes ten seconds at most. Needs the role operator."""
         connection = get_connection(self.actor, team, name)
         verdict = connection_tests.try_connection(
-            user=self.actor, connection=connection, wanted=NeededRights(**body_of(request, shapes.TestBody))
+            user=self.actor, connection=connection, wanted=NeededRights(**body_of(request, serializers.TestBody))
         )
-        return Response(shapes.VerdictSerializer(verdict).data)
+        return Response(serializers.VerdictSerializer(verdict).data)
 
 
 class DraftTestView(HeadgateView):
@@ -44,12 +44,12 @@ class DraftTestView(HeadgateView):
         operation_id="test_connection_draft",
         tags=["connections"],
         parameters=[TEAM_PARAMETER],
-        request=shapes.DraftTestBody,
-        responses=shapes.VerdictSerializer,
+        request=serializers.DraftTestBody,
+        responses=serializers.VerdictSerializer,
     )
     def post(self, request: Request) -> Response:
         """Test properties that are not stored, or not like this. Takes ten seconds at most. Needs the role admin."""
-        team, body = team_for_new(self.actor, self.team_name), body_of(request, shapes.DraftTestBody)
+        team, body = team_for_new(self.actor, self.team_name), body_of(request, serializers.DraftTestBody)
         like = get_connection(self.actor, team.name, body["like"]) if body["like"] else None
         verdict = connection_tests.try_draft(
             user=self.actor,
@@ -59,66 +59,66 @@ class DraftTestView(HeadgateView):
             like=like,
             wanted=NeededRights(body["topic"], body["group"]),
         )
-        return Response(shapes.VerdictSerializer(verdict).data)
+        return Response(serializers.VerdictSerializer(verdict).data)
 
 
 class TopicsView(HeadgateView):
     @extend_schema(
         operation_id="list_topics",
         tags=["connections"],
-        parameters=[shapes.TopicsQuery],
-        responses=shapes.TopicListSerializer,
+        parameters=[serializers.TopicsQuery],
+        responses=serializers.TopicListSerializer,
     )
     def get(self, request: Request, team: str, name: str) -> Response:
         """The topics of a Kafka cluster that its login may describe, by name."""
         connection = get_cluster(self.actor, team, name)
-        listing = browsing.list_topics(connection, **query_of(request, shapes.TopicsQuery))
-        return Response(shapes.TopicListSerializer(listing).data)
+        listing = browsing.list_topics(connection, **query_of(request, serializers.TopicsQuery))
+        return Response(serializers.TopicListSerializer(listing).data)
 
 
 class TopicView(HeadgateView):
-    @extend_schema(operation_id="get_topic", tags=["connections"], responses=shapes.TopicSerializer)
+    @extend_schema(operation_id="get_topic", tags=["connections"], responses=serializers.TopicSerializer)
     def get(self, request: Request, team: str, name: str, topic: str) -> Response:
         """A topic's partitions and configuration."""
         detail = browsing.get_topic(get_cluster(self.actor, team, name), topic)
-        return Response(shapes.TopicSerializer(detail).data)
+        return Response(serializers.TopicSerializer(detail).data)
 
 
 class NewestView(HeadgateView):
     @extend_schema(
         operation_id="list_newest_records",
         tags=["connections"],
-        parameters=[shapes.NewestQuery],
-        responses=shapes.NewestSerializer,
+        parameters=[serializers.NewestQuery],
+        responses=serializers.NewestSerializer,
     )
     def get(self, request: Request, team: str, name: str, topic: str) -> Response:
         """A topic's newest records, or its first. No group is joined. Needs the role operator."""
-        query = query_of(request, shapes.NewestQuery)
+        query = query_of(request, serializers.NewestQuery)
         answer = newest_records(user=self.actor, connection=get_cluster(self.actor, team, name), topic=topic, **query)
         newest = {"records": [_record_fields(record) for record in answer.records], "stopped_by": answer.stopped_by}
-        return Response(shapes.NewestSerializer(newest).data)
+        return Response(serializers.NewestSerializer(newest).data)
 
 
 class GroupsView(HeadgateView):
     @extend_schema(
         operation_id="list_groups",
         tags=["connections"],
-        parameters=[shapes.ListingQuery],
-        responses=shapes.GroupListSerializer,
+        parameters=[serializers.ListingQuery],
+        responses=serializers.GroupListSerializer,
     )
     def get(self, request: Request, team: str, name: str) -> Response:
         """The consumer groups of a Kafka cluster that its login may describe, by name."""
         connection = get_cluster(self.actor, team, name)
-        listing = browsing.list_groups(connection, **query_of(request, shapes.ListingQuery))
-        return Response(shapes.GroupListSerializer(listing).data)
+        listing = browsing.list_groups(connection, **query_of(request, serializers.ListingQuery))
+        return Response(serializers.GroupListSerializer(listing).data)
 
 
 class GroupView(HeadgateView):
-    @extend_schema(operation_id="get_group", tags=["connections"], responses=shapes.GroupSerializer)
+    @extend_schema(operation_id="get_group", tags=["connections"], responses=serializers.GroupSerializer)
     def get(self, request: Request, team: str, name: str, group: str) -> Response:
         """A consumer group's members, and how far it has read."""
         detail = browsing.get_group(get_cluster(self.actor, team, name), group)
-        return Response(shapes.GroupSerializer(detail).data)
+        return Response(serializers.GroupSerializer(detail).data)
 
 
 def _record_fields(record: NewestRecord) -> dict[str, Any]:

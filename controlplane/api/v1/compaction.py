@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import compaction as shapes
+from controlplane.api.v1.serializers import compaction as serializers
 from controlplane.compaction import configs, selectors
 from controlplane.datasources.selectors import find_datasource
 from controlplane.tasks.residents import running
@@ -20,12 +20,12 @@ class CompactionView(HeadgateView):
     @extend_schema(
         operation_id="get_compaction",
         tags=["datasources"],
-        parameters=[shapes.CompactionQuery],
-        responses=shapes.CompactionSerializer,
+        parameters=[serializers.CompactionQuery],
+        responses=serializers.CompactionSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """How far it is merged, what is next, and why an interval is not merged; with settings, as they would be."""
-        query = query_of(request, shapes.CompactionQuery)
+        query = query_of(request, serializers.CompactionQuery)
         datasource, application = find_datasource(self.actor, name), running()
         tried = None
         if query:
@@ -37,7 +37,7 @@ class CompactionView(HeadgateView):
             "application": application.pk if application else None,
             "intervals": selectors.list_fragmented(datasource, simulated=tried),
         }
-        return Response(shapes.CompactionSerializer(fields).data)
+        return Response(serializers.CompactionSerializer(fields).data)
 
 
 class CompactionJobsView(HeadgateView):
@@ -47,10 +47,10 @@ class CompactionJobsView(HeadgateView):
         operation_id="list_compaction_jobs",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=page_schema(shapes.CompactionJobSerializer),
+        responses=page_schema(serializers.CompactionJobSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its merges, newest first: what was replaced by how much."""
         query = query_of(request, PageQuery)
         jobs = selectors.list_jobs(find_datasource(self.actor, name)).shown_to(self.actor)
-        return page_response(page_of(request, jobs, self.order, query), shapes.CompactionJobSerializer)
+        return page_response(page_of(request, jobs, self.order, query), serializers.CompactionJobSerializer)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import connections as shapes
+from controlplane.api.v1.serializers import connections as serializers
 from controlplane.common.errors import InvalidInput
 from controlplane.connections import selectors, services
 from controlplane.connections.models import Connection
@@ -33,34 +33,36 @@ class ConnectionsView(HeadgateView):
     @extend_schema(
         operation_id="list_connections",
         tags=["connections"],
-        parameters=[shapes.ConnectionsQuery],
-        responses=page_schema(shapes.ConnectionSerializer),
+        parameters=[serializers.ConnectionsQuery],
+        responses=page_schema(serializers.ConnectionSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' connections, by team and name."""
-        query = query_of(request, shapes.ConnectionsQuery)
+        query = query_of(request, serializers.ConnectionsQuery)
         filters = {name: query.get(name, "") for name in ("search", "kind", "team")}
         connections = selectors.list_connections(self.actor, **filters)
         page = page_of(request, connections, [Key("team_name", str), Key("name", str)], query)
-        return page_response(page, shapes.ConnectionSerializer)
+        return page_response(page, serializers.ConnectionSerializer)
 
     @extend_schema(
         operation_id="create_connection",
         tags=["connections"],
         parameters=[TEAM_PARAMETER],
-        request=shapes.ConnectionBody,
-        responses={201: shapes.ConnectionDetailSerializer},
+        request=serializers.ConnectionBody,
+        responses={201: serializers.ConnectionDetailSerializer},
     )
     def post(self, request: Request) -> Response:
         """A new connection. Needs the role admin. Its secrets are never shown again."""
-        body = body_of(request, shapes.ConnectionBody)
+        body = body_of(request, serializers.ConnectionBody)
         connection = services.create_connection(user=self.actor, team_name=self.team_name, **body)
         address = reverse("api:connection", args=[connection.team.name, connection.name])
         return _connection_response(connection, status.HTTP_201_CREATED, {"Location": address})
 
 
 class ConnectionView(HeadgateView):
-    @extend_schema(operation_id="get_connection", tags=["connections"], responses=shapes.ConnectionDetailSerializer)
+    @extend_schema(
+        operation_id="get_connection", tags=["connections"], responses=serializers.ConnectionDetailSerializer
+    )
     def get(self, request: Request, team: str, name: str) -> Response:
         """One of them, without its secrets. `ETag` is its version."""
         return _connection_response(selectors.get_connection(self.actor, team, name))
@@ -69,8 +71,8 @@ class ConnectionView(HeadgateView):
         operation_id="change_connection",
         tags=["connections"],
         parameters=[IF_MATCH],
-        request=shapes.ChangeBody,
-        responses=shapes.ConnectionDetailSerializer,
+        request=serializers.ChangeBody,
+        responses=serializers.ConnectionDetailSerializer,
     )
     def put(self, request: Request, team: str, name: str) -> Response:
         """Other properties, for every spec that names it: from its next task on, or at once after `restart`.
@@ -78,7 +80,7 @@ class ConnectionView(HeadgateView):
         Needs the role admin.
         """
         connection = selectors.get_connection(self.actor, team, name)
-        body, version = body_of(request, shapes.ChangeBody), _version_of(request)
+        body, version = body_of(request, serializers.ChangeBody), _version_of(request)
         changed = services.change_connection(user=self.actor, connection=connection, version=version, **body)
         return _connection_response(changed)
 
@@ -90,11 +92,11 @@ class ConnectionView(HeadgateView):
 
 
 class UsesView(HeadgateView):
-    @extend_schema(operation_id="list_connection_uses", tags=["connections"], responses=shapes.UsesSerializer)
+    @extend_schema(operation_id="list_connection_uses", tags=["connections"], responses=serializers.UsesSerializer)
     def get(self, request: Request, team: str, name: str) -> Response:
         """The supervisors that are not terminated, and the manual tasks that run, whose specs name it."""
         uses = connection_uses.uses_of(selectors.get_connection(self.actor, team, name))
-        return Response(shapes.UsesSerializer({"uses": uses}).data)
+        return Response(serializers.UsesSerializer({"uses": uses}).data)
 
 
 class RestartView(HeadgateView):
@@ -102,7 +104,7 @@ class RestartView(HeadgateView):
         operation_id="restart_connection_users",
         tags=["connections"],
         request=None,
-        responses=shapes.RestartedSerializer,
+        responses=serializers.RestartedSerializer,
     )
     def post(self, request: Request, team: str, name: str) -> Response:
         """Have the supervisors that use it hand over now, so that they read its present properties.
@@ -114,7 +116,7 @@ class RestartView(HeadgateView):
 
 
 class RuleView(HeadgateView):
-    @extend_schema(operation_id="get_connection_rule", tags=["connections"], responses=shapes.RuleSerializer)
+    @extend_schema(operation_id="get_connection_rule", tags=["connections"], responses=serializers.RuleSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Whether the team's specs may say themselves where they connect."""
         return Response({"own_properties": selectors.own_properties_allowed(get_team(self.actor, name))})
@@ -122,14 +124,14 @@ class RuleView(HeadgateView):
     @extend_schema(
         operation_id="set_connection_rule",
         tags=["connections"],
-        request=shapes.ConnectionRuleBody,
-        responses=shapes.RuleSerializer,
+        request=serializers.ConnectionRuleBody,
+        responses=serializers.RuleSerializer,
     )
     def put(self, request: Request, name: str) -> Response:
         """Say so, for specs that are submitted from now on. Needs the role admin."""
-        body = body_of(request, shapes.ConnectionRuleBody)
+        body = body_of(request, serializers.ConnectionRuleBody)
         rule = services.set_rule(user=self.actor, team=get_team(self.actor, name), **body)
-        return Response(shapes.RuleSerializer(rule).data)
+        return Response(serializers.RuleSerializer(rule).data)
 
 
 def _connection_response(
@@ -137,7 +139,7 @@ def _connection_response(
 ) -> Response:
     etag = {"ETag": f'"{connection.version}"'}
     return Response(
-        shapes.ConnectionDetailSerializer(connection).data, status=code, headers={**etag, **(headers or {})}
+        serializers.ConnectionDetailSerializer(connection).data, status=code, headers={**etag, **(headers or {})}
     )
 
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.pagination import Key, SearchQuery, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import datasources as shapes
+from controlplane.api.v1.serializers import datasources as serializers
 from controlplane.datasources.selectors import find_datasource
 from controlplane.publishing.selectors.progress import progress
 from controlplane.publishing.selectors.totals import datasource_totals
@@ -32,23 +32,25 @@ class DatasourcesView(HeadgateView):
         operation_id="list_datasources",
         tags=["datasources"],
         parameters=[SearchQuery],
-        responses=page_schema(shapes.DatasourceSerializer),
+        responses=page_schema(serializers.DatasourceSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' datasources by name."""
         query = query_of(request, SearchQuery)
         datasources = list_datasources(self.actor, search=query.get("search", ""), team=query.get("team", ""))
-        return page_response(page_of(request, datasources, [Key("name", str)], query), shapes.DatasourceSerializer)
+        return page_response(page_of(request, datasources, [Key("name", str)], query), serializers.DatasourceSerializer)
 
 
 class DatasourceView(HeadgateView):
-    @extend_schema(operation_id="get_datasource", tags=["datasources"], responses=shapes.DatasourceDetailSerializer)
+    @extend_schema(
+        operation_id="get_datasource", tags=["datasources"], responses=serializers.DatasourceDetailSerializer
+    )
     def get(self, request: Request, name: str) -> Response:
         """One datasource with its columns and what became of all its records."""
         datasource: Any = get_datasource(self.actor, name)
         datasource.columns = datasource_schema(datasource)
         datasource.totals = datasource_totals(datasource)
-        return Response(shapes.DatasourceDetailSerializer(datasource).data)
+        return Response(serializers.DatasourceDetailSerializer(datasource).data)
 
 
 class SegmentsView(HeadgateView):
@@ -61,63 +63,67 @@ class SegmentsView(HeadgateView):
     @extend_schema(
         operation_id="list_segments",
         tags=["datasources"],
-        parameters=[shapes.SegmentsQuery],
-        responses=page_schema(shapes.SegmentSerializer),
+        parameters=[serializers.SegmentsQuery],
+        responses=page_schema(serializers.SegmentSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are in use, newest interval first."""
-        query = query_of(request, shapes.SegmentsQuery)
+        query = query_of(request, serializers.SegmentsQuery)
         datasource = find_datasource(self.actor, name)
         listed = list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
-        return page_response(page_of(request, listed.shown_to(self.actor), self.order, query), shapes.SegmentSerializer)
+        return page_response(
+            page_of(request, listed.shown_to(self.actor), self.order, query), serializers.SegmentSerializer
+        )
 
 
 class TimelineView(HeadgateView):
     @extend_schema(
         operation_id="get_timeline",
         tags=["datasources"],
-        parameters=[shapes.TimelineQuery],
-        responses=shapes.TimelineSerializer,
+        parameters=[serializers.TimelineQuery],
+        responses=serializers.TimelineSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """A bar an interval; where there are more than 2000, merged into `width` of them. Sums stay exact."""
-        query = query_of(request, shapes.TimelineQuery)
+        query = query_of(request, serializers.TimelineQuery)
         datasource = find_datasource(self.actor, name)
         window = {"start": query.get("from"), "end": query.get("to")}
         drawn = timeline(datasource, **window, width=query["width"], ongoing=ongoing(datasource))
         layer_names = [layer for layer in query.get("layers", "").split(",") if layer]
         fields = {**vars(drawn), "layers": layers(datasource, layer_names, **window)}
-        return Response(shapes.TimelineSerializer(fields).data)
+        return Response(serializers.TimelineSerializer(fields).data)
 
 
 class EventsView(HeadgateView):
     @extend_schema(
         operation_id="list_events",
         tags=["datasources"],
-        parameters=[shapes.EventsQuery],
-        responses=page_schema(shapes.EventSerializer),
+        parameters=[serializers.EventsQuery],
+        responses=page_schema(serializers.EventSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """What an operator must know about its sources, newest first."""
-        query = query_of(request, shapes.EventsQuery)
+        query = query_of(request, serializers.EventsQuery)
         datasource = find_datasource(self.actor, name)
         events = list_events(self.actor, datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
-        return page_response(page_of(request, events, NEWEST_FIRST, query), shapes.EventSerializer)
+        return page_response(page_of(request, events, NEWEST_FIRST, query), serializers.EventSerializer)
 
 
 class AcknowledgeView(HeadgateView):
     @extend_schema(
-        operation_id="acknowledge_event", tags=["datasources"], request=None, responses=shapes.EventSerializer
+        operation_id="acknowledge_event", tags=["datasources"], request=None, responses=serializers.EventSerializer
     )
     def post(self, request: Request, name: str, number: int) -> Response:
         """Say that you see to an alarm, and to the older ones of its kind. Needs the role operator."""
         event = get_event(self.actor, find_datasource(self.actor, name), number)
-        return Response(shapes.EventSerializer(acknowledge(user=self.actor, event=event)).data)
+        return Response(serializers.EventSerializer(acknowledge(user=self.actor, event=event)).data)
 
 
 class ProgressView(HeadgateView):
-    @extend_schema(operation_id="get_progress", tags=["datasources"], responses=shapes.ProgressSerializer(many=True))
+    @extend_schema(
+        operation_id="get_progress", tags=["datasources"], responses=serializers.ProgressSerializer(many=True)
+    )
     def get(self, request: Request, name: str) -> Response:
         """How far each partition of its sources has come."""
         partitions = progress(find_datasource(self.actor, name))
-        return Response(shapes.ProgressSerializer(partitions, many=True).data)
+        return Response(serializers.ProgressSerializer(partitions, many=True).data)

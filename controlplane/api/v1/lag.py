@@ -7,31 +7,31 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, query_of
-from controlplane.api.v1.serializers import lag as shapes
+from controlplane.api.v1.serializers import lag as serializers
 from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.selectors import get_supervisor
 
 
 class LagView(HeadgateView):
-    @extend_schema(operation_id="get_lag", tags=["supervisors"], responses=shapes.LagSerializer)
+    @extend_schema(operation_id="get_lag", tags=["supervisors"], responses=serializers.LagSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
         """How far it is behind its topic, in all and by partition."""
-        return Response(shapes.LagSerializer(lag_now(get_supervisor(self.actor, supervisor_id))).data)
+        return Response(serializers.LagSerializer(lag_now(get_supervisor(self.actor, supervisor_id))).data)
 
 
 class LagSeriesView(HeadgateView):
     @extend_schema(
         operation_id="get_lag_series",
         tags=["supervisors"],
-        parameters=[shapes.SeriesQuery],
-        responses=shapes.LagSeriesSerializer,
+        parameters=[serializers.SeriesQuery],
+        responses=serializers.LagSeriesSerializer,
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Lag and rates over time: of the last hour, or of a window that has no more than 3000 points.
 
         Without `resolution` the finest that is kept since `from`. With `partition` the lag is that partition's.
         """
-        query = query_of(request, shapes.SeriesQuery)
+        query = query_of(request, serializers.SeriesQuery)
         series = lag_over_time(
             get_supervisor(self.actor, supervisor_id),
             start=query.get("from"),
@@ -39,4 +39,4 @@ class LagSeriesView(HeadgateView):
             resolution=query.get("resolution", ""),
             partition=query.get("partition"),
         )
-        return Response(shapes.LagSeriesSerializer(series).data)
+        return Response(serializers.LagSeriesSerializer(series).data)

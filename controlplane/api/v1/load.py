@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import loading as shapes
+from controlplane.api.v1.serializers import loading as serializers
 from controlplane.loading import services, step_previews
 from controlplane.loading.field_profiles import field_profiles, nested_fields
 from controlplane.loading.models import Draft
@@ -26,26 +26,32 @@ TAGS = ["load data"]
 
 class DraftsView(HeadgateView):
     @extend_schema(
-        operation_id="list_drafts", tags=TAGS, parameters=[PageQuery], responses=page_schema(shapes.DraftSerializer)
+        operation_id="list_drafts",
+        tags=TAGS,
+        parameters=[PageQuery],
+        responses=page_schema(serializers.DraftSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your own drafts, the one that was changed last first."""
         query = query_of(request, PageQuery)
         keys = [Key("created_at", datetime, descending=True), Key("id", uuid.UUID, descending=True)]
-        return page_response(page_of(request, drafts_of(self.actor), keys, query), shapes.DraftSerializer)
+        return page_response(page_of(request, drafts_of(self.actor), keys, query), serializers.DraftSerializer)
 
     @extend_schema(
-        operation_id="begin_draft", tags=TAGS, request=shapes.BeginBody, responses={201: shapes.DraftSerializer}
+        operation_id="begin_draft",
+        tags=TAGS,
+        request=serializers.BeginBody,
+        responses={201: serializers.DraftSerializer},
     )
     def post(self, request: Request) -> Response:
         """Begin a draft. Needs the role operator in a team."""
-        body = body_of(request, shapes.BeginBody)
+        body = body_of(request, serializers.BeginBody)
         if body.get("supervisor"):
             draft = services.begin_change(user=self.actor, supervisor=get_supervisor(self.actor, body["supervisor"]))
         else:
             draft = services.begin_draft(user=self.actor, team_name=body.get("team"), document=body.get("document"))
         return Response(
-            shapes.DraftSerializer(draft).data,
+            serializers.DraftSerializer(draft).data,
             status=status.HTTP_201_CREATED,
             headers={"Location": reverse("api:draft", args=[draft.pk])},
         )
@@ -59,19 +65,22 @@ class OneDraftView(HeadgateView):
 
 
 class DraftView(OneDraftView):
-    @extend_schema(operation_id="get_draft", tags=TAGS, responses=shapes.DraftSerializer)
+    @extend_schema(operation_id="get_draft", tags=TAGS, responses=serializers.DraftSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """One draft of a team of yours."""
-        return Response(shapes.DraftSerializer(self.draft(draft_id)).data)
+        return Response(serializers.DraftSerializer(self.draft(draft_id)).data)
 
     @extend_schema(
-        operation_id="change_draft", tags=TAGS, request=shapes.DraftChangeBody, responses=shapes.DraftSerializer
+        operation_id="change_draft",
+        tags=TAGS,
+        request=serializers.DraftChangeBody,
+        responses=serializers.DraftSerializer,
     )
     def put(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Write its spec anew, finished or not."""
-        document = body_of(request, shapes.DraftChangeBody)["document"]
+        document = body_of(request, serializers.DraftChangeBody)["document"]
         draft = services.change_draft(user=self.actor, draft=self.draft(draft_id), document=document)
-        return Response(shapes.DraftSerializer(draft).data)
+        return Response(serializers.DraftSerializer(draft).data)
 
     @extend_schema(operation_id="delete_draft", tags=TAGS, responses={204: None})
     def delete(self, request: Request, draft_id: uuid.UUID) -> Response:
@@ -81,68 +90,72 @@ class DraftView(OneDraftView):
 
 
 class RecordsView(OneDraftView):
-    @extend_schema(operation_id="read_draft_records", tags=TAGS, request=None, responses=shapes.ReadSerializer)
+    @extend_schema(operation_id="read_draft_records", tags=TAGS, request=None, responses=serializers.ReadSerializer)
     def post(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Read the topic's newest records: 500 at most, 2 MiB, of all partitions alike. They are kept for an hour."""
-        return Response(shapes.ReadSerializer(step_previews.read_records(self.actor, self.draft(draft_id))).data)
+        return Response(serializers.ReadSerializer(step_previews.read_records(self.actor, self.draft(draft_id))).data)
 
 
 class FormatsView(OneDraftView):
-    @extend_schema(operation_id="guess_formats", tags=TAGS, responses=shapes.GuessesSerializer)
+    @extend_schema(operation_id="guess_formats", tags=TAGS, responses=serializers.GuessesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """How the records may be written, and how sure that is."""
         formats = step_previews.format_guesses(self.actor, self.draft(draft_id))
-        return Response(shapes.GuessesSerializer({"formats": formats}).data)
+        return Response(serializers.GuessesSerializer({"formats": formats}).data)
 
 
 class TimesView(OneDraftView):
-    @extend_schema(operation_id="guess_times", tags=TAGS, responses=shapes.TimesSerializer)
+    @extend_schema(operation_id="guess_times", tags=TAGS, responses=serializers.TimesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Which fields may hold the records' time, ranked."""
         times = step_previews.time_guesses(self.actor, self.draft(draft_id))
-        return Response(shapes.TimesSerializer({"times": times}).data)
+        return Response(serializers.TimesSerializer({"times": times}).data)
 
 
 class RowsView(OneDraftView):
-    @extend_schema(operation_id="try_draft", tags=TAGS, responses=shapes.TriedSerializer)
+    @extend_schema(operation_id="try_draft", tags=TAGS, responses=serializers.TriedSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the spec, as far as it is written, makes of the records, and what their fields are like."""
         _, answer = step_previews.sample_rows(self.actor, self.draft(draft_id))
-        sample = dict(shapes.SampleSerializer(answer).data)
-        more = shapes.FieldsSerializer(
+        sample = dict(serializers.SampleSerializer(answer).data)
+        more = serializers.FieldsSerializer(
             {"profiles": field_profiles(answer.fields, answer.read), "nested": nested_fields(answer.read)}
         )
         return Response({**sample, **more.data})
 
 
 class OutlookView(OneDraftView):
-    @extend_schema(operation_id="get_outlook", tags=TAGS, responses=shapes.OutlookSerializer)
+    @extend_schema(operation_id="get_outlook", tags=TAGS, responses=serializers.OutlookSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What a first minute would write, and how many indexers that takes, judged by the newest records."""
-        return Response(shapes.OutlookSerializer(step_previews.draft_preview(self.actor, self.draft(draft_id))).data)
+        return Response(
+            serializers.OutlookSerializer(step_previews.draft_preview(self.actor, self.draft(draft_id))).data
+        )
 
 
 class DryRunView(OneDraftView):
-    @extend_schema(operation_id="dry_run", tags=TAGS, responses=shapes.DryRunSerializer)
+    @extend_schema(operation_id="dry_run", tags=TAGS, responses=serializers.DryRunSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
         """What the change of a supervisor's spec would do to the newest records."""
-        return Response(shapes.DryRunSerializer(step_previews.dry_run_change(self.actor, self.draft(draft_id))).data)
+        return Response(
+            serializers.DryRunSerializer(step_previews.dry_run_change(self.actor, self.draft(draft_id))).data
+        )
 
 
 class SubmitView(OneDraftView):
     @extend_schema(
         operation_id="submit_draft",
         tags=TAGS,
-        request=shapes.SubmitDraftBody,
-        responses={201: shapes.SubmittedSerializer},
+        request=serializers.SubmitDraftBody,
+        responses={201: serializers.SubmittedSerializer},
     )
     def post(self, request: Request, draft_id: uuid.UUID) -> Response:
         """Make a supervisor of it (role admin), or a task that runs once (operator). The draft is gone then."""
-        as_task = body_of(request, shapes.SubmitDraftBody)["as_task"]
+        as_task = body_of(request, serializers.SubmitDraftBody)["as_task"]
         submitted = services.submit_draft(user=self.actor, draft=self.draft(draft_id), as_task=as_task)
         kind = "supervisor" if isinstance(submitted, Supervisor) else "task"
         return Response(
-            shapes.SubmittedSerializer({"kind": kind, "id": submitted.pk}).data,
+            serializers.SubmittedSerializer({"kind": kind, "id": submitted.pk}).data,
             status=status.HTTP_201_CREATED,
             headers={"Location": reverse(f"api:{kind}", args=[submitted.pk])},
         )

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import datasources as shapes
+from controlplane.api.v1.serializers import datasources as serializers
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
 from controlplane.quarantine import services as quarantine
@@ -41,34 +41,36 @@ class QuarantineView(HeadgateView):
     @extend_schema(
         operation_id="list_quarantined",
         tags=["quarantine"],
-        parameters=[shapes.QuarantineQuery],
-        responses=page_schema(shapes.QuarantinedSerializer),
+        parameters=[serializers.QuarantineQuery],
+        responses=page_schema(serializers.QuarantinedSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its poison records, newest first, with the beginning of their payloads."""
-        query = query_of(request, shapes.QuarantineQuery)
+        query = query_of(request, serializers.QuarantineQuery)
         records = list_quarantined(self.actor, find_datasource(self.actor, name), filter_of(query))
-        return page_response(page_of(request, records, NEWEST_FIRST, query), shapes.QuarantinedSerializer)
+        return page_response(page_of(request, records, NEWEST_FIRST, query), serializers.QuarantinedSerializer)
 
 
 class QuarantinedView(HeadgateView):
-    @extend_schema(operation_id="get_quarantined", tags=["quarantine"], responses=shapes.WholeQuarantinedSerializer)
+    @extend_schema(
+        operation_id="get_quarantined", tags=["quarantine"], responses=serializers.WholeQuarantinedSerializer
+    )
     def get(self, request: Request, name: str, number: int) -> Response:
         """One poison record with its whole payload."""
         record = get_quarantined(self.actor, find_datasource(self.actor, name), number)
-        return Response(shapes.WholeQuarantinedSerializer(record).data)
+        return Response(serializers.WholeQuarantinedSerializer(record).data)
 
 
 class ExportView(HeadgateView):
     @extend_schema(
         operation_id="export_quarantine",
         tags=["quarantine"],
-        parameters=[shapes.ExportQuery],
+        parameters=[serializers.ExportQuery],
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR},
     )
     def get(self, request: Request, name: str) -> HttpResponseBase:
         """All that match, whole, as newline-delimited JSON; bytes that are no UTF-8 as base64 (`payload_base64`)."""
-        filters = filter_of(query_of(request, shapes.ExportQuery))
+        filters = filter_of(query_of(request, serializers.ExportQuery))
         datasource = find_datasource(self.actor, name)
         lines = quarantine.export(user=self.actor, datasource=datasource, wanted=filters)
         return download(lines, "quarantine.ndjson", "application/x-ndjson")
@@ -78,15 +80,15 @@ class ReplayView(HeadgateView):
     @extend_schema(
         operation_id="replay_quarantined",
         tags=["quarantine"],
-        request=shapes.ReplayBody,
-        responses={202: shapes.ReplaySerializer},
+        request=serializers.ReplayBody,
+        responses={202: serializers.ReplaySerializer},
     )
     def post(self, request: Request, name: str) -> Response:
         """Ingest kept records with the present spec, or produce them to their topic again. Needs the role operator.
 
         Records of files are ingested with the spec by which they were read last, or with `spec`.
         """
-        body = body_of(request, shapes.ReplayBody)
+        body = body_of(request, serializers.ReplayBody)
         user, datasource, choice = self.actor, find_datasource(self.actor, name), choice_of(body)
         if "spec" in body:
             spec = body["spec"]
@@ -102,30 +104,30 @@ class TryView(HeadgateView):
     @extend_schema(
         operation_id="try_spec_on_quarantined",
         tags=["quarantine"],
-        request=shapes.TryBody,
-        responses=shapes.TriedSpecSerializer,
+        request=serializers.TryBody,
+        responses=serializers.TriedSpecSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Try a changed spec on the kept records of a cause, and on the topic's newest. Needs the role operator.
 
         Nothing is stored or submitted.
         """
-        body = body_of(request, shapes.TryBody)
+        body = body_of(request, serializers.TryBody)
         user, datasource = self.actor, find_datasource(self.actor, name)
         target = reprocess.reprocess_target(user, datasource, body["cause"], body["task"])
         tried = reprocess.try_spec(user=user, datasource=datasource, found=target, document=body["spec"])
-        return Response(shapes.TriedSpecSerializer(tried).data)
+        return Response(serializers.TriedSpecSerializer(tried).data)
 
 
 class PurgeView(HeadgateView):
     @extend_schema(
         operation_id="purge_quarantine",
         tags=["quarantine"],
-        request=shapes.ChoiceBody,
-        responses=shapes.PurgedSerializer,
+        request=serializers.ChoiceBody,
+        responses=serializers.PurgedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Delete records for good; those that a replay holds stay. Needs the role admin."""
-        choice = choice_of(body_of(request, shapes.ChoiceBody))
+        choice = choice_of(body_of(request, serializers.ChoiceBody))
         datasource = find_datasource(self.actor, name)
         return Response({"records": quarantine.purge(user=self.actor, datasource=datasource, choice=choice)})

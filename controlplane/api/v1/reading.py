@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.datasources import SegmentsView
-from controlplane.api.v1.serializers import reading as shapes
+from controlplane.api.v1.serializers import reading as serializers
 from controlplane.api.v1.serializers.datasources import WindowQuery
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
@@ -26,12 +26,12 @@ class ManifestView(SegmentsView):
     @extend_schema(
         operation_id="get_manifest",
         tags=["datasources"],
-        parameters=[shapes.ManifestQuery],
-        responses=shapes.ManifestSerializer,
+        parameters=[serializers.ManifestQuery],
+        responses=serializers.ManifestSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """Its files with full addresses, as of one moment, which the pages that follow keep to."""
-        query = query_of(request, shapes.ManifestQuery)
+        query = query_of(request, serializers.ManifestQuery)
         datasource = find_datasource(self.actor, name)
         as_of = query.get("as_of") or publish_watermark()
         files = manifest(self.actor, datasource, as_of=as_of, start=query.get("from"), end=query.get("to"))
@@ -40,7 +40,7 @@ class ManifestView(SegmentsView):
         )
         context = {"deep_storage": root_address()}
         answer = {"as_of": as_of, **context, "results": page.rows, "next": page.next}
-        return Response(shapes.ManifestSerializer(answer, context=context).data)
+        return Response(serializers.ManifestSerializer(answer, context=context).data)
 
 
 class AddressesView(HeadgateView):
@@ -63,13 +63,13 @@ class ColumnsView(HeadgateView):
         operation_id="list_columns",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=page_schema(shapes.FileColumnSerializer),
+        responses=page_schema(serializers.FileColumnSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """The columns that its files have had, by id: a name with two types is two columns."""
         query = query_of(request, PageQuery)
         columns = columns_of(find_datasource(self.actor, name))
-        return page_response(page_of(request, columns, [Key("number", int)], query), shapes.FileColumnSerializer)
+        return page_response(page_of(request, columns, [Key("number", int)], query), serializers.FileColumnSerializer)
 
 
 class PublishesView(HeadgateView):
@@ -78,38 +78,38 @@ class PublishesView(HeadgateView):
     @extend_schema(
         operation_id="list_publishes",
         tags=["datasources"],
-        parameters=[shapes.PublishesQuery],
-        responses=shapes.PublishesSerializer,
+        parameters=[serializers.PublishesQuery],
+        responses=serializers.PublishesSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """Its publishes in order, each with its files; compactions are none. Nothing comes before what was listed."""
-        query = query_of(request, shapes.PublishesQuery)
+        query = query_of(request, serializers.PublishesQuery)
         latest, entries = list_publishes(self.actor, find_datasource(self.actor, name))
         after = query["after"]
         page = page_of(request, entries.filter(number__gt=after), self.order, query, extra_params={"after": str(after)})
         context = {"deep_storage": root_address()}
         answer = {"latest": latest, **context, "results": published_files(page.rows), "next": page.next}
-        return Response(shapes.PublishesSerializer(answer, context=context).data)
+        return Response(serializers.PublishesSerializer(answer, context=context).data)
 
 
 class CompletenessView(HeadgateView):
-    @extend_schema(operation_id="get_completeness", tags=["datasources"], responses=shapes.CompletenessSerializer)
+    @extend_schema(operation_id="get_completeness", tags=["datasources"], responses=serializers.CompletenessSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The time before which all that Kafka held has been stored, thrown away or quarantined."""
         report = completeness(find_datasource(self.actor, name))
-        return Response(shapes.CompletenessSerializer(report).data)
+        return Response(serializers.CompletenessSerializer(report).data)
 
 
 class RowsView(HeadgateView):
     @extend_schema(
         operation_id="list_newest_rows",
         tags=["datasources"],
-        parameters=[shapes.RowsQuery],
-        responses=shapes.NewestRowsSerializer,
+        parameters=[serializers.RowsQuery],
+        responses=serializers.NewestRowsSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """Its latest rows by time, as they are stored. Without the role operator texts, lists and JSON are masked."""
-        query = query_of(request, shapes.RowsQuery)
+        query = query_of(request, serializers.RowsQuery)
         datasource = find_datasource(self.actor, name)
         rows = newest_rows(
             user=self.actor,
@@ -118,4 +118,4 @@ class RowsView(HeadgateView):
             end=query.get("to"),
             limit=query["limit"],
         )
-        return Response(shapes.NewestRowsSerializer(rows).data)
+        return Response(serializers.NewestRowsSerializer(rows).data)

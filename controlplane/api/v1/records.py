@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
-from controlplane.api.v1.serializers import records as shapes
+from controlplane.api.v1.serializers import records as serializers
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.connections.named_connections import admit
 from controlplane.datasources.selectors import team_of_spec
@@ -22,61 +22,67 @@ from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, TaskSpec, parse
 
 class RecordsView(HeadgateView):
     @extend_schema(
-        operation_id="get_record", tags=["records"], parameters=[shapes.RecordQuery], responses=shapes.RecordSerializer
+        operation_id="get_record",
+        tags=["records"],
+        parameters=[serializers.RecordQuery],
+        responses=serializers.RecordSerializer,
     )
     def get(self, request: Request) -> Response:
         """Where is my record? By topic, partition and offset: how it ended, and in which segments it is."""
-        query = query_of(request, shapes.RecordQuery)
+        query = query_of(request, serializers.RecordQuery)
         fates = record_fate(self.actor, **query)
-        return Response(shapes.RecordSerializer({**query, "fates": fates}).data)
+        return Response(serializers.RecordSerializer({**query, "fates": fates}).data)
 
 
 class SearchView(HeadgateView):
     @extend_schema(
         operation_id="search_records",
         tags=["records"],
-        parameters=[shapes.SearchRecordsQuery],
-        responses=shapes.SearchedSerializer,
+        parameters=[serializers.SearchRecordsQuery],
+        responses=serializers.SearchedSerializer,
     )
     def get(self, request: Request) -> Response:
         """The record at a place, or those with a key, as Kafka has them (role operator), and those in quarantine.
 
         Kafka is looked through up to a bound; `looked` says what was not looked at.
         """
-        query = query_of(request, shapes.SearchRecordsQuery)
+        query = query_of(request, serializers.SearchRecordsQuery)
         key = query["key"].encode() if "key" in query else query.get("key_base64")
         target = RecordQuery(
             query["topic"], query.get("partition"), query.get("offset"), key, query.get("from"), query.get("to")
         )
         answer = search(user=self.actor, query=target, group=query.get("group", ""))
-        return Response(shapes.SearchedSerializer(answer).data)
+        return Response(serializers.SearchedSerializer(answer).data)
 
 
 class StoredRowsView(HeadgateView):
     @extend_schema(
         operation_id="list_record_rows",
         tags=["records"],
-        parameters=[shapes.RecordQuery],
-        responses=shapes.StoredRowsSerializer,
+        parameters=[serializers.RecordQuery],
+        responses=serializers.StoredRowsSerializer,
     )
     def get(self, request: Request) -> Response:
         """The rows that the record at a place became (role operator), while Kafka still has it.
 
         It is decoded by the spec that read it, and looked for by its time and its dimensions.
         """
-        query = query_of(request, shapes.RecordQuery)
+        query = query_of(request, serializers.RecordQuery)
         target = RecordQuery(query["topic"], query["partition"], query["offset"])
         rows = stored_rows(user=self.actor, query=target, group=query.get("group", ""))
-        return Response(shapes.StoredRowsSerializer({"results": rows}).data)
+        return Response(serializers.StoredRowsSerializer({"results": rows}).data)
 
 
 class ValidateView(HeadgateView):
     @extend_schema(
-        operation_id="validate_spec", tags=["records"], request=shapes.ValidateBody, responses=shapes.ValidSerializer
+        operation_id="validate_spec",
+        tags=["records"],
+        request=serializers.ValidateBody,
+        responses=serializers.ValidSerializer,
     )
     def post(self, request: Request) -> Response:
         """Check a spec without submitting it. Answers 400 with every fault."""
-        body = body_of(request, shapes.ValidateBody)
+        body = body_of(request, serializers.ValidateBody)
         try:
             spec: TaskSpec | SupervisorSpec
             if body["kind"] == "task":

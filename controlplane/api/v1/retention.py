@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import retention as shapes
+from controlplane.api.v1.serializers import retention as serializers
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import rule_runner, services
@@ -34,15 +34,15 @@ def _selection_of(datasource: Datasource, body: dict[str, Any]) -> SegmentSelect
 
 
 def _read_selection(request: Request, datasource: Datasource) -> SegmentSelection:
-    return _selection_of(datasource, body_of(request, shapes.MarkRequest))
+    return _selection_of(datasource, body_of(request, serializers.MarkRequest))
 
 
 class MarkUnusedView(HeadgateView):
     @extend_schema(
         operation_id="mark_segments_unused",
         tags=["datasources"],
-        request=shapes.MarkRequest,
-        responses=shapes.MarkedSerializer,
+        request=serializers.MarkRequest,
+        responses=serializers.MarkedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Take segments out of use: their rows are read no more, and after a while their files go."""
@@ -50,15 +50,15 @@ class MarkUnusedView(HeadgateView):
         amount = services.mark_unused(
             user=self.actor, datasource=datasource, chosen=_read_selection(request, datasource)
         )
-        return Response(shapes.MarkedSerializer(amount).data)
+        return Response(serializers.MarkedSerializer(amount).data)
 
 
 class MarkUsedView(HeadgateView):
     @extend_schema(
         operation_id="mark_segments_used",
         tags=["datasources"],
-        request=shapes.MarkRequest,
-        responses=shapes.RestoredSerializer,
+        request=serializers.MarkRequest,
+        responses=serializers.RestoredSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Put segments back into use. Replaced segments and segments without a file stay unused.
@@ -69,39 +69,39 @@ class MarkUsedView(HeadgateView):
         restored = services.mark_used(
             user=self.actor, datasource=datasource, chosen=_read_selection(request, datasource)
         )
-        return Response(shapes.RestoredSerializer(restored).data)
+        return Response(serializers.RestoredSerializer(restored).data)
 
 
 class KillView(HeadgateView):
     @extend_schema(
         operation_id="kill_segments",
         tags=["datasources"],
-        request=shapes.KillRequest,
-        responses=shapes.MarkedSerializer,
+        request=serializers.KillRequest,
+        responses=serializers.MarkedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Delete unused segments for good, once no reader's lease holds them; with `dry_run` say how much it were."""
         datasource = find_datasource(self.actor, name)
-        body = body_of(request, shapes.KillRequest)
+        body = body_of(request, serializers.KillRequest)
         amount = services.kill(
             user=self.actor, datasource=datasource, chosen=_selection_of(datasource, body), dry_run=body["dry_run"]
         )
-        return Response(shapes.MarkedSerializer(amount).data)
+        return Response(serializers.MarkedSerializer(amount).data)
 
 
 class DeleteView(HeadgateView):
     @extend_schema(
         operation_id="delete_datasource",
         tags=["datasources"],
-        request=shapes.DeleteRequest,
-        responses=shapes.MarkedSerializer,
+        request=serializers.DeleteRequest,
+        responses=serializers.MarkedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """Delete it whole: all its segments are lost. Refused while a supervisor or a task reads into it."""
         datasource = find_datasource(self.actor, name)
-        body = body_of(request, shapes.DeleteRequest)
+        body = body_of(request, serializers.DeleteRequest)
         amount = delete_datasource(user=self.actor, datasource=datasource, name=body["name"])
-        return Response(shapes.MarkedSerializer(amount).data)
+        return Response(serializers.MarkedSerializer(amount).data)
 
 
 class UnusedSegmentsView(HeadgateView):
@@ -111,13 +111,13 @@ class UnusedSegmentsView(HeadgateView):
         operation_id="list_unused_segments",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=page_schema(shapes.UnusedSegmentSerializer),
+        responses=page_schema(serializers.UnusedSegmentSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """Its segments that are not in use, until their files go; those that have been so for longest first."""
         query = query_of(request, PageQuery)
         segments = unused_segments(self.actor, find_datasource(self.actor, name))
-        return page_response(page_of(request, segments, self.order, query), shapes.UnusedSegmentSerializer)
+        return page_response(page_of(request, segments, self.order, query), serializers.UnusedSegmentSerializer)
 
 
 class RemovalsView(HeadgateView):
@@ -127,17 +127,17 @@ class RemovalsView(HeadgateView):
         operation_id="list_removals",
         tags=["datasources"],
         parameters=[PageQuery],
-        responses=page_schema(shapes.RemovalSerializer),
+        responses=page_schema(serializers.RemovalSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
         """What was taken out of use, by whom, the newest first."""
         query = query_of(request, PageQuery)
         removals = list_removals(find_datasource(self.actor, name))
-        return page_response(page_of(request, removals, self.order, query), shapes.RemovalSerializer)
+        return page_response(page_of(request, removals, self.order, query), serializers.RemovalSerializer)
 
 
 class RulesView(HeadgateView):
-    @extend_schema(operation_id="get_rules", tags=["datasources"], responses=shapes.RulesSerializer)
+    @extend_schema(operation_id="get_rules", tags=["datasources"], responses=serializers.RulesSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Its load and drop rules in Druid's form, and those of the site, which are asked after them."""
         return Response(_rules(find_datasource(self.actor, name)))
@@ -145,31 +145,31 @@ class RulesView(HeadgateView):
     @extend_schema(
         operation_id="set_rules",
         tags=["datasources"],
-        request=shapes.RulesRequest,
-        responses=shapes.RulesSerializer,
+        request=serializers.RulesRequest,
+        responses=serializers.RulesSerializer,
     )
     def put(self, request: Request, name: str) -> Response:
         """Put these in place of its rules; the next round, within a minute, carries them out."""
         datasource = find_datasource(self.actor, name)
-        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"], "rules")
+        rules = read_rules(body_of(request, serializers.RulesRequest)["rules"], "rules")
         rule_runner.set_rules(user=self.actor, datasource=datasource, rules=rules)
         return Response(_rules(datasource))
 
 
 def _rules(datasource: Datasource) -> dict[str, Any]:
     rules = {"rules": rules_json(rule_runner.rules_of(datasource)), "site": rules_json(rule_runner.rules_of(None))}
-    return dict(shapes.RulesSerializer(rules).data)
+    return dict(serializers.RulesSerializer(rules).data)
 
 
 class RulesPreviewView(HeadgateView):
     @extend_schema(
         operation_id="preview_rules",
         tags=["datasources"],
-        request=shapes.RulesRequest,
-        responses=shapes.GoingSerializer,
+        request=serializers.RulesRequest,
+        responses=serializers.GoingSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         """What these rules, and after them the site's, would take out of use now. Nothing is changed."""
         datasource = find_datasource(self.actor, name)
-        rules = read_rules(body_of(request, shapes.RulesRequest)["rules"], "rules")
-        return Response(shapes.GoingSerializer(rule_runner.preview(datasource, rules)).data)
+        rules = read_rules(body_of(request, serializers.RulesRequest)["rules"], "rules")
+        return Response(serializers.GoingSerializer(rule_runner.preview(datasource, rules)).data)

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView
-from controlplane.api.v1.serializers import sampling as shapes
+from controlplane.api.v1.serializers import sampling as serializers
 from controlplane.datasources.sampling import take_sample
 
 
@@ -16,13 +16,13 @@ class SamplerView(HeadgateView):
         operation_id="sample",
         tags=["records"],
         parameters=[TEAM_PARAMETER],
-        request=shapes.SampleBody,
-        responses=shapes.SampleSerializer,
+        request=serializers.SampleBody,
+        responses=serializers.SampleSerializer,
     )
     def post(self, request: Request) -> Response:
         """Read some records, of a topic or pasted, as a spec that may be unfinished says. Needs the role operator."""
         _, answer = take_sample(user=self.actor, document=request.data, team_name=self.team_name)
-        return Response(shapes.SampleSerializer(answer).data)
+        return Response(serializers.SampleSerializer(answer).data)
 
 
 @extend_schema(exclude=True)

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
-from controlplane.api.v1.serializers import segments as shapes
+from controlplane.api.v1.serializers import segments as serializers
 from controlplane.datasources.masked_querysets import conceal
 from controlplane.datasources.selectors import find_datasource
 from controlplane.publishing.selectors.segment_detail import segment_detail
@@ -17,7 +17,7 @@ from controlplane.segments.newest_rows import segment_file
 
 
 class SegmentView(HeadgateView):
-    @extend_schema(operation_id="get_segment", tags=["datasources"], responses=shapes.SegmentStorySerializer)
+    @extend_schema(operation_id="get_segment", tags=["datasources"], responses=serializers.SegmentStorySerializer)
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """A segment by its id or Druid's identifier: its state, what it was made of, and which records are in it."""
         segment = segment_or_killed(find_datasource(self.actor, name), segment_id)
@@ -28,12 +28,12 @@ class SegmentView(HeadgateView):
             "story": segment_detail(segment),
         }
         conceal(self.actor, [segment] if isinstance(segment, Segment) else [])
-        return Response(shapes.SegmentStorySerializer(story).data)
+        return Response(serializers.SegmentStorySerializer(story).data)
 
 
 class SegmentFileView(HeadgateView):
-    @extend_schema(operation_id="get_segment_file", tags=["datasources"], responses=shapes.SegmentFileSerializer)
+    @extend_schema(operation_id="get_segment_file", tags=["datasources"], responses=serializers.SegmentFileSerializer)
     def get(self, request: Request, name: str, segment_id: str) -> Response:
         """What its Parquet file says of its columns, and its latest rows, as far as you may see them."""
         segment = find_segment(find_datasource(self.actor, name), segment_id)
-        return Response(shapes.SegmentFileSerializer(segment_file(user=self.actor, segment=segment)).data)
+        return Response(serializers.SegmentFileSerializer(segment_file(user=self.actor, segment=segment)).data)

@@ -7,36 +7,36 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView
-from controlplane.api.v1.serializers import share_group as shapes
+from controlplane.api.v1.serializers import share_group as serializers
 from controlplane.supervisors import share_group
 from controlplane.supervisors.selectors import get_supervisor
 
 
 class ShareGroupView(HeadgateView):
-    @extend_schema(operation_id="get_share_group", tags=["supervisors"], responses=shapes.ShareGroupSerializer)
+    @extend_schema(operation_id="get_share_group", tags=["supervisors"], responses=serializers.ShareGroupSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its members, leases, hold times, coverage by partition, repairs and gaps. Kafka is not asked."""
         group = share_group.share_group(get_supervisor(self.actor, supervisor_id))
-        return Response(shapes.ShareGroupSerializer(group).data)
+        return Response(serializers.ShareGroupSerializer(group).data)
 
 
 class GroupConfigView(HeadgateView):
     @extend_schema(
-        operation_id="get_group_configuration", tags=["supervisors"], responses=shapes.GroupConfigurationSerializer
+        operation_id="get_group_configuration", tags=["supervisors"], responses=serializers.GroupConfigurationSerializer
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What the broker has for the group against what the spec says. Asks Kafka; 503 when it does not answer."""
         configuration = share_group.group_configuration(get_supervisor(self.actor, supervisor_id))
-        return Response(shapes.GroupConfigurationSerializer(configuration).data)
+        return Response(serializers.GroupConfigurationSerializer(configuration).data)
 
     @extend_schema(
         operation_id="apply_group_configuration",
         tags=["supervisors"],
         request=None,
-        responses=shapes.GroupConfigurationSerializer,
+        responses=serializers.GroupConfigurationSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Set on the broker what the spec says, as a task does when it starts. Needs the role operator."""
         supervisor = get_supervisor(self.actor, supervisor_id)
         configuration = share_group.apply_group_config(user=self.actor, supervisor=supervisor)
-        return Response(shapes.GroupConfigurationSerializer(configuration).data)
+        return Response(serializers.GroupConfigurationSerializer(configuration).data)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import supervisors as shapes
+from controlplane.api.v1.serializers import supervisors as serializers
 from controlplane.supervisors import autoscaler, offset_reset, selectors, services
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
 from controlplane.supervisors.history import history
@@ -32,19 +32,19 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     supervisor.topics = selectors.visible_children(user, supervisor)
     supervisor.auto_scaler = autoscaler.auto_scaler(supervisor)
     supervisor.health = health_of_supervisor(user, supervisor)
-    return dict(shapes.SupervisorDetailSerializer(supervisor).data)
+    return dict(serializers.SupervisorDetailSerializer(supervisor).data)
 
 
 class SupervisorsView(HeadgateView):
     @extend_schema(
         operation_id="list_supervisors",
         tags=["supervisors"],
-        parameters=[shapes.SupervisorsQuery],
-        responses=page_schema(shapes.SupervisorSerializer),
+        parameters=[serializers.SupervisorsQuery],
+        responses=page_schema(serializers.SupervisorSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' supervisors that are not terminated, or with `terminated=true` those that are, by id."""
-        query = query_of(request, shapes.SupervisorsQuery)
+        query = query_of(request, serializers.SupervisorsQuery)
         filters = {name: query.get(name, "") for name in ("search", "state", "team")}
         supervisors = selectors.list_supervisors(self.actor, **filters, terminated=query.get("terminated", False))
         if "health" in query:
@@ -53,18 +53,18 @@ class SupervisorsView(HeadgateView):
         health = health_by_supervisor(self.actor, page.rows)
         for row in page.rows:
             row.health = health[row.pk]
-        return page_response(page, shapes.SupervisorSerializer)
+        return page_response(page, serializers.SupervisorSerializer)
 
     @extend_schema(
         operation_id="submit_supervisor",
         tags=["supervisors"],
-        parameters=[TEAM_PARAMETER, shapes.SubmitQuery],
+        parameters=[TEAM_PARAMETER, serializers.SubmitQuery],
         request=SupervisorSpec,
-        responses={200: shapes.SupervisorDetailSerializer, 201: shapes.SupervisorDetailSerializer},
+        responses={200: serializers.SupervisorDetailSerializer, 201: serializers.SupervisorDetailSerializer},
     )
     def post(self, request: Request) -> Response:
         """Create a supervisor, or give the one of this id a new spec version. Needs the role admin."""
-        query, asked_at = query_of(request, shapes.SubmitQuery), timezone.now()
+        query, asked_at = query_of(request, serializers.SubmitQuery), timezone.now()
         supervisor = services.submit_supervisor(
             user=self.actor,
             document=request.data,
@@ -80,7 +80,9 @@ class SupervisorsView(HeadgateView):
 
 
 class SupervisorView(HeadgateView):
-    @extend_schema(operation_id="get_supervisor", tags=["supervisors"], responses=shapes.SupervisorDetailSerializer)
+    @extend_schema(
+        operation_id="get_supervisor", tags=["supervisors"], responses=serializers.SupervisorDetailSerializer
+    )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """One supervisor with its spec, secrets masked; terminated ones too."""
         return Response(detail(self.actor, supervisor_id))
@@ -90,12 +92,12 @@ class StatsView(HeadgateView):
     @extend_schema(
         operation_id="get_supervisor_stats",
         tags=["supervisors"],
-        responses=shapes.TaskStatsSerializer(many=True),
+        responses=serializers.TaskStatsSerializer(many=True),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What each of its running tasks did, in all and per second over the last 1, 5 and 15 minutes."""
         stats = task_stats(selectors.get_supervisor(self.actor, supervisor_id))
-        return Response(shapes.TaskStatsSerializer(stats, many=True).data)
+        return Response(serializers.TaskStatsSerializer(stats, many=True).data)
 
 
 class VersionsView(HeadgateView):
@@ -103,14 +105,14 @@ class VersionsView(HeadgateView):
         operation_id="list_spec_versions",
         tags=["supervisors"],
         parameters=[PageQuery],
-        responses=page_schema(shapes.VersionSerializer),
+        responses=page_schema(serializers.VersionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """Its spec versions, newest first: what, who, when, what it changed, and the termination that ended it."""
         query = query_of(request, PageQuery)
         versions = history(selectors.get_supervisor(self.actor, supervisor_id))
         page = page_of(request, versions, [Key("version", int, descending=True)], query)
-        return page_response(page, shapes.VersionSerializer)
+        return page_response(page, serializers.VersionSerializer)
 
 
 class ScaleActionsView(HeadgateView):
@@ -118,14 +120,14 @@ class ScaleActionsView(HeadgateView):
         operation_id="list_scale_actions",
         tags=["supervisors"],
         parameters=[PageQuery],
-        responses=page_schema(shapes.ScaleActionSerializer),
+        responses=page_schema(serializers.ScaleActionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
         """What its autoscaler did, newest first: when, from how many indexers to how many, and why."""
         query = query_of(request, PageQuery)
         actions = selectors.get_supervisor(self.actor, supervisor_id).scale_actions.all()
         return page_response(
-            page_of(request, actions, [Key("id", int, descending=True)], query), shapes.ScaleActionSerializer
+            page_of(request, actions, [Key("id", int, descending=True)], query), serializers.ScaleActionSerializer
         )
 
 
@@ -139,7 +141,7 @@ class SuspendView(HeadgateView):
         operation_id="suspend_supervisor",
         tags=["supervisors"],
         request=None,
-        responses=shapes.SupervisorDetailSerializer,
+        responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes what it holds and ends; no other starts. Needs the role operator.
@@ -154,7 +156,7 @@ class ResumeView(HeadgateView):
         operation_id="resume_supervisor",
         tags=["supervisors"],
         request=None,
-        responses=shapes.SupervisorDetailSerializer,
+        responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """A task starts again. Needs the role operator. 409 when it runs already."""
@@ -166,7 +168,7 @@ class TerminateView(HeadgateView):
         operation_id="terminate_supervisor",
         tags=["supervisors"],
         request=None,
-        responses=shapes.SupervisorDetailSerializer,
+        responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Stop it for good; its history stays. Needs the role admin."""
@@ -175,7 +177,7 @@ class TerminateView(HeadgateView):
 
 class SuspendAllView(HeadgateView):
     @extend_schema(
-        operation_id="suspend_supervisors", tags=["supervisors"], request=None, responses=shapes.ChangedSerializer
+        operation_id="suspend_supervisors", tags=["supervisors"], request=None, responses=serializers.ChangedSerializer
     )
     def post(self, request: Request) -> Response:
         """Suspend every running supervisor of the teams in which you are an operator."""
@@ -184,7 +186,7 @@ class SuspendAllView(HeadgateView):
 
 class ResumeAllView(HeadgateView):
     @extend_schema(
-        operation_id="resume_supervisors", tags=["supervisors"], request=None, responses=shapes.ChangedSerializer
+        operation_id="resume_supervisors", tags=["supervisors"], request=None, responses=serializers.ChangedSerializer
     )
     def post(self, request: Request) -> Response:
         """Resume every suspended supervisor of the teams in which you are an operator."""
@@ -193,7 +195,10 @@ class ResumeAllView(HeadgateView):
 
 class TerminateAllView(HeadgateView):
     @extend_schema(
-        operation_id="terminate_supervisors", tags=["supervisors"], request=None, responses=shapes.ChangedSerializer
+        operation_id="terminate_supervisors",
+        tags=["supervisors"],
+        request=None,
+        responses=serializers.ChangedSerializer,
     )
     def post(self, request: Request) -> Response:
         """Terminate every supervisor of the teams in which you are an admin."""
@@ -204,8 +209,8 @@ class ResetView(HeadgateView):
     @extend_schema(
         operation_id="reset_supervisor",
         tags=["supervisors"],
-        request=shapes.ResetBody,
-        responses=shapes.SupervisorDetailSerializer,
+        request=serializers.ResetBody,
+        responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Set the stored offsets of some partitions, move all to a position, or forget all.
@@ -214,7 +219,7 @@ class ResetView(HeadgateView):
 
         Of the type kafka only. Needs the role admin.
         """
-        body = body_of(request, shapes.ResetBody)
+        body = body_of(request, serializers.ResetBody)
         if "position" in body:
             return _answer(self.actor, supervisor_id, offset_reset.reset_to, position=body["position"])
         offsets = body.get("partitions")
@@ -231,7 +236,7 @@ class HandOffView(HeadgateView):
         operation_id="hand_off_supervisor",
         tags=["supervisors"],
         request=None,
-        responses=shapes.SupervisorDetailSerializer,
+        responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Its task publishes and ends, with the next one up before it stops. Needs the role operator."""
@@ -242,10 +247,10 @@ class ScaleView(HeadgateView):
     @extend_schema(
         operation_id="scale_supervisor",
         tags=["supervisors"],
-        request=shapes.ScaleBody,
-        responses=shapes.SupervisorDetailSerializer,
+        request=serializers.ScaleBody,
+        responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
         """Another number of indexers, taken up without a pause: a new spec version. Needs the role admin."""
-        task_count = body_of(request, shapes.ScaleBody)["taskCount"]
+        task_count = body_of(request, serializers.ScaleBody)["taskCount"]
         return _answer(self.actor, supervisor_id, services.scale, task_count=task_count)

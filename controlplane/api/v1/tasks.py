@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import tasks as shapes
+from controlplane.api.v1.serializers import tasks as serializers
 from controlplane.tasks import selectors, services
 from ingestion.specs.tasks.any_task import AnyTaskSpec
 
@@ -26,46 +26,46 @@ class TasksView(HeadgateView):
     @extend_schema(
         operation_id="list_tasks",
         tags=["tasks"],
-        parameters=[shapes.TasksQuery],
-        responses=page_schema(shapes.TaskSerializer),
+        parameters=[serializers.TasksQuery],
+        responses=page_schema(serializers.TaskSerializer),
     )
     def get(self, request: Request) -> Response:
         """Your teams' tasks, newest first."""
-        query = query_of(request, shapes.TasksQuery)
+        query = query_of(request, serializers.TasksQuery)
         filters: dict[str, Any] = {k: v for k, v in query.items() if k not in ("limit", "cursor")}
         tasks = selectors.list_tasks(self.actor, **filters)
-        return page_response(page_of(request, tasks, NEWEST_FIRST, query), shapes.TaskSerializer)
+        return page_response(page_of(request, tasks, NEWEST_FIRST, query), serializers.TaskSerializer)
 
     @extend_schema(
         operation_id="submit_task",
         tags=["tasks"],
         parameters=[TEAM_PARAMETER],
         request=AnyTaskSpec,
-        responses={201: shapes.TaskDetailSerializer},
+        responses={201: serializers.TaskDetailSerializer},
     )
     def post(self, request: Request) -> Response:
         """Submit a task spec, flat (as in Druid's share-group document) or nested under `spec`."""
         task = services.submit_task(user=self.actor, document=request.data, team_name=self.team_name)
         return Response(
-            shapes.TaskDetailSerializer(selectors.get_task(self.actor, task.pk)).data,
+            serializers.TaskDetailSerializer(selectors.get_task(self.actor, task.pk)).data,
             status=status.HTTP_201_CREATED,
             headers={"Location": reverse("api:task", args=[task.pk])},
         )
 
 
 class TaskView(HeadgateView):
-    @extend_schema(operation_id="get_task", tags=["tasks"], responses=shapes.TaskDetailSerializer)
+    @extend_schema(operation_id="get_task", tags=["tasks"], responses=serializers.TaskDetailSerializer)
     def get(self, request: Request, task_id: str) -> Response:
         """One task with its spec, secrets masked."""
-        return Response(shapes.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)
+        return Response(serializers.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)
 
 
 class ReportView(HeadgateView):
-    @extend_schema(operation_id="get_task_report", tags=["tasks"], responses=shapes.ReportSerializer)
+    @extend_schema(operation_id="get_task_report", tags=["tasks"], responses=serializers.ReportSerializer)
     def get(self, request: Request, task_id: str) -> Response:
         """What a task did, by indexer; while it runs, so far."""
         report = selectors.task_report(self.actor, selectors.get_task(self.actor, task_id))
-        return Response(shapes.ReportSerializer(report).data)
+        return Response(serializers.ReportSerializer(report).data)
 
 
 class LogView(HeadgateView):
@@ -86,11 +86,14 @@ def log_response(text: str | bytes) -> HttpResponse:
 
 class StopView(HeadgateView):
     @extend_schema(
-        operation_id="stop_task", tags=["tasks"], request=shapes.StopBody, responses=shapes.TaskDetailSerializer
+        operation_id="stop_task",
+        tags=["tasks"],
+        request=serializers.StopBody,
+        responses=serializers.TaskDetailSerializer,
     )
     def post(self, request: Request, task_id: str) -> Response:
         """Ask a task to end. Needs the role operator."""
         task = selectors.get_task(self.actor, task_id)
-        finish = body_of(request, shapes.StopBody)["finish"]
+        finish = body_of(request, serializers.StopBody)["finish"]
         services.stop_task(user=self.actor, task=task, finish=finish)
-        return Response(shapes.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)
+        return Response(serializers.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)
