@@ -90,7 +90,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
         return [_item(section, reach, request.path) for section in sections_for(reach)] if reach.known else []
 
     is_htmx = bool(getattr(request, "htmx", False))
-    base = "part.html" if is_htmx else "base.html"
+    base = "live_part.html" if is_htmx else "base.html"
     return {"site_name": "Headgate", "navigation": SimpleLazyObject(items), "reach": reach, "page_base": base}
 
 

@@ -186,7 +186,7 @@ def again(request: PageRequest) -> HttpResponseBase:
     status = 429 if wait_s else 400 if form.is_bound else 200
     possible = form.by_password or bool(second_factors.list_factors(request.user))
     shown = {"form": form, "next": to, "wait_s": wait_s, "possible": possible}
-    return render(request, "accounts/again.html", shown, status=status)
+    return render(request, "accounts/reauthenticate.html", shown, status=status)
 
 
 @fresh

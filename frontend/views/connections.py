@@ -79,7 +79,7 @@ def test(request: PageRequest, team: str, name: str) -> HttpResponse:
     targets = NeededRights(*(request.POST.get(field, "").strip() for field in ("topic", "group")))
     verdict = connection_tests.try_connection(user=request.user, connection=connection, wanted=targets)
     if request.htmx:
-        return render(request, "connections/_verdict.html", {"verdict": verdict})
+        return render(request, "connections/_test_report.html", {"verdict": verdict})
     return render(request, "connections/detail.html", {**_detail(request, connection), "verdict": verdict})
 
 
@@ -207,7 +207,7 @@ def _rest_url(stored: Connection | None) -> str:
 
 def _render_again(request: PageRequest, context: dict[str, Any], status: int = 400) -> HttpResponse:
     if request.htmx:
-        return render(request, "connections/_verdict.html", context)  # a part is swapped in only with 200
+        return render(request, "connections/_test_report.html", context)  # a part is swapped in only with 200
     return render(request, "connections/form.html", context, status=status)
 
 
@@ -217,7 +217,7 @@ def _test_draft(request: PageRequest, form: ConnectionForm, context: dict[str, A
         user=request.user, team=team, kind=form.KIND, properties=form.properties, like=form.stored
     )
     part = {**context, "verdict": verdict}
-    return render(request, "connections/_verdict.html" if request.htmx else "connections/form.html", part)
+    return render(request, "connections/_test_report.html" if request.htmx else "connections/form.html", part)
 
 
 def _save(request: PageRequest, form: ConnectionForm) -> Connection:

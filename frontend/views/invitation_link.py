@@ -28,7 +28,7 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
             return _with_login(request, request.user, invitation, secret)
         return _without_login(request, invitation, secret)
     except HeadgateError as error:
-        return render(request, "teams/join_over.html", {"problem": error}, status=error.status)
+        return render(request, "teams/join_closed.html", {"problem": error}, status=error.status)
 
 
 def _with_login(request: HttpRequest, user: User, invitation: LinkInvitation, secret: str) -> HttpResponse:
@@ -42,7 +42,7 @@ def _with_login(request: HttpRequest, user: User, invitation: LinkInvitation, se
         return redirect("frontend:home")
     is_invited = invitation_links.is_for(invitation, user)
     context = {"invitation": invitation, "mine": is_invited}
-    return render(request, "teams/join_known.html", context, status=200 if is_invited else 403)
+    return render(request, "teams/join_logged_in.html", context, status=200 if is_invited else 403)
 
 
 def _without_login(request: HttpRequest, invitation: LinkInvitation, secret: str) -> HttpResponse:

@@ -76,7 +76,9 @@ def forgotten(request: HttpRequest) -> HttpResponse:
     if is_submitted and login_throttle.may_send_mail(request, form.cleaned_data["email"]):
         send_links(email=form.cleaned_data["email"], request=request)
     shown = {"form": form, "asked": is_submitted, "mail_works": mail.is_configured()}
-    return render(request, "accounts/forgotten.html", shown, status=400 if form.is_bound and not is_submitted else 200)
+    return render(
+        request, "accounts/forgot_password.html", shown, status=400 if form.is_bound and not is_submitted else 200
+    )
 
 
 class SetPassword(PasswordResetConfirmView):

@@ -163,6 +163,6 @@ def choose_password(request: HttpRequest, secret: str) -> HttpResponse:
     except InvalidInput as error:
         form.add_error("password", error_text(error))
     except HeadgateError as error:
-        return render(request, "teams/join_over.html", {"problem": error}, status=error.status)
+        return render(request, "teams/join_closed.html", {"problem": error}, status=error.status)
     context = {"form": form, "username": link.user.username}
     return render(request, "people/password.html", context, status=400 if form.errors else 200)
