@@ -9,4 +9,4 @@ class Config(AppConfig):
 
     def ready(self) -> None:
         """Drafts follow what becomes of their supervisors' datasources."""
-        from controlplane.loading import draft_cleanup  # noqa: F401  # not at the top: it needs the models
+        from controlplane.loading import services  # noqa: F401  # not at the top: it needs the models

@@ -12,6 +12,7 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput, NotAllowed
 from controlplane.connections.secrets import SecretsLost, seal, unseal
 from controlplane.connections.selectors import own_properties_allowed
+from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from controlplane.loading.documents import Document, reusable_secrets, split_secrets, to_nested, value_at, with_secrets
 from controlplane.loading.models import Draft
@@ -21,6 +22,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.services import submit_task
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, may, require, teams_of
+from controlplane.transfers.services import on_transfer
 from ingestion.specs.inputs.sources import model_named
 
 MOST_DRAFTS = 100  # of one user
@@ -196,3 +198,11 @@ def team_of_draft(user: User, name: str | None = None) -> Team:
 def _check_draft_limit(user: User) -> None:
     if Draft.objects.filter(owner=user).count() >= MOST_DRAFTS:
         raise Conflict(f"You already have {MOST_DRAFTS} drafts. Delete some first.")
+
+
+@on_transfer
+def forget_drafts(datasource: Datasource) -> None:
+    """Drafts that change its supervisors hold their specs, sealed secrets and records: they stay with nobody."""
+    for draft in Draft.objects.filter(supervisor__datasource=datasource):
+        samples.delete_sample(draft)
+        draft.delete()

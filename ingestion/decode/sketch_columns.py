@@ -28,8 +28,7 @@ from ingestion.decode.columns import ColumnTyper, Values, first_bytes
 from ingestion.decode.fields import validity
 from ingestion.sketches import single_values
 from ingestion.sketches.hashing import Hashes, hash_doubles, hash_longs, hash_texts
-from ingestion.sketches.merging import Integers, Merger
-from ingestion.sketches.reading import read_sketch
+from ingestion.sketches.merging import Integers, Merger, read_sketch
 from ingestion.sketches.types import sketches
 from ingestion.specs.schema.sketch_metrics import HllMetric, QuantilesMetric, SketchMetric, ThetaMetric
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,3 +116,16 @@ def _union_of(metric: SketchMetric) -> Any:
     if isinstance(metric, QuantilesMetric):
         return QuantilesUnion(metric.k)
     return HllUnion(metric.lgK, metric.tgtHllType)
+
+
+def read_sketch(text: str, merger: Merger) -> bytes | None:
+    """The sketch, in the form that the metric asks for; None if the text is none of that kind.
+
+    As in Druid, padding may be left out whole.
+    """
+    try:
+        padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
+        raw = base64.b64decode(text + padding, validate=True)
+        return merger.union.of([raw]) if merger.union.takes(raw) else None
+    except (binascii.Error, RuntimeError, ValueError, IndexError, MemoryError):
+        return None

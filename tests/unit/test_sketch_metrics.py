@@ -33,8 +33,7 @@ from ingestion.segments.newest_rows import read_newest
 from ingestion.segments.reader import read_segment
 from ingestion.sketches.description import describe_sketch
 from ingestion.sketches.hashing import hash_doubles, hash_longs, hash_texts
-from ingestion.sketches.merging import Merger
-from ingestion.sketches.reading import read_sketch
+from ingestion.sketches.merging import Merger, read_sketch
 from ingestion.sketches.single_values import from_hashes, from_numbers
 from ingestion.specs.messages.compaction import CompactionJob, InputSegment
 from ingestion.specs.messages.deep_storage import RegisteredFile
