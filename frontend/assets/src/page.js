@@ -1,8 +1,8 @@
 // Small helps on top of pages that work without them.
 import { placeDetails, rememberDetails } from "./details.js";
-import "./keys.js";
+import "./shortcuts.js";
 import "./messages.js";
-import { showFitting } from "./shown.js";
+import { showFitting } from "./conditional_parts.js";
 import "./tables.js";
 
 import "./live.js";
