@@ -103,6 +103,7 @@ def start_resident(resident: Resident, script: str, token: str) -> None:
 def _start_process(name: str, command: list[str], environment: dict[str, str]) -> None:
     folder = folder_of(name)
     folder.mkdir(parents=True, exist_ok=True)
+    scratch_of(name).mkdir(exist_ok=True, mode=0o700)  # rows are in it, and Spark does not encrypt those here
     applications.forget_process(folder)
     with log_of(name).open("ab") as log:
         process = subprocess.Popen(
@@ -134,7 +135,7 @@ def _submit_command(slots: int, conf: Mapping[str, str], application: Path) -> l
 
 
 # The driver's JVM starts jobs and waits: what it would compile well it does not run for long. That of a batch task
-# encrypts and carries all that was read, which takes several times as long unless it is compiled well.
+# carries all that was read, which takes several times as long unless it is compiled well.
 _BATCH_JAVA_OPTIONS = "-XX:+UseSerialGC"
 _JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {_BATCH_JAVA_OPTIONS}"
 

@@ -170,6 +170,8 @@ def test_messages_that_come_twice_start_one_task_and_launch_it_once(
     monkeypatch.setattr(launcher, "_spark_command", lambda task: ["/bin/echo", "launched"])
     assert sorted(side_by_side(lambda: launcher.launch(task.pk))) == [False] * 5 + [True]
     assert launcher.launch(task.pk) is False
+    # What Spark writes into it is not encrypted: nobody else on this machine may read it.
+    assert launcher.scratch_of(task.pk).stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(("said", "after"), [({}, True), ({"suspended": True}, True), ({"suspended": False}, False)])
