@@ -38,7 +38,7 @@ from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
 from controlplane.tasks.unlisted_applications import REASON, unlisted
-from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF
+from ingestion.specs.kafka.client_messages import SHARE_GROUPS_OFF
 from ingestion.specs.tasks.ingestion_spec import TaskSpec, parse_task_spec
 
 logger = logging.getLogger(__name__)

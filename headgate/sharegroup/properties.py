@@ -10,11 +10,17 @@ from headgate.sharegroup.options import Options
 from ingestion.specs.kafka.key_stores import MOST_BYTES, with_stores
 from ingestion.specs.kafka.properties import ALLOWED, librdkafka_properties, missing, quick_to_reconnect
 
-MAX_POLL_RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
+_OF_THE_CONSUMER = ("group.id", "max.poll.records")
 
 
 def client_config(options: Options) -> dict[str, Any]:
-    """For any client. Raises ``OptionError``, whose text holds no values."""
+    """For a client that joins no group. Raises ``OptionError``, whose text holds no values."""
+    config = consumer_config(options)
+    return {name: value for name, value in config.items() if name not in _OF_THE_CONSUMER}
+
+
+def consumer_config(options: Options) -> dict[str, Any]:
+    """For a consumer of the share group. Raises ``OptionError``, as above."""
     properties = options.kafka
     if not properties.get("bootstrap.servers", "").strip():
         raise OptionError("option kafka.bootstrap.servers is missing")
@@ -29,18 +35,7 @@ def client_config(options: Options) -> dict[str, Any]:
         config = {**quick_to_reconnect(properties), **librdkafka_properties(with_stores(properties, _read))}
     except ValueError as error:
         raise OptionError(f"a kafka.* option can't be used: {error}") from None
-    config.pop("max.poll.records", None)
-    return {"client.id": f"kafka-sharegroup-{options.group}", **config, "log_level": 0}
-
-
-def consumer_config(options: Options) -> dict[str, Any]:
-    """For a share consumer of the group."""
-    return {
-        "max.poll.records": int(options.kafka.get("max.poll.records", MAX_POLL_RECORDS)),
-        **client_config(options),
-        "group.id": options.group,
-        "share.acknowledgement.mode": "explicit",
-    }
+    return {"client.id": f"kafka-sharegroup-{options.group}", **config, "log_level": 0, "group.id": options.group}
 
 
 def _read(name: str, path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A reader: one ShareConsumer that polls, writes, and acknowledges what the source process says is settled.
+"""A reader: one consumer that polls, writes, and acknowledges what the source process says is settled.
 
 It speaks with the source process over a pipe, asks one question at a time, and works on until it needs the answer:
 
@@ -26,12 +26,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
+from confluent_kafka import AcknowledgeType, KafkaException
 
 from headgate.folders import Folder, open_folder
 from headgate.sharegroup.buffer_store import Settled, is_owner
 from headgate.sharegroup.columns import as_batch, as_file
 from ingestion.failpoints import reach
+from ingestion.share_consumer import ShareGroupConsumer
+from ingestion.specs.kafka.client_messages import NO_RIGHT, share_groups_off
 from ingestion.specs.offsets import Range, ranges_of
 
 POLL, PAUSE, STOP = "poll", "pause", "stop"
@@ -39,7 +41,6 @@ POLL_S = 0.5
 PAUSE_S = 0.1
 COMMIT_S = 10.0
 WRITE_RETRY_S = (0.1, 0.5, 2.0, 5.0)
-DENIED = ("GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 
 @dataclass(frozen=True)
@@ -101,18 +102,18 @@ def _error_text(error: Exception) -> str:
     if not isinstance(error, KafkaException):
         return str(error) or type(error).__name__
     reason: Any = error.args[0]
-    if reason.name() == "UNSUPPORTED_VERSION":
-        return f"the broker has no share groups ({reason.str()}): they need Kafka 4.2 or newer with share.version 1"
+    if why := share_groups_off(reason):
+        return why
     if reason.name() == "GROUP_ID_NOT_FOUND":  # Kafka's word for one of another kind
         return f"shareGroupId names a group of another kind, a consumer group, say: name another one ({reason.str()})"
-    if reason.name() in DENIED:
+    if reason.name() in NO_RIGHT:
         return f"this login may not read the share group, or a topic: it needs READ on both ({reason.str()})"
     return str(reason.str())
 
 
 def _is_final(reason: Any) -> bool:
     """Whether Kafka has said no: the client calls it retriable even then, for rights may be given."""
-    return bool(reason.fatal() or not reason.retriable() or reason.name() in DENIED)
+    return bool(reason.fatal() or not reason.retriable() or reason.name() in NO_RIGHT)
 
 
 class ClaimLost(Exception):
@@ -129,6 +130,7 @@ class Reader:
     def __init__(self, orders: Orders, link: Connection) -> None:
         self._orders = orders
         self._link = link
+        self._consumer = ShareGroupConsumer(orders.config, orders.topics, self._on_answer, self._complain)
         self._place: Folder = open_folder(orders.location)
         pa.array([])  # pyarrow looks for pandas at the first, which takes a while: not with a poll in hand
         self._counts = Counts()
@@ -136,26 +138,24 @@ class Reader:
 
     def run(self) -> None:
         """Until it is told to stop."""
-        consumer: ShareConsumer | None = None
         try:
             while (order := self._word()) != STOP:
                 if order == PAUSE:
-                    self._send(consumer)
+                    self._commit()
                     time.sleep(PAUSE_S)
                     continue
                 try:
-                    consumer = consumer or self._joined()
-                    self._round(consumer)
+                    self._consumer.join()
+                    self._round()
                 except KafkaException as error:
                     self._counts.complaint = _error_text(error)
                     if _is_final(error.args[0]):
                         raise
                     time.sleep(1.0)
-            self._send(consumer)
+            self._commit()
             self._word()
         finally:
-            if consumer is not None:
-                _close(consumer)
+            self._consumer.close()
 
     def _ask(self) -> None:
         """Whether to poll on, with what was counted since the last time."""
@@ -170,41 +170,27 @@ class Reader:
         self._asked = False
         return self._link.recv()
 
-    def _joined(self) -> ShareConsumer:
-        consumer = ShareConsumer({**self._orders.config, "error_cb": self._complain})
-        consumer.set_acknowledgement_commit_callback(self._answered)
-        consumer.subscribe(self._orders.topics)
-        return consumer
-
     def _complain(self, error: Any) -> None:
         self._counts.complaint = str(error.str())
 
-    def _answered(self, offsets: Any, error: KafkaException | None) -> None:
-        """The client's callback: what the broker said to acknowledgements; one that it refused delivers again."""
-        count = sum(len(acknowledged) for acknowledged in offsets.values())
+    def _on_answer(self, partition: int, offsets: set[int], error: KafkaException | None) -> None:
+        """What the broker refused it delivers again."""
         if error is None:
-            self._counts.acknowledged += count
+            self._counts.acknowledged += len(offsets)
         else:
-            self._counts.ack_failures += count
+            self._counts.ack_failures += len(offsets)
 
-    def _round(self, consumer: ShareConsumer) -> None:
-        messages = consumer.poll(POLL_S)
-        if not messages:
-            return
-        began = time.monotonic()
-        faults = [m for m in messages if m.error() is not None]
-        if faults:
-            self._counts.complaint = str(faults[0].error().str())
-            messages = [m for m in messages if m.error() is None]
+    def _round(self) -> None:
+        messages = self._consumer.poll(POLL_S)
         if not messages:
             return
         reach("polled")
         poison = self._settle(messages)
         reach("settled")
-        self._counts.hold_ms += (time.monotonic() - began) * 1000
+        self._counts.hold_ms += (time.monotonic() - self._consumer.polled_at) * 1000
         self._counts.polls += 1
         self._ask()
-        _acknowledge(consumer, messages, poison)
+        self._consumer.acknowledge(messages, _kinds(len(messages), poison))
 
     def _settle(self, messages: Sequence[Any]) -> set[int]:
         """Make sure that all of them are settled; which of them, by their place, are poison."""
@@ -257,13 +243,11 @@ class Reader:
                 "times, as often as the group allows, and onPoison is fail; it is kept in rejected/ of its buffer"
             )
 
-    def _send(self, consumer: ShareConsumer | None) -> None:
-        """Have the broker take what was acknowledged, now instead of with the next poll."""
-        if consumer is not None:
-            try:
-                consumer.commit_sync(COMMIT_S)
-            except KafkaException as error:
-                self._counts.complaint = _error_text(error)
+    def _commit(self) -> None:
+        try:
+            self._consumer.commit(COMMIT_S)
+        except KafkaException as error:
+            self._counts.complaint = _error_text(error)
 
 
 def _int_array(values: Iterable[int]) -> Any:
@@ -280,15 +264,11 @@ def _groups(topic: str, topics: list[str] | None, partitions: Any) -> list[tuple
     return [((str(t), int(p)), (names == t) & (partitions == p)) for t, p in {*zip(topics, partitions, strict=True)}]
 
 
-def _acknowledge(consumer: ShareConsumer, messages: Sequence[Any], poison: set[int]) -> None:
-    """It travels with the next poll."""
-    acknowledge = consumer.acknowledge
+def _kinds(count: int, poison: set[int]) -> list[int] | None:
+    """Of acknowledgements: poison is rejected, all else accepted."""
     if not poison:
-        for message in messages:
-            acknowledge(message)  # ACCEPT; this loop runs for every record
-        return
-    for index, message in enumerate(messages):
-        acknowledge(message, AcknowledgeType.REJECT if index in poison else AcknowledgeType.ACCEPT)
+        return None
+    return [AcknowledgeType.REJECT if index in poison else AcknowledgeType.ACCEPT for index in range(count)]
 
 
 def _write_with_retry(folder: Folder, name: str, content: Any) -> None:
@@ -299,13 +279,6 @@ def _write_with_retry(folder: Folder, name: str, content: Any) -> None:
         except OSError:
             time.sleep(pause)
     folder.write(name, content)
-
-
-def _close(consumer: ShareConsumer) -> None:
-    try:
-        consumer.close()
-    except KafkaException:
-        pass  # the broker frees what was held when the session ends
 
 
 def run_all(links: Sequence[Connection]) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from ingestion.specs.kafka.client_messages import NO_RIGHT
+
 COMPLAINT_S = 15.0  # what is not said again for so long is over
 ALL_PARTITIONS = -1  # in place of a partition: it holds for all of them
 _NOT_JOINED = frozenset(
@@ -23,13 +25,7 @@ _NOT_JOINED = frozenset(
         KafkaError.INVALID_SESSION_TIMEOUT,
     }
 )
-_NO_RIGHT = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    }
-)
+_NO_RIGHT = frozenset(getattr(KafkaError, name) for name in NO_RIGHT)
 UNREADABLE = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.INVALID_MSG})
 _BATCH_OFFSET = re.compile(r"of message at (?P<offset>\d+) of")
 REFUSALS = _NOT_JOINED | _NO_RIGHT | UNREADABLE

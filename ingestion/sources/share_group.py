@@ -1,8 +1,7 @@
-"""A share group as a source: several ShareConsumers, each on a thread of its own, gathered into one batch.
+"""A share group as a source: several consumers, each on a thread of its own, gathered into one batch.
 
-In explicit mode a ShareConsumer acknowledges a whole poll before the next one and is not thread-safe: so a poller
-owns its consumer, holds one poll at a time, and waits until the loop has said what became of it. Acknowledgements
-travel with the next request for records, which spares the broker a request for each poll.
+A consumer acknowledges a whole poll before the next one and is not thread-safe: so a poller owns its consumer, holds
+one poll at a time, and waits until the loop has said what became of it.
 """
 
 from __future__ import annotations
@@ -15,24 +14,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
+from confluent_kafka import KafkaException
 
-from ingestion.sources.base import ACCEPT, REJECT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
+from ingestion.share_consumer import ShareGroupConsumer
+from ingestion.sources.base import ACCEPT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
 from ingestion.sources.client_problems import COMPLAINT_S, REFUSALS, explain_error
 from ingestion.sources.leases import LeaseBook, PendingAcks
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.kafka.client_messages import share_groups_off
 from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
-from ingestion.specs.messages.protocol import SHARE_GROUPS_OFF, Leases
+from ingestion.specs.messages.protocol import Leases
 
 GATHER_S = 0.2  # at most this long after the first poll of a batch
 USUAL_S = 0.05  # or until no further poll came for this long while there are fewer than usual
 MORE_S = 0.005  # or for this long once there are as many as usual
 CLOSE_S = 15.0
 COMMIT_S = 20.0
-POLL_RECORDS = 4_000  # a poll asks for: all that brokers lend of a partition, unless their operator allows more
 RECREATE_AFTER_S = 5.0  # until a consumer that Kafka refuses is made anew
 REFUSAL_EXPIRES_S = 30.0  # what is not refused anew for so long is not refused
-_ACKNOWLEDGE_TYPES = {ACCEPT: AcknowledgeType.ACCEPT, RELEASE: AcknowledgeType.RELEASE, REJECT: AcknowledgeType.REJECT}
 
 
 @dataclass(frozen=True)
@@ -61,17 +60,16 @@ class _PolledBatch:
 
 
 class _Poller(threading.Thread):
-    """Owns one ShareConsumer: poll, hand over, wait for the verdicts, acknowledge."""
+    """Owns one consumer: poll, hand over, wait for the verdicts, acknowledge."""
 
     def __init__(self, source: ShareGroupSource, config: Mapping[str, Any], number: int) -> None:
         super().__init__(name=f"share-consumer-{number}", daemon=True)
         self._source = source
-        self._config = {**config, "error_cb": self._on_error}
+        self._consumer = ShareGroupConsumer(config, [source.topic], self._on_answer, self.complain)
         self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
         self._complaint = self._ack_complaint = ("", 0.0)  # records that come in end the first, time alone the second
         self._refusal = ("", 0.0)  # by Kafka: its consumer is made anew until it is not
         self._unanswered = PendingAcks(source.book)
-        self._refused: set[int] = set()  # partitions, by the callback, since the last commit began
         self.fatal: Exception | None = None
         self.closed = threading.Event()
 
@@ -101,47 +99,36 @@ class _Poller(threading.Thread):
         self._verdicts.put(verdicts)
 
     def run(self) -> None:
-        consumer: ShareConsumer | None = None
         try:
             while not self._source.stopping.is_set():
-                consumer = consumer or self._joined()
+                self._consumer.join()
                 try:
-                    self._round(consumer)
+                    self._round()
                 except KafkaException as error:
                     reason = error.args[0]
                     self.complain(reason)
                     refused = reason.code() in REFUSALS
                     if refused or reason.fatal():  # refused, librdkafka asks on thousands of times a second
-                        _close_consumer(consumer)
-                        consumer = None
+                        self._consumer.close()
                         self._unanswered.forget()
                     self._source.stopping.wait(RECREATE_AFTER_S if refused else 1.0)
-            self._send_last(consumer)
+            self._commit_last()
         except Exception as error:  # the loop raises it as a SourceProblem
             self.fatal = error
         finally:
-            _close_consumer(consumer)
+            self._consumer.close()
             self.closed.set()
             self._source.arrived.put(None)
 
-    def _joined(self) -> ShareConsumer:
-        consumer = ShareConsumer(self._config)
-        consumer.set_acknowledgement_commit_callback(self._answered)
-        consumer.subscribe([self._source.topic])
-        return consumer
-
-    def _round(self, consumer: ShareConsumer) -> None:
+    def _round(self) -> None:
         if not self._source.polling.is_set():
-            self._send(consumer)
+            self._commit()
             self._source.polling.wait(0.1)
             return
-        polled = consumer.poll(self._source.poll_timeout_s)
-        acquired_at = time.monotonic()
-        messages = [m for m in polled if m.error() is None]
-        if len(messages) < len(polled):
-            self.complain(next(m.error() for m in polled if m.error() is not None))
+        messages = self._consumer.poll(self._source.poll_timeout_s)
         if not messages:
             return
+        acquired_at = self._consumer.polled_at
         self._complaint = self._refusal = ("", 0.0)
         batch = _PolledBatch.of(self, messages, acquired_at)
         self._source.arrived.put(batch)
@@ -151,57 +138,36 @@ class _Poller(threading.Thread):
         in_time = verdicts if held_s <= self._source.lock_s else None
         self._source.book.count(batch.partitions, in_time, held_s)
         self._unanswered.expect(batch.partitions, batch.offsets, in_time)
-        self._acknowledge(consumer, messages, verdicts)
+        self._acknowledge(messages, verdicts)
 
-    def _acknowledge(self, consumer: ShareConsumer, messages: list[Any], verdicts: Ints | None) -> None:
-        acknowledge = consumer.acknowledge
+    def _acknowledge(self, messages: list[Any], verdicts: Ints | None) -> None:
         if verdicts is not None and bool((verdicts == ACCEPT).all()):
-            for message in messages:
-                acknowledge(message)  # ACCEPT; this loop runs for every record
+            self._consumer.acknowledge(messages)
             return
         # Left to its lock: releasing what is no longer ours is refused by the broker and frees the consumer.
         kinds = [RELEASE] * len(messages) if verdicts is None else verdicts.tolist()
-        for message, kind in zip(messages, kinds, strict=True):
-            acknowledge(message, _ACKNOWLEDGE_TYPES[kind])
-        self._send(consumer)  # others wait for what is released
+        self._consumer.acknowledge(messages, kinds)
+        self._commit()  # others wait for what is released
 
-    def _send_last(self, consumer: ShareConsumer | None) -> None:
-        if consumer is not None:
-            try:
-                self._send(consumer)
-            except KafkaException as error:
-                self.complain(error.args[0])
+    def _commit_last(self) -> None:
+        try:
+            self._commit()
+        except KafkaException as error:
+            self.complain(error.args[0])
 
-    def _send(self, consumer: ShareConsumer) -> None:
-        """Have the broker take what was acknowledged, now instead of with the next poll."""
-        self._refused.clear()
-        for at, error in consumer.commit_sync(COMMIT_S).items():
-            if error is not None and at.partition not in self._refused:  # no answer in time: the callback comes later
-                self._unanswered.overdue(at.partition)
-                self._complain_of(at.partition, error)
+    def _commit(self) -> None:
+        for partition, error in self._consumer.commit(COMMIT_S):
+            self._unanswered.overdue(partition)
+            self._complain_of(partition, error)
 
-    def _answered(self, offsets: Mapping[Any, set[int]], error: KafkaException | None) -> None:
-        """The client's callback, on this thread: what the broker said to acknowledgements."""
-        for at, some in offsets.items():
-            self._unanswered.answered(at.partition, some, accepted=error is None)
-            if error is not None:
-                self._refused.add(at.partition)
-                self._complain_of(at.partition, error)
+    def _on_answer(self, partition: int, offsets: set[int], error: KafkaException | None) -> None:
+        self._unanswered.answered(partition, offsets, accepted=error is None)
+        if error is not None:
+            self._complain_of(partition, error)
 
     def _complain_of(self, partition: int, error: KafkaException) -> None:
         self._source.count_ack_failure()
         self._ack_complaint = (f"acknowledging partition {partition}: {error}", time.monotonic())
-
-    def _on_error(self, error: Any) -> None:
-        self.complain(error)
-
-
-def _close_consumer(consumer: ShareConsumer | None) -> None:
-    if consumer is not None:
-        try:
-            consumer.close()
-        except KafkaException:
-            pass  # the broker frees what was held when the session ends
 
 
 class ShareGroupSource(LeasedSource):
@@ -215,13 +181,10 @@ class ShareGroupSource(LeasedSource):
         self.lock_s = io_config.groupConfig.recordLockDurationMs / 1000
         self._gather_s = min(GATHER_S, self.lock_s / 4)
         config = {
-            "max.poll.records": POLL_RECORDS,
             **quick_to_reconnect(properties),
             **librdkafka_properties(properties),
             "group.id": io_config.groupId,
             "client.id": client_id,
-            "share.acknowledgement.mode": "explicit",
-            "log_level": 0,  # librdkafka says the same at every attempt: see problem
         }
         self.stopping = threading.Event()
         self.polling = threading.Event()
@@ -340,9 +303,7 @@ class ShareGroupSource(LeasedSource):
 
     def explained(self, error: Any) -> str:
         """A client's error in words. Called by pollers."""
-        if error.name() == "UNSUPPORTED_VERSION":
-            return f"{SHARE_GROUPS_OFF} ({error.str()}): they need Kafka 4.2 or newer with share.version 1."
-        return explain_error(error, self.topic, self._group)
+        return share_groups_off(error) or explain_error(error, self.topic, self._group)
 
     def count_ack_failure(self) -> None:
         """Called by pollers."""

@@ -19,7 +19,7 @@ from headgate.sharegroup.columns import as_file, schema
 from headgate.sharegroup.ledger import Ledger, Part
 from headgate.sharegroup.options import read_options
 from headgate.sharegroup.pacing import COMPLETE_S, SETTLE_S, Backlog, is_batch_due
-from headgate.sharegroup.properties import client_config
+from headgate.sharegroup.properties import client_config, consumer_config
 from headgate.sharegroup.slices import slices
 from ingestion.specs.offsets import RangeSet, ranges_of
 
@@ -164,6 +164,14 @@ def test_a_query_that_ends_by_itself_gathers(
 def test_options_that_make_no_sense_are_named(more: dict[str, str], why: str) -> None:
     with pytest.raises(OptionError, match=why.replace("*", ".*")):
         client_config(read_options({**GIVEN, **more}))
+
+
+def test_the_group_and_the_size_of_a_poll_are_the_consumers_alone() -> None:
+    options = read_options({**GIVEN, "kafka.max.poll.records": "500"})
+    consumer, client = consumer_config(options), client_config(options)
+    assert (consumer["group.id"], consumer["max.poll.records"]) == (options.group, "500")
+    assert {name: consumer[name] for name in consumer.keys() & client.keys()} == client
+    assert not client.keys() & {"group.id", "max.poll.records"}
 
 
 def test_options_hold_their_secrets_back() -> None:

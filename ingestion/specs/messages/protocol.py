@@ -22,8 +22,6 @@ OffsetRange = tuple[int, int]
 Partition = Annotated[int, Field(ge=0, lt=2**31)]
 Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
-# How an indexer's message begins when the broker has no share groups: the control plane looks for it.
-SHARE_GROUPS_OFF = "The broker does not offer share groups"
 MOST_PARTS = 2**31 - 1
 
 
