@@ -1,4 +1,11 @@
-"""Small immutable files in a folder: of this machine, or of what pyarrow and fsspec reach."""
+"""Small files in a folder: of this machine, or of what pyarrow and fsspec reach.
+
+Deep storage has another door, ``ingestion/segments/deep_storage.py``, since neither can use the other's. Executors of a
+Spark application have the package ``headgate`` alone, and those of an indexer have ``ingestion`` alone. Their promises
+differ, too. A folder here replaces files, takes bytes, and leaves each file system its own errors and retries. Deep
+storage never replaces a file, follows no symbolic link, names what a person must correct, and leaves retries to the
+indexer's breaker.
+"""
 
 from __future__ import annotations
 

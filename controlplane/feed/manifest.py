@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
@@ -22,6 +21,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import KilledSegment, Segment
 from controlplane.segments.selectors.lists import list_segments
 from controlplane.teams.models import User
+from ingestion.specs.messages.deep_storage import local_folder
 
 _CHUNK_SIZE = 1_000
 _IMPORTS = "from urllib.request import Request, urlopen"
@@ -86,17 +86,11 @@ def _address_chunks(files: QuerySet[Segment]) -> Iterator[bytes]:
 def root_address() -> str:
     """Deep storage's own address, without what only Headgate's clients need: ``file:///…``, ``s3://bucket/folder``."""
     location: str = settings.DEEP_STORAGE
-    if "://" not in location:
-        return _folder_url(Path(location))
+    folder = local_folder(location)
+    if folder is not None:  # not quoted: those who read Parquet take what follows ``file://`` for the path as it is
+        return f"file://{folder.resolve()}"
     parts = urlsplit(location)
-    if parts.scheme.lower() == "file":
-        return _folder_url(Path(unquote(parts.path)))
     return f"{parts.scheme.lower()}://{parts.netloc}{parts.path}".rstrip("/")
-
-
-def _folder_url(folder: Path) -> str:
-    """Not quoted: those who read Parquet take what follows ``file://`` for the path as it is."""
-    return f"file://{folder.resolve()}"
 
 
 def open_snippets(datasource: str, site: str) -> dict[str, str]:

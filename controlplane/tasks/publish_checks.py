@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 
@@ -22,6 +21,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.sources.models import Source
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import properties_of
+from ingestion.specs.messages.deep_storage import local_folder
 from ingestion.specs.messages.protocol import PublishRequest, SegmentFile, StartRequest
 
 # A topic grows between two looks at it; only what lies further beyond its end makes Kafka be asked once more.
@@ -49,15 +49,8 @@ def check_files(files: Iterable[SegmentFile]) -> None:
 
 def is_missing(path: str, size_bytes: int) -> bool:
     """Whether deep storage has no such file; False also where it is no folder that this machine has, too."""
-    root = _folder(settings.DEEP_STORAGE)
+    root = local_folder(settings.DEEP_STORAGE)
     return root is not None and root.is_dir() and _is_plain(path) and not _is_there(root / path, size_bytes)
-
-
-def _folder(location: str) -> Path | None:
-    if "://" not in location:
-        return Path(location)
-    parts = urlsplit(location)
-    return Path(unquote(parts.path)) if parts.scheme.lower() == "file" else None
 
 
 def _is_plain(path: str) -> bool:

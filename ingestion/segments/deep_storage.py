@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.local import LocalStorage
 from ingestion.segments.remote import open_remote
 from ingestion.segments.stored_file import StoredFile
+from ingestion.specs.messages.deep_storage import local_folder
 
 
 class DeepStorage(Protocol):
@@ -63,11 +64,9 @@ def open_deep_storage(location: str) -> DeepStorage:
     """
     if not location.strip() or "\0" in location:
         raise DeepStorageError("the deep storage location is empty or holds NUL: give a path or a URL", True)
-    if "://" not in location:
-        return LocalStorage(Path(location))
-    parts = urlsplit(location)
-    if parts.scheme.lower() != "file":
+    folder = local_folder(location)
+    if folder is None:
         return open_remote(location)
-    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+    if "://" in location and (urlsplit(location).netloc not in ("", "localhost") or not folder.is_absolute()):
         raise DeepStorageError(f"{location!r} names a host: write file:/// and an absolute path", True)
-    return LocalStorage(Path(unquote(parts.path)))
+    return LocalStorage(folder)

@@ -8,15 +8,27 @@ Sweeping: the control plane sends a ``SweepOrder``; then, as often as the proces
 
 Verifying: the control plane sends a ``VerifyOrder``, then one ``RegisteredFile`` after the other. Each is answered with
 a ``Verified``.
+
+Their ``deep_storage`` is a path or a URL. ``local_folder`` reads it.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
 from ingestion.specs.base import Message
+
+
+def local_folder(location: str) -> Path | None:
+    """The folder of this machine that a path or ``file://`` URL names, whoever its host is; None for other URLs."""
+    if "://" not in location:
+        return Path(location)
+    parts = urlsplit(location)
+    return Path(unquote(parts.path)) if parts.scheme.lower() == "file" else None
 
 
 class DeleteOrder(Message):
