@@ -18,7 +18,7 @@ from ingestion.decode.formats.base import json_encoder
 from ingestion.rows import JSON_TYPE, TIME
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, storage_error
-from ingestion.segments.reader import verify
+from ingestion.segments.reader import open_verified
 from ingestion.segments.table_shape import Shape
 from ingestion.sketches.types import SketchType
 from ingestion.specs.messages.compaction import InputSegment
@@ -35,10 +35,9 @@ def read_segment_rows(
     """Those with a time in the interval, in milliseconds. Raises ``DamagedSegment``, ``DeepStorageError``, and
     ``InputRefused`` if the schema reads a sketch as if it were a value.
     """
-    verify(storage, segment)
     number, encode = 0, json_encoder()
     try:
-        with storage.open(segment.path) as opened:
+        with open_verified(storage, segment) as opened:
             file = pq.ParquetFile(opened)
             _check_sketches(file.schema_arrow, schema)
             needed = Shape.of(schema).has_extents

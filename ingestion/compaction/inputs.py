@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
 from uuid import UUID
 
 import pyarrow as pa
@@ -15,14 +13,13 @@ import pyarrow.parquet as pq
 from ingestion.rows import JSON_TYPE, LIST_TYPE, TIME_TYPE, Columns, conform
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, SegmentError, storage_error
-from ingestion.segments.reader import verify
+from ingestion.segments.reader import open_verified
 from ingestion.sketches.types import SKETCH_TYPES
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.schema.data_schema import EXTENTS
 
 _LEAD_COLUMNS = 1  # a segment's first column is its rows' time
-_IN_MEMORY_BYTES = 16 * 1024 * 1024  # a file up to this size is read once: checked and decoded
 _BATCH_ROWS = 32_768
 _TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -90,7 +87,7 @@ class Inputs:
     def _of_files(self) -> Iterator[pa.RecordBatch]:
         for segment in self._segments:
             rows = 0
-            with _open_verified(self._storage, segment) as opened:
+            with open_verified(self._storage, segment) as opened:
                 try:
                     file = pq.ParquetFile(opened)
                     self._check_extents(file.schema_arrow, segment)
@@ -127,20 +124,3 @@ def _without_extension(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
     return pa.chunked_array([c.storage for c in column.chunks], column.type.storage_type)
-
-
-def _open_verified(storage: DeepStorage, segment: InputSegment) -> BinaryIO | pa.BufferReader:
-    """The file, once it is known to be what was registered."""
-    if segment.size_bytes > _IN_MEMORY_BYTES:
-        verify(storage, segment)
-        return storage.open(segment.path)
-    if not storage.exists(segment.path):
-        raise DamagedSegment(f"{segment.path} does not exist")
-    try:
-        with storage.open(segment.path) as file:
-            content = file.read()
-    except OSError as error:
-        raise storage_error(f"read {segment.path}", error) from error
-    if hashlib.sha256(content).hexdigest() != segment.sha256:
-        raise DamagedSegment(f"{segment.path} is not what was registered: its SHA-256 is another one")
-    return pa.BufferReader(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +13,11 @@ from fsspec.spec import AbstractFileSystem
 
 from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment
+from ingestion.segments.reader import IN_MEMORY_BYTES, check_size, read_verified
 from ingestion.segments.writer import columns_of
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.protocol import Column
 
-WHOLE_BYTES = 16 * 1024 * 1024  # a file up to this size is fetched at once, and its hash compared
 _SCHEME = "segment"
 
 
@@ -50,21 +49,10 @@ def _without_element_name(field: pa.Field) -> pa.Field:
 
 def open_registered(storage: DeepStorage, file: RegisteredFile) -> OpenedFile:
     """The file, if it is there and is what was registered. Raises ``DamagedSegment`` or ``DeepStorageError``."""
-    if not storage.exists(file.path):
-        raise DamagedSegment(f"{file.path} does not exist")
-    size_bytes = storage.size(file.path)
-    if size_bytes != file.size_bytes:
-        raise DamagedSegment(f"{file.path} has {size_bytes} bytes, not {file.size_bytes}")
-    return OpenedFile(storage, file, _fetch_content(storage, file) if size_bytes <= WHOLE_BYTES else None)
-
-
-def _fetch_content(storage: DeepStorage, file: RegisteredFile) -> bytes:
-    with storage.open(file.path) as opened_file:
-        content = opened_file.read(WHOLE_BYTES + 1)
-    sha256 = hashlib.sha256(content).hexdigest()
-    if sha256 != file.sha256:
-        raise DamagedSegment(f"{file.path} has the SHA-256 {sha256}, not {file.sha256}")
-    return content
+    if file.size_bytes <= IN_MEMORY_BYTES:
+        return OpenedFile(storage, file, read_verified(storage, file))
+    check_size(storage, file)  # to compare the hash would be to read all of it
+    return OpenedFile(storage, file, None)
 
 
 class NumberedFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,7 @@ from ingestion.segments.deep_storage import DeepStorage
 from ingestion.segments.errors import DamagedSegment, storage_error
 from ingestion.specs.schema.data_schema import EXTENTS
 
+IN_MEMORY_BYTES = 16 * 1024 * 1024  # a file up to this size is read once: checked and decoded
 _CHUNK = 1024 * 1024
 _LEAD = 1  # a segment's first column is its rows' time
 
@@ -80,12 +81,46 @@ def _open_parquet(storage: DeepStorage, path: str) -> Iterator[pq.ParquetFile]:
 
 def verify(storage: DeepStorage, segment: Registered) -> None:
     """Check that the file exists with its size and hash. Raises ``DamagedSegment`` if not, or ``DeepStorageError``."""
-    if not storage.exists(segment.path):
-        raise DamagedSegment(f"{segment.path} does not exist")
+    check_size(storage, segment)
+    _check_sha256(segment, _sha256(storage, segment.path))
+
+
+def open_verified(storage: DeepStorage, segment: Registered) -> BinaryIO:
+    """Open a file for reading, once it is verified. Raises what ``verify`` does."""
+    if segment.size_bytes <= IN_MEMORY_BYTES:
+        return cast("BinaryIO", pa.BufferReader(read_verified(storage, segment)))
+    verify(storage, segment)
+    return storage.open(segment.path)
+
+
+def read_verified(storage: DeepStorage, segment: Registered) -> bytes:
+    """The content of a small file, in as few requests as can be. Raises what ``verify`` does."""
+    _check_exists(storage, segment)
+    with storage.open(segment.path) as file:
+        try:
+            content = file.read(segment.size_bytes + 1)
+        except OSError as error:
+            raise storage_error(f"read {segment.path}", error) from error
+    if len(content) != segment.size_bytes:
+        check_size(storage, segment)
+    _check_sha256(segment, hashlib.sha256(content).hexdigest())
+    return content
+
+
+def check_size(storage: DeepStorage, segment: Registered) -> None:
+    """Check that the file exists with its size. Raises what ``verify`` does."""
+    _check_exists(storage, segment)
     size_bytes = storage.size(segment.path)
     if size_bytes != segment.size_bytes:
         raise DamagedSegment(f"{segment.path} has {size_bytes} bytes, not {segment.size_bytes}")
-    sha256 = _sha256(storage, segment.path)
+
+
+def _check_exists(storage: DeepStorage, segment: Registered) -> None:
+    if not storage.exists(segment.path):
+        raise DamagedSegment(f"{segment.path} does not exist")
+
+
+def _check_sha256(segment: Registered, sha256: str) -> None:
     if sha256 != segment.sha256:
         raise DamagedSegment(f"{segment.path} has the SHA-256 {sha256}, not {segment.sha256}")
 
