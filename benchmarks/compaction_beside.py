@@ -61,14 +61,14 @@ class Sample:
 class Phase:
     """What was seen of one datasource while it was read at full speed."""
 
-    looks: list[Sample]
+    samples: list[Sample]
     lost: int
     duplicated: int
 
     @property
     def rate(self) -> float:
         """Rows a second, from the first look to the last."""
-        first, last = self.looks[0], self.looks[-1]
+        first, last = self.samples[0], self.samples[-1]
         return (last.rows - first.rows) / (last.at - first.at)
 
 
@@ -91,21 +91,21 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         written, merges = house.sql(_MERGED, "beside")[0]
         after = _phase(house, topic, "after", count, options.minutes / _MINUTES_RATIO, options)
     alone = median([before.rate, after.rate])
-    ingested = beside.looks[-1].rows
+    ingested = beside.samples[-1].rows
     return {
         "ingestion_rows_per_s": beside.rate,
         "ingestion_alone_rows_per_s": alone,
         "ingestion_alone_before_rows_per_s": before.rate,
         "ingestion_alone_after_rows_per_s": after.rate,
         "ratio_ingestion": beside.rate / alone,
-        "live_segments": beside.looks[-1].live,
-        "most_live_segments": max(sample.live for sample in beside.looks),
-        "live_segments_each_minute": _each_minute(beside.looks),
-        "live_segments_last_5_min_growth": growth(beside.looks),
-        "segments_ingested": beside.looks[-1].segments,
+        "live_segments": beside.samples[-1].live,
+        "most_live_segments": max(sample.live for sample in beside.samples),
+        "live_segments_each_minute": _each_minute(beside.samples),
+        "live_segments_last_5_min_growth": growth(beside.samples),
+        "segments_ingested": beside.samples[-1].segments,
         "merges": merges,
         "write_amplification": (ingested + int(written)) / ingested,
-        "minutes": (beside.looks[-1].at - beside.looks[0].at) / 60,
+        "minutes": (beside.samples[-1].at - beside.samples[0].at) / 60,
         "lost": sum(p.lost for p in (before, beside, after)),
         "duplicated": sum(p.duplicated for p in (before, beside, after)),
     }

@@ -106,7 +106,7 @@ class Bench:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
         self._answer()
         self._warm: set[str] = set()
-        self.few = self.topic(FEW)
+        self.small_topic = self.topic(FEW)
         self.lost = self.duplicated = 0
 
     def topic(self, count: int) -> str:
@@ -129,7 +129,7 @@ class Bench:
         """Records a second; what was lost or came twice is counted."""
         kind = f"{source} {ms} {options}"
         if kind not in self._warm:  # the JVM, and as many Python workers as there are tasks
-            self._pass(source, self.few, FEW, ms, **options)
+            self._pass(source, self.small_topic, FEW, ms, **options)
             self._warm.add(kind)
         return count / self._pass(source, topic, count, ms, **options)
 
@@ -160,7 +160,7 @@ class Bench:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def bare(self, topic: str, count: int, consumers: int, sink: bool = True) -> float:
+    def plain_rate(self, topic: str, count: int, consumers: int, sink: bool = True) -> float:
         """Records a second of as many ShareConsumers, each in a process of its own, from the first to the last."""
         group = f"bare-{uuid.uuid4().hex}"
         entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
@@ -245,8 +245,8 @@ def compare_rates(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
         for readers in options.readers:
             ours = bench.spark("kafka-sharegroup", topic, options.records, numReaders=readers, numTasks=PARTITIONS)
             note(f"sharegroup_{readers}", ours)
-            note(f"bare_{readers}", bench.bare(topic, options.records, readers))
-        note("bare_without_sink", bench.bare(topic, options.records, PARTITIONS, sink=False))
+            note(f"bare_{readers}", bench.plain_rate(topic, options.records, readers))
+        note("bare_without_sink", bench.plain_rate(topic, options.records, PARTITIONS, sink=False))
         note("slow_spark_kafka", bench.spark("kafka", slow, options.slow_records, SLOW_MS))
         for readers in (PARTITIONS, SLOTS):
             rate = bench.spark("kafka-sharegroup", slow, options.slow_records, SLOW_MS, numReaders=readers)

@@ -73,7 +73,7 @@ class Peak:
     proportional: int = 0
     samples: int = 0
 
-    def look(self, pid: int) -> None:
+    def take_sample(self, pid: int) -> None:
         """Take a sample; a process that is no more has none."""
         try:
             memory = psutil.Process(pid).memory_full_info()
@@ -102,7 +102,7 @@ def _sample_memory(house: House) -> Iterator[Peak]:
 
     def sample() -> None:
         while not ended.wait(SAMPLE_S):
-            peak.look(pid)
+            peak.take_sample(pid)
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()

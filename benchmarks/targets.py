@@ -14,7 +14,7 @@ from typing import Any, Literal
 @dataclass(frozen=True)
 class Target:
     key: str  # of the benchmark's results
-    bound: Literal["at least", "at most"]
+    comparison: Literal["at least", "at most"]
     value: float
 
     def met_by(self, results: Mapping[str, Any]) -> bool:
@@ -22,10 +22,10 @@ class Target:
         figure = results.get(self.key)
         if figure is None:
             return False
-        return bool(figure >= self.value if self.bound == "at least" else figure <= self.value)
+        return bool(figure >= self.value if self.comparison == "at least" else figure <= self.value)
 
     def __str__(self) -> str:
-        return f"{self.bound} {self.value:,.10g}"
+        return f"{self.comparison} {self.value:,.10g}"
 
 
 def _zero_targets(*keys: str) -> tuple[Target, ...]:

@@ -230,7 +230,7 @@ class _Writing:
         self._url, self._datasource, self._length = running_site.url, datasource, length
         self._task = f"task-{datasource}"
         self._token = new_token(Task.objects.get(pk=self._task))
-        self._offsets, self._of = Offsets(FIRST_OFFSET * (1 + seed)), random.Random(seed)
+        self._offsets, self._random = Offsets(FIRST_OFFSET * (1 + seed)), random.Random(seed)
         self._newest = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
         # No Kafka can be asked whether it has these offsets.
         ends = {str(partition): [0, 0, 10 * FIRST_OFFSET] for partition in range(PARTITIONS)}
@@ -245,5 +245,5 @@ class _Writing:
     def _request(self, epoch: int, partition: int, start: int, stop: int) -> Any:
         from benchmarks.publish import request_of
 
-        begins = self._newest - self._of.randrange(100) * self._length
+        begins = self._newest - self._random.randrange(100) * self._length
         return request_of(self._datasource, begins, self._length, epoch, partition, start, stop)

@@ -122,7 +122,7 @@ class RuleForm(_ServiceErrorForm):
         }
 
     @property
-    def given(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Of a valid form, as a service takes it."""
         values = self.cleaned_data
         arguments: dict[str, Any] = {
@@ -190,7 +190,7 @@ class ReceiverForm(_ServiceErrorForm):
             self.fields["url"].help_text = f"Now {stored.shown}. Leave empty to keep {stored_parts}."
 
     @property
-    def given(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Of a valid form, as a service takes it."""
         values: dict[str, Any] = {
             name: self.cleaned_data[name] for name in ("name", "url", "secret") if name in self.cleaned_data

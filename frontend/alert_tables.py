@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frontend.tables import Column, Shape
 
-ACTIONS = Column("deeds", "Actions", fixed=True, silent=True)
+ACTIONS = Column("deeds", "Actions", fixed=True, has_hidden_head=True)
 NOT_SORTABLE = "Too many entries to sort by this column. Filter instead"
 FIRING = Shape(
     "alerts",
@@ -13,11 +13,11 @@ FIRING = Shape(
         Column("about", "About", sorts="subject", fixed=True),
         Column("rule", "Rule", sorts="rule__name"),
         Column("why", "Why"),
-        Column("since", "Since", sorts="since", falls=True),
+        Column("since", "Since", sorts="since", descending_first=True),
         ACTIONS,
     ),
     default="state",
-    last=("-since", "-id"),
+    tie_breakers=("-since", "-id"),
 )
 RULES = Shape(
     "alert-rules",
@@ -27,11 +27,11 @@ RULES = Shape(
         Column("about", "About", sorts="datasource__name"),
         Column("team", "Team", sorts="team_name"),
         Column("tells", "Notifies"),
-        Column("firing", "Firing", sorts="firing", number=True, falls=True),
-        Column("changed", "Changed", sorts="changed_at", falls=True, shown=False),
+        Column("firing", "Firing", sorts="firing", number=True, descending_first=True),
+        Column("changed", "Changed", sorts="changed_at", descending_first=True, is_shown=False),
     ),
     default="team",
-    last=("team_name", "name"),
+    tie_breakers=("team_name", "name"),
 )
 RECEIVERS = Shape(
     "alert-receivers",
@@ -39,25 +39,25 @@ RECEIVERS = Shape(
         Column("name", "Receiver", sorts="name", fixed=True),
         Column("where", "Destination", sorts="kind"),
         Column("team", "Team", sorts="team_name"),
-        Column("health", "Delivery status", sorts="failures", falls=True),
-        Column("waiting", "Waiting", sorts="waiting", number=True, falls=True),
+        Column("health", "Delivery status", sorts="failures", descending_first=True),
+        Column("waiting", "Waiting", sorts="waiting", number=True, descending_first=True),
         ACTIONS,
     ),
     default="team",
-    last=("team_name", "name"),
+    tie_breakers=("team_name", "name"),
 )
 HISTORY = Shape(
     "alert-history",
     (
-        Column("when", "When", sorts="id", falls=True, fixed=True),
-        Column("what", "What", why=NOT_SORTABLE),
-        Column("about", "About", why=NOT_SORTABLE),
-        Column("rule", "Rule", why=NOT_SORTABLE),
+        Column("when", "When", sorts="id", descending_first=True, fixed=True),
+        Column("what", "What", unsortable_reason=NOT_SORTABLE),
+        Column("about", "About", unsortable_reason=NOT_SORTABLE),
+        Column("rule", "Rule", unsortable_reason=NOT_SORTABLE),
         Column("why", "Why"),
         Column("messages", "Messages"),
     ),
     default="-when",
-    last=("-id",),
+    tie_breakers=("-id",),
 )
 SILENCES = Shape(
     "alert-silences",
@@ -66,10 +66,10 @@ SILENCES = Shape(
         Column("team", "Team", sorts="team__name"),
         Column("why", "Why"),
         Column("by", "By", sorts="created_by"),
-        Column("begin", "From", sorts="begins_at", falls=True, shown=False),
-        Column("until", "Until", sorts="ends_at", falls=True),
+        Column("begin", "From", sorts="begins_at", descending_first=True, is_shown=False),
+        Column("until", "Until", sorts="ends_at", descending_first=True),
         ACTIONS,
     ),
     default="-begin",
-    last=("-id",),
+    tie_breakers=("-id",),
 )

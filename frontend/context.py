@@ -26,7 +26,7 @@ class Section:
     # How many things of it need a person, asked once for each page that is shown; 0 shows nothing.
     badge: Callable[[Reach], int] | None = None
     # Whom it is shown to; None: everybody.
-    reached: Callable[[Reach], bool] | None = None
+    may_open: Callable[[Reach], bool] | None = None
 
 
 def _new_causes(reach: Reach) -> int:
@@ -48,7 +48,7 @@ def _administers_site(reach: Reach) -> bool:
 # To add a page: one line here, in the order in which the navigation shows it.
 SECTIONS = (
     Section("Home", "frontend:home", icon="house", key="h"),
-    Section("Load data", "frontend:load", icon="box-arrow-in-down", key="l", reached=_may_load),
+    Section("Load data", "frontend:load", icon="box-arrow-in-down", key="l", may_open=_may_load),
     Section("Datasources", "frontend:datasources", icon="database", key="d"),
     Section("Supervisors", "frontend:supervisors", icon="diagram-3", key="s"),
     Section("Tasks", "frontend:tasks", icon="play-circle", key="t"),
@@ -57,14 +57,14 @@ SECTIONS = (
     Section("Records", "frontend:records", icon="search", key="r"),
     Section("Connections", "frontend:connections", icon="plug", key="c"),
     Section("Teams", "frontend:teams", icon="people", key="m"),
-    Section("People", "frontend:people", icon="person-badge", key="p", reached=_administers_site),
-    Section("Retention", "frontend:site-rules", icon="hourglass-split", reached=_administers_site),
+    Section("People", "frontend:people", icon="person-badge", key="p", may_open=_administers_site),
+    Section("Retention", "frontend:site-rules", icon="hourglass-split", may_open=_administers_site),
 )
 
 
 def sections_for(reach: Reach) -> list[Section]:
     """Those that lead somewhere for this user."""
-    return [section for section in SECTIONS if section.reached is None or section.reached(reach)]
+    return [section for section in SECTIONS if section.may_open is None or section.may_open(reach)]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     reach = reach_of(request)
 
     def items() -> list[NavigationItem]:
-        return [_item(section, reach, request.path) for section in sections_for(reach)] if reach.known else []
+        return [_item(section, reach, request.path) for section in sections_for(reach)] if reach.is_logged_in else []
 
     is_htmx = bool(getattr(request, "htmx", False))
     base = "live_part.html" if is_htmx else "base.html"

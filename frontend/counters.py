@@ -18,7 +18,7 @@ class ShownCounter:
     value: int
     help: str
     url: str  # empty where there is nothing behind it
-    worrying: bool
+    is_problem: bool
 
 
 @dataclass(frozen=True)
@@ -68,4 +68,4 @@ def sum_of(totals: Totals, urls: Mapping[str, str], others: str = "") -> Sum:
 
 def _shown(totals: Totals, url: str, counter: Counter) -> ShownCounter:
     value = int(getattr(totals, counter.name))
-    return ShownCounter(counter.name, counter.label, value, counter.meaning, url, counter.worrying and value > 0)
+    return ShownCounter(counter.name, counter.label, value, counter.meaning, url, counter.is_problem and value > 0)

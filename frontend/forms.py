@@ -206,7 +206,7 @@ class RecordForm(Window):
         return cleaned
 
     @property
-    def wanted(self) -> RecordQuery:
+    def record_query(self) -> RecordQuery:
         """Of a valid form."""
         cleaned = self.cleaned_data
         key = cleaned["key"]

@@ -16,8 +16,8 @@ class Freshness:
     """A word of a state, with its reason."""
 
     mark: str  # good, wait, need or quiet
-    words: str
-    why: str = ""  # a sentence; empty when there is nothing to say
+    text: str
+    explanation: str = ""  # a sentence; empty when there is nothing to say
 
 
 def freshness_of(completeness: Completeness, now: datetime) -> Freshness:

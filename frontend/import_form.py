@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from django import forms
 
-from controlplane.common.strict_json import MOST_BYTES
+from controlplane.common.strict_json import MAX_BYTES
 from controlplane.connections.selectors import list_connections
 from controlplane.loading.druid_import import ImportOptions
 from controlplane.teams.models import User
@@ -14,7 +14,7 @@ from controlplane.teams.selectors import teams_administered
 from frontend.forms import json_values
 from ingestion.specs.inputs.connection import Kind
 
-_TOO_LARGE = f"It is larger than {MOST_BYTES:,} bytes. Send it in parts."
+_TOO_LARGE = f"It is larger than {MAX_BYTES:,} bytes. Send it in parts."
 
 
 class ImportForm(forms.Form):
@@ -31,7 +31,7 @@ class ImportForm(forms.Form):
     document = forms.CharField(
         label="Or its JSON text",
         required=False,
-        max_length=MOST_BYTES,
+        max_length=MAX_BYTES,
         strip=False,
         widget=forms.Textarea(
             attrs={"class": "form-control font-monospace", "rows": 8, "spellcheck": "false", "autocomplete": "off"}
@@ -83,15 +83,15 @@ class ImportForm(forms.Form):
 
     def _text(self, data: dict[str, Any]) -> str:
         file = data.get("file")
-        content: bytes = data["document"].encode() if file is None else file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
+        content: bytes = data["document"].encode() if file is None else file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise forms.ValidationError(_TOO_LARGE)
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise forms.ValidationError("The file is not UTF-8 text.") from None
 
-    def wanted(self, dry_run: bool) -> ImportOptions:
+    def options(self, dry_run: bool) -> ImportOptions:
         data = self.cleaned_data
         return ImportOptions(
             dry_run=dry_run,

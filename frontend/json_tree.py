@@ -11,22 +11,22 @@ from django.utils.safestring import SafeString
 
 from frontend.payload import visible
 
-MOST_NODES = 2000
-MOST_LETTERS = 2000  # of one text
+MAX_NODES = 2000
+MAX_CHARACTERS = 2000  # of one text
 DEEPEST = 30
 
 
 def tree_html(value: Any) -> SafeString:
     """The value; of a large one the beginning, and it says so."""
-    return _Tree().of(value, DEEPEST)
+    return _Tree().render(value, DEEPEST)
 
 
 class _Tree:
     def __init__(self) -> None:
-        self._left = MOST_NODES
+        self._remaining = MAX_NODES
 
-    def of(self, value: Any, depth: int) -> SafeString:
-        self._left -= 1
+    def render(self, value: Any, depth: int) -> SafeString:
+        self._remaining -= 1
         if isinstance(value, dict | list) and value:
             if not depth:
                 return format_html('<span class="text-body-secondary">{}</span>', "nested further")
@@ -36,17 +36,17 @@ class _Tree:
     def _parts(self, value: dict[str, Any] | list[Any], depth: int) -> Iterator[tuple[SafeString]]:
         named = value.items() if isinstance(value, dict) else enumerate(value)
         for number, (name, part) in enumerate(named):
-            if self._left <= 0:
+            if self._remaining <= 0:
                 more = len(value) - number
                 yield (format_html('<li class="text-body-secondary">{} more, not shown</li>', more),)
                 return
-            yield (format_html("<li><span>{}</span>: {}</li>", _shown_name(name), self.of(part, depth - 1)),)
+            yield (format_html("<li><span>{}</span>: {}</li>", _shown_name(name), self.render(part, depth - 1)),)
 
 
 def _shown_name(name: Any) -> str:
-    return visible(str(name)[:MOST_LETTERS])
+    return visible(str(name)[:MAX_CHARACTERS])
 
 
 def _shown(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return visible(text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + "…")
+    return visible(text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…")

@@ -25,9 +25,9 @@ from ingestion.specs.messages.sampling import (
 )
 
 SHOWN_BYTES = 1024
-MOST_COLUMNS = 60
-MOST_LETTERS = 1000  # of one value
-MOST_FURTHER = 9  # rows of one record, beside its first
+MAX_COLUMNS = 60
+MAX_CHARACTERS = 1000  # of one value
+MAX_EXTRA_ROWS = 9  # rows of one record, beside its first
 _STOPPED = {
     "time": "Kafka sent no more in time.",
     "bytes": "The preview reached its size limit.",
@@ -69,7 +69,7 @@ class Preview:
 
     lines: list[Line]
     columns: list[Column]
-    left_out: list[Column]  # fields of the records that nothing is made of
+    unused_fields: list[Column]  # fields of the records that nothing is made of
     absent: list[AbsentField]  # what the spec names, and no record has
     hidden: int  # how many columns are not shown
     counts: Sequence[tuple[str, int]]
@@ -79,7 +79,7 @@ class Preview:
 
 def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
     """A sample, ready for its template."""
-    shown = answer.columns[:MOST_COLUMNS]
+    shown = answer.columns[:MAX_COLUMNS]
     schema = spec.order.data_schema
     used = {schema.timestampSpec.column, *(column.name for column in answer.columns)}
     used |= {metric.field for metric in schema.metricsSpec if metric.field is not None}
@@ -87,7 +87,7 @@ def preview_of(spec: SamplerSpec, answer: SampleAnswer) -> Preview:
     return Preview(
         lines=[_line(record, shown) for record in answer.records],
         columns=shown,
-        left_out=[f for f in answer.fields if f.name not in used] if stored else [],
+        unused_fields=[f for f in answer.fields if f.name not in used] if stored else [],
         absent=answer.absent,
         hidden=len(answer.columns) - len(shown),
         counts=Counter(record.outcome for record in answer.records).most_common(),
@@ -126,7 +126,7 @@ def preview_request(document: Any, form: PreviewForm) -> Any:
 
 
 def _line(record: SampledRecord, columns: list[Column]) -> Line:
-    rows = record.by_row[: 1 + MOST_FURTHER]
+    rows = record.by_row[: 1 + MAX_EXTRA_ROWS]
     cells, *further = ([] if sampled.row is None else _cells(sampled.row, columns) for sampled in rows)
     return Line(record, _payload(record.key), _payload(record.payload), cells, further)
 
@@ -145,7 +145,7 @@ def _cells(row: dict[str, Any], columns: list[Column]) -> list[tuple[str, str]]:
 
 def _cell(value: Any, kind: str) -> str:
     text = _text(value, kind)
-    return text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + "…"
+    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…"
 
 
 def _text(value: Any, kind: str) -> str:

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.selectors.causes import CauseFilter
-from controlplane.quarantine.selectors.filters import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.quarantine.selectors.filters import MAX_KEY, Choice, QuarantineFilter
 from frontend.filters import Filter, Window, choice_input, set_choices, text_input, time_input
 from frontend.forms import SpecText
 from ingestion.specs.causes import FINGERPRINT_LENGTH
@@ -39,7 +39,7 @@ class QuarantineFilterForm(Filter, Window):
     task = forms.CharField(required=False, max_length=300, label="By task", widget=text_input("Id"))
 
     @property
-    def wanted(self) -> QuarantineFilter:
+    def selection(self) -> QuarantineFilter:
         """What is chosen; a choice that can't be read filters nothing."""
         self.is_valid()
         return QuarantineFilter.of(self.cleaned_data)
@@ -47,7 +47,7 @@ class QuarantineFilterForm(Filter, Window):
     @property
     def rest_parameters(self) -> dict[str, str]:
         """What is chosen, as REST's addresses have it."""
-        return {self.add_prefix(name): str(value) for name, value in self.wanted.described().items()}
+        return {self.add_prefix(name): str(value) for name, value in self.selection.described().items()}
 
 
 class CausesFilterForm(Filter):
@@ -67,7 +67,7 @@ class CausesFilterForm(Filter):
         set_choices(self, "team", [("", "Any"), *((name, name) for name in teams)])
 
     @property
-    def wanted(self) -> CauseFilter:
+    def selection(self) -> CauseFilter:
         """What is chosen; a choice that can't be read filters nothing."""
         self.is_valid()
         return CauseFilter.of({**self.cleaned_data, "waiting": self.cleaned_data.get("show") != "all"})
@@ -79,7 +79,7 @@ class ChosenForm(forms.Form):
     action = forms.ChoiceField(choices=[(a, a) for a in ("ingest", "produce", "purge")])
     scope = forms.ChoiceField(choices=[("ticked", ""), ("matching", "")])
     record = forms.TypedMultipleChoiceField(required=False, coerce=int)
-    upto = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_KEY)
+    upto = forms.IntegerField(required=False, min_value=0, max_value=MAX_KEY)
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
@@ -91,10 +91,10 @@ class ChosenForm(forms.Form):
         if self.cleaned_data["scope"] == "ticked":
             return Choice(ids=tuple(self.cleaned_data["record"]))
         upto = self.cleaned_data["upto"]
-        return Choice(filter=list_filter, upto=BIGGEST_KEY if upto is None else upto)
+        return Choice(filter=list_filter, max_id=MAX_KEY if upto is None else upto)
 
 
 class ReprocessForm(SpecText):
     """A spec to be tried on quarantined records, and submitted for those with ids to ``upto``."""
 
-    upto = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_KEY)
+    upto = forms.IntegerField(required=False, min_value=0, max_value=MAX_KEY)

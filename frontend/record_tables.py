@@ -12,17 +12,17 @@ def _records(name: str, since: str) -> Shape:
     return Shape(
         name,
         (
-            Column("choose", "Choose", fixed=True, silent=True),
-            Column("record", "Record", fixed=True, why=_MANY),
-            Column("error", "Error", why=_MANY),
+            Column("choose", "Choose", fixed=True, has_hidden_head=True),
+            Column("record", "Record", fixed=True, unsortable_reason=_MANY),
+            Column("error", "Error", unsortable_reason=_MANY),
             Column("payload", "Payload"),
-            Column("since", since, sorts="id", falls=True),
-            Column("written", "Written", why=_MANY),
-            Column("delivery", "Delivery", number=True, why=_MANY, shown=False),
+            Column("since", since, sorts="id", descending_first=True),
+            Column("written", "Written", unsortable_reason=_MANY),
+            Column("delivery", "Delivery", number=True, unsortable_reason=_MANY, is_shown=False),
             Column("more", "More"),
         ),
         default="-since",
-        last=("-id",),
+        tie_breakers=("-id",),
     )
 
 

@@ -13,7 +13,7 @@ from django.http import QueryDict
 
 from controlplane.common.errors import InvalidInput
 from controlplane.common.strict_json import strict_json
-from controlplane.retention.rules import MOST_RULES, Rule, read_rules, rules_json
+from controlplane.retention.rules import MAX_RULES, Rule, read_rules, rules_json
 
 # As people read them, in the order of Druid's console.
 KINDS = (
@@ -38,7 +38,7 @@ class Row:
     """One rule as it is filled in."""
 
     kind: str = "loadForever"
-    of: str = ""  # a period or an interval, where the kind takes one
+    span: str = ""  # a period or an interval, where the kind takes one
     future: bool = True
     rest: str = "{}"  # JSON of what the form shows no field for, kept as it is
     faults: list[str] = field(default_factory=list)
@@ -48,9 +48,9 @@ class Row:
         """Druid's form. Raises ``InvalidInput`` where ``rest`` is none of this form's."""
         rule = {**_json_object(self.rest), "type": self.kind}
         if self.kind in _PERIODS:
-            rule["period"] = self.of.strip()
+            rule["period"] = self.span.strip()
         if self.kind in _INTERVALS:
-            rule["interval"] = self.of.strip()
+            rule["interval"] = self.span.strip()
         if self.kind in _WITH_FUTURE:
             rule["includeFuture"] = self.future
         return rule if self.kind.startswith("load") else {k: v for k, v in rule.items() if k in _SHOWN_APART}
@@ -80,8 +80,8 @@ def _row(rule: Mapping[str, Any]) -> Row:
 def sent_rows(sent: QueryDict) -> list[Row]:
     """What a form sent. Raises ``InvalidInput`` for what is no such form."""
     count = sent.get("rows", "")
-    if not re.fullmatch(r"\d{1,3}", count, re.ASCII) or int(count) > MOST_RULES:
-        raise InvalidInput(f"Rules must be a list of at most {MOST_RULES}.")
+    if not re.fullmatch(r"\d{1,3}", count, re.ASCII) or int(count) > MAX_RULES:
+        raise InvalidInput(f"Rules must be a list of at most {MAX_RULES}.")
     return [
         Row(
             sent.get(f"kind-{n}", ""),
@@ -97,7 +97,7 @@ def apply_button(rows: list[Row], button: str) -> list[Row]:
     """With a row added, removed, or moved: ``add``, ``remove-2``, ``up-2``, ``down-2``; from 0 on."""
     what, _, number = button.partition("-")
     if what == "add":
-        return [*rows, Row("loadByPeriod", "P1M")] if len(rows) < MOST_RULES else rows
+        return [*rows, Row("loadByPeriod", "P1M")] if len(rows) < MAX_RULES else rows
     at = int(number) if re.fullmatch(r"\d{1,3}", number, re.ASCII) else len(rows)
     if at >= len(rows):
         return rows

@@ -11,7 +11,7 @@ from frontend.task_names import short_name
 
 WIDTH = 1000.0
 LANE, BAR = 22, 14
-LEAST = 3.0  # of a bar, so that it can be seen
+MIN_WIDTH = 3.0  # of a bar, so that it can be seen
 _TONES = {Status.SUCCESS: "ok", Status.RUNNING: "work", Status.PENDING: "wait", Status.FAILED: "bad"}
 
 
@@ -37,7 +37,7 @@ class Drawing:
     ticks: list[datetime]  # what stands under the drawing, from its left to its right
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         runs = f"{len(self.bars)} run{'' if len(self.bars) == 1 else 's'}"
         failed = sum(bar.tone == "bad" for bar in self.bars)
         return f"{runs}, {failed} of them failed" if failed else runs
@@ -61,7 +61,7 @@ def _bar(task: Task, ended: datetime, lane: int, start: datetime, end: datetime)
         return round(min(max((time - start) / (end - start), 0.0), 1.0) * WIDTH, 1)
 
     x, until = x_of(task.created_at), x_of(ended)
-    width = max(LEAST, until - x)
+    width = max(MIN_WIDTH, until - x)
     wait = max(0.0, x_of(task.started_at or ended) - x)
     tone = _TONES[Status(task.status)]
     return Bar(

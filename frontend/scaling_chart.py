@@ -18,10 +18,10 @@ class Steps:
     lag: str
     lag_area: str
     steps: str
-    then: str  # what there really was; empty if nothing changed
-    most_lag: int
+    actual: str  # what there really was; empty if nothing changed
+    max_lag: int
     ticks: list[datetime]
-    told: str
+    summary: str
 
 
 def drawing_of(samples: Series, counts: Series, then: Series) -> Steps:
@@ -43,11 +43,11 @@ def drawing_of(samples: Series, counts: Series, then: Series) -> Steps:
         lag=lag,
         lag_area=f"{lag}L{WIDTH},{HEIGHT}L0,{HEIGHT}Z",
         steps=_steps([(x_of(when), y_of(count, most)) for when, count in counts]),
-        then=_steps([(x_of(when), y_of(count, most)) for when, count in then]),
-        most_lag=most_lag,
+        actual=_steps([(x_of(when), y_of(count, most)) for when, count in then]),
+        max_lag=most_lag,
         ticks=[start + (end - start) / 4 * n for n in range(5)],
-        told=f"{changes} scale action{'' if changes == 1 else 's'}, from {counts[0][1]} to {counts[-1][1]} indexers, "
-        f"at most {max(count for _, count in counts)}.",
+        summary=f"{changes} scale action{'' if changes == 1 else 's'}, from {counts[0][1]} to {counts[-1][1]} "
+        f"indexers, at most {max(count for _, count in counts)}.",
     )
 
 

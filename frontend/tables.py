@@ -23,11 +23,11 @@ class Column:
     label: str
     sorts: str = ""  # by this field; empty where it can't be sorted by
     number: bool = False
-    shown: bool = True  # at first; the reader may choose
+    is_shown: bool = True  # at first; the reader may choose
     fixed: bool = False  # always there
-    falls: bool = False  # the first click sorts with the largest first
-    silent: bool = False  # what can be done with a row: its head is read out, not shown
-    why: str = ""  # why it can't be sorted by, where somebody would expect it
+    descending_first: bool = False  # the first click sorts with the largest first
+    has_hidden_head: bool = False  # what can be done with a row: its head is read out, not shown
+    unsortable_reason: str = ""  # why it can't be sorted by, where somebody would expect it
 
 
 def read_sort(query: Mapping[str, str], sorts: Sequence[str], default: str, key: str = "sort") -> str:
@@ -46,19 +46,19 @@ class Shape:
     columns: tuple[Column, ...]
     default: str  # a column, with ``-`` before it for the largest first
     # Fields that order the rows which are equal in that, the last of them unique.
-    last: tuple[str, ...]
+    tie_breakers: tuple[str, ...]
     key: str = "sort"  # in the address; another for the second table of a page
 
-    def without(self, *names: str) -> Shape:
+    def without_columns(self, *names: str) -> Shape:
         """Without columns that tell nothing this time."""
         return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
 
     @property
-    def still(self) -> Table:
+    def static(self) -> Table:
         """Without links in its heads, for a page that can't sort it."""
-        return Table(self, self.default, still=True)
+        return Table(self, self.default, is_static=True)
 
-    def asked(self, query: Mapping[str, str]) -> Table:
+    def table_for(self, query: Mapping[str, str]) -> Table:
         """The table as the address (``key``) asks for it. Raises ``InvalidInput`` for a sort that there is not."""
         named = [column.name for column in self.columns if column.sorts]
         return Table(self, read_sort(query, (*named, *(f"-{name}" for name in named)), self.default, self.key))
@@ -70,7 +70,7 @@ class Head:
 
     column: Column
     sort: str
-    now: str
+    direction: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Table:
 
     shape: Shape
     sort: str
-    still: bool = False
+    is_static: bool = False
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ class Table:
         """Fields to order by, the last one telling rows apart."""
         down = self.sort.startswith("-")
         field = self._column(self.sort.removeprefix("-")).sorts
-        rest = [other for other in self.shape.last if other.removeprefix("-") != field]
+        rest = [other for other in self.shape.tie_breakers if other.removeprefix("-") != field]
         return [f"-{field}" if down else field, *rest]
 
     @property
@@ -108,7 +108,7 @@ class Table:
         return ordered
 
     @property
-    def heads(self) -> list[Head]:
+    def header_cells(self) -> list[Head]:
         return [self._head(column) for column in self.shape.columns]
 
     @property
@@ -122,6 +122,6 @@ class Table:
     def _head(self, column: Column) -> Head:
         up, down = column.name, f"-{column.name}"
         now = {up: "ascending", down: "descending"}.get(self.sort, "")
-        if self.still or not column.sorts:
+        if self.is_static or not column.sorts:
             return Head(column, "", now)
-        return Head(column, down if now == "ascending" or (not now and column.falls) else up, now)
+        return Head(column, down if now == "ascending" or (not now and column.descending_first) else up, now)

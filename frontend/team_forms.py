@@ -10,8 +10,8 @@ from django import forms
 from controlplane.teams.roles import Role, Scope
 from controlplane.teams.services import LONGEST_TOKEN
 
-ROLES = [(role.value, f"{role.value}: {role.may}") for role in Role]
-SCOPES = [(scope.value, f"{scope.value}: {scope.role.may}") for scope in Scope]
+ROLES = [(role.value, f"{role.value}: {role.description}") for role in Role]
+SCOPES = [(scope.value, f"{scope.value}: {scope.role.description}") for scope in Scope]
 
 
 def _text(**attributes: str) -> forms.TextInput:
@@ -130,7 +130,7 @@ class TokenForm(forms.Form):
             del self.fields["datasources"]  # there is nothing to choose from
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """What a service that makes a token is given; the form is valid."""
         cleaned = self.cleaned_data
         return {

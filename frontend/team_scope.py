@@ -23,7 +23,7 @@ class Reach:
         self._chosen = chosen
 
     @property
-    def known(self) -> bool:
+    def is_logged_in(self) -> bool:
         """Somebody is logged in."""
         return self.user is not None
 

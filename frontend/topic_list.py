@@ -15,12 +15,12 @@ TOPICS = Shape(
     "topics",
     (
         Column("name", "Topic", sorts="name", fixed=True),
-        Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
-        Column("records", "Records", sorts="records", number=True, falls=True),
-        Column("rate", "Records/s", number=True, why="Known only for topics that were read before"),
+        Column("partitions", "Partitions", sorts="partitions", number=True, descending_first=True),
+        Column("records", "Records", sorts="records", number=True, descending_first=True),
+        Column("rate", "Records/s", number=True, unsortable_reason="Known only for topics that were read before"),
     ),
     default="name",
-    last=("name",),
+    tie_breakers=("name",),
 )
 
 
@@ -33,7 +33,7 @@ def read_query(query: Mapping[str, str], shape: Shape = TOPICS) -> dict[str, Any
         "search": search,
         "internal": internal,
         "filtered": bool(search),
-        "table": shape.asked(query),
+        "table": shape.table_for(query),
     }
 
 
@@ -51,7 +51,7 @@ def topics_page(
         page = _page(cluster, query, parameters, parameters["table"], names)
         return {**parameters, "page": page, "similar": similar(missing_name, names)}
     except InvalidInput as error:
-        table = shape.asked({})
+        table = shape.table_for({})
         message = f"{error.detail} Topics are sorted by name instead. Filter by name first."
         page = _page(cluster, query, parameters, table, names)
         return {

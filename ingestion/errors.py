@@ -54,7 +54,7 @@ class IngestionError(Exception):
     is_failure: ClassVar[bool] = True  # False when there is nothing wrong, but nothing to do here any more
     # What the task's other indexers are told when the task fails of it: to publish what they hold (``finish``), or to
     # release it (``stop``).
-    farewell: ClassVar[Directive] = "finish"
+    directive_for_others: ClassVar[Directive] = "finish"
 
     def __init__(self, message: str = "", permanent: bool | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").partition("\n")[0])

@@ -90,7 +90,7 @@ def _kills(house: House, kills: int, chance: random.Random) -> list[str]:
 def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[str]) -> dict[str, Any]:
     chance = random.Random(seed)
     lanes = open_lanes(house)
-    faults = Faults(house, lanes, chance, say=lambda line: print(line, flush=True))
+    faults = Faults(house, lanes, chance, echo=lambda line: print(line, flush=True))
     merging = Merging(house, faults, lanes, chance) if options.compaction else None
     faults.also += merging.kinds() if merging else []
     streams = {lane.kind: Producing(house.bootstrap, lane.topic, options.rate, str(seed)) for lane in lanes}
@@ -115,7 +115,7 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     problems += merging.end() if merging else []
     verdicts = {lane.kind: judge(house, lane, streams[lane.kind].ledger, logs[lane.kind]) for lane in lanes}
     problems += waiting.timed_out
-    problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.wrong]
+    problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.faults]
     _print_problems(house, problems, seed, options)
     return _results(verdicts, problems, faults, options) | (merging.jobs() if merging else {})
 

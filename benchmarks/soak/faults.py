@@ -24,7 +24,7 @@ from controlplane.common.process_identity import Identity
 from controlplane.embedded.service import Service
 from tests.support.house import House
 
-MOST_INDEXERS = 3
+MAX_INDEXERS = 3
 POLL_S = 0.1
 
 Undo = Callable[[], None]
@@ -35,19 +35,19 @@ class Entry:
     """One line of the log: when (seconds since the beginning), what was done."""
 
     at_s: float
-    what: str
+    description: str
 
     def __str__(self) -> str:
-        return f"{self.at_s:7.1f} s  {self.what}"
+        return f"{self.at_s:7.1f} s  {self.description}"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind. ``do`` says what it did, "" when it could not; it may plan what ends it."""
+    """One kind. ``run`` says what it did, "" when it could not; it may plan what ends it."""
 
     weight: float
-    needs: frozenset[str]
-    do: Callable[[], str]
+    requires: frozenset[str]
+    run: Callable[[], str]
 
 
 @dataclass
@@ -57,34 +57,34 @@ class Faults:
     house: House
     lanes: list[Lane]
     chance: random.Random
-    say: Callable[[str], None] = print
+    echo: Callable[[str], None] = print
     also: list[Fault] = field(default_factory=list)  # beside those that are always done
     log: list[Entry] = field(default_factory=list)
-    _began: float = field(default_factory=time.monotonic)
-    _away: set[str] = field(default_factory=set)
-    _planned: list[tuple[float, int, Undo]] = field(default_factory=list)
+    _started_s: float = field(default_factory=time.monotonic)
+    _unavailable: set[str] = field(default_factory=set)
+    _scheduled: list[tuple[float, int, Undo]] = field(default_factory=list)
     _number: itertools.count[int] = field(default_factory=itertools.count)
 
     def note(self, what: str) -> None:
         """To the log, and said."""
-        entry = Entry(time.monotonic() - self._began, what)
+        entry = Entry(time.monotonic() - self._started_s, what)
         self.log.append(entry)
-        self.say(str(entry))
+        self.echo(str(entry))
 
     def run(self, seconds: float, gap_s: float) -> None:
         """A fault every ``gap_s`` seconds or so; those that wait for others to end leave it to the next."""
         end = time.monotonic() + seconds
         kinds = [*self._kinds(), *self.also]
         while time.monotonic() < end:
-            self._rest(min(self.chance.uniform(0.4, 1.6) * gap_s, end - time.monotonic()))
-            possible = [kind for kind in kinds if not kind.needs & self._away]
+            self._wait(min(self.chance.uniform(0.4, 1.6) * gap_s, end - time.monotonic()))
+            possible = [kind for kind in kinds if not kind.requires & self._unavailable]
             kind = self.chance.choices(possible, [k.weight for k in possible])[0]
-            self.attempt(kind.do)
+            self.attempt(kind.run)
 
     def undo_all(self) -> None:
         """Whatever is away comes back, whatever sleeps wakes, and every supervisor follows its spec."""
-        while self._planned:
-            heapq.heappop(self._planned)[2]()
+        while self._scheduled:
+            heapq.heappop(self._scheduled)[2]()
         for lane in self.lanes:
             lane.suspended = False
             lane.submit(self.house)
@@ -94,19 +94,19 @@ class Faults:
         store, api = frozenset({"postgres"}), frozenset({"postgres", "web"})
         kinds = [
             Fault(5, store, self._kill_an_indexer),
-            Fault(3, store, self._put_an_indexer_to_sleep),
+            Fault(3, store, self._freeze_an_indexer),
             Fault(2.5, frozenset(), self._kill_an_application),
             Fault(1.5, api, self._add_a_column),
             Fault(1.5, api, self._scale),
             Fault(1, api, self._suspend),
             Fault(1.5, frozenset({"proxy"}), self._break_publishes),
-            Fault(1, frozenset({"kafka"}), lambda: self._away_for(self.house.kafka, Service.kill, 1, 8)),
-            Fault(1, frozenset({"kafka"}), lambda: self._away_for(self.house.kafka, Service.stop, 1, 5)),
+            Fault(1, frozenset({"kafka"}), lambda: self._take_down(self.house.kafka, Service.kill, 1, 8)),
+            Fault(1, frozenset({"kafka"}), lambda: self._take_down(self.house.kafka, Service.stop, 1, 5)),
             Fault(1, frozenset({"kafka"}), lambda: self._pause(self.house.kafka)),
-            Fault(1.5, store, lambda: self._away_for(self.house.postgres, _stop_at_once, 0.2, 6)),
+            Fault(1.5, store, lambda: self._take_down(self.house.postgres, _stop_at_once, 0.2, 6)),
         ]
         for service in (self.house.web, self.house.worker, self.house.beat):
-            killed = partial(self._away_for, service, Service.kill, 0.2, 8)
+            killed = partial(self._take_down, service, Service.kill, 0.2, 8)
             kinds.append(Fault(1, frozenset({service.name}), killed))
         return kinds
 
@@ -119,17 +119,17 @@ class Faults:
         if what:
             self.note(what)
 
-    def _rest(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         """Time passes; what is due is undone."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            while self._planned and self._planned[0][0] <= time.monotonic():
-                heapq.heappop(self._planned)[2]()
+            while self._scheduled and self._scheduled[0][0] <= time.monotonic():
+                heapq.heappop(self._scheduled)[2]()
             time.sleep(POLL_S)
 
     def plan(self, seconds: float, undo: Undo) -> None:
         """Have something undone so many seconds from now."""
-        heapq.heappush(self._planned, (time.monotonic() + seconds, next(self._number), undo))
+        heapq.heappush(self._scheduled, (time.monotonic() + seconds, next(self._number), undo))
 
     # Processes
 
@@ -153,7 +153,7 @@ class Faults:
         os.kill(process.pid, signal.SIGKILL)
         return f"{lane.kind}: indexer with pid {process.pid} killed"
 
-    def _put_an_indexer_to_sleep(self) -> str:
+    def _freeze_an_indexer(self) -> str:
         target = self._pick_indexer()
         if target is None:
             return ""
@@ -173,21 +173,21 @@ class Faults:
 
     # Services
 
-    def _away_for(self, service: Service, how: Callable[[Service], None], least_s: float, most_s: float) -> str:
+    def _take_down(self, service: Service, how: Callable[[Service], None], least_s: float, most_s: float) -> str:
         seconds = self.chance.uniform(least_s, most_s)
-        self._away.add(service.name)
+        self._unavailable.add(service.name)
         how(service)
-        self.plan(seconds, lambda: self._back(service))
+        self.plan(seconds, lambda: self._restart(service))
         return f"{service.name}: {how.__name__.strip('_').replace('_', ' ')}, away for {seconds:.1f} s"
 
-    def _back(self, service: Service) -> None:
+    def _restart(self, service: Service) -> None:
         service.restart()
-        self._away.discard(service.name)
+        self._unavailable.discard(service.name)
         self.note(f"{service.name}: is back")
 
     def _pause(self, service: Service) -> str:
         seconds = self.chance.uniform(2, 15)
-        self._away.add(service.name)
+        self._unavailable.add(service.name)
         service.pause()
         self.plan(seconds, lambda: self._resume(service))
         return f"{service.name}: paused for {seconds:.1f} s"
@@ -195,19 +195,19 @@ class Faults:
     def _resume(self, service: Service) -> None:
         service.resume()
         service.wait_ready()
-        self._away.discard(service.name)
+        self._unavailable.discard(service.name)
         self.note(f"{service.name}: goes on")
 
     def _break_publishes(self) -> str:
         fault, seconds = self.chance.choice(["refuse", "lose_answer", "cut"]), self.chance.uniform(0.5, 8)
-        self._away.add("proxy")
+        self._unavailable.add("proxy")
         self.house.proxy.set(fault)
         self.plan(seconds, self._restore_publishes)
         return f"publishes meet a proxy that does this for {seconds:.1f} s: {fault}"
 
     def _restore_publishes(self) -> None:
         self.house.proxy.set("pass")
-        self._away.discard("proxy")
+        self._unavailable.discard("proxy")
 
     # Supervisors
 
@@ -221,7 +221,7 @@ class Faults:
 
     def _scale(self) -> str:
         lane = self.chance.choice(self.lanes)
-        count = self.chance.randint(1, MOST_INDEXERS)
+        count = self.chance.randint(1, MAX_INDEXERS)
         self.house.api("POST", f"/api/v1/supervisors/{lane.datasource}/scale/", {"taskCount": count})
         lane.task_count = count
         return f"{lane.kind}: taskCount {count}"
@@ -236,7 +236,7 @@ class Faults:
 
     def _resume_supervisor(self, lane: Lane) -> str:
         """While the control plane is away it is asked again a second later."""
-        if self._away & {"postgres", "web"}:
+        if self._unavailable & {"postgres", "web"}:
             self.plan(1, lambda: self.attempt(lambda: self._resume_supervisor(lane)))
             return ""
         self.house.api("POST", f"/druid/indexer/v1/supervisor/{lane.datasource}/resume")

@@ -23,7 +23,7 @@ class Lane:
     task_count: int = 2
     columns: int = 0  # how many a spec has added to those of the first
     suspended: bool = False
-    strangers: int = 0
+    foreign_members: int = 0
     failures: list[str] = field(default_factory=list)
 
     @property

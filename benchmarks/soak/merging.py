@@ -48,8 +48,8 @@ class Merging:
         return [
             Fault(4, store, self._kill_a_merge),
             Fault(1.5, store, self._kill_the_application),
-            Fault(2.5, api, self._take_out_of_use),
-            Fault(4, api, self._delete_for_good),
+            Fault(2.5, api, self._mark_unused),
+            Fault(4, api, self._delete_permanently),
             Fault(1, api, self._replay),
         ]
 
@@ -75,7 +75,7 @@ class Merging:
             return ""
         return f"compaction: merge with pid {process.pid} killed"
 
-    def _take_out_of_use(self) -> str:
+    def _mark_unused(self) -> str:
         lane = self.chance.choice(self.lanes)
         spans = self.house.sql(_INTERVALS, lane.datasource)
         if not spans:
@@ -84,14 +84,14 @@ class Merging:
         self.unused.add((lane.datasource, (span[0], span[1])))
         self._mark("markUnused", lane.datasource, (span[0], span[1]))
         seconds = self.chance.uniform(2, 15)
-        self.faults.plan(seconds, self._put_some_back)
+        self.faults.plan(seconds, self._restore_some)
         return f"{lane.kind}: {span[0]:%H:%M} to {span[1]:%H:%M} out of use for {seconds:.1f} s"
 
-    def _put_some_back(self) -> None:
+    def _restore_some(self) -> None:
         """Those that can't be while the control plane is away are later."""
-        self.faults.attempt(self._put_back)
+        self.faults.attempt(self._restore_one)
 
-    def _put_back(self) -> str:
+    def _restore_one(self) -> str:
         for datasource, span in sorted(self.unused):
             self._mark("markUsed", datasource, span)
             self.unused.discard((datasource, span))
@@ -101,7 +101,7 @@ class Merging:
         between = f"{span[0].isoformat()}/{span[1].isoformat()}".replace("+00:00", "Z")
         self.house.api("POST", f"/druid/coordinator/v1/datasources/{datasource}/{how}", {"interval": between})
 
-    def _delete_for_good(self) -> str:
+    def _delete_permanently(self) -> str:
         """What merges have replaced; of a datasource of which nothing is to be put back."""
         lanes = [lane for lane in self.lanes if lane.datasource not in {name for name, _ in self.unused}]
         if not lanes:
@@ -127,7 +127,7 @@ class Merging:
         """Everything is in use again, what merges have replaced is gone, and nothing is merged any more; what is wrong
         with what was.
         """
-        self._put_back()
+        self._restore_one()
         self._wait(lambda: self.jobs()["merges_done"] > 0, "a merge is done")
         tasks = [self._submit_kill(lane) for lane in self.lanes]
         self._wait(lambda: not {"PENDING", "RUNNING"} & {self.house.status(t) for t in tasks}, "all is deleted")

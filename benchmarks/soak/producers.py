@@ -35,7 +35,7 @@ LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 class Ledger:
     """Ids by what they are and what became of them. The key of each record is its id. Thread-safe."""
 
-    good: set[int] = field(default_factory=set)
+    valid: set[int] = field(default_factory=set)
     poison: set[int] = field(default_factory=set)
     too_late: set[int] = field(default_factory=set)
     acknowledged: set[int] = field(default_factory=set)
@@ -52,7 +52,7 @@ class Ledger:
         if draw < POISON + TOO_LATE:
             self.too_late.add(number)
             return number, payload(number, LONG_AGO)
-        self.good.add(number)
+        self.valid.add(number)
         late = draw < POISON + TOO_LATE + LATE
         return number, payload(number, now - timedelta(minutes=chance.randrange(60, 600)) if late else now)
 
@@ -70,18 +70,18 @@ class Producing:
     def __init__(self, bootstrap: str, topic: str, per_second: int, seed: str) -> None:
         self.topic, self.ledger = topic, Ledger()
         self._bootstrap, self._rate = bootstrap, per_second / 2
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._stuck: list[str] = []
         self._threads = [
             threading.Thread(target=run, args=(random.Random(f"{seed} {topic[:5]} {run.__name__}"),), daemon=True)
-            for run in (self._plainly, self._in_transactions)
+            for run in (self._produce_idempotently, self._in_transactions)
         ]
         for thread in self._threads:
             thread.start()
 
     def finish(self) -> None:
         """No more records; waits until all that was sent is in the log. The broker must run."""
-        self._over.set()
+        self._stopped.set()
         for thread in self._threads:
             thread.join(120)
             if thread.is_alive():
@@ -93,7 +93,7 @@ class Producing:
         """So many more plain records, and wait until the broker has them."""
         producer, chance = self._plain_producer(), random.Random(seed)
         for _ in range(count):
-            self._send(producer, chance, self._note)
+            self._send(producer, chance, self._on_delivery)
         _flush(producer)
 
     def _plain_producer(self) -> Producer:
@@ -101,7 +101,7 @@ class Producing:
         config = {"enable.idempotence": True, "message.timeout.ms": 0, "linger.ms": 5}
         return Producer({"bootstrap.servers": self._bootstrap, **QUIET, **config})
 
-    def _note(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
             self.ledger.acknowledged.add(int(message.key()))
         else:
@@ -116,12 +116,12 @@ class Producing:
             except BufferError:
                 producer.poll(0.5)
 
-    def _plainly(self, chance: random.Random) -> None:
+    def _produce_idempotently(self, chance: random.Random) -> None:
         try:
             producer = self._plain_producer()
-            while not self._over.wait(STEP_S):
+            while not self._stopped.wait(STEP_S):
                 for _ in range(int(self._rate * STEP_S)):
-                    self._send(producer, chance, self._note)
+                    self._send(producer, chance, self._on_delivery)
                 producer.poll(0)
             _flush(producer)
         except Exception as problem:  # told by ``finish``, in the main thread
@@ -130,7 +130,7 @@ class Producing:
     def _in_transactions(self, chance: random.Random) -> None:
         try:
             producer = self._transactional()
-            while not self._over.wait(10 * STEP_S):
+            while not self._stopped.wait(10 * STEP_S):
                 if not self._transaction(producer, chance):
                     producer = self._transactional()
         except Exception as problem:  # told by ``finish``, in the main thread

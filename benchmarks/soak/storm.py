@@ -13,8 +13,8 @@ from tests.support.storms import Stranger, pulse
 
 STEP_S = 2.5
 WINDOW_S = 10.0
-MOST_STRANGERS = 2
-MOST_INDEXERS = 3
+MAX_FOREIGN_MEMBERS = 2
+MAX_INDEXERS = 3
 
 
 def storm(house: House, lane: Lane, seconds: float, chance: random.Random, say: Callable[[str], None]) -> list[str]:
@@ -38,10 +38,10 @@ def storm(house: House, lane: Lane, seconds: float, chance: random.Random, say: 
 
 def _change(house: House, lane: Lane, strangers: list[Stranger], chance: random.Random) -> str:
     if chance.random() < 0.5:
-        lane.task_count = chance.choice([n for n in range(1, MOST_INDEXERS + 1) if n != lane.task_count])
+        lane.task_count = chance.choice([n for n in range(1, MAX_INDEXERS + 1) if n != lane.task_count])
         house.api("POST", f"/api/v1/supervisors/{lane.datasource}/scale/", {"taskCount": lane.task_count})
         return f"storm: {lane.task_count} indexers"
-    if strangers and (len(strangers) == MOST_STRANGERS or chance.random() < 0.5):
+    if strangers and (len(strangers) == MAX_FOREIGN_MEMBERS or chance.random() < 0.5):
         strangers.pop(0).leave()
         return "storm: a stranger leaves"
     strangers.append(Stranger(house, lane.topic, lane.datasource))

@@ -26,9 +26,9 @@ class Log:
 
     places: dict[int, list[Position]] = field(default_factory=dict)
     # The same for records that only a reader of uncommitted ones finds.
-    undone: dict[int, list[Position]] = field(default_factory=dict)
+    aborted: dict[int, list[Position]] = field(default_factory=dict)
 
-    def among(self, numbers: Iterable[int]) -> set[int]:
+    def present(self, numbers: Iterable[int]) -> set[int]:
         return set(numbers) & set(self.places)
 
 
@@ -70,7 +70,7 @@ class Verdict:
 
     lost: int
     duplicated: int
-    wrong: list[str]  # a line for each kind of fault found, with ids and their places
+    faults: list[str]  # a line for each kind of fault found, with ids and their places
     stored: int
     quarantined: int
     thrown_away: int
@@ -80,14 +80,14 @@ class Verdict:
 
 def settled(house: House, lane: Lane, ledger: Ledger, log: Log) -> bool:
     """Whether as many rows and quarantined records are there as the log holds."""
-    return published(house, lane) >= len(log.among(ledger.good)) and len(_quarantined(house, lane)) >= len(
-        log.among(ledger.poison)
+    return published(house, lane) >= len(log.present(ledger.valid)) and len(_quarantined(house, lane)) >= len(
+        log.present(ledger.poison)
     )
 
 
 def judge(house: House, lane: Lane, ledger: Ledger, log: Log) -> Verdict:
     """Compare; nothing of the lane runs any more."""
-    good, poison, too_late = (log.among(ids) for ids in (ledger.good, ledger.poison, ledger.too_late))
+    good, poison, too_late = (log.present(ids) for ids in (ledger.valid, ledger.poison, ledger.too_late))
     stored, _ = stored_numbers(house, lane.datasource)
     quarantined, outcomes = _quarantined(house, lane), _receipt_outcomes(house, lane)
     twice = {n for n, times in stored.items() if times > 1}
@@ -107,7 +107,7 @@ def judge(house: House, lane: Lane, ledger: Ledger, log: Log) -> Verdict:
     return Verdict(
         lost=len(good - set(stored)),
         duplicated=sum(stored[n] - 1 for n in twice),
-        wrong=[*wrong, *broken],
+        faults=[*wrong, *broken],
         stored=len(stored),
         quarantined=len(quarantined),
         thrown_away=sum(outcomes.get("thrown_away", Counter()).values()),
@@ -176,7 +176,7 @@ def _line(what: str, numbers: set[int], log: Log, outcomes: dict[str, Counter[Po
 def _where(number: int, log: Log, outcomes: dict[str, Counter[Position]]) -> str:
     """Partition and offset, and what the receipts say of them."""
     places = [f"{p}/{o} ({_fate((p, o), outcomes)})" for p, o in log.places.get(number, [])]
-    undone = [f"{p}/{o} (not committed)" for p, o in log.undone.get(number, [])]
+    undone = [f"{p}/{o} (not committed)" for p, o in log.aborted.get(number, [])]
     return ", ".join(places + undone) or "no place in the log"
 
 

@@ -16,7 +16,7 @@ State = Literal["ok", "pending", "firing", "unknown"]
 class Evaluation:
     """What a kind says of a subject now."""
 
-    bad: bool | None  # None: it is not known
+    condition_holds: bool | None  # None: it is not known
     text: str  # a sentence, with the cause
     value: float | None = None
 
@@ -36,13 +36,13 @@ def next_state(
 ) -> AlertState:
     """``hold``: how long it must be bad before it fires; ``clear``: and how long well before it ends."""
     previous = previous or AlertState("unknown", now)
-    if verdict.bad is None:
+    if verdict.condition_holds is None:
         return (
             replace(previous, good_since=None)
             if previous.state == "firing"
             else _enter_state("unknown", previous, now, previous.bad_since)
         )
-    if verdict.bad:
+    if verdict.condition_holds:
         return _state_when_bad(previous, now, hold)
     return _state_when_good(previous, now, clear)
 

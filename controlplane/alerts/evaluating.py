@@ -30,21 +30,21 @@ class _Round:
 
     now: datetime
     silences: Sequence[Silence]
-    made: list[Alert] = field(default_factory=list)
+    created: list[Alert] = field(default_factory=list)
     changed: list[Alert] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
+    cleared: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    told: list[tuple[Event, Rule]] = field(default_factory=list)  # what is to be sent
+    notifications: list[tuple[Event, Rule]] = field(default_factory=list)  # what is to be sent
     teams: set[int] = field(default_factory=set)  # in which something changed that a page shows
 
-    def silence(self, rule: Rule, datasource: int | None) -> str:
+    def silence_reason(self, rule: Rule, datasource: int | None) -> str:
         """Why nothing of it is sent now; empty: it is."""
         for s in self.silences:
             if s.team_id == rule.team_id and s.rule_id in (None, rule.pk) and s.datasource_id in (None, datasource):
                 return s.reason
         return ""
 
-    def say(self, alert: Alert, rule: Rule, transition: str, text: str, **more: object) -> Event:
+    def add_event(self, alert: Alert, rule: Rule, transition: str, text: str, **more: object) -> Event:
         event = event_of(alert, rule, transition, text, self.now)
         for name, value in more.items():
             setattr(event, name, value)
@@ -97,7 +97,7 @@ def _evaluate_rules() -> int:
     facts = Facts((KINDS[rule.kind].source, subject, rule.params) for rule, subject in rule_subjects)
     for rule, subject in rule_subjects:
         kind = KINDS[rule.kind]
-        fact = facts.of(kind.source, subject, rule.params)
+        fact = facts.value(kind.source, subject, rule.params)
         verdict = kind.decide(fact, subject, rule.params, now)
         alert = alerts.pop((rule.pk, subject.about, subject.name), None) or _new_alert(rule, subject, now)
         before = _stored_values(alert)
@@ -106,7 +106,7 @@ def _evaluate_rules() -> int:
         else:
             _notify_intervals(a_round, rule, subject, alert, verdict, kind.intervals(fact, rule.params, alert.mark))
         if alert.pk is None:
-            a_round.made.append(alert)
+            a_round.created.append(alert)
         elif _stored_values(alert) != before:
             a_round.changed.append(alert)
     for alert in alerts.values():
@@ -143,7 +143,7 @@ def _update_alert(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, v
         previous, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s)
     )
     is_firing, was_firing = after.state == "firing", alert.state == "firing"
-    if not is_firing or verdict.bad:  # until it has ended, its cause stays
+    if not is_firing or verdict.condition_holds:  # until it has ended, its cause stays
         alert.text, alert.value = verdict.text, verdict.value
     if was_firing and not is_firing:
         _end_alert(a_round, rule, alert, f"The alert has ended. {verdict.text}")
@@ -151,7 +151,7 @@ def _update_alert(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, v
     alert.bad_since, alert.good_since = after.bad_since, after.good_since
     if is_firing and not was_firing:
         alert.episode, alert.told = int(a_round.now.timestamp() * 1000), False
-        alert.fired = a_round.say(alert, rule, "fired", verdict.text)
+        alert.fired = a_round.add_event(alert, rule, "fired", verdict.text)
     if is_firing and not alert.told:
         _notify_fired(a_round, rule, subject.datasource.pk, alert)
     if is_firing != was_firing or alert.pk is None:
@@ -162,19 +162,19 @@ def _notify_fired(a_round: _Round, rule: Rule, datasource: int, alert: Alert) ->
     """At once, or when no silence holds it back any more."""
     if alert.fired is None:  # its event was old enough to be dropped
         return
-    why = a_round.silence(rule, datasource)
+    why = a_round.silence_reason(rule, datasource)
     if why:
         alert.fired.silenced = alert.fired.silenced or why
         return
-    a_round.told.append((alert.fired, rule))
+    a_round.notifications.append((alert.fired, rule))
     alert.told = True
 
 
 def _end_alert(a_round: _Round, rule: Rule, alert: Alert, text: str) -> None:
     """Whoever was told that it fires is told that it is over, whatever is silent by then."""
-    event = a_round.say(alert, rule, "ended", text)
+    event = a_round.add_event(alert, rule, "ended", text)
     if alert.told:
-        a_round.told.append((event, rule))
+        a_round.notifications.append((event, rule))
     else:
         event.silenced = alert.fired.silenced if alert.fired else ""
     alert.fired, alert.told = None, False
@@ -189,7 +189,7 @@ def _notify_intervals(
     verdict: Evaluation,
     intervals: list[tuple[datetime, datetime]],
 ) -> None:
-    state = "unknown" if verdict.bad is None else "ok"
+    state = "unknown" if verdict.condition_holds is None else "ok"
     if alert.state != state:
         alert.state, alert.since = state, a_round.now
     alert.text = verdict.text
@@ -200,10 +200,10 @@ def _notify_intervals(
             return  # what was complete before the rule saw it is not told
         alert.episode = int(end.timestamp() * 1000)
         text = f"{subject.name} is complete from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC."
-        why = a_round.silence(rule, subject.datasource.pk)
-        event = a_round.say(alert, rule, "complete", text, interval_start=start, interval_end=end, silenced=why)
+        why = a_round.silence_reason(rule, subject.datasource.pk)
+        event = a_round.add_event(alert, rule, "complete", text, interval_start=start, interval_end=end, silenced=why)
         if not why:
-            a_round.told.append((event, rule))
+            a_round.notifications.append((event, rule))
 
 
 def _drop_alert(a_round: _Round, rule: Rule, alert: Alert) -> None:
@@ -211,7 +211,7 @@ def _drop_alert(a_round: _Round, rule: Rule, alert: Alert) -> None:
     if alert.state == "firing":
         why = "is turned off" if not rule.enabled else f"no longer covers {alert.subject}, or {alert.subject} is gone"
         _end_alert(a_round, rule, alert, f"The rule {why}.")
-    a_round.gone.append(alert.pk)
+    a_round.cleared.append(alert.pk)
     a_round.teams.add(rule.team_id)
 
 
@@ -253,11 +253,11 @@ def _subjects_of(
 
 def _store_round(a_round: _Round) -> int:
     Event.objects.bulk_create(a_round.events)
-    create_deliveries(a_round.told, a_round.now)
-    Alert.objects.bulk_create(a_round.made, batch_size=1000)
+    create_deliveries(a_round.notifications, a_round.now)
+    Alert.objects.bulk_create(a_round.created, batch_size=1000)
     Alert.objects.bulk_update(a_round.changed, _FIELDS, batch_size=500)
-    if a_round.gone:
-        Alert.objects.filter(pk__in=a_round.gone).delete()
+    if a_round.cleared:
+        Alert.objects.filter(pk__in=a_round.cleared).delete()
     for team in a_round.teams:
         notify_pages(Change(team=team, urgent=True))
     return len(a_round.events)

@@ -68,13 +68,14 @@ class Facts:
     """``requests``: which source, of what, with which parameters."""
 
     def __init__(self, requests: Iterable[tuple[str, Subject, Params]]) -> None:
-        self._asked: dict[str, dict[Key, Subject]] = {}
+        self._subjects: dict[str, dict[Key, Subject]] = {}
         for source, subject, params in requests:
-            self._asked.setdefault(source, {})[SOURCES[source].key(subject, params)] = subject
+            self._subjects.setdefault(source, {})[SOURCES[source].key(subject, params)] = subject
         self._read = {
-            source: SOURCES[source].read(list(by_key.values()), list(by_key)) for source, by_key in self._asked.items()
+            source: SOURCES[source].read(list(by_key.values()), list(by_key))
+            for source, by_key in self._subjects.items()
         }
 
-    def of(self, source: str, subject: Subject, params: Params) -> Any:
+    def value(self, source: str, subject: Subject, params: Params) -> Any:
         """None where nothing is known."""
         return self._read[source].get(SOURCES[source].key(subject, params))

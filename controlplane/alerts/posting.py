@@ -17,7 +17,7 @@ from controlplane.connections import transport
 from controlplane.connections.probe_report import Clock, Failed
 
 TIMEOUT_S = 10.0
-MOST_ANSWER_BYTES = 16 * 1024
+MAX_ANSWER_BYTES = 16 * 1024
 LONGEST_RETRY_S = 6 * 3600
 _RETRY_STATUSES = (408, 425, 429)
 
@@ -53,9 +53,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], within_s: float = TI
 def _send_request(
     sock: socket.socket, parts: SplitResult, body: bytes, headers: Mapping[str, str], clock: Clock
 ) -> Outcome:
-    sock.settimeout(clock.left)
+    sock.settimeout(clock.seconds_left)
     # A server that sends a byte now and then is not waited for any longer.
-    timer = threading.Timer(clock.left, _shut_down, [sock])
+    timer = threading.Timer(clock.seconds_left, _shut_down, [sock])
     timer.daemon = True
     timer.start()
     client = http.client.HTTPConnection(parts.hostname or "")

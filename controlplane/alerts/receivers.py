@@ -27,9 +27,9 @@ from controlplane.teams.permissions import Action, require, team_for_new
 from controlplane.teams.services import lock_team
 from ingestion.specs.kafka.addresses import AddressRefused, AddressUnknown
 
-MOST_RECEIVERS = 100  # of a team
-MOST_ADDRESSES = 20
-LEAST_SECRET, LONGEST_SECRET, LONGEST_URL = 16, 200, 1000
+MAX_RECEIVERS = 100  # of a team
+MAX_ADDRESSES = 20
+MIN_SECRET, LONGEST_SECRET, LONGEST_URL = 16, 200, 1000
 places = FairPlaces(places=6, per_user=2, waiting=4)
 
 
@@ -52,7 +52,7 @@ def create_receiver(
     _write_receiver(receiver, name, addresses, url, secret)
     with transaction.atomic():
         lock_team(team)
-        check_new(Receiver, receiver, MOST_RECEIVERS, "receiver of alerts")
+        check_new(Receiver, receiver, MAX_RECEIVERS, "receiver of alerts")
         receiver.save()
         record(user, receiver, "create_receiver", kind=kind)
     return receiver
@@ -110,8 +110,8 @@ def _write_receiver(receiver: Receiver, name: str, addresses: Sequence[str], url
 
 
 def _mail_faults(addresses: Sequence[str]) -> list[FieldError]:
-    if not 1 <= len(addresses) <= MOST_ADDRESSES:
-        return [FieldError("/addresses", f"must be 1 to {MOST_ADDRESSES} addresses", "addresses")]
+    if not 1 <= len(addresses) <= MAX_ADDRESSES:
+        return [FieldError("/addresses", f"must be 1 to {MAX_ADDRESSES} addresses", "addresses")]
     faults = []
     for n, address in enumerate(addresses):
         try:
@@ -144,8 +144,8 @@ def _secret_faults(secret: str, needed: bool) -> list[FieldError]:
         return []
     if not needed:
         return [FieldError("/secret", "must be empty: Slack checks no signature", "secret")]
-    fits = LEAST_SECRET <= len(secret) <= LONGEST_SECRET and storable(secret)
-    message = f"must have {LEAST_SECRET} to {LONGEST_SECRET} characters; enter it again with a new address"
+    fits = MIN_SECRET <= len(secret) <= LONGEST_SECRET and storable(secret)
+    message = f"must have {MIN_SECRET} to {LONGEST_SECRET} characters; enter it again with a new address"
     return [] if fits else [FieldError("/secret", message, "secret")]
 
 

@@ -23,7 +23,7 @@ from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 from ingestion.specs.limits import in_one_line
 
 DAY_S = 86_400
-MOST_INTERVALS = 24  # that are told in one round: the rest follow in the next
+MAX_INTERVALS = 24  # that are told in one round: the rest follow in the next
 EVERY = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 # On its way to something, or not looked at: neither well nor bad.
 _UNDECIDED = {Code.STARTING, Code.NOT_OBSERVED, Code.RECOVERING, Code.KAFKA_UNREACHABLE, Code.STOPPING}
@@ -185,7 +185,7 @@ def _complete_intervals(completeness: Completeness | None, params: Params, mark:
     last = epoch + (completeness.complete_until - epoch) // step * step
     if mark is None:
         return [(last - step, last)]
-    ended = [mark + step * n for n in range(1, MOST_INTERVALS + 1) if mark + step * n <= last]
+    ended = [mark + step * n for n in range(1, MAX_INTERVALS + 1) if mark + step * n <= last]
     return [(end - step, end) for end in ended]
 
 

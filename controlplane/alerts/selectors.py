@@ -17,7 +17,7 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
 M = TypeVar("M", bound=Model)
-BIGGEST_ID = 2**63 - 1
+MAX_ID = 2**63 - 1
 OVERDUE = timedelta(minutes=1)  # rules are evaluated every ten seconds
 
 
@@ -154,7 +154,7 @@ def _filtered(queryset: QuerySet[M], filters: AlertFilter, **also: Any) -> Query
 
 
 def _get_one(queryset: QuerySet[M], number: int, what: str) -> M:
-    row = queryset.filter(pk=number).first() if 0 < number <= BIGGEST_ID else None
+    row = queryset.filter(pk=number).first() if 0 < number <= MAX_ID else None
     if row is None:
         raise NotFound(f"There is no {what} {number}.")
     return row

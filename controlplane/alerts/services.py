@@ -22,7 +22,7 @@ from controlplane.teams.permissions import Action, require, team_for_new
 from controlplane.teams.services import lock_team
 from ingestion.specs.limits import in_one_line
 
-MOST_RULES, MOST_SILENCES = 500, 500  # of a team
+MAX_RULES, MAX_SILENCES = 500, 500  # of a team
 LONGEST_HOLD_S = 86_400
 LONGEST_SILENCE = timedelta(days=365)
 RETENTION = timedelta(days=90)
@@ -56,7 +56,7 @@ def create_rule(
     _write_rule(rule, name, datasource, params or {}, hold_s, clear_s, enabled)
     with transaction.atomic():
         lock_team(team)
-        check_new(Rule, rule, MOST_RULES, "rule of alerts")
+        check_new(Rule, rule, MAX_RULES, "rule of alerts")
         rule.save()
         rule.receivers.set(_receivers_of(team, receivers))
         record(user, rule, "create_rule", kind=kind)
@@ -189,8 +189,8 @@ def silence(
         raise invalid_input("silence", faults)
     with transaction.atomic():
         lock_team(team)
-        if Silence.objects.filter(team=team, ends_at__gt=now).count() >= MOST_SILENCES:
-            raise Conflict(f"Team {team.name} has {MOST_SILENCES} silences already. End some.")
+        if Silence.objects.filter(team=team, ends_at__gt=now).count() >= MAX_SILENCES:
+            raise Conflict(f"Team {team.name} has {MAX_SILENCES} silences already. End some.")
         new_silence = Silence.objects.create(
             team=team,
             rule=rule,

@@ -27,7 +27,7 @@ class TokenAuthentication(KnoxTokenAuthentication):
         if not token.isascii() or b"\x00" in token:  # knox would fail while decoding it, or the database would
             raise AuthenticationFailed("Invalid token.")
         user, api_token = super().authenticate_credentials(token)
-        user.limits, user.shown_token = api_token.limits, api_token.shown
+        user.limits, user.token_name = api_token.limits, api_token.display_name
         note_use(api_token)
         return user, api_token
 

@@ -21,7 +21,7 @@ from controlplane.api.base import QuerySerializer
 from controlplane.common.errors import FieldError, InvalidInput
 from controlplane.common.text import storable
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 DEFAULT_ROWS = 100
 M = TypeVar("M", bound=Model)
 
@@ -34,7 +34,7 @@ class PageQuery(QuerySerializer):
         min_value=1,
         max_value=2**31 - 1,
         default=DEFAULT_ROWS,
-        help_text=f"Rows a page; {MOST_ROWS} at most.",
+        help_text=f"Rows a page; {MAX_ROWS} at most.",
     )
     cursor = serializers.CharField(required=False, max_length=2000, help_text="From ``next`` of the page before.")
 
@@ -65,7 +65,7 @@ def page_of(
     keys: Sequence[Key],
     query: dict[str, Any],
     extra_params: dict[str, str] | None = None,
-    most: int = MOST_ROWS,
+    most: int = MAX_ROWS,
 ) -> Page:
     """The page that ``query`` (a validated ``PageQuery``) asks for; ``keys`` must make every row unique.
 

@@ -8,14 +8,14 @@ from typing import IO, Any
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
-from controlplane.common.strict_json import MOST_BYTES, strict_json
+from controlplane.common.strict_json import MAX_BYTES, strict_json
 
 
 class TooLarge(APIException):
     """The body is larger than any spec."""
 
     status_code = 413
-    default_detail = f"The body is larger than {MOST_BYTES} bytes."
+    default_detail = f"The body is larger than {MAX_BYTES} bytes."
     default_code = "too_large"
 
 
@@ -27,8 +27,8 @@ class StrictJSONParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        body = stream.read(MOST_BYTES + 1)
-        if len(body) > MOST_BYTES:
+        body = stream.read(MAX_BYTES + 1)
+        if len(body) > MAX_BYTES:
             raise TooLarge
         try:
             return strict_json(body.decode("utf-8"))

@@ -24,7 +24,7 @@ from controlplane.common.errors import FieldError, HeadgateError
 
 logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 RETRY_AFTER_S = 10  # until what is unavailable may be asked for again
 
 # The names under urn:headgate:problem: are part of the API: they do not change.
@@ -68,7 +68,7 @@ class Problem:
             "status": self.status,
             "detail": self.detail,
             "instance": iri_to_uri(instance),
-            "errors": [{"pointer": e.pointer, "detail": e.message, "path": e.path} for e in self.errors[:MOST_ERRORS]],
+            "errors": [{"pointer": e.pointer, "detail": e.message, "path": e.path} for e in self.errors[:MAX_ERRORS]],
         }
 
 

@@ -22,8 +22,8 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 CHANNEL = "headgate:changes"
 TIMEOUT_S = 0.25
-LEAST_INTERVAL_S = 1.0
-MOST_REMEMBERED = 10_000
+MIN_INTERVAL_S = 1.0
+MAX_REMEMBERED = 10_000
 QUIET_S = 10.0  # after a failure nothing is told for so long: nothing that is published has to wait for Valkey
 
 
@@ -53,7 +53,7 @@ class Change:
 
 def notify_pages(change: Change) -> None:
     """At the end of the transaction, if there is one."""
-    transaction.on_commit(lambda: _notifier.tell(change), robust=True)
+    transaction.on_commit(lambda: _notifier.notify(change), robust=True)
 
 
 class _Notifier:
@@ -62,26 +62,26 @@ class _Notifier:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._client: Any = None
-        self._quiet_until = 0.0
-        self._told: dict[Change, float] = {}
+        self._paused_until = 0.0
+        self._sent_at: dict[Change, float] = {}
 
-    def tell(self, change: Change) -> None:
+    def notify(self, change: Change) -> None:
         now = time.monotonic()
-        if now < self._quiet_until or not (change.urgent or self._is_time(change, now)):
+        if now < self._paused_until or not (change.urgent or self._is_time(change, now)):
             return
         try:
             self._connected().publish(CHANNEL, change.encoded())
         except (redis.RedisError, OSError) as error:
-            self._quiet_until = time.monotonic() + QUIET_S
+            self._paused_until = time.monotonic() + QUIET_S
             logger.warning("changes are not told to pages for %.0f s: %s", QUIET_S, error)
 
     def _is_time(self, change: Change, now: float) -> bool:
         """Of what goes on and on, once a second is enough."""
-        if now - self._told.get(change, -LEAST_INTERVAL_S) < LEAST_INTERVAL_S:
+        if now - self._sent_at.get(change, -MIN_INTERVAL_S) < MIN_INTERVAL_S:
             return False
-        if len(self._told) >= MOST_REMEMBERED:
-            self._told.clear()
-        self._told[change] = now
+        if len(self._sent_at) >= MAX_REMEMBERED:
+            self._sent_at.clear()
+        self._sent_at[change] = now
         return True
 
     def _connected(self) -> Any:

@@ -53,7 +53,7 @@ class ClientAddress:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
-        self._said = False
+        self._warned = False
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         self._warn_once(request)
@@ -67,9 +67,9 @@ class ClientAddress:
             _browser.reset(browser)
 
     def _warn_once(self, request: HttpRequest) -> None:
-        if settings.PROXIES or self._said or _HEADER not in request.META:
+        if settings.PROXIES or self._warned or _HEADER not in request.META:
             return
-        self._said = True
+        self._warned = True
         log.warning(
             "a request has the header X-Forwarded-For, which Headgate ignores: behind a proxy, set "
             "HEADGATE_BEHIND_PROXY to the number of proxies; until then all users of a proxy count as one client"

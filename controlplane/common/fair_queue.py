@@ -28,7 +28,7 @@ class FairPlaces:
     """
 
     def __init__(self, places: int, per_user: int, waiting: int) -> None:
-        self._places, self._own, self._most_waiting = places, per_user, waiting
+        self._places, self._per_user, self._max_waiting = places, per_user, waiting
         self._changed = threading.Condition()
         self._held: Counter[Hashable] = Counter()
         self._queue: list[_Waiting] = []
@@ -38,21 +38,21 @@ class FairPlaces:
     @contextmanager
     def place(self, user: Hashable, within_s: float) -> Iterator[None]:
         """Hold a place. Raises ``NoPlace``."""
-        self._take(user, within_s)
+        self._acquire(user, within_s)
         try:
             yield
         finally:
-            self._give_back(user)
+            self._release(user)
 
-    def _take(self, user: Hashable, within_s: float) -> None:
+    def _acquire(self, user: Hashable, within_s: float) -> None:
         deadline = time.monotonic() + within_s
         with self._changed:
-            if sum(w.user == user for w in self._queue) >= self._most_waiting:
+            if sum(w.user == user for w in self._queue) >= self._max_waiting:
                 raise NoPlace
             mine = _Waiting(user, self._tick())
             self._queue.append(mine)
             try:
-                while self._next() is not mine:
+                while self._next_waiting() is not mine:
                     if not self._changed.wait(deadline - time.monotonic()):
                         raise NoPlace
                 self._held[user] += 1
@@ -63,18 +63,18 @@ class FairPlaces:
                     self._last_served.clear()
                 self._changed.notify_all()
 
-    def _give_back(self, user: Hashable) -> None:
+    def _release(self, user: Hashable) -> None:
         with self._changed:
             self._held[user] -= 1
             self._held += Counter()  # drops who holds none
             self._changed.notify_all()
 
-    def _next(self) -> _Waiting | None:
+    def _next_waiting(self) -> _Waiting | None:
         """Whose turn it is; None while nobody's."""
         free = self._places - self._held.total()
         if free <= 0:
             return None
-        eligible = [w for w in self._queue if self._held[w.user] < (self._own if free > 1 else 1)]
+        eligible = [w for w in self._queue if self._held[w.user] < (self._per_user if free > 1 else 1)]
         return min(eligible, key=self._rank, default=None)
 
     def _rank(self, waiting: _Waiting) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 EVERY_S = 60.0
-MOST_KINDS = 1000
+MAX_KINDS = 1000
 
 
 class Repeats(logging.Filter):
@@ -22,23 +22,23 @@ class Repeats(logging.Filter):
         super().__init__()
         self._clock = clock
         self._lock = threading.Lock()
-        self._said: dict[tuple[object, ...], tuple[float, int]] = {}  # kind → when last, how often since
+        self._last_logged: dict[tuple[object, ...], tuple[float, int]] = {}  # kind → when last, how often since
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
         with self._lock:
-            return self._first(record)
+            return self._is_first(record)
 
-    def _first(self, record: logging.LogRecord) -> bool:
+    def _is_first(self, record: logging.LogRecord) -> bool:
         kind, now = _kind(record), self._clock()
-        last, held_back = self._said.get(kind, (-EVERY_S, 0))
+        last, held_back = self._last_logged.get(kind, (-EVERY_S, 0))
         if now - last < EVERY_S:
-            self._said[kind] = (last, held_back + 1)
+            self._last_logged[kind] = (last, held_back + 1)
             return False
-        if len(self._said) >= MOST_KINDS:
-            self._said.clear()
-        self._said[kind] = (now, 0)
+        if len(self._last_logged) >= MAX_KINDS:
+            self._last_logged.clear()
+        self._last_logged[kind] = (now, 0)
         if held_back:
             record.msg = f"{record.getMessage()} (and {held_back} more times since it was last said)"
             record.args = None

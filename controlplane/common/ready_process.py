@@ -52,7 +52,7 @@ class ReadyProcess:
                 self._process.wait()
             self._orders = self._process = None
 
-    def ask(self, order: str, within_s: float) -> str:
+    def request(self, order: str, within_s: float) -> str:
         """The answer to an order of one line. Raises ``ProcessDied``, ``TimeoutError``, ``OSError`` (no start)."""
         deadline = time.monotonic() + within_s
         ours, theirs = socket.socketpair()

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
-MOST_PAIRS = 50_000
+MAX_PAIRS = 50_000
 
 
 def spec_text(spec: Any) -> str:
@@ -62,7 +62,7 @@ def spec_diff(before: Mapping[str, Any], after: Mapping[str, Any], context: int 
     Where comparing them line by line would take long, all lines of the one are removed and all of the other added.
     """
     old, new = _lines(before), _lines(after)
-    if old != new and _pairs(old, new) > MOST_PAIRS:
+    if old != new and _pairs(old, new) > MAX_PAIRS:
         return [*(DiffLine("removed", f"-{text}") for text in old), *(DiffLine("added", f"+{text}") for text in new)]
     lines = unified_diff(old, new, lineterm="", n=context)
     return [_line(text) for text in list(lines)[2:]]

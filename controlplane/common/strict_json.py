@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 from controlplane.common.text import storable
 from ingestion.specs.limits import duplicates
 
-MOST_BYTES = 1024 * 1024
-MOST_DEPTH = 64
-_BIGGEST_NUMBER = 2**63 - 1
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+_MAX_NUMBER = 2**63 - 1
 
 
 def strict_json(text: str) -> Any:
@@ -39,11 +39,11 @@ def _checked_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _too_deep() -> ValueError:
-    return ValueError(f"it is nested deeper than {MOST_DEPTH} levels")
+    return ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
 def _check(value: Any, depth: int) -> None:
-    if depth > MOST_DEPTH:
+    if depth > MAX_DEPTH:
         raise _too_deep()
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -62,4 +62,4 @@ def _check(value: Any, depth: int) -> None:
 def _is_out_of_range(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)  # 1e999 parses as infinity
-    return isinstance(value, int) and abs(value) > _BIGGEST_NUMBER
+    return isinstance(value, int) and abs(value) > _MAX_NUMBER

@@ -45,9 +45,9 @@ class _Remaining:
     """What is still to be done of a task."""
 
     merges: Sequence[IntervalPlan] = ()
-    elsewhere: bool = False  # jobs of others are at work on some of its segments
+    has_other_jobs: bool = False  # jobs of others are at work on some of its segments
     found: bool = False  # there are segments
-    unknown: int = 0  # of tasks whose schema is not known any more
+    unknown_schemas: int = 0  # of tasks whose schema is not known any more
 
 
 def run() -> None:
@@ -79,7 +79,7 @@ def _advance(task: Task) -> None:
     remaining = _find_remaining(task, spec) if task.goal == Goal.RUN else _Remaining()
     if remaining.merges:
         _make_jobs(task, spec, remaining)
-    elif not remaining.elsewhere:
+    elif not remaining.has_other_jobs:
         _conclude(task, jobs, spec, remaining)
 
 
@@ -224,8 +224,8 @@ def _conclude(task: Task, jobs: QuerySet[Job], spec: CompactTaskSpec, remaining:
         _end(task, error=f"There are no segments in {spec.interval_text}: nothing to merge.")
         return
     message = _summary(task, jobs)
-    if remaining.unknown:
-        message += f" {remaining.unknown:,} were left: the schema of their tasks is no longer known."
+    if remaining.unknown_schemas:
+        message += f" {remaining.unknown_schemas:,} were left: the schema of their tasks is no longer known."
     Task.objects.filter(pk=task.pk).update(message=message)
     _end(task)
 

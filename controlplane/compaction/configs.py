@@ -27,7 +27,7 @@ from controlplane.teams.permissions import Action, require
 from ingestion.specs.errors import error_text
 from ingestion.specs.schema.partitions import DividingSpec
 
-_MOST_ROWS = 2**31 - 1
+_MAX_ROWS = 2**31 - 1
 _LONGEST_COMMENT = 500
 _LONGEST_SKIP = timedelta(days=36_500)
 
@@ -40,7 +40,7 @@ class DynamicPartitions(_Strict):
     """How large segments become."""
 
     type: Literal["dynamic"]
-    maxRowsPerSegment: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
+    maxRowsPerSegment: int | None = Field(default=None, ge=1, le=_MAX_ROWS)
     maxTotalRows: int | None = Field(default=None, ge=1)  # Druid's: of all segments of a task, which here has one
 
 
@@ -49,7 +49,7 @@ class CompactionTuning(_Strict):
 
     type: Literal["index_parallel"] = "index_parallel"
     partitionsSpec: Annotated[DynamicPartitions | DividingSpec, Field(discriminator="type")] | None = None
-    maxNumConcurrentSubTasks: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
+    maxNumConcurrentSubTasks: int | None = Field(default=None, ge=1, le=_MAX_ROWS)
 
     @model_validator(mode="after")
     def _check_subtasks(self) -> Self:
@@ -72,14 +72,14 @@ class CompactionConfig(_Strict):
     dataSource: str
     taskPriority: int = Field(default=25, ge=-1000, le=1000)
     inputSegmentSizeInBytes: int = Field(default=100_000_000_000_000, ge=1)
-    maxRowsPerSegment: int | None = Field(default=None, ge=1, le=_MOST_ROWS)
+    maxRowsPerSegment: int | None = Field(default=None, ge=1, le=_MAX_ROWS)
     skipOffsetFromLatest: str = "PT0S"
     tuningConfig: CompactionTuning | None = None
     engine: Literal["native"] | None = None
 
     @field_validator("skipOffsetFromLatest")
     @classmethod
-    def _a_period(cls, value: str) -> str:
+    def _check_period(cls, value: str) -> str:
         duration = duration_of(value)
         if duration is None or duration > _LONGEST_SKIP:
             raise ValueError("must be an ISO 8601 duration such as PT1H or P1D, of 36,500 days at most")
@@ -128,8 +128,8 @@ class Policy:
         partitioning = config.partitioning
         limits = Limits(
             target_rows=config.target_rows,
-            most_input_bytes=config.inputSegmentSizeInBytes,
-            anew=partitioning is not None,
+            max_input_bytes=config.inputSegmentSizeInBytes,
+            rewrites_whole=partitioning is not None,
         )
         skip_offset = duration_of(config.skipOffsetFromLatest) or timedelta(0)
         return cls(limits, skip_offset, config.taskPriority, partitioning)

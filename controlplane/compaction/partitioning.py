@@ -22,7 +22,7 @@ class Partitioning:
 
     document: str  # JSON of the spec
     subtasks: int
-    most_input_bytes: int
+    max_input_bytes: int
 
     @classmethod
     def of(cls, spec: DividingSpec, subtasks: int, most_input_bytes: int) -> Partitioning:

@@ -25,15 +25,15 @@ from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError
 
-MOST_EXAMINED, MOST_PASSED = (
+MAX_EXAMINED, MAX_SKIPPED = (
     50,
     5_000,
 )  # intervals a round: looked at, and passed over as nothing was due there a moment ago
 REST_TIME = timedelta(seconds=30)
 Span = tuple[datetime, datetime]
-MOST_WAITING = 16  # jobs at most that no application has taken up
-WAITING_ANEW = 12  # of which write intervals anew: merges find room beside them
-MOST_FAILURES = 20  # of late, that a back-off looks at
+MAX_WAITING = 16  # jobs at most that no application has taken up
+MAX_WAITING_REWRITES = 12  # of which write intervals anew: merges find room beside them
+MAX_FAILURES = 20  # of late, that a back-off looks at
 FIRST_PAUSE, LONGEST_PAUSE, FOR_GOOD = timedelta(seconds=30), timedelta(hours=1), timedelta(hours=6)
 
 
@@ -44,11 +44,11 @@ class _Resting:
         self._until: dict[int, tuple[int, Policy, datetime]] = {}  # interval → revision, policy, and until when
 
     def add(self, interval: Interval, policy: Policy, now: datetime) -> None:
-        if len(self._until) > 2 * MOST_PASSED:
+        if len(self._until) > 2 * MAX_SKIPPED:
             self._until.clear()
         self._until[interval.pk] = (interval.revision, policy, now + REST_TIME)
 
-    def has(self, interval: Interval, policy: Policy, now: datetime) -> bool:
+    def is_resting(self, interval: Interval, policy: Policy, now: datetime) -> bool:
         revision, under, until = self._until.get(interval.pk, (None, policy, now))
         return revision == interval.revision and under == policy and now < until
 
@@ -71,26 +71,26 @@ class IntervalPlan:
 
     interval: Interval
     choice: Choice
-    written: dict[str, WriteSpec]
-    rests: bool = False  # until something is added, or time has passed
+    write_specs: dict[str, WriteSpec]
+    is_resting: bool = False  # until something is added, or time has passed
     segments: Sequence[Candidate] = ()  # where all of it is to be written anew
 
 
 def plan() -> int:
     """Make jobs of what is due; returns how many."""
-    room = MOST_WAITING - Job.objects.filter(state=State.WAITING).count()
+    room = MAX_WAITING - Job.objects.filter(state=State.WAITING).count()
     created = examined = 0
     enabled, now = policies(), timezone.now()
     for interval in _fragmented(enabled):
         policy = enabled[interval.datasource_id]
-        if _resting.has(interval, policy, now):
+        if _resting.is_resting(interval, policy, now):
             continue
-        if created >= room or examined >= MOST_EXAMINED:
+        if created >= room or examined >= MAX_EXAMINED:
             break
         interval_plan, examined = plan_interval(interval, policy, now), examined + 1
         for group in interval_plan.choice.groups[: room - created]:
             created += make_job(interval_plan, group, policy)
-        if interval_plan.rests:
+        if interval_plan.is_resting:
             _resting.add(interval, policy, now)
     return created
 
@@ -98,20 +98,24 @@ def plan() -> int:
 def plan_rewrites() -> int:
     """Make jobs and tasks of intervals that are to be partitioned, as many as have room; returns how many."""
     enabled, now = {pk: p for pk, p in policies().items() if p.partitioning}, timezone.now()
-    room = _Room.now() if enabled else _Room(0, 0)
+    room = _Room.current() if enabled else _Room(0, 0)
     created = examined = 0
     for interval in _not_partitioned(enabled) if room else ():
         policy = enabled[interval.datasource_id]
         partitioning = policy.partitioning
-        if partitioning is None or not room.has(interval, partitioning) or _resting_rewrites.has(interval, policy, now):
+        if (
+            partitioning is None
+            or not room.has_room_for(interval, partitioning)
+            or _resting_rewrites.is_resting(interval, policy, now)
+        ):
             continue
-        if examined >= MOST_EXAMINED:
+        if examined >= MAX_EXAMINED:
             break
         interval_plan, examined = plan_interval(interval, policy, now), examined + 1
-        if not interval_plan.choice.anew:
+        if not interval_plan.choice.rewrites_whole:
             _resting_rewrites.add(interval, policy, now)
             continue
-        created += room.take(interval_plan, policy, partitioning)
+        created += room.create(interval_plan, policy, partitioning)
         if not room:
             break
     return created
@@ -125,16 +129,16 @@ class _Room:
     places: int
 
     @classmethod
-    def now(cls) -> _Room:
-        return cls(WAITING_ANEW - Job.objects.filter(state=State.WAITING).count(), rewrites.slots_left())
+    def current(cls) -> _Room:
+        return cls(MAX_WAITING_REWRITES - Job.objects.filter(state=State.WAITING).count(), rewrites.slots_left())
 
     def __bool__(self) -> bool:
         return self.jobs > 0 or self.places > 0
 
-    def has(self, interval: Interval, partitioning: Partitioning) -> bool:
+    def has_room_for(self, interval: Interval, partitioning: Partitioning) -> bool:
         return self.jobs > 0 if rewrites.is_small(interval) else rewrites.slots_of(partitioning) <= self.places
 
-    def take(self, interval_plan: IntervalPlan, policy: Policy, partitioning: Partitioning) -> int:
+    def create(self, interval_plan: IntervalPlan, policy: Policy, partitioning: Partitioning) -> int:
         """1 when something was made."""
         if not rewrites.is_small(interval_plan.interval):
             self.places -= rewrites.create_task(interval_plan.interval, partitioning).slots
@@ -151,7 +155,7 @@ def _not_partitioned(enabled: dict[int, Policy]) -> Iterable[Interval]:
             datasource__in=[pk for pk, p in enabled.items() if p == policy], segments__gt=0
         )
         yield from (
-            unfinished(intervals, policy).select_related("datasource").order_by("-segments", "-start")[:MOST_PASSED]
+            unfinished(intervals, policy).select_related("datasource").order_by("-segments", "-start")[:MAX_SKIPPED]
         )
 
 
@@ -171,7 +175,7 @@ def _fragmented(enabled: dict[int, Policy]) -> Iterable[Interval]:
         intervals = unfinished(Interval.objects.filter(datasource__in=datasources, segments__gt=1), policy)
         intervals = intervals.select_related("datasource")
         yield from (
-            intervals.annotate(excess=F("segments") - needed).filter(excess__gt=1).order_by("-excess")[:MOST_PASSED]
+            intervals.annotate(excess=F("segments") - needed).filter(excess__gt=1).order_by("-excess")[:MAX_SKIPPED]
         )
 
 
@@ -191,11 +195,11 @@ def plan_interval(interval: Interval, policy: Policy, now: datetime | None = Non
         busy={j.tier for j in open_jobs},
         taken={i for j in open_jobs for i in j.inputs},
     )
-    if choice.anew and policy.partitioning:
+    if choice.rewrites_whole and policy.partitioning:
         failing = _backoff_reason([j for j in jobs if j.tier == REST_TIER], now)
         waiting = failing or rewrites.block_reason(interval, policy.partitioning, now)
         return IntervalPlan(
-            interval, Choice(reason=waiting) if waiting else choice, written, rests=True, segments=segments
+            interval, Choice(reason=waiting) if waiting else choice, written, is_resting=True, segments=segments
         )
     waits = {
         tier: why for tier in range(REST_TIER + 1) if (why := _backoff_reason([j for j in jobs if j.tier == tier], now))
@@ -203,7 +207,7 @@ def plan_interval(interval: Interval, policy: Policy, now: datetime | None = Non
     groups = tuple(g for g in choice.groups if g.tier not in waits)
     if choice.groups and not groups:
         return IntervalPlan(interval, Choice(reason=next(iter(waits.values()))), written)
-    return IntervalPlan(interval, Choice(groups, choice.reason), written, rests=not groups and not open_jobs)
+    return IntervalPlan(interval, Choice(groups, choice.reason), written, is_resting=not groups and not open_jobs)
 
 
 def _skip_reason(interval: Interval, policy: Policy) -> str:
@@ -265,7 +269,7 @@ def _recent_jobs(interval: Interval) -> Iterable[Job]:
     jobs = Job.objects.filter(
         datasource=interval.datasource_id, interval_start=interval.start, interval_end=interval.end
     )
-    return jobs.order_by("-created_at")[: MOST_FAILURES * (REST_TIER + 1)]
+    return jobs.order_by("-created_at")[: MAX_FAILURES * (REST_TIER + 1)]
 
 
 def _backoff_reason(jobs: Sequence[Job], now: datetime) -> str:
@@ -325,7 +329,7 @@ def _newest_write_spec(interval_plan: IntervalPlan, group: Group) -> tuple[Write
     """How its newest segment was written, and whether it has extents."""
     newest = max(group.segments, key=lambda s: s.created_at)
     by, extents = Segment.objects.values_list("task_id", "schema__extents").get(pk=newest.id)
-    return interval_plan.written[by], extents
+    return interval_plan.write_specs[by], extents
 
 
 def _create_job(interval: Interval, group: Group, policy: Policy, **how: Any) -> int:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 TARGET_ROWS = 5_000_000
 TARGET_BYTES = 512 * 1024 * 1024
-MOST_INPUTS = 2_000
+MAX_INPUTS = 2_000
 LARGE = 0.5  # of the target: as large as wanted
 TIERS = tuple(LARGE / 8**n for n in range(7, -1, -1))  # a tier's segments are below this share, and not below the last
 REST_TIER = len(TIERS)  # the tier of an interval that nothing is added to any more
@@ -42,8 +42,8 @@ class Limits:
 
     target_rows: int = TARGET_ROWS
     target_bytes: int = TARGET_BYTES
-    most_input_bytes: int | None = None
-    anew: bool = False  # an interval is written anew as a whole once nothing is added to it any more
+    max_input_bytes: int | None = None
+    rewrites_whole: bool = False  # an interval is written anew as a whole once nothing is added to it any more
 
     def share(self, segment: Candidate) -> float:
         """Of the target; 1.0 is as large as wanted."""
@@ -70,13 +70,13 @@ class Choice:
 
     groups: tuple[Group, ...] = ()
     reason: str = ""
-    anew: bool = False  # all of it is written anew
+    rewrites_whole: bool = False  # all of it is written anew
 
 
 @dataclass
 class _Tiers:
     by_kind: dict[tuple[int, str], list[Candidate]] = field(default_factory=dict)
-    unknown: int = 0
+    unknown_schemas: int = 0
     large: int = 0
 
 
@@ -89,9 +89,11 @@ def choose(
 ) -> Choice:
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
     if REST_TIER in busy:
-        return Choice(reason="A job writes its rows again." if limits.anew else "A job is merging its segments.")
-    if limits.anew and segments and not busy and _is_quiet(segments, now):
-        return Choice(anew=True)
+        return Choice(
+            reason="A job writes its rows again." if limits.rewrites_whole else "A job is merging its segments."
+        )
+    if limits.rewrites_whole and segments and not busy and _is_quiet(segments, now):
+        return Choice(rewrites_whole=True)
     free = [s for s in segments if s.id not in taken]
     tiers = _sort_into_tiers(free, limits)
     groups = [
@@ -99,7 +101,7 @@ def choose(
         for (tier, kind), some in sorted(tiers.by_kind.items())
         if tier not in busy and not _wait_reason(some, now, limits)
     ]
-    if not groups and not busy and not limits.anew:
+    if not groups and not busy and not limits.rewrites_whole:
         groups = list(_quiet_groups(tiers, now, limits))
     by_tier = {g.tier: g for g in groups if len(g.segments) > 1}
     return Choice(tuple(by_tier.values()), "" if by_tier else _reason(segments, tiers, now, limits, busy))
@@ -112,7 +114,7 @@ def _sort_into_tiers(segments: Iterable[Candidate], limits: Limits) -> _Tiers:
         if tier is None:
             tiers.large += 1
         elif segment.kind is None:
-            tiers.unknown += 1
+            tiers.unknown_schemas += 1
         else:
             tiers.by_kind.setdefault((tier, segment.kind), []).append(segment)
     return tiers
@@ -168,10 +170,10 @@ def _make_group(tier: int, kind: str, segments: Sequence[Candidate], limits: Lim
     """The oldest, as many as make one segment."""
     chosen: list[Candidate] = []
     share, size_bytes = 0.0, 0
-    for segment in segments[:MOST_INPUTS]:
+    for segment in segments[:MAX_INPUTS]:
         share += limits.share(segment)
         size_bytes += segment.size_bytes
-        too_much = limits.most_input_bytes is not None and size_bytes > limits.most_input_bytes
+        too_much = limits.max_input_bytes is not None and size_bytes > limits.max_input_bytes
         if share > 1 or too_much:
             break
         chosen.append(segment)
@@ -181,16 +183,16 @@ def _make_group(tier: int, kind: str, segments: Sequence[Candidate], limits: Lim
 def _reason(segments: Sequence[Candidate], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
     if busy:
         return "A job is running."
-    if limits.anew:
+    if limits.rewrites_whole:
         return f"It is partitioned when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes."
     if len(segments) == 1:
         return "It has one segment."
     if tiers.large == len(segments):
         return "Its segments are large enough."
     parts = [_wait_reason(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
-    if tiers.unknown:
-        several, stay = ("", "is not merged") if tiers.unknown == 1 else ("s", "are not merged")
-        parts.append(f"{tiers.unknown} segment{several} whose task's schema is no longer known {stay}")
+    if tiers.unknown_schemas:
+        several, stay = ("", "is not merged") if tiers.unknown_schemas == 1 else ("s", "are not merged")
+        parts.append(f"{tiers.unknown_schemas} segment{several} whose task's schema is no longer known {stay}")
     kinds = Counter(kind for _, kind in tiers.by_kind)
     if len(kinds) > 1:
         parts.append("segments of different metrics or rollup are not merged with each other")

@@ -54,7 +54,7 @@ def batch_spec_for(spec: CompactTaskSpec, ids: Collection[UUID]) -> BatchTaskSpe
 
 def _check_first_last(schema: DataSchema, ids: Collection[UUID]) -> None:
     """Raise ``SpecError`` for a first or last value of such values, unless these say when their records came."""
-    by_time = [m for m in schema.metricsSpec if m.how in BY_TIME] if schema.granularitySpec.rollup else []
+    by_time = [m for m in schema.metricsSpec if m.aggregation in BY_TIME] if schema.granularitySpec.rollup else []
     if not by_time or not ids:
         return
     ways = set(Segment.objects.filter(pk__in=ids).values_list("task_id", "schema__extents"))
@@ -66,7 +66,7 @@ def _check_first_last(schema: DataSchema, ids: Collection[UUID]) -> None:
 
 
 def _check_metric(metric: Metric, source: Metric | None, extents: bool) -> None:
-    if source is None or source.how not in BY_TIME:
+    if source is None or source.aggregation not in BY_TIME:
         return
     if not extents:
         raise _spec_error(
@@ -76,10 +76,10 @@ def _check_metric(metric: Metric, source: Metric | None, extents: bool) -> None:
             "granularitySpec",
             "rollup",
         )
-    if source.how != metric.how:
+    if source.aggregation != metric.aggregation:
         raise _spec_error(
-            f"{metric.name!r} ({metric.type}) reads {source.name!r} ({source.type}), and of {source.how} values only a "
-            f"{source.how} one is made",
+            f"{metric.name!r} ({metric.type}) reads {source.name!r} ({source.type}), and of {source.aggregation} "
+            f"values only a {source.aggregation} one is made",
             "metricsSpec",
         )
 
@@ -131,7 +131,7 @@ def _metrics(schemas: Sequence[DataSchema], changes: Changes) -> list[Metric]:
 
 def _merge_function(metric: Metric) -> str:
     """How values become one: counts are added up, and so are they in what has been written anew."""
-    return "sum" if metric.how == "count" else metric.how
+    return "sum" if metric.aggregation == "count" else metric.aggregation
 
 
 def _common_granularity(segments: Iterable[Segment], schemas: Sequence[DataSchema]) -> AnyGranularity:

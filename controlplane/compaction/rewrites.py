@@ -20,7 +20,7 @@ from controlplane.common.errors import InvalidInput
 from controlplane.common.ids import task_id
 from controlplane.compaction.models import Rewrite
 from controlplane.compaction.partitioning import Partitioning
-from controlplane.compaction.policy import MOST_INPUTS
+from controlplane.compaction.policy import MAX_INPUTS
 from controlplane.compaction.reindexing import batch_spec_for
 from controlplane.segments.models import Interval
 from controlplane.tasks import residents
@@ -49,7 +49,7 @@ def slots_left() -> int:
 
 def is_small(interval: Interval) -> bool:
     """Whether a job can take it."""
-    return interval.size_bytes <= settings.COMPACTION_JOB_BYTES and interval.segments <= MOST_INPUTS
+    return interval.size_bytes <= settings.COMPACTION_JOB_BYTES and interval.segments <= MAX_INPUTS
 
 
 def slots_of(partitioning: Partitioning) -> int:
@@ -65,7 +65,7 @@ def open_task(interval: Interval) -> str | None:
 
 def block_reason(interval: Interval, partitioning: Partitioning, now: datetime) -> str:
     """Empty when a task may write it anew now."""
-    if partitioning.most_input_bytes < interval.size_bytes:
+    if partitioning.max_input_bytes < interval.size_bytes:
         return "It is larger than inputSegmentSizeInBytes."
     return _backoff_reason(interval, now) or _refusal(interval, partitioning)
 

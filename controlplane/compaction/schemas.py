@@ -33,13 +33,13 @@ class WriteSpec:
     def kind(self, extents: bool) -> str:
         """Equal for segments that can be merged with each other. ``extents``: they have these."""
         schema = DataSchema.model_validate(self.data_schema)
-        metrics = sorted((m.name, m.how, m.kind) for m in schema.metricsSpec)
+        metrics = sorted((m.name, m.aggregation, m.kind) for m in schema.metricsSpec)
         return json.dumps([schema.granularitySpec.rollup, self.rolls_up(extents), metrics])
 
     def rolls_up(self, extents: bool) -> bool:
         """Whether equal rows become one: where a metric is a first or last value, only of segments with extents."""
         schema = DataSchema.model_validate(self.data_schema)
-        by_time = not BY_TIME.isdisjoint(m.how for m in schema.metricsSpec)
+        by_time = not BY_TIME.isdisjoint(m.aggregation for m in schema.metricsSpec)
         return schema.granularitySpec.rollup and (extents or not by_time)
 
 

@@ -16,7 +16,7 @@ from controlplane.teams.models import User
 from controlplane.teams.permissions import require_site_admin
 
 CLUSTER = "_cluster"  # in the audit trail, in a datasource's place
-_MOST = 2**31 - 1
+_MAX_SLOTS = 2**31 - 1
 
 
 class ClusterConfig(BaseModel):
@@ -25,7 +25,7 @@ class ClusterConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     compactionTaskSlotRatio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
-    maxCompactionTaskSlots: Annotated[int, Field(ge=0, le=_MOST)] | None = None
+    maxCompactionTaskSlots: Annotated[int, Field(ge=0, le=_MAX_SLOTS)] | None = None
     # Supervisors and configs are one thing here, and there is one engine.
     useSupervisors: bool | None = None
     engine: Literal["native"] | None = None

@@ -52,7 +52,7 @@ class IndexersHandler(ASGIHandler):
     async def _answered(self, request: HttpRequest, body: Body) -> HttpResponse:
         """A large body is taken from those only whom the view will let in; the others never wait for it."""
         loop = asyncio.get_running_loop()
-        if not body.is_whole and await loop.run_in_executor(
+        if not body.is_complete and await loop.run_in_executor(
             self._threads, self._with_connection, is_authorized, request
         ):
             try:

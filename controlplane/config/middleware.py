@@ -69,7 +69,7 @@ class RefusalsInTheTrail:
             requested = f"{request.method} {iri_to_uri(request.path)}"[:_LONGEST_TARGET]
             route = request.resolver_match.route if request.resolver_match else ""
             # By the route: an address may hold anything, so whoever likes would write as many entries as they like.
-            if is_first(f"refused {user.pk} {user.shown_token} {request.method} {route}", REFUSAL_EVERY_S):
+            if is_first(f"refused {user.pk} {user.token_name} {request.method} {route}", REFUSAL_EVERY_S):
                 audit.record(user=user, team=None, target="request", target_id=requested, action="refuse")
         return answer
 
@@ -93,6 +93,6 @@ class NothingLargeFromStrangers:
 def _is_large(request: HttpRequest) -> bool:
     stream = getattr(request, "_stream", None)
     if isinstance(stream, Body):
-        return not stream.is_whole
+        return not stream.is_complete
     length = request.META.get("CONTENT_LENGTH") or "0"
     return length.isdigit() and int(length) > BEGINNING_BYTES

@@ -36,7 +36,7 @@ class Body:
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
-        self._most = most_bytes(scope["path"])
+        self._max_bytes = most_bytes(scope["path"])
         self._content_length = _content_length(scope)
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, "w+b")  # noqa: SIM115 - see close
         self._size = 0
@@ -44,7 +44,7 @@ class Body:
         self._loop = asyncio.get_running_loop()
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all of it is here."""
         return self._complete.is_set()
 
@@ -56,25 +56,25 @@ class Body:
         """Take it if it is small, else no more than its beginning. Raises ``RequestAborted``."""
         if self._content_length is not None and self._content_length > BEGINNING_BYTES:
             return
-        while not self.is_whole and self._size < BEGINNING_BYTES:
-            await self._take()
+        while not self.is_complete and self._size < BEGINNING_BYTES:
+            await self._read_message()
 
     async def finish(self) -> None:
         """Take the rest. Raises ``RequestAborted``, ``RequestDataTooBig``, ``TimeoutError``."""
-        if self._content_length is not None and self._content_length > self._most:
-            raise RequestDataTooBig(f"The body is larger than {self._most} bytes.")
+        if self._content_length is not None and self._content_length > self._max_bytes:
+            raise RequestDataTooBig(f"The body is larger than {self._max_bytes} bytes.")
         async with asyncio.timeout(READ_S):
-            while not self.is_whole:
-                await self._take()
+            while not self.is_complete:
+                await self._read_message()
 
-    async def _take(self) -> None:
+    async def _read_message(self) -> None:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise RequestAborted
         piece = message.get("body", b"")
         self._size += len(piece)
-        if self._size > self._most:
-            raise RequestDataTooBig(f"The body is larger than {self._most} bytes.")
+        if self._size > self._max_bytes:
+            raise RequestDataTooBig(f"The body is larger than {self._max_bytes} bytes.")
         self._file.write(piece)
         if not message.get("more_body", False):
             self._file.seek(0)
@@ -83,16 +83,16 @@ class Body:
     # As a file, for Django's request, in a thread of the view's.
 
     def read(self, *args: int) -> bytes:
-        return self._whole().read(*args)
+        return self._complete_body().read(*args)
 
     def readline(self, *args: int) -> bytes:
-        return self._whole().readline(*args)
+        return self._complete_body().readline(*args)
 
     def close(self) -> None:
         self._file.close()
 
-    def _whole(self) -> IO[bytes]:
-        if not self.is_whole:
+    def _complete_body(self) -> IO[bytes]:
+        if not self.is_complete:
             try:
                 asyncio.run_coroutine_threadsafe(self.finish(), self._loop).result()
             except RequestAborted:

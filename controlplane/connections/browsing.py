@@ -28,8 +28,8 @@ from ingestion.specs.kafka.providers import Value
 
 CONNECT_S = 5.0  # for a first line to one of the servers
 PAGE = 50
-MOST_PAGE = 200
-MOST_PARTITIONS = 5_000  # whose ends are asked for, for one page
+MAX_PAGE_SIZE = 200
+MAX_PARTITIONS = 5_000  # whose ends are asked for, for one page
 RATE_S = (2.0, 600.0)  # between two looks that say a rate
 
 
@@ -39,7 +39,7 @@ class Cluster:
 
     name: str
     properties: Mapping[str, Value] = field(repr=False)  # with secrets, not yet resolved
-    looks: str  # under which name it is kept how many records its topics had, for a rate
+    sample_key: str  # under which name it is kept how many records its topics had, for a rate
 
     @classmethod
     def of(cls, connection: Connection) -> Cluster:
@@ -79,7 +79,7 @@ class PartitionRow:
     end: int | None
 
     @property
-    def lacking(self) -> int:
+    def out_of_sync(self) -> int:
         """Replicas that are not in sync."""
         return len(self.replicas) - len(self.in_sync)
 
@@ -191,8 +191,8 @@ def sorted_topics(
     with _connect(cluster) as (admin, metadata):
         topics = metadata.topics
         names = _matching_names(topics, search, internal)
-        if by_records and sum(len(topics[name].partitions) for name in names) > MOST_PARTITIONS:
-            raise InvalidInput(f"Topics with more than {MOST_PARTITIONS:,} partitions can't be sorted by records.")
+        if by_records and sum(len(topics[name].partitions) for name in names) > MAX_PARTITIONS:
+            raise InvalidInput(f"Topics with more than {MAX_PARTITIONS:,} partitions can't be sorted by records.")
         counts = _counts_of(admin, topics, names) if by_records else {}
         page = Paginator(sort_rows([_row(None, topics[n], counts.get(n)) for n in names]), PAGE).get_page(number)
         shown = [row.name for row in page]
@@ -304,7 +304,7 @@ def _connect(cluster: Cluster) -> Iterator[tuple[AdminClient, Any]]:
 
 
 def _page(names: Sequence[str], after: str, limit: int) -> tuple[list[str], str]:
-    limit = max(1, min(limit, MOST_PAGE))
+    limit = max(1, min(limit, MAX_PAGE_SIZE))
     remaining = [name for name in names if name > after] if after else list(names)
     shown = remaining[:limit]
     return shown, shown[-1] if len(remaining) > limit else ""
@@ -316,7 +316,7 @@ def _counts_of(admin: AdminClient, topics: Mapping[str, Any], names: Iterable[st
 
 def _record_counts(admin: AdminClient, partitions: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
     """Topic → how many records lie between first and end, and the sum of its ends; without those not known."""
-    if sum(map(len, partitions.values())) > MOST_PARTITIONS:
+    if sum(map(len, partitions.values())) > MAX_PARTITIONS:
         return {}
     positions = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
     starts, ends = (_list_offsets(admin, positions, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
@@ -330,7 +330,7 @@ def _record_counts(admin: AdminClient, partitions: dict[str, list[int]]) -> dict
 
 
 def _partition_offsets(admin: AdminClient, topic: str, numbers: Sequence[int], spec: OffsetSpec) -> dict[int, int]:
-    if len(numbers) > MOST_PARTITIONS:
+    if len(numbers) > MAX_PARTITIONS:
         return {}
     offsets = _list_offsets(admin, [TopicPartition(topic, number) for number in numbers], spec)
     return {number: offset for (_, number), offset in offsets.items()}
@@ -370,7 +370,7 @@ def _group_offsets(admin: AdminClient, group: str) -> tuple[list[GroupOffset], s
         committed = [p for p in futures[group].result().topic_partitions if p.offset >= 0]
     except KafkaException as error:
         return [], str(error.args[0].str())
-    partitions = [TopicPartition(p.topic, p.partition) for p in committed[:MOST_PARTITIONS]]
+    partitions = [TopicPartition(p.topic, p.partition) for p in committed[:MAX_PARTITIONS]]
     ends = _list_offsets(admin, partitions, OffsetSpec.latest())
     offsets = [GroupOffset(p.topic, p.partition, p.offset, ends.get((p.topic, p.partition))) for p in committed]
     return sorted(offsets, key=lambda o: (o.topic, o.partition)), ""
@@ -378,7 +378,7 @@ def _group_offsets(admin: AdminClient, group: str) -> tuple[list[GroupOffset], s
 
 def _rate(cluster: Cluster, topic: str, end: int) -> float | None:
     """Records a second since the look before; that is kept so long that two quick ones do not make up a rate."""
-    key = f"topic-look:{cluster.looks}:{topic}"
+    key = f"topic-look:{cluster.sample_key}:{topic}"
     now, before = time.time(), cache.get(key)
     shortest, longest = RATE_S
     if before is None or now - before[0] > longest or end < before[1]:

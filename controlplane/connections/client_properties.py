@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.common.errors import Conflict
-from ingestion.specs.kafka.key_stores import MOST_BYTES, StoreProblem, with_stores
+from ingestion.specs.kafka.key_stores import MAX_BYTES, StoreProblem, with_stores
 from ingestion.specs.kafka.properties import librdkafka_properties
 from ingestion.specs.kafka.providers import EnvironmentVariable, Value, load_value
 
@@ -78,10 +78,10 @@ def _read_store(name: str, file_name: str) -> bytes:
         if not path.is_relative_to(root):
             raise PropertyProblem(name, "the file is not in the folder for keys (HEADGATE_KEY_FOLDER)")
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise PropertyProblem(name, f"the file can't be read: {reason}") from None
-    if len(data) > MOST_BYTES:
-        raise PropertyProblem(name, f"the file is larger than {MOST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise PropertyProblem(name, f"the file is larger than {MAX_BYTES} bytes")
     return data

@@ -57,22 +57,22 @@ class TopicOffsets:
     """A topic as it is now: partition → log start offset, and end offset (exclusive) of what may be read."""
 
     topic_id: str
-    starts: dict[int, int]
-    ends: dict[int, int]
-    written: dict[int, int]  # the end of all there is, behind transactions that are still open
+    start_offsets: dict[int, int]
+    end_offsets: dict[int, int]
+    log_ends: dict[int, int]  # the end of all there is, behind transactions that are still open
     cluster_id: str = ""
-    asked_at: datetime | None = None  # before Kafka was asked: all that it held then lies below ``written``
+    observed_at: datetime | None = None  # before Kafka was asked: all that it held then lies below ``log_ends``
     members: tuple[tuple[str, str], ...] = ()  # of a consumer group, who reads it: client id and host
-    members_unknown: str = ""  # why Kafka does not say who they are
+    members_problem: str = ""  # why Kafka does not say who they are
 
     @property
-    def undecided(self) -> int:
+    def uncommitted(self) -> int:
         """How many offsets lie beyond the ends, from the first transaction on that is still open."""
-        return sum(max(0, end - self.ends[p]) for p, end in self.written.items())
+        return sum(max(0, end - self.end_offsets[p]) for p, end in self.log_ends.items())
 
-    def read_by(self, isolation: str) -> TopicOffsets:
+    def for_isolation(self, isolation: str) -> TopicOffsets:
         """What a reader with this isolation level may read: uncommitted records too, if it reads them at once."""
-        return self if isolation == "read_committed" else replace(self, ends=self.written)
+        return self if isolation == "read_committed" else replace(self, end_offsets=self.log_ends)
 
 
 def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:

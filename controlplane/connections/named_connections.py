@@ -34,7 +34,7 @@ class NoSuchConnection(Conflict):
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
-        super().__init__(f"There is no connection {name!r} to {kind.what} in the datasource's team.")
+        super().__init__(f"There is no connection {name!r} to {kind.description} in the datasource's team.")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _unknown_faults(team: Team | None, io_config: IOConfig, asks_kafka: bool) ->
         if team is None:
             yield place, "the team of the connection is not clear: name the team (in REST: header X-Headgate-Team)"
         elif not Connection.objects.filter(team=team, name=name, kind=kind).exists():
-            yield place, f"team {team.name} has no connection {name!r} to {kind.what}"
+            yield place, f"team {team.name} has no connection {name!r} to {kind.description}"
 
 
 def names_in(io_config: IOConfig) -> Iterator[tuple[FieldPath, str, Kind]]:

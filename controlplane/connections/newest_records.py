@@ -18,7 +18,7 @@ from controlplane.connections.models import Connection
 from controlplane.connections.named_connections import properties_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.messages.newest_records import MOST_ROWS, NewestAnswer, NewestOrder
+from ingestion.specs.messages.newest_records import MAX_ROWS, NewestAnswer, NewestOrder
 
 MODULE = "ingestion.task.newest_records"
 READ_MS = 5_000
@@ -48,8 +48,8 @@ def newest_records(
     require(user, Action.OPERATE, connection.team)
     for guard in _guards:
         guard(user, topic)
-    if not 1 <= rows <= MOST_ROWS:
-        raise InvalidInput(f"Choose 1 to {MOST_ROWS} records.")
+    if not 1 <= rows <= MAX_ROWS:
+        raise InvalidInput(f"Choose 1 to {MAX_ROWS} records.")
     order = NewestOrder(
         topic=topic,
         rows=rows,

@@ -29,7 +29,7 @@ from ingestion.specs.kafka.providers import Value
 from ingestion.specs.kafka.token_endpoint import CLIENT_ID, ENDPOINT, asks_for_tokens, parse_endpoint
 
 TEST_S = 10.0
-MOST_SERVERS = 4  # of those that are named or advertised
+MAX_SERVERS = 4  # of those that are named or advertised
 # In librdkafka's log, of a broker that it was told of: its errors leave out those that say nothing.
 _BROKER_IN_LOG = re.compile(r"(?:\w+://)?(?P<host>\S+):(?P<port>\d+)/(?P<id>\d+): ")
 T = TypeVar("T")
@@ -40,9 +40,9 @@ class Steps:
     """What was tried so far."""
 
     clock: Clock = field(default_factory=lambda: Clock(TEST_S))
-    taken: list[Step] = field(default_factory=list)
+    done: list[Step] = field(default_factory=list)
 
-    def take(self, name: str, do: Callable[[], T], detail: Callable[[T], str] = lambda _: "") -> T:
+    def run(self, name: str, do: Callable[[], T], detail: Callable[[T], str] = lambda _: "") -> T:
         """Try one. Raises ``Failed``."""
         if self.clock.is_over:
             message = f"The test stopped after {TEST_S:.0f} s, before the step {name}."
@@ -50,17 +50,17 @@ class Steps:
         try:
             result = do()
         except Failed as failed:
-            self.taken.append(Step(name, False, failed.message))
+            self.done.append(Step(name, False, failed.message))
             raise
-        self.taken.append(Step(name, True, detail(result)))
+        self.done.append(Step(name, True, detail(result)))
         return result
 
-    def verdict(self, do: Callable[[Steps], str]) -> ConnectionReport:
+    def report(self, do: Callable[[Steps], str]) -> ConnectionReport:
         """``do`` takes the steps, and may leave a remark."""
         try:
-            return ConnectionReport(True, "", do(self), "", self.taken)
+            return ConnectionReport(True, "", do(self), "", self.done)
         except Failed as failed:
-            return ConnectionReport(False, failed.cause, failed.message, failed.advice, self.taken)
+            return ConnectionReport(False, failed.cause, failed.message, failed.advice, self.done)
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ NO_RIGHTS = NeededRights()  # the connection
 
 def try_kafka(properties: Mapping[str, Value], needed: NeededRights = NO_RIGHTS) -> ConnectionReport:
     """Of a cluster by properties with their secrets, not yet resolved."""
-    return Steps().verdict(lambda steps: _test_cluster(steps, properties, needed))
+    return Steps().report(lambda steps: _test_cluster(steps, properties, needed))
 
 
 def _test_cluster(steps: Steps, properties: Mapping[str, Value], needed: NeededRights) -> str:
-    config = steps.take("Properties", lambda: config_of(properties))
+    config = steps.run("Properties", lambda: config_of(properties))
     if asks_for_tokens(config):
         _test_token_endpoint(steps, config)
     failure: Failed | None = None
     reached = 0
-    for host, port in parse_servers(config["bootstrap.servers"])[:MOST_SERVERS]:
+    for host, port in parse_servers(config["bootstrap.servers"])[:MAX_SERVERS]:
         try:
             _test_server(steps, host, port, config)
             reached += 1
@@ -104,7 +104,7 @@ def check_reachable(properties: Mapping[str, Value], clock: Clock) -> None:
     """
     steps, config = Steps(clock), config_of(properties)
     failure: Failed | None = None
-    for host, port in parse_servers(config["bootstrap.servers"])[:MOST_SERVERS]:
+    for host, port in parse_servers(config["bootstrap.servers"])[:MAX_SERVERS]:
         try:
             _test_server(steps, host, port, config)
             return
@@ -125,20 +125,20 @@ def config_of(properties: Mapping[str, Value]) -> dict[str, Any]:
 def _test_token_endpoint(steps: Steps, config: Mapping[str, str]) -> None:
     """Whether somebody listens where the client gets its tokens. Raises ``Failed``."""
     host, port = parse_endpoint(config[ENDPOINT])
-    addresses = steps.take(f"DNS {host}", lambda: transport.resolve(host, port, steps.clock), ", ".join)
+    addresses = steps.run(f"DNS {host}", lambda: transport.resolve(host, port, steps.clock), ", ".join)
     place = f"TCP {host}:{port}"
-    transport.close(steps.take(place, lambda: transport.connect(host, addresses, port, steps.clock)))
+    transport.close(steps.run(place, lambda: transport.connect(host, addresses, port, steps.clock)))
 
 
 def _test_server(steps: Steps, host: str, port: int, config: Mapping[str, str]) -> None:
     place, clock = f"{host}:{port}", steps.clock
-    addresses = steps.take(f"DNS {host}", lambda: transport.resolve(host, port, clock), ", ".join)
-    sock = steps.take(f"TCP {place}", lambda: transport.connect(host, addresses, port, clock))
+    addresses = steps.run(f"DNS {host}", lambda: transport.resolve(host, port, clock), ", ".join)
+    sock = steps.run(f"TCP {place}", lambda: transport.connect(host, addresses, port, clock))
     try:
         if config.get("security.protocol", "PLAINTEXT").upper().endswith("SSL"):
             plain = sock
-            sock = steps.take(f"TLS {place}", lambda: transport.start_tls(plain, host, config, clock), _tls_detail)
-        steps.take(f"Kafka {place}", lambda: _greet_broker(sock, place, config, clock), _login_detail)
+            sock = steps.run(f"TLS {place}", lambda: transport.start_tls(plain, host, config, clock), _tls_detail)
+        steps.run(f"Kafka {place}", lambda: _greet_broker(sock, place, config, clock), _login_detail)
     finally:
         transport.close(sock)
 
@@ -153,7 +153,7 @@ def _login_detail(offered: tuple[str, ...]) -> str:
 
 def _greet_broker(sock: socket.socket, place: str, config: Mapping[str, str], clock: Clock) -> tuple[str, ...]:
     """The mechanisms for a login that the broker offers; none: it asks for none. Raises ``Failed``."""
-    sock.settimeout(clock.at_most(3.0))
+    sock.settimeout(clock.cap(3.0))
     secure = isinstance(sock, ssl.SSLSocket)
     try:
         kafka_handshake.hello(sock)
@@ -170,9 +170,7 @@ def _greet_broker(sock: socket.socket, place: str, config: Mapping[str, str], cl
         if secure and not config.get("ssl.certificate.pem"):
             advice = "The broker may require a client certificate. Set ssl.certificate.pem and ssl.key.pem."
             raise Failed("tls", f"{place} closes the connection after the TLS handshake.", advice) from None
-        if not secure and kafka_handshake.speaks_tls(
-            (sock.getpeername()[0], sock.getpeername()[1]), clock.at_most(2.0)
-        ):
+        if not secure and kafka_handshake.speaks_tls((sock.getpeername()[0], sock.getpeername()[1]), clock.cap(2.0)):
             raise _wrong_protocol(place, "TLS") from None
         raise Failed(
             "protocol", f"{place} closes the connection at the first request.", "See the broker's log."
@@ -214,21 +212,21 @@ def _check_login(place: str, config: Mapping[str, str], handshake: kafka_handsha
 
 def _test_client(steps: Steps, config: Mapping[str, str], needed: NeededRights) -> str:
     client_log = _ClientLog()
-    admin = steps.take("Client", lambda: _make_client(config, client_log))
-    cluster = steps.take(
+    admin = steps.run("Client", lambda: _make_client(config, client_log))
+    cluster = steps.run(
         "Login and metadata", lambda: _fetch_metadata(admin, client_log, config, steps.clock), _cluster_detail
     )
-    for broker in list(cluster.brokers.values())[:MOST_SERVERS]:
+    for broker in list(cluster.brokers.values())[:MAX_SERVERS]:
         name = f"Broker {broker.id} at {broker.host}:{broker.port}"
-        steps.take(name, lambda b=broker: _check_advertised(b, steps.clock))  # type: ignore[misc]
+        steps.run(name, lambda b=broker: _check_advertised(b, steps.clock))  # type: ignore[misc]
     if needed.group:
-        steps.take(
+        steps.run(
             f"Group {needed.group}",
             lambda: rights.check_joinable(admin, needed.group, steps.clock),
             rights.group_detail,
         )
     if needed.topic:
-        steps.take(f"Topic {needed.topic}", lambda: rights.check_readable(admin, needed.topic, steps.clock))
+        steps.run(f"Topic {needed.topic}", lambda: rights.check_readable(admin, needed.topic, steps.clock))
         return ""
     if all(name.startswith("__") for name in cluster.topics):
         return "No topic is visible. The cluster has none, or this login lacks the right DESCRIBE on them."
@@ -265,10 +263,10 @@ def _fetch_metadata(admin: AdminClient, client_log: _ClientLog, config: Mapping[
 
     A client that has learned an advertised address asks there and nowhere else: its log says where it can't go on.
     """
-    deadline = Clock(clock.at_most(6.0))
+    deadline = Clock(clock.cap(6.0))
     while True:
         try:
-            return admin.list_topics(timeout=min(1.0, deadline.left))
+            return admin.list_topics(timeout=min(1.0, deadline.seconds_left))
         except KafkaException as error:
             admin.poll(0)
             failed = _client_failure([*client_log.errors, error.args[0]], config)

@@ -61,12 +61,12 @@ class Clock:
         self._until = time.monotonic() + seconds
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return max(0.05, self._until - time.monotonic())
 
     @property
     def is_over(self) -> bool:
         return time.monotonic() >= self._until
 
-    def at_most(self, seconds: float) -> float:
-        return min(seconds, self.left)
+    def cap(self, seconds: float) -> float:
+        return min(seconds, self.seconds_left)

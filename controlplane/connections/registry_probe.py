@@ -15,16 +15,16 @@ from controlplane.connections.client_properties import PropertyProblem, resolve_
 from controlplane.connections.probe import Steps
 from controlplane.connections.probe_report import Clock, ConnectionReport, Failed
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
 
 def try_registry(properties: Mapping[str, Any]) -> ConnectionReport:
     """Of a registry by its properties with their secrets, not yet resolved: of the first address that answers."""
-    return Steps().verdict(lambda steps: _test_registry(steps, properties))
+    return Steps().report(lambda steps: _test_registry(steps, properties))
 
 
 def _test_registry(steps: Steps, properties: Mapping[str, Any]) -> str:
-    headers = steps.take("Properties", lambda: _headers(properties))
+    headers = steps.run("Properties", lambda: _headers(properties))
     failure: Failed | None = None
     for address in properties.get("urls") or [properties["url"]]:
         try:
@@ -56,14 +56,14 @@ def _test_address(steps: Steps, address: str, headers: Mapping[str, str]) -> int
     parts, clock = urlsplit(address), steps.clock
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-    addresses = steps.take(f"DNS {host}", lambda: transport.resolve(host, port, clock), ", ".join)
-    sock = steps.take(f"TCP {host}:{port}", lambda: transport.connect(host, addresses, port, clock))
+    addresses = steps.run(f"DNS {host}", lambda: transport.resolve(host, port, clock), ", ".join)
+    sock = steps.run(f"TCP {host}:{port}", lambda: transport.connect(host, addresses, port, clock))
     try:
         if secure:
             plain = sock
-            sock = steps.take(f"TLS {host}:{port}", lambda: transport.start_tls(plain, host, {}, clock))
+            sock = steps.run(f"TLS {host}:{port}", lambda: transport.start_tls(plain, host, {}, clock))
         path = f"{parts.path.rstrip('/')}/subjects"
-        return steps.take(
+        return steps.run(
             f"GET {path}", lambda: _count_subjects(sock, parts.netloc, path, headers, clock), _count_detail
         )
     finally:
@@ -75,13 +75,13 @@ def _count_detail(count: int) -> str:
 
 
 def _count_subjects(sock: socket.socket, host: str, path: str, headers: Mapping[str, str], clock: Clock) -> int:
-    sock.settimeout(clock.at_most(4.0))
+    sock.settimeout(clock.cap(4.0))
     client = http.client.HTTPConnection(host)
     client.sock = sock
     try:
         client.request("GET", path, headers={"Accept": "application/json", **headers})
         answer = client.getresponse()
-        status, body = answer.status, answer.read(MOST_BYTES)
+        status, body = answer.status, answer.read(MAX_BYTES)
     except TimeoutError:
         raise Failed("protocol", f"{host} accepts the connection but sends no answer.", "Check the port.") from None
     except (OSError, http.client.HTTPException):

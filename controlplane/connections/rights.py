@@ -15,7 +15,7 @@ from controlplane.connections.probe_report import Cause, Clock, Failed
 def check_readable(admin: AdminClient, topic: str, clock: Clock) -> None:
     """Raises ``Failed`` where the topic may not be read, or is not there."""
     futures = admin.describe_topics(
-        TopicCollection([topic]), include_authorized_operations=True, request_timeout=clock.at_most(3.0)
+        TopicCollection([topic]), include_authorized_operations=True, request_timeout=clock.cap(3.0)
     )
     try:
         described = futures[topic].result()
@@ -29,10 +29,10 @@ def check_readable(admin: AdminClient, topic: str, clock: Clock) -> None:
 
 def check_joinable(admin: AdminClient, group: str, clock: Clock) -> Collection[AclOperation]:
     """What the login may do with the group, which need not exist yet. Raises ``Failed``."""
-    deadline = Clock(clock.at_most(5.0))
+    deadline = Clock(clock.cap(5.0))
     while True:
         futures = admin.describe_consumer_groups(
-            [group], include_authorized_operations=True, request_timeout=deadline.left
+            [group], include_authorized_operations=True, request_timeout=deadline.seconds_left
         )
         try:
             allowed: Collection[AclOperation] = futures[group].result().authorized_operations or ()

@@ -30,7 +30,7 @@ from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.kafka.connection_name import NAME, RULE
 from ingestion.specs.limits import in_one_line
 
-MOST_CONNECTIONS = 500  # of a team
+MAX_CONNECTIONS = 500  # of a team
 LONGEST_DESCRIPTION = 500
 
 
@@ -71,8 +71,8 @@ def create_connection(
             raise Conflict(
                 f"Team {team.name} has a connection {name!r} already. Choose another name, or change that connection."
             )
-        if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
-            raise Conflict(f"Team {team.name} has {MOST_CONNECTIONS} connections already. Delete some.")
+        if Connection.objects.filter(team=team).count() >= MAX_CONNECTIONS:
+            raise Conflict(f"Team {team.name} has {MAX_CONNECTIONS} connections already. Delete some.")
         connection = Connection.objects.create(
             team=team, name=name, kind=kind, created_by=user, changed_by=user, **_columns(draft, description)
         )
@@ -125,7 +125,9 @@ def checked_draft(kind: Kind, properties: Any, like: Connection | None = None) -
     ``like``: a connection whose secrets may be left out. Raises ``InvalidInput`` with every fault.
     """
     if like is not None and like.typed_kind is not kind:
-        raise InvalidInput(f"The connection {like.name!r} is for {like.typed_kind.what}. These properties are not.")
+        raise InvalidInput(
+            f"The connection {like.name!r} is for {like.typed_kind.description}. These properties are not."
+        )
     try:
         written, hidden = without_secrets(kind, read_connection(kind, properties))
     except SpecError as error:

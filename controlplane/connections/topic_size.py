@@ -34,4 +34,8 @@ def _count_records(cluster: Cluster, topic: str) -> int | None:
         offsets = kafka.topic_offsets(cluster.properties, topic)
     except (kafka.KafkaProblem, PropertyProblem):
         return None
-    return None if offsets is None else sum(end - offsets.starts.get(p, end) for p, end in offsets.ends.items())
+    return (
+        None
+        if offsets is None
+        else sum(end - offsets.start_offsets.get(p, end) for p, end in offsets.end_offsets.items())
+    )

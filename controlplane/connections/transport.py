@@ -34,7 +34,7 @@ _WANTS_CERTIFICATE = (
 def resolve(host: str, port: int, clock: Clock) -> list[str]:
     """The host's addresses, all of them allowed. Raises ``Failed``."""
     try:
-        return _resolvers.submit(settings.ADDRESS_POLICY.resolve, host, port).result(clock.at_most(DNS_S))
+        return _resolvers.submit(settings.ADDRESS_POLICY.resolve, host, port).result(clock.cap(DNS_S))
     except AddressRefused as refused:
         raise Failed(
             "address", f"{refused}.", "Use another address, or ask an administrator to allow this one."
@@ -55,7 +55,7 @@ def connect(host: str, addresses: list[str], port: int, clock: Clock) -> socket.
     failure: Failed | None = None
     for address in addresses[:4]:
         try:
-            return socket.create_connection((address, port), clock.at_most(TCP_S))
+            return socket.create_connection((address, port), clock.cap(TCP_S))
         except ConnectionRefusedError:
             advice = "Check the port. Check that the server runs and listens on this address."
             failure = Failed("tcp", f"{place} refuses the connection: nothing listens there.", advice)
@@ -71,7 +71,7 @@ def connect(host: str, addresses: list[str], port: int, clock: Clock) -> socket.
 def start_tls(sock: socket.socket, host: str, config: Mapping[str, str], clock: Clock) -> ssl.SSLSocket:
     """The line with TLS as a client with this configuration (librdkafka's names) has it. Raises ``Failed``."""
     address = sock.getpeername()[:2]
-    sock.settimeout(clock.at_most(TLS_S))
+    sock.settimeout(clock.cap(TLS_S))
     try:
         return _tls_context(config).wrap_socket(sock, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
@@ -149,7 +149,7 @@ def _alert_failure(error: ssl.SSLError, config: Mapping[str, str]) -> Failed:
 
 
 def _no_tls_failure(address: tuple[str, int], clock: Clock, reason: str) -> Failed:
-    if kafka_handshake.speaks_plainly(address, clock.at_most(2.0)):
+    if kafka_handshake.speaks_plainly(address, clock.cap(2.0)):
         message = "The server speaks Kafka without TLS on this port, but the connection expects TLS."
         return Failed("tls", message, "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the port for TLS.")
     advice = "Check that the port is the broker's listener for TLS."

@@ -22,7 +22,7 @@ from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, may, require, role_in
 from controlplane.teams.roles import Role
 
-MOST_COLUMNS = 500
+MAX_COLUMNS = 500
 TIME = "__time"  # rows lie in intervals by it
 _ACTION_OF_ROLE = {Role.OPERATOR: Action.OPERATE, Role.ADMIN: Action.ADMINISTER}
 _MAX_NAME_LENGTH = MaskedColumn._meta.get_field("column").max_length or 0
@@ -137,8 +137,8 @@ def set_masks(*, user: User, datasource: Datasource, masks: Mapping[str, str]) -
 
 def _check(masks: Mapping[str, str]) -> None:
     faults = []
-    if len(masks) > MOST_COLUMNS:
-        faults.append(FieldError("", f"at most {MOST_COLUMNS} columns can be masked"))
+    if len(masks) > MAX_COLUMNS:
+        faults.append(FieldError("", f"at most {MAX_COLUMNS} columns can be masked"))
     for name, role in masks.items():
         if not name or not storable(name) or len(name) > _MAX_NAME_LENGTH:
             faults.append(FieldError("", f"a column's name must have 1 to {_MAX_NAME_LENGTH} characters", name[:100]))

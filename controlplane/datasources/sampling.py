@@ -29,7 +29,7 @@ from controlplane.teams.permissions import Action, require, require_in_any_team,
 from ingestion.specs.errors import SpecError
 from ingestion.specs.messages.sampler_spec import SamplerSpec, parse_sampler_spec
 from ingestion.specs.messages.sampling import (
-    MOST_INPUT_BYTES,
+    MAX_INPUT_BYTES,
     KeptRecord,
     SampleAnswer,
     SampleFailure,
@@ -65,7 +65,7 @@ def take_sample(
     team_name: str | None = None,
     wanted: Wanted = "rows",
     kept_records: list[KeptRecord] | None = None,
-    most_bytes: int = MOST_INPUT_BYTES,
+    most_bytes: int = MAX_INPUT_BYTES,
     bounded: bool = False,
 ) -> tuple[SamplerSpec, SampleAnswer]:
     """Read a sampler's request and carry it out: how it was read, and a sample, never a failure.
@@ -174,7 +174,7 @@ def _run_sampler(order: SampleOrder) -> SampleAnswer:
 
 
 def _ask_ready_process(order: str, seconds: float) -> str:
-    return ready_sampler.ask(order, seconds)
+    return ready_sampler.request(order, seconds)
 
 
 def _ask_new_process(order: str, seconds: float) -> str:

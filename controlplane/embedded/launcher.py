@@ -80,7 +80,7 @@ class Launcher:
             action()
             if self._cancel.is_set():
                 raise Cancelled("stopped while starting")
-        self._home.ports.tell()
+        self._home.ports.announce()
         self._publish(phase="running", step="", steps_done=len(steps))
         log_message("all services run")
 

@@ -94,19 +94,19 @@ class PortBook:
     """
 
     def __init__(self, path: Path) -> None:
-        self._told = path.resolve()
-        self._path = self._told.with_suffix(".chosen.json")
+        self._announced_path = path.resolve()
+        self._path = self._announced_path.with_suffix(".chosen.json")
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """The services answer: others may read where."""
-        write_json(self._told, self.all())
+        write_json(self._announced_path, self.all())
 
     def withdraw(self) -> None:
         """They do not, or no longer."""
         if self._path.exists():
-            self._told.unlink(missing_ok=True)
-        elif self._told.exists():  # of an earlier version, which had this file alone
-            self._told.rename(self._path)
+            self._announced_path.unlink(missing_ok=True)
+        elif self._announced_path.exists():  # of an earlier version, which had this file alone
+            self._announced_path.rename(self._path)
 
     def assign(self, name: str, preferred: int | None = None) -> int:
         """The port the service had before if that is free, else another one, which is then remembered."""

@@ -22,7 +22,7 @@ class Resolution:
 
     name: str
     seconds: int
-    kept: timedelta | None  # None, as long as the setting says
+    retention: timedelta | None  # None, as long as the setting says
 
     @property
     def length(self) -> timedelta:
@@ -49,7 +49,7 @@ _STARTS = f"SELECT id, created_at FROM sources_source AS source WHERE id = ANY(%
 def retention_of(resolution: Resolution) -> timedelta:
     """For how long samples of this resolution are kept."""
     longest: timedelta = settings.LAG_RETENTION
-    return longest if resolution.kept is None else min(resolution.kept, longest)
+    return longest if resolution.retention is None else min(resolution.retention, longest)
 
 
 def store_sample(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> bool:

@@ -17,7 +17,7 @@ from controlplane.lag.rates import per_second
 from controlplane.lag.samples import RESOLUTIONS, Resolution, retention_of, source_starts
 from controlplane.sources.models import Source
 
-MOST_POINTS = 3000
+MAX_POINTS = 3000
 DEFAULT_WINDOW = timedelta(hours=1)
 # Of the partitions' lags, as Druid has them; the average is of whole numbers.
 _AGGREGATES = {"MAX": "max(v)", "AVERAGE": "div(sum(v), count(v))"}
@@ -79,7 +79,7 @@ def lag_series(
 def resolution_for(start: datetime, end: datetime, now: datetime) -> Resolution:
     """The finest resolution that is kept since ``start`` and makes no more than 3,000 points of the window."""
     for resolution in RESOLUTIONS[:-1]:
-        if now - start <= retention_of(resolution) and _point_count(end - start, resolution) <= MOST_POINTS:
+        if now - start <= retention_of(resolution) and _point_count(end - start, resolution) <= MAX_POINTS:
             return resolution
     return RESOLUTIONS[-1]
 
@@ -109,9 +109,9 @@ def _resolution_named(name: str, window: timedelta) -> Resolution:
     by_name = {r.name: r for r in RESOLUTIONS}
     if name not in by_name:
         raise _resolution_error(f"must be one of {', '.join(by_name)}")
-    if _point_count(window, by_name[name]) > MOST_POINTS:
+    if _point_count(window, by_name[name]) > MAX_POINTS:
         raise _resolution_error(
-            f"makes more than {MOST_POINTS:,} points of this window; ask for a coarser one or a shorter window"
+            f"makes more than {MAX_POINTS:,} points of this window; ask for a coarser one or a shorter window"
         )
     return by_name[name]
 

@@ -17,7 +17,7 @@ from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import sources_of
 from ingestion.specs.inputs.io_config import IOConfig
 
-MOST_RANGES = 100  # unsettled ranges of a partition that are told
+MAX_RANGES = 100  # unsettled ranges of a partition that are told
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class TopicLag:
     """How far a reader is behind its topic."""
 
     partitions: dict[int, Unsettled]  # by number, between where the reader begins and the log's end
-    undecided: int  # offsets from the first transaction on that is still open
+    uncommitted: int  # offsets from the first transaction on that is still open
     has_changed: bool = False  # whether what is told of the reader may have changed by this look
 
     @property
     def total(self) -> int:
-        return sum(p.lag for p in self.partitions.values()) + self.undecided
+        return sum(p.lag for p in self.partitions.values()) + self.uncommitted
 
     @property
     def settled(self) -> int:
@@ -46,10 +46,10 @@ def unread_offsets(datasource: Datasource | int, io_config: IOConfig, owner: str
     progress = _reader_progress(datasource, io_config, owner, topic)
     stored = {p: key.next_offset for p, key in progress.keys.items() if key.next_offset is not None}
     left = (
-        max(0, topic.ends[p] - stored[p]) if p in stored else offsets.lag
+        max(0, topic.end_offsets[p] - stored[p]) if p in stored else offsets.lag
         for p, offsets in progress.lag.partitions.items()
     )
-    return sum(left) + topic.undecided
+    return sum(left) + topic.uncommitted
 
 
 def record_lag(
@@ -63,13 +63,15 @@ def record_lag(
     source, keys, settled, partitions = progress.source, progress.keys, progress.settled, progress.lag.partitions
     if source is None:
         return progress.lag
-    unknown = {p: end for p, end in topic.ends.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))}
+    unknown = {
+        p: end for p, end in topic.end_offsets.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))
+    }
     complete = _completeness(source, topic, partitions, keys, unknown)
-    store_bounds(source, topic.starts, progress.begins, topic.ends, topic.undecided, complete)
+    store_bounds(source, topic.start_offsets, progress.start_offsets, topic.end_offsets, topic.uncommitted, complete)
     lags = {partition: offsets.lag for partition, offsets in partitions.items()}
     # Indexers said seconds ago what they hold: where it is known what is left, they do not hold more by now.
     in_flight_now = in_flight if unknown else min(in_flight, progress.lag.total)
-    has_changed = samples.store_sample(source, lags, more=topic.undecided, in_flight=in_flight_now)
+    has_changed = samples.store_sample(source, lags, more=topic.uncommitted, in_flight=in_flight_now)
     return replace(progress.lag, has_changed=has_changed)
 
 
@@ -80,7 +82,7 @@ class _ReaderProgress:
     source: Source | None  # None of a topic that it has never read
     keys: dict[int, ProgressKey]
     settled: dict[int, Extent]
-    begins: dict[int, int]  # where the reader begins
+    start_offsets: dict[int, int]  # where the reader begins
     lag: TopicLag
 
 
@@ -92,12 +94,13 @@ def _reader_progress(
     settled = extents(source) if source else {}
     last_begins = {int(p): begin for p, (_, begin, _) in source.bounds.items()} if source else {}
     begins = {
-        p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p), last_begins.get(p)) for p in topic.ends
+        p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p), last_begins.get(p))
+        for p in topic.end_offsets
     }
-    within = {p: (begins[p], end) for p, end in topic.ends.items()}
+    within = {p: (begins[p], end) for p, end in topic.end_offsets.items()}
     untouched = {p: _all_unsettled(*bounds) for p, bounds in within.items()}
-    partitions = untouched if source is None else unsettled(source, within, MOST_RANGES)
-    return _ReaderProgress(source, keys, settled, begins, TopicLag(partitions, topic.undecided))
+    partitions = untouched if source is None else unsettled(source, within, MAX_RANGES)
+    return _ReaderProgress(source, keys, settled, begins, TopicLag(partitions, topic.uncommitted))
 
 
 def _completeness(
@@ -108,14 +111,16 @@ def _completeness(
     unknown: Mapping[int, int],
 ) -> tuple[datetime | None, Marks] | None:
     """Until when it is complete by this look, and the marks that wait; None of a look whose time is not known."""
-    if topic.asked_at is None:
+    if topic.observed_at is None:
         return None
-    frontier = {p: offsets.ranges[0][0] if offsets.ranges else topic.ends[p] for p, offsets in partitions.items()}
+    frontier = {
+        p: offsets.ranges[0][0] if offsets.ranges else topic.end_offsets[p] for p, offsets in partitions.items()
+    }
     for partition, key in keys.items():
         # Set back by hand, a stored offset lies below what was settled before.
         if key.next_offset is not None and partition in frontier:
             frontier[partition] = min(frontier[partition], key.next_offset)
-    return Marks.read(source.marks).looked(Mark(topic.asked_at, topic.written), frontier, unknown)
+    return Marks.read(source.marks).advanced(Mark(topic.observed_at, topic.log_ends), frontier, unknown)
 
 
 def _all_unsettled(start: int, end: int) -> Unsettled:
@@ -144,8 +149,8 @@ def _first_offset(
     if key is not None and key.next_offset is not None:
         return settled.start if settled else key.next_offset
     if not io_config.useEarliestOffset:
-        return settled.start if settled else topic.ends[partition]
-    candidates = [topic.starts[partition]]
+        return settled.start if settled else topic.end_offsets[partition]
+    candidates = [topic.start_offsets[partition]]
     if io_config.traits.in_share_group:
         candidates += [] if last_begin is None else [last_begin]
         candidates += [] if settled is None else [settled.start]

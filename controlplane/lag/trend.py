@@ -25,7 +25,7 @@ class LagTrend:
     lag: int  # offsets that are not settled
     unread: int  # the least, within the last minute, of those that no indexer held
     before: int | None = None  # the lag at most five minutes earlier; None: there is no earlier sample
-    over: timedelta = timedelta()  # how much earlier
+    elapsed: timedelta = timedelta()  # how much earlier
     # That were stored over that time, or since the reader began within it, or the last minute if that is longer.
     records_per_s: float | None = None
     records_per_s_now: float | None = None  # over the last minute; None: nobody looked a minute ago
@@ -35,14 +35,14 @@ class LagTrend:
     read_in_minute: int | None = None  # by how much what no indexer held became less within the last minute
 
     @property
-    def is_young(self) -> bool:
+    def is_too_new(self) -> bool:
         """Whether it was not looked at for long enough to say a rate."""
-        return self.over < MINUTE - SAMPLE_GAP
+        return self.elapsed < MINUTE - SAMPLE_GAP
 
     @property
-    def is_whole(self) -> bool:
+    def has_full_window(self) -> bool:
         """Whether it was looked at over all of the last minutes."""
-        return self.over >= RECENT_WINDOW - SAMPLE_GAP
+        return self.elapsed >= RECENT_WINDOW - SAMPLE_GAP
 
 
 _TRENDS = f"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ingestion.specs.messages.sampling import STORED, SampleAnswer, SampledRecord
 
-MOST_CELLS = 50  # of one record, that are shown
+MAX_CELLS = 50  # of one record, that are shown
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _changed_record(before: SampledRecord, after: SampledRecord) -> ChangedRecor
         return None
     if before.outcome not in STORED and after.outcome not in STORED and before.outcome == after.outcome:
         return None
-    return ChangedRecord(before, after, cells[:MOST_CELLS])
+    return ChangedRecord(before, after, cells[:MAX_CELLS])
 
 
 def _changed_cells(before: dict[str, Any], after: dict[str, Any]) -> Iterator[ChangedCell]:

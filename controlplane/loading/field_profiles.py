@@ -9,11 +9,11 @@ from typing import Any
 
 from ingestion.specs.messages.protocol import Column
 
-MOST_EXAMPLES = 3
+MAX_EXAMPLES = 3
 LONGEST_EXAMPLE = 60
-MOST_NESTED = 200
+MAX_NESTED = 200
 DEEPEST = 6
-_MOST_DISTINCT = 1000
+_MAX_DISTINCT = 1000
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ def field_profiles(columns: Iterable[Column], records: Sequence[Any]) -> list[Fi
 
 def _profile(column: Column, values: list[Any]) -> FieldProfile:
     present = [v for v in values if v is not None]
-    texts = dict.fromkeys(short_text(v) for v in present[:_MOST_DISTINCT])
+    texts = dict.fromkeys(short_text(v) for v in present[:_MAX_DISTINCT])
     nulls = 1 - len(present) / len(values) if values else 0.0
-    return FieldProfile(column.name, column.type, nulls, list(texts)[:MOST_EXAMPLES], len(texts))
+    return FieldProfile(column.name, column.type, nulls, list(texts)[:MAX_EXAMPLES], len(texts))
 
 
 def nested_fields(records: Sequence[Any]) -> list[NestedField]:
@@ -56,7 +56,7 @@ def nested_fields(records: Sequence[Any]) -> list[NestedField]:
     leaves: dict[tuple[str, ...], _Leaf] = {}
     for record in read:
         for nodes, value in _leaves(record, ()):
-            if len(nodes) > 1 and (nodes in leaves or len(leaves) < MOST_NESTED):
+            if len(nodes) > 1 and (nodes in leaves or len(leaves) < MAX_NESTED):
                 leaves.setdefault(nodes, _Leaf(value)).records += 1
     common = sorted(leaves.items(), key=lambda item: (-item[1].records, item[0]))
     return [NestedField("_".join(n), list(n), f.records / len(read), short_text(f.example)) for n, f in common]

@@ -20,7 +20,7 @@ class OddTimes:
     """Rows in 1970 or before, or ``AHEAD`` of now."""
 
     rows: int
-    of: int  # all rows of the sample
+    total_rows: int  # all rows of the sample
     example_ms: int
     instead: str  # the format that makes a plausible time of the example; empty if none does
     instead_ms: int | None  # that time

@@ -20,8 +20,8 @@ from controlplane.loading.models import Draft
 from ingestion.specs.messages.sampling import Arrived, KeptRecord, SampleAnswer
 
 TTL_S = 3600
-MOST_RECORDS = 500
-MOST_BYTES = 2 * 1024 * 1024
+MAX_RECORDS = 500
+MAX_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)

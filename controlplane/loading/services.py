@@ -25,7 +25,7 @@ from controlplane.teams.permissions import Action, may, require, teams_of
 from controlplane.transfers.services import on_transfer
 from ingestion.specs.inputs.sources import model_named
 
-MOST_DRAFTS = 100  # of one user
+MAX_DRAFTS = 100  # of one user
 RETENTION = timedelta(days=30)
 _SOURCE_PATHS = (
     ("spec", "ioConfig", "topic"),
@@ -196,8 +196,8 @@ def team_of_draft(user: User, name: str | None = None) -> Team:
 
 
 def _check_draft_limit(user: User) -> None:
-    if Draft.objects.filter(owner=user).count() >= MOST_DRAFTS:
-        raise Conflict(f"You already have {MOST_DRAFTS} drafts. Delete some first.")
+    if Draft.objects.filter(owner=user).count() >= MAX_DRAFTS:
+        raise Conflict(f"You already have {MAX_DRAFTS} drafts. Delete some first.")
 
 
 @on_transfer

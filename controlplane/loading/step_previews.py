@@ -15,7 +15,7 @@ from controlplane.loading.documents import Document, to_nested, value_at, with_v
 from controlplane.loading.dry_run import DryRun, compare_samples
 from controlplane.loading.ingestion_preview import IngestionPreview, preview_ingestion
 from controlplane.loading.models import Draft
-from controlplane.loading.samples import MOST_BYTES, MOST_RECORDS, Sample
+from controlplane.loading.samples import MAX_BYTES, MAX_RECORDS, Sample
 from controlplane.loading.services import submission_document
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
@@ -63,7 +63,7 @@ def read_records(user: User, draft: Draft) -> Sample:
         draft, {"dataSchema": _datasource_only(document), "ioConfig": {**io_config, "useEarliestOffset": False}}
     )
     _, answer = take_sample(
-        user=user, document=request, team_name=draft.team.name, wanted="records", most_bytes=MOST_BYTES
+        user=user, document=request, team_name=draft.team.name, wanted="records", most_bytes=MAX_BYTES
     )
     return samples.store_sample(draft, answer)
 
@@ -136,7 +136,7 @@ def _sample_draft(
 
 
 def _sampler_request(draft: Draft, parts: dict[str, Any]) -> Document:
-    config = {"numRows": MOST_RECORDS, "timeoutMs": READ_MS}
+    config = {"numRows": MAX_RECORDS, "timeoutMs": READ_MS}
     return {"type": draft.document.get("type", "kafka"), "spec": parts, "samplerConfig": config}
 
 

@@ -34,10 +34,10 @@ from controlplane.quarantine.superseding import supersede
 from controlplane.segments.marking import SegmentSelection, mark_unused
 from controlplane.segments.models import Interval, Segment
 from ingestion.specs.causes import cause_of
-from ingestion.specs.messages.batch_protocol import MOST_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
+from ingestion.specs.messages.batch_protocol import MAX_COLUMNS, BatchPublishAnswer, BatchPublishRequest, FileRecord
 from ingestion.specs.messages.protocol import Refusal
 
-MOST_INPUTS = 20_000  # segments that a task reads
+MAX_INPUTS = 20_000  # segments that a task reads
 Span = tuple[datetime, datetime]
 _MILLISECOND = timedelta(milliseconds=1)
 _PARTITIONED = """
@@ -151,8 +151,8 @@ def _check(request: BatchPublishRequest) -> None:
             f"The counters say {counters.quarantined} quarantined of {counters.unparseable} unparseable records, and "
             f"{len(request.quarantined)} came."
         )
-    if sum(len(f.columns) for f in files) > MOST_COLUMNS:
-        raise InvalidInput(f"The segments have more than {MOST_COLUMNS:,} columns in all.")
+    if sum(len(f.columns) for f in files) > MAX_COLUMNS:
+        raise InvalidInput(f"The segments have more than {MAX_COLUMNS:,} columns in all.")
     check_times(files)
     ends = sorted({(f.interval_start, f.interval_end) for f in files})
     if any(before[1] > after[0] for before, after in pairwise(ends)):
@@ -205,9 +205,9 @@ def _reindex(target: BatchTarget, spans: Sequence[Span], read: frozenset[UUID]) 
 
 
 def segments_in_use(datasource: Datasource, span: Span) -> list[Segment]:
-    """Its segments that have rows in the span, by time; ``MOST_INPUTS`` and one more at most."""
+    """Its segments that have rows in the span, by time; ``MAX_INPUTS`` and one more at most."""
     segments = Segment.objects.filter(datasource=datasource, used=True, min_time__lt=span[1], max_time__gte=span[0])
-    return list(segments.order_by("interval_start", "interval_end", "partition_num")[: MOST_INPUTS + 1])
+    return list(segments.order_by("interval_start", "interval_end", "partition_num")[: MAX_INPUTS + 1])
 
 
 def _lock_intervals(datasource: Datasource, spans: Sequence[Span]) -> list[_LockedInterval]:

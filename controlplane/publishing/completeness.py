@@ -17,8 +17,8 @@ Frontier = Mapping[int, int]  # partition → its first offset that is not settl
 # A record is stamped before it can be read, and clocks differ a little.
 CLOCK_MARGIN = timedelta(seconds=1)
 MARK_GAP = timedelta(seconds=4)  # marks that nothing has passed yet are at least this far from each other
-MOST_MARKS = 60
-_MOST_OFFSETS = 6_000  # in all marks of a source together
+MAX_MARKS = 60
+_MAX_OFFSETS = 6_000  # in all marks of a source together
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Mark:
     """What a look saw: all that Kafka held at ``at`` lies below ``ends``."""
 
     at: datetime
-    ends: Mapping[int, int]
+    end_offsets: Mapping[int, int]
 
     def is_passed(self, frontier: Frontier) -> bool:
         """Whether all below it is settled. A partition that is gone holds nothing."""
-        return all(frontier[p] >= end for p, end in self.ends.items() if p in frontier)
+        return all(frontier[p] >= end for p, end in self.end_offsets.items() if p in frontier)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Marks:
     waiting: Sequence[Mark] = ()
     # Of partitions of which nothing is settled and the reader's beginning is not known, where the log ended when they
     # were first seen: what came after may have to be read.
-    begins: Mapping[int, int] = field(default_factory=dict)
+    start_offsets: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, stored: Any) -> Marks:
@@ -50,26 +50,26 @@ class Marks:
 
     def stored(self) -> dict[str, Any]:
         """What is kept of them, fit for JSON."""
-        waiting = [[_ms(m.at), {str(p): end for p, end in m.ends.items()}] for m in self.waiting]
-        return {"waiting": waiting, "begins": {str(p): offset for p, offset in self.begins.items()}}
+        waiting = [[_ms(m.at), {str(p): end for p, end in m.end_offsets.items()}] for m in self.waiting]
+        return {"waiting": waiting, "begins": {str(p): offset for p, offset in self.start_offsets.items()}}
 
-    def looked(self, mark: Mark, frontier: Frontier, unknown: Mapping[int, int]) -> tuple[datetime | None, Marks]:
+    def advanced(self, mark: Mark, frontier: Frontier, unknown: Mapping[int, int]) -> tuple[datetime | None, Marks]:
         """Until when the source is complete by this look, if that is later than before; and the marks that wait then.
 
         ``unknown``: of partitions whose reader's beginning is not known, where the log ends.
         """
-        begins = {p: self.begins.get(p, end) for p, end in unknown.items()}
+        begins = {p: self.start_offsets.get(p, end) for p, end in unknown.items()}
         proven = {p: begins.get(p, offset) for p, offset in frontier.items()}
         passed = [m for m in (*self.waiting, mark) if m.is_passed(proven)]
         waiting = [m for m in self.waiting if not m.is_passed(proven)]
         if mark not in passed and (not waiting or mark.at - waiting[-1].at >= MARK_GAP):
-            waiting = thin_marks([*waiting, mark], max_marks(len(mark.ends)))
+            waiting = thin_marks([*waiting, mark], max_marks(len(mark.end_offsets)))
         return max((m.at - CLOCK_MARGIN for m in passed), default=None), Marks(waiting, begins)
 
 
 def max_marks(partitions: int) -> int:
     """How many wait at most: of a topic of many partitions fewer."""
-    return max(6, min(MOST_MARKS, _MOST_OFFSETS // max(1, partitions)))
+    return max(6, min(MAX_MARKS, _MAX_OFFSETS // max(1, partitions)))
 
 
 def thin_marks(marks: Sequence[Mark], most: int) -> list[Mark]:

@@ -19,7 +19,7 @@ from controlplane.publishing.publication import Publication, check_counters, che
 from controlplane.publishing.publish import with_retries
 from controlplane.publishing.replay_publish import ReplayOutcome
 from ingestion.specs.messages.protocol import Refusal
-from ingestion.specs.messages.publish_limits import MOST_COLUMNS
+from ingestion.specs.messages.publish_limits import MAX_COLUMNS
 from ingestion.specs.messages.replays import KeptPublishAnswer, KeptPublishRequest
 
 _LOCK_HELD = """
@@ -61,8 +61,8 @@ def _check(request: KeptPublishRequest, outcome: ReplayOutcome) -> None:
         "quarantined": (counters.quarantined, len(outcome.still_bad)),
     }
     check_counters(expected, "records")
-    if sum(len(file.columns) for file in request.segments) > MOST_COLUMNS:
-        raise InvalidInput(f"The segments have more than {MOST_COLUMNS:,} columns in all.")
+    if sum(len(file.columns) for file in request.segments) > MAX_COLUMNS:
+        raise InvalidInput(f"The segments have more than {MAX_COLUMNS:,} columns in all.")
     check_times(request.segments)
 
 

@@ -83,8 +83,8 @@ def _publish(task_id: str, number: int, request: PublishRequest, settling: dict[
 def _publish_once(task_id: str, number: int, request: PublishRequest, settling: dict[int, Ranges]) -> PublishAnswer:
     context = publish_context(task_id, number, request, settling)
     fence, source, duplicates = context.fence, context.source, context.duplicates
-    if context.seen is not None:
-        return _answer_again(request.publish_id, *context.seen, _parse_exceptions(task_id, request))
+    if context.earlier_publish is not None:
+        return _answer_again(request.publish_id, *context.earlier_publish, _parse_exceptions(task_id, request))
     if not context.schemas:
         raise _NewSchemas("The schemas of its files went while it was published; send the same publish again.")
     publication = Publication(

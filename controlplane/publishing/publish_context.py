@@ -29,7 +29,7 @@ class PublishContext:
 
     fence: LockedFence
     source: LockedSource
-    seen: EarlierPublish | None  # the same publish before: whether it was abandoned, and its segments' ids
+    earlier_publish: EarlierPublish | None  # the same publish before: whether it was abandoned, and its segments' ids
     keys: dict[int, int]  # partition → progress key
     duplicates: dict[int, Ranges]  # what of the offsets is settled already; others may add to it until the commit
     schemas: bool  # whether those of all its files are stored
@@ -56,7 +56,7 @@ def publish_context(task_id: str, number: int, request: PublishRequest, settling
     return PublishContext(
         fence=fence,
         source=source,
-        seen=None if answer is None else (answer[0], json.loads(answer[1])),
+        earlier_publish=None if answer is None else (answer[0], json.loads(answer[1])),
         keys=known_keys if len(known_keys) == len(partitions) else get_or_create_keys(source.id, partitions),
         duplicates=merge_by_partition(overlaps.fetchall()),
         schemas=schemas.keys() <= {name for (name,) in known_schemas.fetchall()},

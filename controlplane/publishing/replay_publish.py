@@ -83,13 +83,13 @@ class HeldRecords:
 
     def conclude(self, task_id: str, request: PublishRequest, now: datetime) -> None:
         """Move every record to what it became, and out of the books of the indexer that had read it."""
-        stored = sorted({n for s in request.segments for n in self._among(s.offsets)})
-        thrown_away = self._among({p: o.thrown_away for p, o in request.outcomes.items()})
+        stored = sorted({n for s in request.segments for n in self._numbers_in(s.offsets)})
+        thrown_away = self._numbers_in({p: o.thrown_away for p, o in request.outcomes.items()})
         again = {self.numbers.get((q.partition, q.offset), 0): q for q in request.quarantined}
-        if sorted(again) != sorted(self._among({p: o.unparseable for p, o in request.outcomes.items()})):
+        if sorted(again) != sorted(self._numbers_in({p: o.unparseable for p, o in request.outcomes.items()})):
             raise InvalidInput("What could not be read again must come with its error, each once.")
         still_bad = {number: (q.reason, q.error) for number, q in again.items()}
         ReplayOutcome(stored, thrown_away, still_bad).conclude(task_id, request.publish_id, now)
 
-    def _among(self, ranges: dict[int, Ranges]) -> list[int]:
+    def _numbers_in(self, ranges: dict[int, Ranges]) -> list[int]:
         return [self.numbers[(p, o)] for p, some in ranges.items() for o in offsets.expanded(some)]

@@ -79,7 +79,7 @@ def store_bounds(
 ) -> None:
     """Keep where the log of each partition begins and ends now, and where the reader began.
 
-    ``undecided``: offsets behind an open transaction, of all partitions. ``complete``: see ``Marks.looked``.
+    ``undecided``: offsets behind an open transaction, of all partitions. ``complete``: see ``Marks.advanced``.
     """
     bounds = {str(p): [starts[p], begins[p], end] for p, end in ends.items()}
     fields: dict[str, Any] = {"looked_at": timezone.now(), "bounds": bounds, "undecided": undecided}

@@ -18,10 +18,10 @@ from django.utils import timezone
 from controlplane.common.database import cursor
 from controlplane.quarantine.models import QuarantinedRecord
 from ingestion.specs.messages.protocol import Header
-from ingestion.specs.messages.replays import MOST_RECORDS, KeptRecord, ProducedRecord
+from ingestion.specs.messages.replays import MAX_RECORDS, KeptRecord, ProducedRecord
 
 State = QuarantinedRecord.State
-PAGE_RECORDS = MOST_RECORDS
+PAGE_RECORDS = MAX_RECORDS
 PAGE_BYTES = 4 * 1024 * 1024  # of payloads, beside the first record's
 
 

@@ -54,7 +54,7 @@ def export(*, user: User, datasource: Datasource, wanted: QuarantineFilter) -> I
         records=counts.records,
         **wanted.described(),
     )
-    return export_chunks(records.filter(pk__lte=counts.upto))
+    return export_chunks(records.filter(pk__lte=counts.max_id))
 
 
 def purge(*, user: User, datasource: Datasource, choice: Choice) -> int:

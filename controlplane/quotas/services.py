@@ -46,14 +46,14 @@ class OverQuota:
 
     team: str
     limit: str  # of ``LIMITS``
-    most: int
+    max_amount: int
     since: datetime | None
     until: datetime | None  # when it begins anew by itself; None: it does not
 
     @property
     def text(self) -> str:
         """One sentence or two for people."""
-        what = f"{self.most:,} rows a day" if self.limit == UsedUp.ROWS else f"{self.most:,} stored bytes"
+        what = f"{self.max_amount:,} rows a day" if self.limit == UsedUp.ROWS else f"{self.max_amount:,} stored bytes"
         since = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
         then = f"reads on at {self.until:%Y-%m-%d %H:%M} UTC, or" if self.until else "reads on"
         return (

@@ -20,7 +20,7 @@ from controlplane.connections.client_properties import client_properties
 from controlplane.connections.named_connections import kafka_properties
 from controlplane.datasources.masking import hidden_records, require_topic_access
 from controlplane.publishing.models import MAX_OFFSET
-from controlplane.publishing.selectors.fate import MOST_PARTITION
+from controlplane.publishing.selectors.fate import MAX_PARTITION
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source
 from controlplane.supervisors.replays import reader_of
@@ -33,7 +33,7 @@ MODULE = "ingestion.task.lookup"
 MAX_CONCURRENT, MAX_CONCURRENT_PER_USER = 2, 1  # of one web process
 WAIT_S = 5.0
 START_S = 15.0  # beside what the order gives for looking
-MOST_IN_QUARANTINE = 50
+MAX_IN_QUARANTINE = 50
 
 _slots = FairPlaces(places=MAX_CONCURRENT, per_user=MAX_CONCURRENT_PER_USER, waiting=4)
 
@@ -52,8 +52,8 @@ class RecordQuery:
 
     def check(self) -> None:
         """Raises ``InvalidInput``."""
-        if self.partition is not None and not 0 <= self.partition <= MOST_PARTITION:
-            raise InvalidInput(f"partition must be 0 to {MOST_PARTITION}.")
+        if self.partition is not None and not 0 <= self.partition <= MAX_PARTITION:
+            raise InvalidInput(f"partition must be 0 to {MAX_PARTITION}.")
         if self.key is None:
             if self.partition is None or self.offset is None:
                 raise InvalidInput("Give partition and offset, or key, from and to.")
@@ -149,7 +149,7 @@ def find_quarantined(user: User, query: RecordQuery, group: str = "") -> list[Qu
     if query.partition is not None:
         records = records.filter(partition=query.partition)
     records = records.filter(timestamp_ms__lt=_ms(query.until)).select_related("source", "datasource")
-    return list(records.defer("payload", "headers").order_by("-id")[:MOST_IN_QUARANTINE])
+    return list(records.defer("payload", "headers").order_by("-id")[:MAX_IN_QUARANTINE])
 
 
 def _lookup_order(source: Source, query: RecordQuery) -> LookupOrder:

@@ -21,7 +21,7 @@ from ingestion.specs.messages.lookup import FoundRecord
 from ingestion.specs.messages.sampling import KeptRecord, SampledRecord
 from ingestion.specs.schema.data_schema import DataSchema
 
-MOST_ROWS = 5  # of one record
+MAX_ROWS = 5  # of one record
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _rows_of_fate(user: User, fate: Fate, lookup: KafkaLookup) -> list[StoredRow
     rollup = schema.granularitySpec.rollup
     if all(segment.removed for segment in fate.segments):
         return [StoredRow(name, {}, rollup, None, f"Its row was removed {fate.segments[0].removed}.")]
-    rows = sampled.stored_rows[:MOST_ROWS]
+    rows = sampled.stored_rows[:MAX_ROWS]
     if not rows:
         reason = sampled.error or sampled.outcome.replace("_", " ")
         return [StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {reason}")]

@@ -57,17 +57,17 @@ def preview_step(*, user: User, datasource: Datasource, chosen: SegmentSelection
     if step != Step.KILL:
         check_bound(datasource, chosen, used=step == Step.MARK_UNUSED)
     if step == Step.MARK_UNUSED:
-        return _preview_of(chosen.of(datasource).filter(used=True), {})
+        return _preview_of(chosen.segments(datasource).filter(used=True), {})
     if step == Step.KILL:
         return _preview_of(killing.deletable_segments(datasource, chosen), {})
     blocked = not_restorable(datasource, chosen)
-    usable = chosen.of(datasource).filter(used=False).exclude(pk__in=[s.pk for s, _ in blocked])
+    usable = chosen.segments(datasource).filter(used=False).exclude(pk__in=[s.pk for s, _ in blocked])
     return _preview_of(usable, dict(Counter(why for _, why in blocked)))
 
 
 def check_bound(datasource: Datasource, chosen: SegmentSelection, *, used: bool) -> None:
     """Raise ``InvalidInput`` for more segments than one request marks."""
-    if chosen.of(datasource).filter(used=used)[: MAX_SEGMENTS + 1].count() > MAX_SEGMENTS:
+    if chosen.segments(datasource).filter(used=used)[: MAX_SEGMENTS + 1].count() > MAX_SEGMENTS:
         rule = ", or set a drop rule: rules have no limit" if used else ""
         raise InvalidInput(
             f"These are more than {MAX_SEGMENTS:,} segments, the most of a request. Name shorter intervals{rule}."
@@ -88,7 +88,7 @@ def _preview_of(segments: QuerySet[Segment], passed_over: dict[str, int]) -> Ret
 
 def not_restorable(datasource: Datasource, chosen: SegmentSelection) -> list[tuple[Segment, str]]:
     """Those that can't be used again, with the reason."""
-    unused = chosen.of(datasource).filter(used=False).select_related("datasource")
+    unused = chosen.segments(datasource).filter(used=False).select_related("datasource")
     versions = {
         (start, end): version
         for start, end, version in Interval.objects.filter(

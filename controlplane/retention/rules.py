@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from controlplane.common.errors import FieldError, InvalidInput
 from ingestion.specs.schema.intervals import interval_ms
 
-MOST_RULES = 100
+MAX_RULES = 100
 _MAX_FAULTS = 20
 _EMPTY_FAULT = "is empty, so the rule matches nothing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ class _Rule(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_if_absent(cls, value: Any) -> Any:
+    def _ignore_value(cls, value: Any) -> Any:
         """Null is the default where a field has one, which is how Druid reads it."""
         if not isinstance(value, dict):
             return value
@@ -58,7 +58,7 @@ class _Load(_Rule):
     useDefaultTierForNull: bool = True
 
     @model_validator(mode="after")
-    def _no_default_tier(self) -> Self:
+    def _check_tier(self) -> Self:
         if not self.useDefaultTierForNull and "tieredReplicants" not in self.model_fields_set:
             object.__setattr__(self, "tieredReplicants", {})  # nobody has it yet: it is frozen for them
         return self
@@ -69,7 +69,7 @@ class _ByPeriod(_Rule):
 
     @field_validator("period")
     @classmethod
-    def _a_period(cls, value: str) -> str:
+    def _check_period(cls, value: str) -> str:
         try:
             interval_ms(f"{value}/2025-06-01")
         except ValueError:
@@ -86,7 +86,7 @@ class _ByInterval(_Rule):
 
     @field_validator("interval")
     @classmethod
-    def _an_interval(cls, value: str) -> str:
+    def _check_interval(cls, value: str) -> str:
         try:
             start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in interval_ms(value))
         except (ValueError, OverflowError):
@@ -185,8 +185,8 @@ def _iso(time: datetime) -> str:
 
 def read_rules(document: Any, under: str = "") -> list[Rule]:
     """Raises ``InvalidInput`` that names each field at fault. ``under``: the field that they stand in, if any."""
-    if not isinstance(document, list) or len(document) > MOST_RULES:
-        raise InvalidInput(f"Rules must be a list of at most {MOST_RULES}. The first one that matches applies.")
+    if not isinstance(document, list) or len(document) > MAX_RULES:
+        raise InvalidInput(f"Rules must be a list of at most {MAX_RULES}. The first one that matches applies.")
     try:
         rules = _RULES.validate_python(document)
     except ValidationError as error:

@@ -16,7 +16,7 @@ from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Segment
 from ingestion.specs.schema.intervals import interval_ms
 
-MOST_IDS = 10_000
+MAX_IDS = 10_000
 _BATCH_SIZE = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IDENTIFIER = re.compile(r"([0-9T:.Z-]{1,40})_([0-9T:.Z-]{1,40})_([^_]{1,30})(?:_(\d{1,9}))?", re.ASCII)
@@ -64,8 +64,8 @@ def _storable(texts: Sequence[str]) -> list[str]:
 
 def existing_ids(datasource: Datasource, identifiers: Sequence[str]) -> list[uuid.UUID]:
     """The ids of those that there are. Raises ``InvalidInput`` for too many, and for what is no id."""
-    if len(identifiers) > MOST_IDS:
-        raise _fault("segmentIds", f"must be {MOST_IDS:,} at most")
+    if len(identifiers) > MAX_IDS:
+        raise _fault("segmentIds", f"must be {MAX_IDS:,} at most")
     ids = [uuid.UUID(text) for text in identifiers if _is_uuid(text)]
     conditions = [_identifier_filter(datasource, text, n) for n, text in enumerate(identifiers) if not _is_uuid(text)]
     mine = Segment.objects.filter(datasource=datasource)

@@ -52,7 +52,7 @@ def mark_used(*, user: User, datasource: Datasource, chosen: SegmentSelection) -
         more = f"; and {len(blocked) - MAX_NAMED:,} more" if len(blocked) > MAX_NAMED else ""
         raise Conflict(f"Not all of these can be marked used: {names}{more}.")
     excluded = frozenset(s.pk for s, _ in blocked)
-    amount = marking.mark_used(datasource, replace(chosen, without=excluded))
+    amount = marking.mark_used(datasource, replace(chosen, excluded_ids=excluded))
     _record(user, datasource, "mark_used", _describe(chosen), amount)
     return Restored(amount, dict(Counter(why for _, why in blocked)))
 

@@ -18,7 +18,7 @@ from controlplane.segments.models import DaySum, Interval, KilledSegment, Remova
 from controlplane.segments.selectors.lists import killed_segment
 from controlplane.teams.models import User
 
-MOST_NAMED, MOST_TOLD = 100_000, 10_000
+MAX_NAMED, MAX_LISTED_SEGMENTS = 100_000, 10_000
 
 
 @dataclass(frozen=True)

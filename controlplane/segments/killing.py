@@ -83,7 +83,7 @@ def amount_of(segments: QuerySet[Segment]) -> Amount:
 
 def deletable_segments(datasource: Datasource, chosen: SegmentSelection) -> QuerySet[Segment]:
     """Those of the chosen that are not in use and that nobody has given up yet."""
-    return chosen.of(datasource).filter(used=False, kill_began_at=None)
+    return chosen.segments(datasource).filter(used=False, kill_began_at=None)
 
 
 def run(*, seconds: float) -> KillResult:

@@ -26,7 +26,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Removal, Segment
 
 INTERVALS_PER_TRANSACTION = 200  # intervals of one transaction
-MOST_SEGMENTS = 5_000  # of one transaction
+MAX_SEGMENTS = 5_000  # of one transaction
 Bounds = tuple[datetime, datetime]
 
 
@@ -39,11 +39,11 @@ class SegmentSelection:
     end: datetime | None = None
     ids: frozenset[uuid.UUID] | None = None
     versions: frozenset[str] | None = None
-    without: frozenset[uuid.UUID] = frozenset()
+    excluded_ids: frozenset[uuid.UUID] = frozenset()
     # Of these intervals, whatever else is given.
     intervals: tuple[tuple[datetime, datetime], ...] | None = None
 
-    def of(self, datasource: Datasource) -> QuerySet[Segment]:
+    def segments(self, datasource: Datasource) -> QuerySet[Segment]:
         """They, in use or not."""
         segments = Segment.objects.filter(datasource=datasource)
         if self.intervals is not None:
@@ -209,13 +209,13 @@ def _mark_all(
             if not go_on():
                 return done
             amount = _mark_some(datasource, chosen, places, mark)
-            done, is_finished = done + amount, amount.segments < MOST_SEGMENTS
+            done, is_finished = done + amount, amount.segments < MAX_SEGMENTS
     return done
 
 
 def _interval_batches(datasource: Datasource, chosen: SegmentSelection, which: Q) -> Iterator[list[Bounds]]:
     """The intervals in which something may change, in the order of time, some hundred at once."""
-    intervals = chosen.of(datasource).filter(which).values_list("interval_start", "interval_end").distinct()
+    intervals = chosen.segments(datasource).filter(which).values_list("interval_start", "interval_end").distinct()
     chosen_intervals = None if chosen.intervals is None else set(chosen.intervals)
     places_of = intervals.order_by("interval_start", "interval_end")
     remaining = iter([place for place in places_of if chosen_intervals is None or place in chosen_intervals])
@@ -231,8 +231,8 @@ def _mark_some(datasource: Datasource, chosen: SegmentSelection, places: Sequenc
         "ends": [end for _, end in places],
         "ids": None if chosen.ids is None else list(chosen.ids),
         "versions": None if chosen.versions is None else list(chosen.versions),
-        "without": list(chosen.without),
-        "most": MOST_SEGMENTS,
+        "without": list(chosen.excluded_ids),
+        "most": MAX_SEGMENTS,
     }
     with cursor() as c:
         c.execute(_LOCK, values).fetchall()

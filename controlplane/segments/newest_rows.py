@@ -29,7 +29,7 @@ from controlplane.segments.selectors.planning import latest_intervals
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may
 from ingestion.specs.messages.deep_storage import RegisteredFile
-from ingestion.specs.messages.newest_rows import MOST_FILES, MOST_ROWS, FileProblem, Footer, RowsAnswer, RowsOrder
+from ingestion.specs.messages.newest_rows import MAX_FILES, MAX_ROWS, FileProblem, Footer, RowsAnswer, RowsOrder
 
 MODULE = "ingestion.segments.newest_rows"
 DEFAULT_ROWS = 100
@@ -83,8 +83,8 @@ def newest_rows(
     Who has not the role operator sees texts, lists and JSON masked: they never leave the process that reads the files.
     Raises ``InvalidInput``, ``Unavailable``.
     """
-    if not 1 <= limit <= MOST_ROWS:
-        raise InvalidInput(f"limit must be 1 to {MOST_ROWS}.")
+    if not 1 <= limit <= MAX_ROWS:
+        raise InvalidInput(f"limit must be 1 to {MAX_ROWS}.")
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
     files = _latest_files(datasource, start, end)
@@ -96,16 +96,16 @@ def newest_rows(
 def rows_like(
     *, user: User, datasource: Datasource, segments: list[UUID], at_ms: int, like: dict[str, Any]
 ) -> NewestRows:
-    """Rows of these segments with this time and these values, by column; ``MOST_ROWS`` at most.
+    """Rows of these segments with this time and these values, by column; ``MAX_ROWS`` at most.
 
     Columns that are hidden from the user are not compared. The caller has made sure that the user may see it. Raises
     ``Unavailable``.
     """
-    latest = Segment.objects.filter(pk__in=segments, datasource=datasource).order_by("-max_time")[:MOST_FILES]
+    latest = Segment.objects.filter(pk__in=segments, datasource=datasource).order_by("-max_time")[:MAX_FILES]
     files = [
         _LatestFile(RegisteredFile(path=s.path, size_bytes=s.size_bytes, sha256=s.sha256), s.max_time) for s in latest
     ]
-    order = _rows_order(user, datasource, files, MOST_ROWS)
+    order = _rows_order(user, datasource, files, MAX_ROWS)
     visible = {} if order.masked else {name: value for name, value in like.items() if not order.role_that_sees(name)}
     return _read_rows(user, order.model_copy(update={"start_ms": at_ms, "end_ms": at_ms + 1, "like": visible}), None)
 
@@ -169,20 +169,20 @@ class _LatestFiles:
 
 
 def _latest_files(datasource: Datasource, start: datetime | None, end: datetime | None) -> _LatestFiles:
-    nearest, beyond = _enough_intervals(latest_intervals(datasource, start, end, MOST_FILES + 1))
+    nearest, beyond = _enough_intervals(latest_intervals(datasource, start, end, MAX_FILES + 1))
     with connection.cursor() as cursor:
-        values = [datasource.pk, start, start, end, end, MOST_FILES + 1]
+        values = [datasource.pk, start, start, end, end, MAX_FILES + 1]
         cursor.execute(_LATEST, [[i.start for i in nearest], [i.end for i in nearest], *values])
         rows = cursor.fetchall()
     files = [_LatestFile(RegisteredFile(path=p, size_bytes=size, sha256=sha), last) for p, size, sha, last in rows]
-    left_out = [f.last for f in files[MOST_FILES:]] + ([beyond] if beyond is not None else [])
-    return _LatestFiles(files[:MOST_FILES], max(left_out, default=None))
+    left_out = [f.last for f in files[MAX_FILES:]] + ([beyond] if beyond is not None else [])
+    return _LatestFiles(files[:MAX_FILES], max(left_out, default=None))
 
 
 def _enough_intervals(intervals: list[Interval]) -> tuple[list[Interval], datetime | None]:
     """So many of them that they hold as many files as are read, and the last row's time of the next one."""
     sums = accumulate(i.segments for i in intervals)
-    count = next((n for n, files in enumerate(sums, 1) if files >= MOST_FILES), len(intervals))
+    count = next((n for n, files in enumerate(sums, 1) if files >= MAX_FILES), len(intervals))
     return intervals[:count], intervals[count].max_time if count < len(intervals) else None
 
 

@@ -29,7 +29,7 @@ PAGE = 1000
 class Verification:
     """What a look at all files has found."""
 
-    whole: int = 0
+    intact: int = 0
     size_bytes: int = 0  # of the files that are whole
     damaged: int = 0
     refused: int = 0
@@ -39,7 +39,7 @@ class Verification:
         """For a person, on one line."""
         refused = f", {self.refused:,} could not be checked" if self.refused else ""
         early = f". Not everything was checked: {self.error}" if self.error else ""
-        whole = f"{self.whole:,} segments ({self.size_bytes:,} bytes) are whole"
+        whole = f"{self.intact:,} segments ({self.size_bytes:,} bytes) are whole"
         return f"{whole}, {self.damaged:,} are damaged{refused}{early}"
 
 
@@ -76,7 +76,7 @@ def _compare(
         verification.damaged += bool(answer.damage)
         verification.refused += bool(answer.refusal)
         if not (answer.damage or answer.refusal):
-            verification.whole += 1
+            verification.intact += 1
             verification.size_bytes += segment.size_bytes
         if in_a_row == MAX_FAILURES:
             verification.error = answer.refusal

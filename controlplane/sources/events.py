@@ -16,7 +16,7 @@ from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
 
-MOST_ALARMS = 200
+MAX_ALARMS = 200
 _BATCH_SIZE = 10_000
 
 
@@ -42,7 +42,7 @@ def new_alarms(user: User, datasources: Sequence[int], since: datetime) -> list[
     """That nobody has acknowledged: the newest first, each with its datasource; no more than a person would read."""
     alarms = SourceEvent.objects.filter(datasource__in=datasources, alarm=True, acknowledged_at=None)
     alarms = alarms.filter(created_at__gte=since).shown_to(user)
-    return list(alarms.select_related("datasource").order_by("-id")[:MOST_ALARMS])
+    return list(alarms.select_related("datasource").order_by("-id")[:MAX_ALARMS])
 
 
 @transaction.atomic

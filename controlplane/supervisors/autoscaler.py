@@ -51,8 +51,8 @@ def scale_if_due(supervisor: Supervisor) -> None:
 class AutoScaler:
     """An autoscaler as it is shown: its bounds, and what it did last."""
 
-    least: int
-    most: int
+    min_tasks: int
+    max_tasks: int
     last_action: ScaleAction | None
 
 

@@ -32,14 +32,14 @@ class TaskSnapshot:
     expired: bool = False  # it, or the first of its group, has read for as long as one task is to, or is to hand off
     expires_at: datetime | None = None  # when it will have; None: never, or it does not read yet
     to_hand_off: bool = False  # it is expired because somebody asked for that
-    crowded_out: bool = False  # there is room for it only when its predecessor has ended
+    waits_for_predecessor: bool = False  # there is room for it only when its predecessor has ended
     group: str = ""  # that of its replicas; empty for a task that has none
     refused: bool = False  # Kafka does not let all its indexers read
     shared: bool = False  # others read partitions in its consumer group
     healthy: bool = False  # it has read for ``HEALTHY_AFTER``
-    lacks: str = ""  # what it has had to wait for so long that somebody should know, "slot" or "capacity"
+    waits_for: str = ""  # what it has had to wait for so long that somebody should know, "slot" or "capacity"
     published: bool = False  # it has registered something
-    begun: bool = False  # an indexer of it has begun to read
+    has_begun_reading: bool = False  # an indexer of it has begun to read
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class Observation:
     not_before: datetime | None = None  # when the first task may start
     runs: Runs = Runs()
     thresholds: Thresholds = Thresholds()
-    before: tuple[str, str] = ("PENDING", "PENDING")  # the state and detailed state so far
+    previous_states: tuple[str, str] = ("PENDING", "PENDING")  # the state and detailed state so far
     steady: bool = False  # it has been RUNNING since it began
-    used_up: bool = False  # a quota of its team's: nothing may read
+    over_quota: bool = False  # a quota of its team's: nothing may read
     in_force: int | None = None  # the version whose tasks were the last to begin to read, as of the round before
     last_good: LastGood | None = None  # if that is another version, which asks for other work
     idle: bool = False  # nothing has come for long, and all is settled
-    held_back: bool = False  # its spec had a pattern of topics, and what read these has not ended yet
+    waits_for_pattern_tasks: bool = False  # its spec had a pattern of topics, and what read these has not ended yet
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,14 @@ def decide(observed: Observation) -> Decision:
     active = [t for t in observed.tasks if t.active]
     if observed.terminated or observed.suspended:
         return _decide_stopped(observed, active)
-    if observed.used_up:
+    if observed.over_quota:
         return _decide_without_quota(observed, active)
     if observed.idle and observed.last_good is None and not failures_in_a_row(observed.tasks):
         return _decide_idle(observed, active)
     current = [t for t in active if t.goal_is_run]
     keep = _tasks_to_keep(observed, current)
     others = [t for t in current if t not in keep]
-    is_up = any(t.ready or t.crowded_out for t in keep)
+    is_up = any(t.ready or t.waits_for_predecessor for t in keep)
     bridge = [] if is_up else _bridge_tasks(observed, others)
     version_tasks = _current_version_tasks(observed)
     plan = _plan_starts(observed, keep, version_tasks)
@@ -151,7 +151,7 @@ def decide(observed: Observation) -> Decision:
 
 def _with_version_in_force(observed: Observation) -> Observation:
     """The current version is in force once a task of it has begun, whatever becomes of that."""
-    if any(t.begun and _is_current(observed, t) for t in observed.tasks):
+    if any(t.has_begun_reading and _is_current(observed, t) for t in observed.tasks):
         return replace(observed, in_force=observed.version, last_good=None)
     return observed
 
@@ -187,7 +187,7 @@ def calm_until(observed: Observation, decision: Decision) -> datetime | None:
     and while it is idle, and its tasks have ended.
     """
     active = [t for t in observed.tasks if t.active]
-    if observed.used_up or decision.detailed_state == "IDLE":
+    if observed.over_quota or decision.detailed_state == "IDLE":
         return None if active else observed.now + CALM_FOR
     all_read = all(t.ready and t.goal_is_run and t.spec_version == observed.version and not t.expired for t in active)
     does_nothing = not (decision.start or decision.restart or decision.finish or decision.scale or decision.failures)
@@ -288,7 +288,7 @@ def _plan_starts(observed: Observation, keep: list[TaskSnapshot], version_tasks:
         return plan
     if not observed.tasks and observed.not_before is not None and observed.now < observed.not_before:
         return replace(plan, detailed_state="PENDING", next_start_at=observed.not_before)
-    if observed.held_back or (observed.runs.failed and not observed.runs.connected):
+    if observed.waits_for_pattern_tasks or (observed.runs.failed and not observed.runs.connected):
         return plan
     start_at = _next_start(version_tasks, observed.longest_delay)
     if start_at is not None and observed.now < start_at:
@@ -302,7 +302,7 @@ def _detailed_state(
     """The detailed state of a supervisor whose tasks do not fail. But for RUNNING and what it has no room for, of its
     first iterations only.
     """
-    lacks = [] if any(t.ready for t in keep) else [t.lacks for t in keep if t.lacks]
+    lacks = [] if any(t.ready for t in keep) else [t.waits_for for t in keep if t.waits_for]
     if lacks:
         return _WAITING_STATES[lacks[0]]
     if any(t.refused for t in keep):
@@ -320,7 +320,7 @@ def _detailed_state(
 
 def _state_and_detail(observed: Observation, plan: Decision, version_tasks: list[TaskSnapshot]) -> tuple[str, str]:
     """State and detailed state. What was unhealthy stays so until enough has gone well in a row."""
-    limits, (state, detail) = observed.thresholds, observed.before
+    limits, (state, detail) = observed.thresholds, observed.previous_states
     unhealthy_detail = unhealthy_state(observed.runs, limits)
     if unhealthy_detail:
         return "UNHEALTHY_SUPERVISOR", unhealthy_detail

@@ -47,7 +47,7 @@ class ChildSnapshot:
     topic: str
     state: str
     detailed_state: str
-    follows: int  # the version of the pattern's spec that its own is of
+    pattern_version: int  # the version of the pattern's spec that its own is of
     suspended: bool
     terminated: bool
     matches: bool  # its topic, today's pattern
@@ -63,11 +63,11 @@ class TopicsObservation:
     children: list[ChildSnapshot]
     matched: list[str] | None = None  # the topics there are, by Kafka's answer; None: it was not asked now
     own_tasks: int = 0  # that have not ended, of a spec that named a topic
-    most: int = 50  # topics of one pattern
+    max_topics: int = 50  # topics of one pattern
     last_match_count: int | None = None  # how many did when Kafka was last asked
     runs: Runs = field(default_factory=Runs)
     thresholds: Thresholds = field(default_factory=Thresholds)
-    before: tuple[str, str] = ("PENDING", "PENDING")
+    previous_states: tuple[str, str] = ("PENDING", "PENDING")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TopicsDecision:
     state: str
     detailed_state: str
     begin: list[str] = field(default_factory=list)  # get a supervisor, or have theirs brought back
-    follow: list[str] = field(default_factory=list)  # take up the spec, or whether it is suspended
+    to_update: list[str] = field(default_factory=list)  # take up the spec, or whether it is suspended
     end: list[str] = field(default_factory=list)
 
 
@@ -88,12 +88,12 @@ def decide_topics(observed: TopicsObservation) -> TopicsDecision:
         return replace(_decide_stopped(observed, "TERMINATED"), end=[c.topic for c in living])
     end = [c.topic for c in living if not c.matches]
     remaining = [c for c in living if c.matches]
-    follow = [c.topic for c in remaining if (c.follows, c.suspended) != (observed.version, observed.suspended)]
+    follow = [c.topic for c in remaining if (c.pattern_version, c.suspended) != (observed.version, observed.suspended)]
     if observed.suspended:
-        return replace(_decide_stopped(observed, "SUSPENDED"), follow=follow, end=end)
+        return replace(_decide_stopped(observed, "SUSPENDED"), to_update=follow, end=end)
     begin = _new_topics(observed, {c.topic for c in remaining}) if may_begin(observed) else []
     state, detail = _state_and_detail(observed, remaining, bool(begin))
-    return TopicsDecision(state, detail, begin=begin, follow=follow, end=end)
+    return TopicsDecision(state, detail, begin=begin, to_update=follow, end=end)
 
 
 def may_begin(observed: TopicsObservation) -> bool:
@@ -108,7 +108,7 @@ def _new_topics(observed: TopicsObservation, read: set[str]) -> list[str]:
 def _too_many(observed: TopicsObservation) -> bool:
     """Then none is begun: a pattern that matches a whole cluster by mistake is to start nothing."""
     match_count = observed.last_match_count if observed.matched is None else len(observed.matched)
-    return match_count is not None and match_count > observed.most
+    return match_count is not None and match_count > observed.max_topics
 
 
 def _decide_stopped(observed: TopicsObservation, at_rest: str) -> TopicsDecision:
@@ -123,9 +123,9 @@ def _state_and_detail(observed: TopicsObservation, children: list[ChildSnapshot]
     unhealthy_detail = unhealthy_state(observed.runs, observed.thresholds)
     if unhealthy_detail:
         return "UNHEALTHY_SUPERVISOR", unhealthy_detail
-    was_bad = observed.before[0] == "UNHEALTHY_SUPERVISOR" and observed.before[1] != TOO_MANY
+    was_bad = observed.previous_states[0] == "UNHEALTHY_SUPERVISOR" and observed.previous_states[1] != TOO_MANY
     if was_bad and observed.runs.good < observed.thresholds.healthiness:
-        return observed.before
+        return observed.previous_states
     if _too_many(observed):
         return "UNHEALTHY_SUPERVISOR", TOO_MANY
     if not observed.runs.connected:

@@ -26,7 +26,7 @@ class GroupSetting:
         return self.effective != self.wanted
 
     @property
-    def told(self) -> str:
+    def difference(self) -> str:
         """How it differs, as a part of a sentence."""
         return f"{self.name} is {self.effective or 'not set'}, and {self.wanted} in the spec"
 

@@ -19,7 +19,7 @@ class Idleness:
     period: timedelta
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return (
             f"All is settled and no records arrived since {utc(self.since)}, so no task runs. Headgate asks Kafka "
             f"every {duration_text(self.period)}; the first new record starts a task."
@@ -80,6 +80,6 @@ def shortened(text: str) -> str:
 def too_few_slots_text(room: SlotWait) -> str:
     """What to do about a task that no pool of this size can hold."""
     return (
-        f"It needs {count(room.asked, 'slot')}, but this installation has {room.size or 0:,}. "
+        f"It needs {count(room.needed, 'slot')}, but this installation has {room.size or 0:,}. "
         "Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
     )

@@ -94,8 +94,8 @@ class _Prefetched:
     published: Mapping[str, int]  # by task
     totals: Mapping[str, Totals]  # by task: of supervisors none of whose tasks has published
     specs: Mapping[str, dict[str, Any]]  # by task: of supervisors' newest, where none of theirs has published
-    earlier: Mapping[str, Task]  # by supervisor: its last ended task, where those that run have read nothing yet
-    rooms: Mapping[str, SlotWait]  # by task
+    ended_tasks: Mapping[str, Task]  # by supervisor: its last ended task, where those that run have read nothing yet
+    slot_waits: Mapping[str, SlotWait]  # by task
     older: Mapping[tuple[str, int], SpecVersion]  # versions that tasks still read by
     sources: Mapping[str, Source]  # by supervisor
     # By source.
@@ -139,8 +139,8 @@ class _Prefetched:
             published=published,
             totals=totals_by_task(total_ids) if total_ids else {},
             specs=_specs(unpublished),
-            earlier=earlier,
-            rooms=_slot_waits(user, all_tasks),
+            ended_tasks=earlier,
+            slot_waits=_slot_waits(user, all_tasks),
             older=_older_versions(supervisors, tasks),
             sources=sources,
             lags=lags,
@@ -274,7 +274,7 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         unhealthy=supervisor.state in _UNHEALTHY and (pattern is None or supervisor.failed_runs > 0),
         terminated=_termination(supervisor),
         suspended=prefetched.suspended.get(supervisor.pk, PastAction()) if supervisor.suspended else None,
-        rests=Idleness(supervisor.inactive_since, io_config.period)
+        idleness=Idleness(supervisor.inactive_since, io_config.period)
         if supervisor.detailed_state == State.IDLE
         else None,
         tasks=pattern.read if pattern else len(tasks),
@@ -288,10 +288,10 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         refusal=_indexer_message(supervisor, indexers, "refused"),
         kafka_error=str(observation.get("error") or "") if task and task.status == Status.RUNNING else "",
         kafka_refuses=bool(observation.get("refused")),
-        strangers=tuple(observation.get("strangers") or ()) if task and task.status == Status.RUNNING else (),
+        foreign_members=tuple(observation.get("strangers") or ()) if task and task.status == Status.RUNNING else (),
         topic_exists=observation.get("topic_exists"),
         reason=_reason_for_nothing(supervisor, tasks, states, prefetched),
-        room=next((prefetched.rooms[t.pk] for t in tasks if t.pk in prefetched.rooms), None),
+        slot_wait=next((prefetched.slot_waits[t.pk] for t in tasks if t.pk in prefetched.slot_waits), None),
         quota=prefetched.quotas.get(supervisor.datasource_id),
         versions=_changing_versions(supervisor, tasks, prefetched.older),
         topic_seen_at=source.looked_at if source else None,
@@ -362,7 +362,7 @@ def _changing_versions(
 def _same_work(previous: SpecVersion, supervisor: Supervisor) -> bool:
     annotated_spec = supervisor.__dict__.get("spec")  # by the selector
     spec = supervisor.current.spec if annotated_spec is None else annotated_spec
-    return not previous.io_config.traits.deals_by_number and without_scaling(previous.spec) == without_scaling(spec)
+    return not previous.io_config.traits.assigns_by_number and without_scaling(previous.spec) == without_scaling(spec)
 
 
 def _reason_for_nothing(
@@ -376,7 +376,7 @@ def _reason_for_nothing(
         return None
     if any(prefetched.published.get(t.pk) for t in tasks):
         return None
-    newest, earlier = tasks[0], prefetched.earlier.get(supervisor.pk)
+    newest, earlier = tasks[0], prefetched.ended_tasks.get(supervisor.pk)
     totals = prefetched.totals.get(newest.pk, Totals())
     earlier_totals = (
         prefetched.totals.get(earlier.pk, Totals())

@@ -40,12 +40,12 @@ SOON_S, LITTLE = 60, 100  # what comes in within so many seconds, and so few off
 class PastAction:
     """Who did something, and when: as far as the audit trail knows."""
 
-    by: str = ""
+    username: str = ""
     at: datetime | None = None
 
     @property
-    def told(self) -> str:
-        by = f" by {self.by}" if self.by else ""
+    def text(self) -> str:
+        by = f" by {self.username}" if self.username else ""
         return f"{by} since {utc(self.at)}" if self.at else by
 
 
@@ -57,7 +57,7 @@ class ErrorStreak:
     message: str
     since: datetime | None = None
     kind: str = ""  # an error's class
-    of_stream: bool = False
+    is_of_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class HealthFacts:
     unhealthy: bool = False  # by Druid's state
     terminated: PastAction | None = None
     suspended: PastAction | None = None
-    rests: Idleness | None = None  # it is idle, by Druid's state
+    idleness: Idleness | None = None  # it is idle, by Druid's state
     tasks: int = 1  # that have not ended
     ran_at: datetime | None = None  # its last round; None: none since it began
     iterations: ErrorStreak | None = None  # its own, which ask Kafka
@@ -83,10 +83,10 @@ class HealthFacts:
     refusal: str = ""  # why Kafka does not let an indexer read
     kafka_error: str = ""
     kafka_refuses: bool = False  # that is why
-    strangers: tuple[str, ...] = ()  # others' members of its consumer group
+    foreign_members: tuple[str, ...] = ()  # others' members of its consumer group
     topic_exists: bool | None = None  # None: not looked at yet
     reason: Reason | None = None  # why it has published nothing
-    room: SlotWait | None = None  # that it waits for
+    slot_wait: SlotWait | None = None  # that it waits for
     quota: OverQuota | None = None  # of its team, that is used up
     versions: tuple[int, int] | None = None  # the one that is still read by, and the one that is to follow
     # Of the topic that it reads.
@@ -109,7 +109,7 @@ def health_of(facts: HealthFacts) -> Health:
 def _terminated(facts: HealthFacts) -> Health | None:
     if facts.terminated is None:
         return None
-    text = f"Terminated{facts.terminated.told}. Its segments stay. Submit its spec again to start it again."
+    text = f"Terminated{facts.terminated.text}. Its segments stay. Submit its spec again to start it again."
     return Health(Kind.WAITING, Code.TERMINATED, "terminated", text, facts.terminated.at)
 
 
@@ -117,10 +117,10 @@ def _suspended(facts: HealthFacts) -> Health | None:
     if facts.suspended is None:
         return None
     if facts.tasks:
-        text = f"Suspended{facts.suspended.told}. Its task publishes what it holds, and ends."
+        text = f"Suspended{facts.suspended.text}. Its task publishes what it holds, and ends."
         return Health(Kind.WORKING, Code.STOPPING, "stopping", text, facts.suspended.at)
     lag_text = f" The lag is {count(facts.lag.lag, 'offset')}." if facts.lag and facts.lag.lag else ""
-    text = f"Suspended{facts.suspended.told}.{lag_text} Resume it to continue."
+    text = f"Suspended{facts.suspended.text}.{lag_text} Resume it to continue."
     return Health(Kind.WAITING, Code.SUSPENDED, "suspended", text, facts.suspended.at)
 
 
@@ -168,7 +168,7 @@ def _failing_runs(facts: HealthFacts) -> Health | None:
         return None
     if errors.kind == "TopicMissing":
         return Health(Kind.WORKING, Code.RECOVERING, "recovering", "Its topic exists again, and its task reads it.")
-    if not errors.of_stream:
+    if not errors.is_of_source:
         text = f"Its run failed {attempts_text(errors.times)}: {shortened(errors.message)}"
         return Health(Kind.FAILED, Code.UNHEALTHY, "runs failing", text, errors.since)
     kind = Kind.FAILED if facts.unhealthy else Kind.WAITING
@@ -197,9 +197,9 @@ def _kafka_refuses(facts: HealthFacts) -> Health | None:
 
 def _strangers(facts: HealthFacts) -> Health | None:
     """Before all that supposes that every partition is read here."""
-    if not facts.strangers:
+    if not facts.foreign_members:
         return None
-    text = strangers_text(facts.strangers)
+    text = strangers_text(facts.foreign_members)
     return Health(Kind.NEEDS_ATTENTION, Code.STRANGERS_IN_GROUP, "shares its group", text)
 
 
@@ -211,14 +211,14 @@ def _no_runs(facts: HealthFacts) -> Health | None:
 
 
 def _no_room(facts: HealthFacts) -> Health | None:
-    room = facts.room
+    room = facts.slot_wait
     if room is None:
         return None
-    text = too_few_slots_text(room) if room.team is None else room.team.told(room.asked)
+    text = too_few_slots_text(room) if room.team is None else room.team.wait_reason(room.needed)
     if room.team is None and not room.never:
         size = f" of {room.size:,}" if room.size is not None else ""
-        free = f"{room.free or 0:,}{size} {'is' if room.free == 1 else 'are'} free{room.told}"
-        text = f"It needs {count(room.asked, 'slot')}; {free}. It starts when enough slots are free."
+        free = f"{room.free or 0:,}{size} {'is' if room.free == 1 else 'are'} free{room.text}"
+        text = f"It needs {count(room.needed, 'slot')}; {free}. It starts when enough slots are free."
     kind = Kind.NEEDS_ATTENTION if room.never else Kind.WAITING
     label = "never enough slots" if room.never else "waiting for a slot"
     return Health(kind, Code.WAITING_FOR_SLOT, label, text, room.since)
@@ -245,10 +245,10 @@ def _failing(facts: HealthFacts) -> Health | None:
 
 
 def _idle(facts: HealthFacts) -> Health | None:
-    if facts.rests is None:
+    if facts.idleness is None:
         return None
     finishing = " Its task publishes what it holds, and ends." if facts.tasks else ""
-    return Health(Kind.WAITING, Code.IDLE, "idle", f"{facts.rests.told}{finishing}", facts.rests.since)
+    return Health(Kind.WAITING, Code.IDLE, "idle", f"{facts.idleness.text}{finishing}", facts.idleness.since)
 
 
 def _starting(facts: HealthFacts) -> Health | None:
@@ -314,7 +314,7 @@ def _behind(facts: HealthFacts) -> Health | None:
         return None
     trend = trend_of(lag)
     lasts_text = "" if facts.behind_since is None else f" for {duration_text(facts.now - facts.behind_since)}"
-    is_long = lag.is_whole if facts.behind_since is None else facts.now - facts.behind_since >= PATIENCE
+    is_long = lag.has_full_window if facts.behind_since is None else facts.now - facts.behind_since >= PATIENCE
     kind = Kind.NEEDS_ATTENTION if is_long and (trend == Trend.GROWING or not lag.records_per_s) else Kind.WORKING
     text = f"{count(lag.lag, 'offset')} behind{lasts_text}, {_pace_text(facts, lag, trend)}"
     return Health(kind, Code.BEHIND, _LABELS[trend], text, facts.behind_since, lag.lag, trend)
@@ -331,8 +331,8 @@ def _pace_text(facts: HealthFacts, lag: LagTrend, trend: Trend) -> str:
     rows = f"{lag.records_per_s or 0:,.0f} records per second"
     if trend == Trend.SHRINKING:
         left = time_left(lag)
-        return f"and catching up{'' if lag.is_young else f' at {rows}'}: done in about {duration_text(left)}."
-    if lag.is_young and facts.tasks:
+        return f"and catching up{'' if lag.is_too_new else f' at {rows}'}: done in about {duration_text(left)}."
+    if lag.is_too_new and facts.tasks:
         return "and its indexers have just started to read."
     advice = "Its autoscaler may add indexers" if facts.scales_itself else "Scale it up, or check its tasks"
     if not lag.records_per_s:
@@ -357,7 +357,7 @@ def _up_to_date(facts: HealthFacts) -> Health:
     lag = facts.lag
     if lag is not None and not lag.lag and not lag.records_per_s and lag.before is not None:
         # It is looked at over some minutes: nothing may have come in for days.
-        period = "" if lag.is_young else f" in the last {max(1, round(lag.over.total_seconds() / 60))} min"
+        period = "" if lag.is_too_new else f" in the last {max(1, round(lag.elapsed.total_seconds() / 60))} min"
         text = f"All of topic {facts.topic!r} is settled. No records arrived{period}."
         return Health(Kind.WAITING, Code.IDLE, "idle", text)
     return Health(Kind.OK, Code.UP_TO_DATE, "up to date", f"It keeps up with its topic{_last_minute_text(lag)}.")
@@ -365,7 +365,7 @@ def _up_to_date(facts: HealthFacts) -> Health:
 
 def _last_minute_text(lag: LagTrend | None) -> str:
     now = None if lag is None else lag.records_per_s_now
-    if now == 0 and lag is not None and not lag.is_young:
+    if now == 0 and lag is not None and not lag.is_too_new:
         return "; no records arrived for a minute"
     return f" and stores {now:,.0f} records per second" if now is not None and now >= 2 else " and stores what comes in"
 

@@ -26,7 +26,7 @@ def update_idleness(supervisor: Supervisor, topic: TopicOffsets) -> None:
     if idle_after is None:
         return
     now = timezone.now()
-    ends = {"topic_id": topic.topic_id, "offsets": {str(p): end for p, end in sorted(topic.ends.items())}}
+    ends = {"topic_id": topic.topic_id, "offsets": {str(p): end for p, end in sorted(topic.end_offsets.items())}}
     activity = _new_activity(supervisor, topic, ends)
     if activity:
         if supervisor.idle_since is not None:
@@ -44,7 +44,7 @@ def _new_activity(supervisor: Supervisor, topic: TopicOffsets, ends: dict[str, A
     if previous is not None and previous["topic_id"] != topic.topic_id:
         return "it was deleted and created again"
     if previous != ends:
-        new_offsets = sum(topic.ends.values()) - sum(previous["offsets"].values()) if previous is not None else 0
+        new_offsets = sum(topic.end_offsets.values()) - sum(previous["offsets"].values()) if previous is not None else 0
         return f"{count(new_offsets, 'offset')} arrived" if new_offsets > 0 else "its partitions or their ends changed"
     left = unread_offsets(supervisor.datasource_id, supervisor.io_config, supervisor.owner, topic)
     return f"{count(left, 'unread offset')}" if left else ""

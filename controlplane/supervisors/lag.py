@@ -29,7 +29,7 @@ from controlplane.tasks.models import Status, Task
 logger = logging.getLogger(__name__)
 ROUND_LIMIT_S = 8.0  # a round; what was not looked at then is so in another
 STALE_AFTER = timedelta(seconds=60)
-_MOST_PROBLEMS = 3
+_MAX_PROBLEMS = 3
 _WAITING_LOCK = 0x4C414753
 
 
@@ -79,7 +79,7 @@ def _lag_of_topics(supervisor: Supervisor) -> LagNow:
     return LagNow(
         lag=sum(known_lags) if known_lags else None,
         observed_at=min(times, default=None),
-        problem=" ".join(problems[:_MOST_PROBLEMS]) if lags else "No topic that matches its pattern is read yet.",
+        problem=" ".join(problems[:_MAX_PROBLEMS]) if lags else "No topic that matches its pattern is read yet.",
         in_flight=sum(lag.in_flight for lag in lags.values()),
         partitions=[],
     )
@@ -141,7 +141,9 @@ def observe_waiting() -> None:
             supervisor = waiting[topic_question.supervisor_id]
             io_config = supervisor.io_config
             datasource = supervisor.datasource
-            if record_lag(datasource, io_config, supervisor.owner, topic.read_by(io_config.isolation)).has_changed:
+            if record_lag(
+                datasource, io_config, supervisor.owner, topic.for_isolation(io_config.isolation)
+            ).has_changed:
                 notify_pages(Change(team=datasource.team_id, datasource=datasource.name, supervisor=supervisor.pk))
 
 

@@ -40,7 +40,7 @@ def time_left(lag: LagTrend) -> timedelta:
     """Of a lag that shrinks, at the rate of the last minute, or else of the last minutes."""
     if is_catching_up(lag):
         return MINUTE * (lag.unread / (lag.read_in_minute or 1))
-    return lag.over * (lag.lag / ((lag.before or 0) - lag.lag))
+    return lag.elapsed * (lag.lag / ((lag.before or 0) - lag.lag))
 
 
 def is_behind(lag: LagTrend) -> bool:

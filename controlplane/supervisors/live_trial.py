@@ -32,7 +32,7 @@ class LiveTrial:
     passing: int = 0  # with the changed spec
     passing_now: int = 0  # with the spec in force
     failing: int = 0  # that the changed spec can't read
-    wrong: tuple[tuple[str, int], ...] = ()  # with these, by cause, the most frequent first
+    failures_by_cause: tuple[tuple[str, int], ...] = ()  # with these, by cause, the most frequent first
     failure: str = ""
 
     @property

@@ -92,7 +92,11 @@ def _position_offsets(
         raise answer
     if answer is None:
         raise Conflict(f"There is no topic {supervisor.io_config.topic!r}, so it has no {position} offsets.")
-    return dict(answer.starts if position == "earliest" else answer.read_by(supervisor.io_config.isolation).ends)
+    return dict(
+        answer.start_offsets
+        if position == "earliest"
+        else answer.for_isolation(supervisor.io_config.isolation).end_offsets
+    )
 
 
 def _topic_question(supervisor: Supervisor) -> _TopicQuestion:
@@ -140,7 +144,7 @@ def _offset_faults(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[F
     except (kafka.KafkaProblem, SecretsLost, HeadgateError):
         log = None
     if log is not None:
-        spans = {p: (log.starts[p], end) for p, end in log.written.items()}
+        spans = {p: (log.start_offsets[p], end) for p, end in log.log_ends.items()}
     faults = []
     for partition, offset in sorted(offsets.items()):
         low, high = spans.get(partition, (0, MAX_OFFSET))

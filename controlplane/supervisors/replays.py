@@ -34,7 +34,7 @@ from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.tasks.batch import BatchTaskSpec
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 
-MOST_READERS = 5  # specs of files' records: each is a task, and a process
+MAX_READERS = 5  # specs of files' records: each is a task, and a process
 NONE_WAITS = "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
 _NO_TOPIC = (
     "These records, or some of them, are of files, which have no topic: they can't be produced again. Ingest them; or "
@@ -150,9 +150,9 @@ def file_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
 
 def _limited_readers(records: QuerySet[QuarantinedRecord]) -> list[FileReader]:
     readers = file_readers(records)
-    if len(readers) > MOST_READERS:
+    if len(readers) > MAX_READERS:
         raise Conflict(
-            f"These records were read with {len(readers)} different specs. One replay allows at most {MOST_READERS}. "
+            f"These records were read with {len(readers)} different specs. One replay allows at most {MAX_READERS}. "
             "Select the records of one cause or one task."
         )
     return readers

@@ -67,7 +67,7 @@ class ReprocessTarget:
 
     cause: str
     kept: int
-    upto: int  # the highest id among them: what comes in meanwhile is not meant
+    max_id: int  # the highest id among them: what comes in meanwhile is not meant
     records: list[QuarantinedRecord]  # the newest, whole, as many as are tried
     spec: dict[str, Any]
     hides_secrets: bool
@@ -112,7 +112,7 @@ class Trial:
         return Counter(cause_of("unparseable", error).title for error in errors).most_common()
 
     @property
-    def shown(self) -> list[tuple[QuarantinedRecord, SampledRecord]]:
+    def shown_records(self) -> list[tuple[QuarantinedRecord, SampledRecord]]:
         return list(zip(self.records, self.answer.records, strict=False))[:SHOWN]
 
 
@@ -130,7 +130,7 @@ def reprocess_target(user: User, datasource: Datasource, cause: str, task: str =
     supervisor = Supervisor.objects.filter(pk=reader.get("supervisor_id", "")).first()
     spec = supervisor.current.spec if supervisor else reader["spec"]
     shown = {name: value for name, value in spec.items() if name != "suspended"}
-    return ReprocessTarget(cause, matched.records, matched.upto, records, shown, bool(reader["sealed"]), supervisor)
+    return ReprocessTarget(cause, matched.records, matched.max_id, records, shown, bool(reader["sealed"]), supervisor)
 
 
 def _target_of_files(user: User, datasource: Datasource, cause: str, task: str) -> ReprocessTarget:
@@ -143,7 +143,7 @@ def _target_of_files(user: User, datasource: Datasource, cause: str, task: str) 
     return ReprocessTarget(
         cause,
         matched.records,
-        matched.upto,
+        matched.max_id,
         _newest_records(user, own_records),
         spec,
         has_secrets,
@@ -259,7 +259,7 @@ def submit_and_replay(
     require(user, Action.ADMINISTER, datasource.team)
     supervisor = submit_supervisor(user=user, document=document)
     _check_datasource(supervisor.datasource.name, datasource)
-    choice = Choice(filter=QuarantineFilter(cause=cause), upto=upto)
+    choice = Choice(filter=QuarantineFilter(cause=cause), max_id=upto)
     started = replay(user=user, datasource=datasource, choice=choice, mode=Task.Replay.INGEST)
     others = [t for t in started.tasks if (t.supervisor_id, t.spec_version) != (supervisor.pk, supervisor.version)]
     if others:

@@ -174,25 +174,25 @@ def observe(supervisor: Supervisor) -> Observation:
         replicas=io_config.replicas,
         tasks=snapshots,
         same_work_versions=_same_but_for_task_count(supervisor, version, tasks),
-        scales_in_place=not io_config.traits.deals_by_number,
+        scales_in_place=not io_config.traits.assigns_by_number,
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=topic_checks.first_start(supervisor),
         runs=topic_checks.runs_of(supervisor),
         thresholds=_thresholds(),
-        before=(supervisor.state, supervisor.detailed_state),
+        previous_states=(supervisor.state, supervisor.detailed_state),
         steady=supervisor.steady,
-        used_up=team_over_quota(supervisor.datasource.team_id) is not None,
+        over_quota=team_over_quota(supervisor.datasource.team_id) is not None,
         in_force=in_force,
         last_good=_last_good(supervisor, in_force),
         idle=supervisor.idle_since is not None,
-        held_back=bool(supervisor.pattern_asked) and not topic_supervisors.end_children(supervisor),
+        waits_for_pattern_tasks=bool(supervisor.pattern_asked) and not topic_supervisors.end_children(supervisor),
     )
 
 
 def _version_in_force(supervisor: Supervisor, tasks: list[TaskSnapshot]) -> int | None:
     """The version whose tasks were the last to begin, also since the last round, though it is current no more."""
     in_force = supervisor.in_force or 0
-    newer = [t for t in tasks if t.begun and t.active and t.goal_is_run and in_force < t.spec_version]
+    newer = [t for t in tasks if t.has_begun_reading and t.active and t.goal_is_run and in_force < t.spec_version]
     newer = [t for t in newer if t.spec_version != supervisor.version]
     switched_at = supervisor.last_switched_at if newer else None
     return (
@@ -232,7 +232,7 @@ def _update_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
 def _same_but_for_task_count(supervisor: Supervisor, current: SpecVersion, tasks: list[Task]) -> frozenset[int]:
     """The older versions of tasks that run which ask for this one's work, with more or fewer indexers."""
     older = {t.spec_version for t in tasks if not t.ended and t.spec_version is not None} - {current.version}
-    if not older or current.io_config.traits.deals_by_number:
+    if not older or current.io_config.traits.assigns_by_number:
         return frozenset()
     current_work = (without_scaling(current.spec), current.secrets)
     versions = supervisor.versions.filter(version__in=older)

@@ -131,7 +131,7 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
     current = current_tasks(supervisor)
     own_reasons = [*_stream_reasons(supervisor), *_not_started(supervisor, current), *_backing_off(supervisor)]
     if not current and not own_reasons and supervisor.detailed_state == State.IDLE:
-        return [Reason("idle", Idleness(supervisor.inactive_since, supervisor.io_config.period).told)]
+        return [Reason("idle", Idleness(supervisor.inactive_since, supervisor.io_config.period).text)]
     if not current:
         return own_reasons or [Reason("starting", FIRST_TASK_TEXT)]
     task_reasons = [

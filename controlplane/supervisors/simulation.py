@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from controlplane.supervisors.autoscale import LagObservation, Samples, Scaling, autoscale, is_due, window_start
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
-MOST_CHECKS = 2_000
+MAX_CHECKS = 2_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def simulate(
 def _check_times(config: AutoScalerConfig, times: Sequence[datetime]) -> list[datetime]:
     """When the autoscaler would have looked."""
     span = times[-1] - times[0]
-    step = max(timedelta(milliseconds=config.scaleActionPeriodMillis), span / MOST_CHECKS, timedelta(seconds=1))
+    step = max(timedelta(milliseconds=config.scaleActionPeriodMillis), span / MAX_CHECKS, timedelta(seconds=1))
     return [times[0] + step * n for n in range(int(span / step) + 1)]
 
 

@@ -17,7 +17,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks import capacity
 from controlplane.tasks.models import Goal, Status, Task
 
-MOST_ENDED = 20
+MAX_ENDED = 20
 _NO_FENCE: tuple[datetime | None, int] = (None, 0)
 _ENDED_COLUMNS = (
     "id",
@@ -37,7 +37,7 @@ def tasks_of(supervisor: Supervisor) -> list[Task]:
     own_tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk)
     active = own_tasks.active().prefetch_related("indexers")
     most_ended = max(
-        MOST_ENDED,
+        MAX_ENDED,
         settings.SUPERVISOR_TASK_UNHEALTHINESS_THRESHOLD,
         settings.SUPERVISOR_TASK_HEALTHINESS_THRESHOLD,
     )
@@ -63,7 +63,7 @@ def _snapshots(tasks: list[Task], handoff_asked_at: datetime | None) -> list[Tas
         replace(
             _snapshot(t, began, reads_since[t.pk], _is_before(launched.get(t.pk), handoff_asked_at)),
             published=bool(publishes),
-            begun=began is not None,
+            has_begun_reading=began is not None,
         )
         for t in tasks
         for began, publishes in [fences.get(t.pk, _NO_FENCE)]
@@ -102,8 +102,8 @@ def _snapshot(
         expired=not task.ended and (_is_before(expires_at, timezone.now()) or to_hand_off),
         expires_at=expires_at,
         to_hand_off=to_hand_off,
-        crowded_out=capacity.crowded_out(task, timezone.now()),
-        lacks=capacity.lacks_room(task, timezone.now()),
+        waits_for_predecessor=capacity.crowded_out(task, timezone.now()),
+        waits_for=capacity.lacks_room(task, timezone.now()),
         failed=task.status == Status.FAILED and not _stopped_before_launch(task),
         goal_is_run=task.goal == Goal.RUN,
         indexers_wanted=task.indexers_wanted,

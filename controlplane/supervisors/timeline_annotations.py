@@ -11,8 +11,8 @@ from django.db.models import Q
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Status, Task
 
-MOST_OF_A_KIND = 60
-MOST_RUNS = 40
+MAX_PER_KIND = 60
+MAX_RUNS = 40
 Kind = Literal["spec", "restart", "failure", "scale"]
 
 
@@ -36,12 +36,12 @@ def runs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Task]:
     """Its tasks that ran, or waited to, between the two; the newest first."""
     tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk, created_at__lt=end)
     within = tasks.filter(Q(ended_at__isnull=True) | Q(ended_at__gte=start))
-    return list(within.order_by("-created_at", "-id").defer("spec")[:MOST_RUNS])
+    return list(within.order_by("-created_at", "-id").defer("spec")[:MAX_RUNS])
 
 
 def _specs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     versions = supervisor.versions.filter(created_at__gte=start, created_at__lt=end).select_related("created_by")
-    newest = versions.defer("spec", "secrets").order_by("-version")[:MOST_OF_A_KIND]
+    newest = versions.defer("spec", "secrets").order_by("-version")[:MAX_PER_KIND]
     return [Annotation(v.created_at, "spec", _version_text(v.version, v.created_by), str(v.version)) for v in newest]
 
 
@@ -51,14 +51,14 @@ def _version_text(version: int, by: object) -> str:
 
 def _tasks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
     tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk).only("id", "started_at", "ended_at", "status")
-    started = tasks.filter(started_at__gte=start, started_at__lt=end).order_by("-started_at")[:MOST_OF_A_KIND]
+    started = tasks.filter(started_at__gte=start, started_at__lt=end).order_by("-started_at")[:MAX_PER_KIND]
     failed = tasks.filter(status=Status.FAILED, ended_at__gte=start, ended_at__lt=end).order_by("-ended_at")
     return [
         *(Annotation(t.started_at, "restart", "A task started", t.pk) for t in started if t.started_at),
-        *(Annotation(t.ended_at, "failure", "A task failed", t.pk) for t in failed[:MOST_OF_A_KIND] if t.ended_at),
+        *(Annotation(t.ended_at, "failure", "A task failed", t.pk) for t in failed[:MAX_PER_KIND] if t.ended_at),
     ]
 
 
 def _actions(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
-    actions = supervisor.scale_actions.filter(at__gte=start, at__lt=end)[:MOST_OF_A_KIND]
+    actions = supervisor.scale_actions.filter(at__gte=start, at__lt=end)[:MAX_PER_KIND]
     return [Annotation(a.at, "scale", f"The autoscaler went from {a.before} to {a.after} indexers") for a in actions]

@@ -52,7 +52,9 @@ class Question:
     pattern: str | None = None  # which topics there are that match is asked, instead of one topic
     # Why it can't be asked.
     problem: Exception | None = None
-    begins: bool = False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
+    starts_at_end: bool = (
+        False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
+    )
     may_idle: bool = False  # where the topic ends says whether it is idle
     isolation: str = "read_committed"
     group: str = ""  # the share group whose configuration is to be looked at, if it is
@@ -69,7 +71,7 @@ class TopicAnswer:
     problem: Exception | None = None
     topics: list[str] | None = None  # that match the pattern, by name, if there is one
     topic: kafka.TopicOffsets | None = None  # where it ends, if that was asked
-    begins: bool = False  # and reading is to begin there
+    starts_at_end: bool = False  # and reading is to begin there
     # In what the group's configuration differs from the spec; None if that was not asked, or not answered.
     drift: list[str] | None = None
 
@@ -131,7 +133,7 @@ def question_for(supervisor: Supervisor) -> Question:
     if topic_question.pattern is not None:
         return topic_question
     topic_question = replace(
-        topic_question, begins=begins, isolation=io_config.isolation, may_idle=io_config.idle_after is not None
+        topic_question, starts_at_end=begins, isolation=io_config.isolation, may_idle=io_config.idle_after is not None
     )
     if not _looks_at_group(supervisor, io_config):
         return topic_question
@@ -166,13 +168,13 @@ def _ask(question: Question) -> TopicAnswer:
         topics = matching(question.pattern, kafka.topic_names(question.properties))
         return TopicAnswer(question.supervisor_id, question.version, topics=topics)
     answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
-    if not (question.begins or question.may_idle):
+    if not (question.starts_at_end or question.may_idle):
         return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
     topic = kafka.topic_offsets(question.properties, question.topic)
     if topic is None:
         return answer
-    by_isolation = topic.read_by(question.isolation)
-    return replace(answer, partitions=len(topic.ends), topic=by_isolation, begins=question.begins)
+    by_isolation = topic.for_isolation(question.isolation)
+    return replace(answer, partitions=len(topic.end_offsets), topic=by_isolation, starts_at_end=question.starts_at_end)
 
 
 def _drift(question: Question) -> list[str] | None:
@@ -183,7 +185,9 @@ def _drift(question: Question) -> list[str] | None:
         broker_config = kafka.share_group_config(question.properties, question.topic, question.group)
     except kafka.KafkaProblem:
         return None
-    return [setting.told for setting in compare_settings(question.group_settings, broker_config) if setting.drifted]
+    return [
+        setting.difference for setting in compare_settings(question.group_settings, broker_config) if setting.drifted
+    ]
 
 
 def apply_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
@@ -209,7 +213,7 @@ def apply_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
         return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
-    if answer.topic is not None and answer.begins:
+    if answer.topic is not None and answer.starts_at_end:
         was_missing = supervisor.topic_missed == supervisor.io_config.topic
         store_start_offsets(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, was_missing)
         supervisor.topic_missed = ""

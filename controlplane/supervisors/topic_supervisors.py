@@ -102,7 +102,7 @@ def _observe(
                 topic=topic,
                 state=child.state,
                 detailed_state=child.detailed_state,
-                follows=child.follows or 0,
+                pattern_version=child.follows or 0,
                 suspended=child.suspended,
                 terminated=child.terminated_at is not None,
                 matches=topic in matches,
@@ -111,11 +111,11 @@ def _observe(
         ],
         matched=matched,
         own_tasks=own_tasks,
-        most=settings.TOPICS_PER_SUPERVISOR,
+        max_topics=settings.TOPICS_PER_SUPERVISOR,
         last_match_count=supervisor.topics_matched,
         runs=topic_checks.runs_of(supervisor),
         thresholds=thresholds,
-        before=(supervisor.state, supervisor.detailed_state),
+        previous_states=(supervisor.state, supervisor.detailed_state),
     )
 
 
@@ -125,7 +125,7 @@ def _apply(
     """Rounds over all take up what is changed here, within two seconds."""
     for topic in decision.end:
         _terminate_child(_lock(children[topic]), supervisor)
-    for topic in decision.follow:
+    for topic in decision.to_update:
         _update_child(_lock(children[topic]), supervisor)
     for topic in decision.begin:
         existing = children.get(topic)

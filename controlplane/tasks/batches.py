@@ -20,7 +20,7 @@ from controlplane.datasources.models import Datasource, append_version
 from controlplane.datasources.selectors import find_datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.publishing.batch import (
-    MOST_INPUTS,
+    MAX_INPUTS,
     BatchTarget,
     prepare_batch,
     publish_batch,
@@ -43,7 +43,7 @@ from ingestion.specs.inputs.input_source import DruidInputSource
 from ingestion.specs.kafka import secrets as spec_secrets
 from ingestion.specs.messages.batch_protocol import BatchAssignment, BatchPublishAnswer, BatchPublishRequest, Reachable
 from ingestion.specs.messages.compaction import InputSegment
-from ingestion.specs.messages.publish_limits import MOST_QUARANTINED
+from ingestion.specs.messages.publish_limits import MAX_QUARANTINED
 from ingestion.specs.schema.intervals import interval_ms
 from ingestion.specs.schema.partitions import effect_of
 from ingestion.specs.tasks.batch import BatchSpec, BatchTaskSpec, parse_batch_spec
@@ -87,8 +87,8 @@ def inputs_of(spec: BatchSpec) -> list[Segment]:
         return []
     span = _span(source.interval)
     segments = segments_in_use(Datasource.objects.get(name=source.dataSource), span)
-    if len(segments) > MOST_INPUTS:
-        raise InvalidInput(f"There are more than {MOST_INPUTS:,} segments in {source.interval}: read less at once.")
+    if len(segments) > MAX_INPUTS:
+        raise InvalidInput(f"There are more than {MAX_INPUTS:,} segments in {source.interval}: read less at once.")
     partial = [s for s in segments if not (span[0] <= s.interval_start and s.interval_end <= span[1])]
     if partial and spec.reindexes:
         start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in (partial[0].interval_start, partial[0].interval_end))
@@ -123,7 +123,7 @@ def _create(datasource: Datasource, spec: BatchTaskSpec, user: User) -> Task:
 
 def slots_of(datasource: Datasource, spec: BatchTaskSpec) -> int:
     """It gets what it has use for, if it may have so many: Druid's number is a bound, not a wish."""
-    bounds = [spec.most_slots, settings.SPARK_SLOTS, settings.WORKER_CAPACITY, quota_of(datasource.team).indexers or 0]
+    bounds = [spec.max_slots, settings.SPARK_SLOTS, settings.WORKER_CAPACITY, quota_of(datasource.team).indexers or 0]
     return min(bound for bound in bounds if bound)
 
 
@@ -163,7 +163,7 @@ def assignment(task: Task, spec: BatchSpec, segments: Sequence[Segment] = ()) ->
             locations=settings.INPUT_LOCATIONS,
             address_policy=settings.ADDRESS_POLICY,
         ),
-        most_quarantined=min(settings.BATCH_QUARANTINED, MOST_QUARANTINED),
+        most_quarantined=min(settings.BATCH_QUARANTINED, MAX_QUARANTINED),
         failpoints=_failpoints(task),
     )
 

@@ -30,8 +30,8 @@ class WaitingTask:
 
     id: str
     indexers: int
-    asked_at: datetime
-    follows: bool = False  # a task of its supervisor reads until this one is up, or has just ended for it
+    since: datetime
+    is_successor: bool = False  # a task of its supervisor reads until this one is up, or has just ended for it
     held: int = 0  # places that it gets back from those before it once they have ended
     team: str = ""
 
@@ -49,7 +49,7 @@ class TeamSlots:
     def free(self) -> int | None:
         return None if self.size is None else max(0, self.size - self.used)
 
-    def told(self, needed: int) -> str:
+    def wait_reason(self, needed: int) -> str:
         """Why a task of the team has to wait."""
         need_text = f"It needs {needed} slot{'' if needed == 1 else 's'}"
         if self.size is not None and needed > self.size:
@@ -68,7 +68,7 @@ class Pool:
     used: int  # places of tasks that were launched
     waiting: Sequence[WaitingTask] = ()  # oldest first
     teams: Mapping[str, TeamSlots] = field(default_factory=dict)  # those that have a limit
-    of_spark: bool = False  # its places are slots of Spark, and those that wait for one have been launched
+    is_of_spark: bool = False  # its places are slots of Spark, and those that wait for one have been launched
 
     @property
     def free(self) -> int | None:
@@ -76,7 +76,7 @@ class Pool:
         return None if self.size is None else max(0, self.size - self.used)
 
     @property
-    def asked(self) -> int:
+    def demand(self) -> int:
         """Places that waiting tasks ask for."""
         return sum(a.indexers for a in self.waiting)
 
@@ -105,7 +105,7 @@ def admitted(pool: Pool) -> list[str]:
 
 def _queue(pool: Pool) -> list[WaitingTask]:
     possible = [a for a in pool.waiting if _ever_fits(pool, a)]
-    return sorted(possible, key=lambda a: not (a.follows and _fits_after(pool, a)))
+    return sorted(possible, key=lambda a: not (a.is_successor and _fits_after(pool, a)))
 
 
 def _ever_fits(pool: Pool, waiter: WaitingTask) -> bool:
@@ -129,7 +129,7 @@ def must_give_way(pool: Pool, task_id: str, now: datetime) -> bool:
     waiter = next((a for a in pool.waiting if a.id == task_id), None)
     if waiter is None or not waiter.held or task_id in admitted(pool):
         return False
-    return now - waiter.asked_at >= settings.HANDOVER_PATIENCE and _fits_after(pool, waiter)
+    return now - waiter.since >= settings.HANDOVER_PATIENCE and _fits_after(pool, waiter)
 
 
 def crowded_out(task: Task, now: datetime) -> bool:
@@ -163,7 +163,7 @@ def shown_pool() -> Pool:
         return pool()
     launched = list(running())
     waiting = _waiting_list([t for t in launched if t.without_slot_since is not None], launched)
-    return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, of_spark=True)
+    return Pool(size=cluster.cores, used=cluster.used, waiting=waiting, is_of_spark=True)
 
 
 def pool() -> Pool:
@@ -257,8 +257,8 @@ def _waiting_task(task: Task, predecessors: list[Task], ended_at: datetime | Non
     return WaitingTask(
         id=task.pk,
         indexers=task.indexers_wanted,
-        asked_at=task.created_at,
-        follows=bool(predecessors) or (ended_at is not None and ended_at >= task.created_at),
+        since=task.created_at,
+        is_successor=bool(predecessors) or (ended_at is not None and ended_at >= task.created_at),
         held=sum(slots_of(t) for t in predecessors),
         team=_team_name(task),
     )
@@ -363,7 +363,7 @@ def wait_reason(task: Task) -> str:
         return ""
     team = blocking_team(task, state)
     if team is not None:
-        return team.told(task.indexers_wanted)
+        return team.wait_reason(task.indexers_wanted)
     if state.size is None:
         return ""  # another quota of its team's is used up, which its supervisor says
     needs = f"It needs {task.indexers_wanted} slot{'' if task.indexers_wanted == 1 else 's'}"

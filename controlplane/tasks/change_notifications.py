@@ -9,7 +9,7 @@ from controlplane.common.changes import Change, notify_pages
 from controlplane.tasks.models import Task
 from ingestion.specs.messages.protocol import IndexerStatus
 
-_MOST_KNOWN = 10_000
+_MAX_KNOWN = 10_000
 _last_sent: OrderedDict[str, tuple[object, object]] = OrderedDict()  # by task: what was told of its indexers last
 
 
@@ -36,6 +36,6 @@ def notify_indexers_changed(task: Task, indexers: Sequence[IndexerStatus]) -> No
         return
     _last_sent[task.pk] = current
     _last_sent.move_to_end(task.pk)
-    while len(_last_sent) > _MOST_KNOWN:
+    while len(_last_sent) > _MAX_KNOWN:
         _last_sent.popitem(last=False)
     notify_task_changed(task, urgent=previous is None or previous[0] != states)

@@ -46,13 +46,13 @@ class Facts:
     pause: str = ""  # why an indexer pauses
     slots: int = 0
     error: str = ""
-    no_room: str = ""  # why it can't be launched yet, or has no slot of Spark
+    no_slot_reason: str = ""  # why it can't be launched yet, or has no slot of Spark
 
 
 def why_nothing(facts: Facts) -> list[Reason]:
     """Every reason found, the most telling first; none once rows are published."""
-    if facts.status == "RUNNING" and facts.no_room:
-        return [Reason("waiting_for_slot", facts.no_room)]
+    if facts.status == "RUNNING" and facts.no_slot_reason:
+        return [Reason("waiting_for_slot", facts.no_slot_reason)]
     if facts.status == "RUNNING" and facts.refusal:
         return [Reason("kafka_refuses", facts.refusal)]
     strangers = facts.observation.get("strangers")
@@ -60,8 +60,8 @@ def why_nothing(facts: Facts) -> list[Reason]:
         return [Reason("strangers_in_group", strangers_text(strangers))]
     if facts.totals.published:
         return []
-    if facts.status == "PENDING" and facts.no_room:
-        return [Reason("waiting_for_capacity", facts.no_room)]
+    if facts.status == "PENDING" and facts.no_slot_reason:
+        return [Reason("waiting_for_capacity", facts.no_slot_reason)]
     if facts.status == "PENDING":
         return [Reason("starting", "The application starts. It has not sent its first heartbeat yet.")]
     failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []
@@ -218,7 +218,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool, of_patt
     unread = without_effect(source.traits)
     options = [f"ioConfig.consumerProperties[{n!r}]: {why}" for n, why in unread.items() if n in properties]
     options += [] if supervised else _supervisors_options(io_config, type(source))
-    if supervised and source.idleConfig.enabled and not source.keeps_its_place:
+    if supervised and source.idleConfig.enabled and not source.keeps_position:
         options.append(f"ioConfig.idleConfig: {_AT_LATEST}")
     options += [
         f"{p}: a column without any value is not stored" for p in _null_columns(io_config.get("inputFormat", {}))

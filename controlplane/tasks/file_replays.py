@@ -65,7 +65,7 @@ def _spec_of(task: Task) -> BatchTaskSpec:
         spec = spec_of(task)
     except SpecError as error:
         raise Conflict(f"The spec of task {task.pk} can't be read any more: {error}.") from None
-    by_time = any(metric.how in BY_TIME for metric in spec.spec.dataSchema.metricsSpec)
+    by_time = any(metric.aggregation in BY_TIME for metric in spec.spec.dataSchema.metricsSpec)
     if isinstance(spec.spec.ioConfig.inputSource, DruidInputSource) and by_time:
         raise Conflict(
             f"Headgate cannot ingest these records alone. Task {task.pk} read them from segments, and its first or "

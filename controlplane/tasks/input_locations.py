@@ -25,7 +25,7 @@ from ingestion.specs.tasks.ingestion_spec import issues_as_written
 
 _FOLDERS, _LOCATIONS = "HEADGATE_LOCAL_INPUT_FOLDERS", "HEADGATE_INPUT_LOCATIONS"
 _SWITCHED_OFF = "can't be read here: an administrator of the site has to name"
-_MOST_HOSTS = 16  # that are asked for before a task is taken; its reading judges all
+_MAX_HOSTS = 16  # that are asked for before a task is taken; its reading judges all
 _RESOLVED_S = 10.0
 
 
@@ -61,7 +61,7 @@ def _web_fault(source: HttpInputSource) -> str:
     """A name that is not known just now is no fault: the task asks again."""
     clock = Clock(_RESOLVED_S)
     servers = dict.fromkeys((urlsplit(uri).hostname or "", _port(uri)) for uri in source.uris)
-    for host, port in list(servers)[:_MOST_HOSTS]:
+    for host, port in list(servers)[:_MAX_HOSTS]:
         try:
             transport.resolve(host, port, clock)
         except Failed as failed:

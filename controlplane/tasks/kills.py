@@ -45,7 +45,7 @@ def run(task_id: str) -> bool:
     try:
         spec = segment_spec(task)
         if isinstance(spec, KillTaskSpec):
-            _Run(task, spec).do()
+            _Run(task, spec).run()
     except HeadgateError as problem:
         _end(task, error=problem.detail)
     return True
@@ -59,7 +59,7 @@ class _Run:
         self._given_up = Amount()
         self._stopped = self._is_late = self._is_unmarked = False
 
-    def do(self) -> None:
+    def run(self) -> None:
         """All of it, to the task's end."""
         task, spec = self._task, self._spec
         start, end = span_of(spec)
@@ -67,16 +67,16 @@ class _Run:
         chosen = SegmentSelection(start=start, end=end, versions=versions)
         if spec.markAsUnused:
             by, what = f"task {task.pk}", f"kill of {spec.interval}"
-            marked = mark_unused(task.datasource, chosen, by=by, what=what, go_on=self._goes_on)
+            marked = mark_unused(task.datasource, chosen, by=by, what=what, go_on=self._may_continue)
             self._is_unmarked = self._is_late
             add_log_line(task.pk, f"{marked.segments:,} segments marked unused")
         ids = [] if self._stopped else unused_ids(task, chosen, spec)
         add_log_line(task.pk, f"{len(ids):,} unused segments to delete")
         Task.objects.filter(pk=task.pk).update(parts=len(ids))
-        killed = killing.kill_given_up(ids, self._next(ids), at_once=spec.batchSize) if ids else KillResult()
+        killed = killing.kill_given_up(ids, self._make_step(ids), at_once=spec.batchSize) if ids else KillResult()
         self._conclude(ids, killed)
 
-    def _goes_on(self) -> bool:
+    def _may_continue(self) -> bool:
         """Whether there is time, and nobody has stopped it; the watch hears that it lives."""
         task = Task.objects.filter(pk=self._task.pk)
         task.update(last_heartbeat_at=timezone.now())
@@ -84,14 +84,14 @@ class _Run:
         self._is_late = time.monotonic() > self._until
         return not (self._stopped or self._is_late)
 
-    def _next(self, ids: Sequence[uuid.UUID]) -> Callable[[KillResult], bool]:
+    def _make_step(self, ids: Sequence[uuid.UUID]) -> Callable[[KillResult], bool]:
         """Before each batch: whether to go on. Its segments are given up; once it is late, all that are left."""
         batches = iter(range(0, len(ids), min(self._spec.batchSize, killing.BATCH_SIZE)))
 
         def go_on(killed: KillResult) -> bool:
             Task.objects.filter(pk=self._task.pk).update(parts_done=killed.segments)
             notify_task_changed(self._task)
-            goes_on = self._goes_on()
+            goes_on = self._may_continue()
             if self._stopped:
                 return False
             first = next(batches)
@@ -100,7 +100,7 @@ class _Run:
                 self._given_up += give_up_in_batches(self._task, batch)
             else:
                 self._until = time.monotonic() + LAST_S
-                self._given_up += give_up_in_batches(self._task, ids[first:], self._goes_on)
+                self._given_up += give_up_in_batches(self._task, ids[first:], self._may_continue)
             return goes_on
 
         return go_on

@@ -15,7 +15,7 @@ from controlplane.tasks.models import Task
 from controlplane.tasks.selectors import task_log_tail
 
 SEARCHED_BYTES = 4 * 1024 * 1024  # the end of a log
-MOST_LINES = 500
+MAX_LINES = 500
 LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
 # Of Spark's lines, and of our own.
 _LEVEL = re.compile(
@@ -43,7 +43,7 @@ def search_log(task: Task, text: str = "", level: str = "") -> LogMatches:
     lines = task_log_tail(task, SEARCHED_BYTES).splitlines()
     needle = text.casefold()
     hits = [(n, line) for n, line, rank in _ranked(lines) if rank >= _RANK.get(level, -1) and needle in line.casefold()]
-    return LogMatches(hits[-MOST_LINES:], len(hits), len(lines))
+    return LogMatches(hits[-MAX_LINES:], len(hits), len(lines))
 
 
 def _ranked(lines: Iterable[str]) -> Iterator[tuple[int, str, int]]:

@@ -198,7 +198,7 @@ class Task(models.Model):
         return self.kind in Task.OF_SEGMENTS
 
     @property
-    def may_go_again(self) -> bool:
+    def can_resubmit(self) -> bool:
         """Whether its spec can be submitted once more."""
         return self.reads or self.is_batch or self.is_of_segments
 

@@ -19,7 +19,7 @@ class Phase:
     start: datetime
     end: datetime | None  # None while it lasts
 
-    def lasted(self, now: datetime) -> timedelta:
+    def duration(self, now: datetime) -> timedelta:
         return max((self.end or now) - self.start, timedelta())
 
 

@@ -106,12 +106,12 @@ def _ask_kafka(task_id: str, topic: str, topic_id: str, lasts: Mapping[int, int]
     if offsets is None or offsets.topic_id != topic_id:
         return  # another topic by now: an indexer finds that out by itself
     for partition, last in lasts.items():
-        if partition not in offsets.written:
-            raise Conflict(f"Topic {topic!r} has no partition {partition}: it has {len(offsets.written)}.")
-        if last > offsets.written[partition]:
+        if partition not in offsets.log_ends:
+            raise Conflict(f"Topic {topic!r} has no partition {partition}: it has {len(offsets.log_ends)}.")
+        if last > offsets.log_ends[partition]:
             raise Conflict(
                 f"Topic {topic!r} has no offset {last - 1} in partition {partition}: it ends at "
-                f"{offsets.written[partition]}."
+                f"{offsets.log_ends[partition]}."
             )
 
 

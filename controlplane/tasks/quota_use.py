@@ -68,5 +68,5 @@ def pool_of_team(team: str) -> Pool:
     waiting = [waiter for waiter in full_pool.waiting if waiter.team == team]
     # On a cluster of Spark those that wait for a core are launched, and have none.
     tasks = running().filter(datasource__team__name=team)
-    tasks = tasks.filter(without_slot_since=None) if full_pool.of_spark else tasks
-    return Pool(size=size, used=sum(map(slots_of, tasks)), waiting=waiting, of_spark=full_pool.of_spark)
+    tasks = tasks.filter(without_slot_since=None) if full_pool.is_of_spark else tasks
+    return Pool(size=size, used=sum(map(slots_of, tasks)), waiting=waiting, is_of_spark=full_pool.is_of_spark)

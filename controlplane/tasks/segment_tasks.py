@@ -82,7 +82,7 @@ def check_segment_task(user: User, document: Any) -> CompactTaskSpec | KillTaskS
 
 def _as_batch_spec(spec: CompactTaskSpec | KillTaskSpec) -> BatchTaskSpec | None:
     """The batch task that does it; as long as nobody has looked at the segments, what is left out is not known."""
-    return spec.batch_task(None) if isinstance(spec, CompactTaskSpec) and spec.writes_anew else None
+    return spec.batch_task(None) if isinstance(spec, CompactTaskSpec) and spec.rewrites_rows else None
 
 
 def _check_batch_spec(user: User, document: Any, batch_spec: BatchTaskSpec) -> None:

@@ -259,7 +259,7 @@ def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason
         pause=pause,
         slots=task.slots,
         error=task.error,
-        no_room=capacity.wait_reason(task),
+        no_slot_reason=capacity.wait_reason(task),
     )
     return diagnosis.why_nothing(facts)
 

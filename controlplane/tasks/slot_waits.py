@@ -19,27 +19,27 @@ NAMED = 3
 class SlotWait:
     """What one task waits for."""
 
-    asked: int  # indexers
+    needed: int  # indexers
     since: datetime
     size: int | None = None  # of the whole installation; None: not known
     free: int | None = None
     # Who has the most places, of those whose names the reader may know, and how many all others have.
     users: tuple[tuple[str, int], ...] = ()
-    others: int = 0
+    other_slots: int = 0
     team: capacity.TeamSlots | None = None  # its own team's limit, if that is what it waits for
 
     @property
     def never(self) -> bool:
         """Whether it asks for more than there will ever be."""
         if self.team is not None:
-            return self.team.size is not None and self.asked > self.team.size
-        return bool(settings.WORKER_CAPACITY) and self.size is not None and self.asked > self.size
+            return self.team.size is not None and self.needed > self.team.size
+        return bool(settings.WORKER_CAPACITY) and self.size is not None and self.needed > self.size
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """Who has the places, as the end of a sentence."""
         parts = [f"{name} has {places:,}" for name, places in self.users]
-        parts += [f"others have {self.others:,}"] if self.others else []
+        parts += [f"others have {self.other_slots:,}"] if self.other_slots else []
         return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -53,12 +53,12 @@ def slot_waits_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, Sl
     users, others = _top_users(capacity.slots_of_supervisors(), names)
     return {
         t.pk: SlotWait(
-            asked=t.indexers_wanted,
+            needed=t.indexers_wanted,
             since=t.without_slot_since or t.created_at,
             size=pool.size,
             free=pool.free,
             users=users,
-            others=others,
+            other_slots=others,
             team=capacity.blocking_team(t, team_pool),
         )
         for t in listed

@@ -43,7 +43,7 @@ def slots_for(user: User) -> Slots:
     """The pool of the whole installation; it names only the tasks of the user's teams."""
     pool = capacity.shown_pool()
     slots_by_task = {
-        t.pk: capacity.slots_of(t) for t in capacity.running() if not (pool.of_spark and t.without_slot_since)
+        t.pk: capacity.slots_of(t) for t in capacity.running() if not (pool.is_of_spark and t.without_slot_since)
     }
     visible = _visible_tasks(user, {*slots_by_task, *(waiter.id for waiter in pool.waiting)})
     return Slots(pool, _holders(pool, slots_by_task, visible), _waiting(pool, visible))
@@ -61,7 +61,7 @@ def _holders(pool: capacity.Pool, slots_by_task: Mapping[str, int], visible: Map
         SlotHolder(sum(places for pk, places in slots_by_task.items() if pk not in visible), "Tasks of other teams"),
         SlotHolder(slots, "Compaction, for all datasources"),
         SlotHolder(
-            max(0, pool.used - sum(slots_by_task.values()) - slots) if pool.of_spark else 0,
+            max(0, pool.used - sum(slots_by_task.values()) - slots) if pool.is_of_spark else 0,
             "Other programs on the cluster",
         ),
     ]
@@ -69,11 +69,11 @@ def _holders(pool: capacity.Pool, slots_by_task: Mapping[str, int], visible: Map
 
 
 def _waiting(pool: capacity.Pool, visible: Mapping[str, Task]) -> list[SlotWaiter]:
-    limits = capacity.pool() if pool.of_spark else pool
+    limits = capacity.pool() if pool.is_of_spark else pool
     waiters = [
         SlotWaiter(
             a.indexers,
-            visible[a.id].without_slot_since or a.asked_at,
+            visible[a.id].without_slot_since or a.since,
             visible[a.id],
             _wait_reason(visible[a.id], limits),
         )
@@ -82,10 +82,10 @@ def _waiting(pool: capacity.Pool, visible: Mapping[str, Task]) -> list[SlotWaite
     ]
     others = [waiter for waiter in pool.waiting if waiter.id not in visible]
     if others:
-        waiters.append(SlotWaiter(sum(a.indexers for a in others), min(a.asked_at for a in others)))
+        waiters.append(SlotWaiter(sum(a.indexers for a in others), min(a.since for a in others)))
     return waiters
 
 
 def _wait_reason(task: Task, limits: capacity.Pool) -> str:
     team = capacity.blocking_team(task, limits)
-    return "" if team is None else team.told(task.indexers_wanted)
+    return "" if team is None else team.wait_reason(task.indexers_wanted)

@@ -41,7 +41,7 @@ def store_start_offsets(
         )
     except Conflict:
         return  # its indexers will say so
-    claims.store_first_offsets(source, topic.starts if was_missing else topic.ends)
+    claims.store_first_offsets(source, topic.start_offsets if was_missing else topic.end_offsets)
 
 
 def set_manual_start(task: Task) -> None:
@@ -58,7 +58,7 @@ def set_manual_start(task: Task) -> None:
         Task.objects.filter(pk=task.pk).update(topic_missed=True)
         return
     store_start_offsets(
-        task.datasource, io_config, owner_of(task), topic.read_by(io_config.isolation), task.topic_missed
+        task.datasource, io_config, owner_of(task), topic.for_isolation(io_config.isolation), task.topic_missed
     )
 
 

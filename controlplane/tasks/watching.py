@@ -124,7 +124,7 @@ def _observe_topics(tasks: list[tuple[Task, TaskSpec]]) -> Iterator[ObservedTopi
 def _topic_offsets(task_and_spec: tuple[Task, TaskSpec]) -> kafka.TopicOffsets | None:
     task, spec = task_and_spec
     topic = kafka.topic_offsets(properties_of(task), spec.spec.ioConfig.topic, consumer_group(task))
-    return None if topic is None else topic.read_by(spec.spec.ioConfig.isolation)
+    return None if topic is None else topic.for_isolation(spec.spec.ioConfig.isolation)
 
 
 def _watch_task(observed: ObservedTopic) -> None:
@@ -150,7 +150,7 @@ def store_observation(observed: ObservedTopic) -> None:
         refused = any(i.message.startswith(SHARE_GROUPS_OFF) for i in task.indexers.all())
         observation["share_groups_supported"] = not refused
         observation["strangers"] = _strangers(observed.topic.members) if observed.topic else []
-        observation["members_unknown"] = observed.topic.members_unknown if observed.topic else ""
+        observation["members_unknown"] = observed.topic.members_problem if observed.topic else ""
         lag = None if observed.topic is None else _update_lag(task, observed.topic)
         task.observation = {**kept_fields, **observation, **_topic_observation(observed.topic, lag, before)}
     Task.objects.filter(pk=task.pk).update(observation=task.observation)
@@ -188,19 +188,19 @@ def _topic_observation(
     return {
         "topic_exists": True,
         "topic_id": topic.topic_id,
-        "partitions": len(topic.ends),
-        "end_offsets": {str(p): o for p, o in topic.ends.items()},
-        "log_start_offsets": {str(p): o for p, o in topic.starts.items()},
+        "partitions": len(topic.end_offsets),
+        "end_offsets": {str(p): o for p, o in topic.end_offsets.items()},
+        "log_start_offsets": {str(p): o for p, o in topic.start_offsets.items()},
         "settled": lag.settled,
         "lag": lag.total,
-        "undecided": lag.undecided,
+        "undecided": lag.uncommitted,
         "unsettled": {
             str(p): [list(r) for r in unsettled.ranges] for p, unsettled in lag.partitions.items() if unsettled.ranges
         },
         "taken": {
             str(p): at
             for p, unsettled in lag.partitions.items()
-            if (at := _lost_to_retention(unsettled, topic.starts[p], lost.get(str(p))))
+            if (at := _lost_to_retention(unsettled, topic.start_offsets[p], lost.get(str(p))))
         },
     }
 
@@ -218,7 +218,7 @@ def _lost_to_retention(unsettled: Unsettled, log_start: int, before: list[Any] |
 def _finish_if_idle(task: Task, spec: TaskSpec) -> None:
     idle_config = spec.spec.ioConfig.idleConfig
     since, has_read = _last_active(task)
-    if idle_config.enabled is False or timezone.now() - since < idle_config.patience(has_read):
+    if idle_config.enabled is False or timezone.now() - since < idle_config.idle_timeout(has_read):
         return
     observation = task.observation
     if observation.get("topic_exists") is False:

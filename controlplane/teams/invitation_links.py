@@ -22,7 +22,7 @@ from controlplane.teams import audit
 from controlplane.teams.models import LinkInvitation, Membership, Team, User
 from controlplane.teams.permissions import Action, may, require, require_person
 from controlplane.teams.roles import Role
-from controlplane.teams.services import MOST_INVITATIONS, lock_team, user_name
+from controlplane.teams.services import MAX_INVITATIONS, lock_team, user_name
 
 LINK_LIFE = timedelta(days=7)
 LINK_INVALID = "This link is not valid. It was used, withdrawn or replaced, or it has expired. Ask for a new one."
@@ -75,8 +75,8 @@ def _store_invitation(user: User, team: Team, email: str, role: Role, digest: st
     require(user, Action.ADMINISTER, team)
     now = timezone.now()
     team.link_invitations.filter(expires_at__lte=now).delete()
-    if team.link_invitations.exclude(email=email).count() >= MOST_INVITATIONS:
-        raise Conflict(f"{MOST_INVITATIONS} are invited already. Withdraw some invitations.")
+    if team.link_invitations.exclude(email=email).count() >= MAX_INVITATIONS:
+        raise Conflict(f"{MAX_INVITATIONS} are invited already. Withdraw some invitations.")
     values = {
         "role": role.value,
         "digest": digest,

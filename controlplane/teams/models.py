@@ -35,7 +35,7 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # knox names 
     # What the token of this request leaves of the user's rights; None for all of them. Never stored.
     limits: Limits | None = None
     # Which token that is, as lists of tokens name it; empty for a session or a password. Never stored.
-    shown_token: str = ""
+    token_name: str = ""
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         with transaction.atomic():
@@ -128,7 +128,7 @@ class ApiToken(AbstractAuthToken):
         return Limits(Scope(self.scope), frozenset(self.datasources)) if self.scope else None
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Its id, by which lists name it, and its name."""
         return f"{self.token_key} {self.name}".strip()
 

@@ -15,7 +15,7 @@ class Role(models.TextChoices):
     ADMIN = "admin"
 
     @property
-    def may(self) -> str:
+    def description(self) -> str:
         """What it may do, in one line, as a page says it where the role is given."""
         return _MAY[self]
 

@@ -18,7 +18,7 @@ from controlplane.teams.permissions import Action, require, require_person
 from controlplane.teams.roles import Scope
 from controlplane.teams.services import lock_team, new_token
 
-MOST_ACCOUNTS = 100
+MAX_ACCOUNTS = 100
 NOTE_USE_EVERY = timedelta(minutes=1)
 
 
@@ -60,8 +60,8 @@ def create_account(*, user: User, team: Team, name: str) -> User:
     except ValidationError as error:
         fault = FieldError("/name", " ".join(error.messages), "name")
         raise InvalidInput("A service account's name has 1 to 63 characters.", [fault]) from None
-    if team.service_accounts.count() >= MOST_ACCOUNTS:
-        raise Conflict(f"Team {team.name} has {MOST_ACCOUNTS} service accounts already. Delete some.")
+    if team.service_accounts.count() >= MAX_ACCOUNTS:
+        raise Conflict(f"Team {team.name} has {MAX_ACCOUNTS} service accounts already. Delete some.")
     account = User(username=_username(team, name), service_of=team)
     account.set_unusable_password()
     try:

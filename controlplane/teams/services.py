@@ -30,7 +30,7 @@ from ingestion.specs.limits import in_one_line
 LONGEST_TOKEN = timedelta(days=365)
 TOKENS_A_USER = 100
 DATASOURCES_A_TOKEN = 100
-MOST_INVITATIONS = 200
+MAX_INVITATIONS = 200
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def user_name(username: str) -> str:
 
 def _invite(user: User, team: Team, username: str, role: Role) -> TeamPlace:
     team.invitations.filter(created_at__lte=timezone.now() - INVITATION_LIFE).delete()
-    if team.invitations.exclude(username=username).count() >= MOST_INVITATIONS:
-        raise Conflict(f"{MOST_INVITATIONS} are invited already. Withdraw some invitations.")
+    if team.invitations.exclude(username=username).count() >= MAX_INVITATIONS:
+        raise Conflict(f"{MAX_INVITATIONS} are invited already. Withdraw some invitations.")
     values = {"role": role.value, "invited_by": user, "created_at": timezone.now()}
     Invitation.objects.update_or_create(team=team, username=username, defaults=values)
     audit.record(user=user, team=team, target="member", target_id=username, action="invite", role=role.value)

@@ -17,7 +17,7 @@ from controlplane.common.errors import Conflict
 from controlplane.connections.models import Connection
 from controlplane.connections.named_connections import names_in, unnamed_in
 from controlplane.connections.selectors import own_properties_allowed
-from controlplane.connections.services import MOST_CONNECTIONS
+from controlplane.connections.services import MAX_CONNECTIONS
 from controlplane.datasources.groups import claim_group
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.connections import ConnectionUse, uses_of
@@ -50,7 +50,7 @@ class TransferPreview:
     supervisors: list[str]
     tasks: int  # that have not ended
     connections: list[Connection]  # of its team, that its specs name
-    losing: int  # members of its team
+    members_losing: int  # members of its team
 
 
 def preview_transfer(user: User, datasource: Datasource) -> TransferPreview:
@@ -60,7 +60,7 @@ def preview_transfer(user: User, datasource: Datasource) -> TransferPreview:
         supervisors=[s.pk for s in _supervisors(datasource)],
         tasks=Task.objects.active().filter(datasource=datasource).count(),
         connections=_connections(datasource),
-        losing=datasource.team.memberships.count(),
+        members_losing=datasource.team.memberships.count(),
     )
 
 
@@ -126,8 +126,8 @@ def transfer_connection(*, user: User, connection: Connection, team_name: str) -
         )
     if _same_named(team, locked) is not None:
         raise Conflict(f"Team {team.name} already has a connection {locked.name!r}.")
-    if Connection.objects.filter(team=team).count() >= MOST_CONNECTIONS:
-        raise Conflict(f"Team {team.name} already has {MOST_CONNECTIONS} connections. Delete some.")
+    if Connection.objects.filter(team=team).count() >= MAX_CONNECTIONS:
+        raise Conflict(f"Team {team.name} already has {MAX_CONNECTIONS} connections. Delete some.")
     locked.team = team
     locked.save(update_fields=["team"])
     for owner in (former_team, team):

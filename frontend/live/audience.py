@@ -13,20 +13,20 @@ from frontend.live.topics import Subscription
 if TYPE_CHECKING:
     from frontend.live.stream import Stream
 
-LEAST_PACE_S = 1.0
-MOST_PACE_S = 60.0
+MIN_PACE_S = 1.0
+MAX_PACE_S = 60.0
 PAGES_A_SECOND = 3.0  # that all open pages together may ask for what goes on changing by itself
-MOST_SPREAD_S = 5.0  # within which the pages of one audience ask, so that no request waits for all of them
+MAX_SPREAD_S = 5.0  # within which the pages of one audience ask, so that no request waits for all of them
 
 
 def pace_of(streams: int) -> float:
     """Seconds between two events that nobody waits for: the more pages are open, the longer."""
-    return min(MOST_PACE_S, max(LEAST_PACE_S, streams / PAGES_A_SECOND))
+    return min(MAX_PACE_S, max(MIN_PACE_S, streams / PAGES_A_SECOND))
 
 
 def urgent_pace_of(pace_s: float) -> float:
     """Seconds between two events of which the later one is urgent: none while few pages are open."""
-    return (pace_s - LEAST_PACE_S) / 3
+    return (pace_s - MIN_PACE_S) / 3
 
 
 class Audience:
@@ -48,9 +48,9 @@ class Audience:
         # Not all begin at once: pages that are opened together do not ask together for ever.
         self._paced_from = self._clock.time() - random.uniform(0, 1) * pace()  # noqa: S311 - a jitter
 
-    def hear(self, change: Change, about: Sequence[str]) -> None:
+    def add_change(self, change: Change, about: Sequence[str]) -> None:
         """Keep what concerns them until the bell rings; ``about``: the change's topics, which the hub knows."""
-        topics = self._subscription.heard(change, about)
+        topics = self._subscription.matching_topics(change, about)
         if not topics:
             return
         self._pending |= dict.fromkeys(topics)
@@ -69,6 +69,6 @@ class Audience:
         pace, now = self._pace(), self._clock.time()
         topics, self._pending, self._timer = sorted(self._pending), {}, None
         self._paced_from, self._urgent_from = now, now + urgent_pace_of(pace)
-        spread = min(MOST_SPREAD_S, urgent_pace_of(pace)) if len(self.streams) > 1 else 0.0
+        spread = min(MAX_SPREAD_S, urgent_pace_of(pace)) if len(self.streams) > 1 else 0.0
         for stream in self.streams:
-            stream.tell(topics, self._last_id(), within_s=spread)
+            stream.send(topics, self._last_id(), within_s=spread)

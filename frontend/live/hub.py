@@ -29,7 +29,7 @@ from frontend.live.topics import EVERYTHING, AudienceKey, topics_of
 logger = logging.getLogger(__name__)
 PAST_CHANGES = 2_000  # changes, for pages that come back
 RETRY_S = 2.0
-MOST_DIGITS = 18  # of a number
+MAX_DIGITS = 18  # of a number
 HEALTH_CHECK_S = 20.0  # a silent connection is tried so often
 
 
@@ -59,7 +59,7 @@ class Hub:
 
     def streams_of(self, user: int) -> int:
         """How many pages of this user's hear."""
-        return sum(stream.wanted.user == user for stream in self._streams)
+        return sum(stream.subscription.user == user for stream in self._streams)
 
     @property
     def number(self) -> int | None:
@@ -69,7 +69,7 @@ class Hub:
     def number_of(self, event_id: str) -> int | None:
         """Of an event of this process; None for any other."""
         process, _, number = event_id.partition("-")
-        is_own = process == self._process and number.isdecimal() and len(number) < MOST_DIGITS
+        is_own = process == self._process and number.isdecimal() and len(number) < MAX_DIGITS
         return int(number) if is_own and int(number) <= self._last else None
 
     def add(self, stream: Stream, last_event_id: str) -> None:
@@ -95,7 +95,7 @@ class Hub:
         for stream in self._streams:
             stream.end()
 
-    def hear(self, change: Change) -> None:
+    def handle_change(self, change: Change) -> None:
         """Hand it to those whom it concerns: of hundreds of changes a second most audiences need not be asked."""
         self._last = next(self._numbers)
         self._past.append((self._last, change))
@@ -104,12 +104,12 @@ class Hub:
                 stream.require_check(change.user)
         about = topics_of(change)
         for audience in set().union(*(self._by_topic.get(topic, ()) for topic in about)):
-            audience.hear(change, about)
+            audience.add_change(change, about)
 
     def _join(self, stream: Stream) -> None:
-        key = stream.wanted.audience_key
+        key = stream.subscription.audience_key
         if key not in self._audiences:
-            audience = Audience(stream.wanted, lambda: self.last_id, lambda: pace_of(self.streams))
+            audience = Audience(stream.subscription, lambda: self.last_id, lambda: pace_of(self.streams))
             self._audiences[key] = audience
             for topic in key.topics:
                 self._by_topic.setdefault(topic, set()).add(audience)
@@ -132,17 +132,19 @@ class Hub:
         """It hears something else from now on, and may have missed some of it."""
         self._leave(stream)
         self._join(stream)
-        stream.tell([EVERYTHING], self.last_id)
+        stream.send([EVERYTHING], self.last_id)
 
     def _catch_up(self, stream: Stream, last_event_id: str) -> None:
         number = self.number_of(last_event_id)
         if number is None or (self._past and number < self._past[0][0] - 1):
-            stream.tell([EVERYTHING], self.last_id)
+            stream.send([EVERYTHING], self.last_id)
             return
         missed = [change for at, change in self._past if at > number]
-        topics = {topic for change in missed for topic in stream.wanted.heard(change, topics_of(change))}
+        topics = {
+            topic for change in missed for topic in stream.subscription.matching_topics(change, topics_of(change))
+        }
         if topics:
-            stream.tell(topics, self.last_id)
+            stream.send(topics, self.last_id)
 
     async def _listen(self) -> None:
         missed = False
@@ -164,13 +166,13 @@ class Hub:
             self._last = next(self._numbers)
             if missed:
                 for stream in self._streams:
-                    stream.tell([EVERYTHING], self.last_id)
+                    stream.send([EVERYTHING], self.last_id)
             self._is_subscribed = True
             while True:
                 message = await channel.get_message(ignore_subscribe_messages=True, timeout=HEALTH_CHECK_S)
                 change = Change.decoded(message["data"]) if message else None
                 if change is not None:
-                    self.hear(change)
+                    self.handle_change(change)
 
 
 _hubs: dict[int, Hub] = {}  # by event loop: a process that serves has one

@@ -21,7 +21,7 @@ from frontend.live.hub import hub_of_process
 from frontend.team_scope import reach_of
 
 P = ParamSpec("P")
-MOST_KEPT = 100  # parts, of up to some hundred kB each
+MAX_CACHED = 100  # parts, of up to some hundred kB each
 _CSRF_FIELD = b"csrfmiddlewaretoken"
 Request = TypeVar("Request", bound=HttpRequest)
 SharedView = Callable[Concatenate[Request, P], HttpResponse]
@@ -43,11 +43,11 @@ class _Parts:
         self._lock = threading.Lock()
         self._parts: OrderedDict[Hashable, _Part] = OrderedDict()
 
-    def of(self, key: Hashable) -> _Part:
+    def part(self, key: Hashable) -> _Part:
         with self._lock:
             part = self._parts.setdefault(key, _Part())
             self._parts.move_to_end(key)
-            while len(self._parts) > MOST_KEPT:
+            while len(self._parts) > MAX_CACHED:
                 self._parts.popitem(last=False)
             return part
 
@@ -66,7 +66,7 @@ def shared(view: SharedView[Request, P]) -> SharedView[Request, P]:
         heard_number = hub.number_of(request.headers.get("Last-Event-ID", "")) if hub is not None else None
         if hub is None or heard_number is None or key is None:
             return view(request, *args, **kwargs)
-        part = _parts.of((hub, key))
+        part = _parts.part((hub, key))
         with part.lock:
             if part.content is not None and part.begun >= heard_number:
                 return HttpResponse(part.content)

@@ -18,7 +18,7 @@ class Stream:
     """One page's. ``allowed`` says anew what its user may hear, or None for nothing any more."""
 
     def __init__(self, subscription: Subscription, allowed: Callable[[], Awaitable[Subscription | None]]) -> None:
-        self.wanted = subscription  # what its user may hear now
+        self.subscription = subscription  # what its user may hear now
         self.moved: Callable[[], None] = lambda: None  # called when that has changed
         self._allowed = allowed
         self._pending: dict[str, None] = {}
@@ -28,7 +28,7 @@ class Stream:
         self._ended = False
         self._wake = asyncio.Event()
 
-    def tell(self, topics: Iterable[str], last_id: str, within_s: float = 0.0) -> None:
+    def send(self, topics: Iterable[str], last_id: str, within_s: float = 0.0) -> None:
         """Send these, at any time within so many seconds."""
         if not self._pending:
             self._due = asyncio.get_running_loop().time() + random.uniform(0, within_s)  # noqa: S311 - a jitter
@@ -38,7 +38,7 @@ class Stream:
 
     def require_check(self, user: int) -> None:
         """This user's teams or rights have changed."""
-        if user == self.wanted.user:
+        if user == self.subscription.user:
             self._must_check = True
             self._wake.set()
 
@@ -86,7 +86,7 @@ class Stream:
     async def _still_allowed(self) -> bool:
         self._must_check = False
         subscription = await self._allowed()
-        if subscription is not None and subscription != self.wanted:
-            self.wanted = subscription
+        if subscription is not None and subscription != self.subscription:
+            self.subscription = subscription
             self.moved()
         return subscription is not None

@@ -16,7 +16,7 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import Membership, User
 
-MOST_TOPICS = 20
+MAX_TOPICS = 20
 TEAM = "team"  # whatever happens in the user's teams
 EVERYTHING = "*"  # for the page: something may have been missed
 _VISIBLE: dict[str, Callable[[User, str], QuerySet[Any, Any]]] = {
@@ -47,7 +47,7 @@ class Subscription:
         """Those who have it in common hear the same."""
         return AudienceKey(self.topics, self.teams)
 
-    def heard(self, change: Change, about: Sequence[str]) -> list[str]:
+    def matching_topics(self, change: Change, about: Sequence[str]) -> list[str]:
         """Those of the topics that a change concerns; ``about`` are all of its own."""
         if self.teams is not None and change.team not in self.teams:
             return []
@@ -63,8 +63,8 @@ def topics_of(change: Change) -> list[str]:
 def read_subscription(user: User, topics: Sequence[str]) -> Subscription:
     """Raises ``InvalidInput``, and ``NotFound`` for what the user does not see."""
     unique = tuple(dict.fromkeys(topics))
-    if not unique or len(unique) > MOST_TOPICS:
-        raise InvalidInput(f"Ask for 1 to {MOST_TOPICS} topics.")
+    if not unique or len(unique) > MAX_TOPICS:
+        raise InvalidInput(f"Ask for 1 to {MAX_TOPICS} topics.")
     for topic in unique:
         _check(user, topic)
     team_ids = Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)

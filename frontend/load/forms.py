@@ -21,20 +21,20 @@ class StepForm(forms.Form):
     def __init__(self, data: Any, document: Document, prefix: str | None = None) -> None:
         """``prefix``: of its fields' names, where several forms are sent together."""
         self.document = document
-        self.written = self.shown(document)
-        sent = {name: _as_sent(self.base_fields[name], value) for name, value in self.written.items()}
+        self.document_values = self.read_document(document)
+        sent = {name: _as_sent(self.base_fields[name], value) for name, value in self.document_values.items()}
         super().__init__(data, initial=sent, prefix=prefix)
 
     places: dict[str, str] = {}  # its fields that one place of the spec is made of, with that place's JSON pointer
 
-    def tell(self, faults: Iterable[FieldError]) -> None:
+    def add_faults(self, faults: Iterable[FieldError]) -> None:
         """What is wrong with the spec stands at the field that says it, too."""
         for fault in faults:
             for name, place in self.places.items():
                 if f"{fault.pointer}/".startswith(f"{place}/"):
                     self.errors.setdefault(name, self.error_class()).append(fault.message)
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         """The values that the form begins with."""
         raise NotImplementedError
 
@@ -42,9 +42,9 @@ class StepForm(forms.Form):
         """Of a valid form."""
         raise NotImplementedError
 
-    def kept(self, name: str) -> Any:
+    def value_to_store(self, name: str) -> Any:
         """The value of a field; as the document has it, if nobody changed the field."""
-        return self.cleaned_data[name] if name in self.changed_data else self.written[name]
+        return self.cleaned_data[name] if name in self.changed_data else self.document_values[name]
 
 
 def _as_sent(field: forms.Field, value: Any) -> Any:
@@ -98,7 +98,7 @@ class ConnectionForm(StepForm):
         if not self.initial["properties"]:  # what a draft has beside its servers may be changed, or taken out
             del self.fields["properties"]
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         properties = dict(value_at(document, (*IO, "consumerProperties")) or {})
         servers = properties.pop("bootstrap.servers", "")
         connection = value_at(document, (*IO, "connection")) or ""
@@ -122,7 +122,7 @@ class ConnectionForm(StepForm):
 
     def edited(self) -> Document:
         data = self.cleaned_data
-        servers = {} if data["connection"] else {"bootstrap.servers": self.kept("servers")}
+        servers = {} if data["connection"] else {"bootstrap.servers": self.value_to_store("servers")}
         document = with_value(self.document, (*IO, "connection"), data["connection"] or None)
         return with_value(document, (*IO, "consumerProperties"), {**data.get("properties", {}), **servers} or None)
 
@@ -130,7 +130,7 @@ class ConnectionForm(StepForm):
 class TopicForm(StepForm):
     topic = forms.CharField(label="Topic", max_length=249, widget=text("orders"))
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         return {"topic": value_at(document, (*IO, "topic")) or ""}
 
     def edited(self) -> Document:

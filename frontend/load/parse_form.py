@@ -56,7 +56,7 @@ class ParseForm(StepForm):
         self.fields["flatten"].choices = offered  # type: ignore[attr-defined]
         self.fields["flatten"].widget = forms.CheckboxSelectMultiple({"class": "form-check-input"}, offered)
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         written, wrapped = _value_format(document)
         kind = written.get("type")
         registry = written.get(_DECODERS.get(kind or "", ""), {})

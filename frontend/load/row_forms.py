@@ -36,7 +36,7 @@ class TimeForm(StepForm):
         super().__init__(data, document, prefix)
         keep_choice(self.fields["segments"], self.initial["segments"])
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         written = value_at(document, (*SCHEMA, "timestampSpec")) or {}
         segments = value_at(document, (*SCHEMA, "granularitySpec", "segmentGranularity")) or "DAY"
         return {
@@ -49,9 +49,11 @@ class TimeForm(StepForm):
     def edited(self) -> Document:
         data = self.cleaned_data
         place = (*SCHEMA, "timestampSpec")
-        spec = {"column": self.kept("column"), "format": self.kept("form")}
+        spec = {"column": self.value_to_store("column"), "format": self.value_to_store("form")}
         document = with_value(self.document, place, {**(value_at(self.document, place) or {}), **spec})
-        document = with_value(document, (*place, "missingValue"), self.kept("missing") if data["missing"] else None)
+        document = with_value(
+            document, (*place, "missingValue"), self.value_to_store("missing") if data["missing"] else None
+        )
         if data["segments"] == AS_WRITTEN:
             return document
         return with_value(document, (*SCHEMA, "granularitySpec", "segmentGranularity"), data["segments"])
@@ -85,7 +87,7 @@ class TransformForm(StepForm):
             self.fields[name].widget.attrs["data-nonce"] = nonce
         return self
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         spec = value_at(document, (*SCHEMA, "transformSpec")) or {}
         transforms = spec.get("transforms") or []
         condition = spec.get("filter") or {}
@@ -116,7 +118,11 @@ class TransformForm(StepForm):
         document = with_value(self.document, (*SCHEMA, "transformSpec", "transforms"), data["transforms"] or None)
         place = (*SCHEMA, "transformSpec", "filter")
         if data["condition"]:
-            condition = {"type": "expression", "expression": self.kept("condition"), "language": data["language"]}
+            condition = {
+                "type": "expression",
+                "expression": self.value_to_store("condition"),
+                "language": data["language"],
+            }
             return with_value(document, place, condition)
         return document if self.other_filter else with_value(document, place, None)
 
@@ -139,7 +145,7 @@ class SchemaForm(StepForm):
                 "metrics"
             ].help_text = "This form cannot show all options of these metrics. Edit them in the last step."
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         granularity = value_at(document, (*SCHEMA, "granularitySpec")) or {}
         cut = granularity.get("queryGranularity") or "NONE"
         return {
@@ -193,7 +199,9 @@ class SchemaForm(StepForm):
         data, place = self.cleaned_data, (*SCHEMA, "dimensionsSpec")
         columns = [self._column(name) for name in self._columns()]
         if data["discover"]:  # beside fields of records, what transforms make is stored only where it is named
-            columns += [{"type": "auto", "name": name} for name in self._made if name not in self._columns()]
+            columns += [
+                {"type": "auto", "name": name} for name in self._transformed_columns if name not in self._columns()
+            ]
         before = dict(value_at(self.document, place) or {})
         # Fields that were discovered as strings stay so.
         as_strings = self.discovers and not before.get("useSchemaDiscovery")
@@ -209,7 +217,7 @@ class SchemaForm(StepForm):
         return with_value(document, (*SCHEMA, "metricsSpec"), data["metrics"] or None)
 
     @property
-    def _made(self) -> list[str]:
+    def _transformed_columns(self) -> list[str]:
         """The columns that transforms make."""
         transforms = value_at(self.document, (*SCHEMA, "transformSpec", "transforms")) or []
         names = [t.get("name") for t in transforms if isinstance(t, dict)]
@@ -255,7 +263,7 @@ class ReadingForm(StepForm):
             ),
         ]
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         io_config = document["spec"]["ioConfig"]
         shared = document.get("type") in (SHARE_GROUP.task_type, "kafka_share_group")
         name = value_at(document, (*SCHEMA, "dataSource")) or io_config.get("topic") or ""
@@ -282,7 +290,7 @@ class ReadingForm(StepForm):
         traits = SHARE_GROUP if shared else OFFSET_RANGE
         document = with_value(document, ("type",), traits.supervisor_type)
         if shared:
-            document = with_value(document, (*IO, "groupId"), self.kept("group"))
+            document = with_value(document, (*IO, "groupId"), self.value_to_store("group"))
         document = with_value(document, (*IO, "useEarliestOffset"), data["earliest"] == "1")
         return with_value(document, (*IO, "taskCount"), data["indexers"])
 
@@ -305,7 +313,7 @@ class ReviewForm(StepForm):
 
     datasource = forms.CharField(label="Datasource", max_length=200, widget=text("orders"))
 
-    def shown(self, document: Document) -> dict[str, Any]:
+    def read_document(self, document: Document) -> dict[str, Any]:
         return {"datasource": value_at(document, (*SCHEMA, "dataSource")) or ""}
 
     def edited(self) -> Document:

@@ -27,9 +27,9 @@ from ingestion.specs.messages.sampling import STORED, SampleAnswer
 TOPICS = replace(
     topic_list.TOPICS,
     name="topics-to-load",
-    columns=(*topic_list.TOPICS.columns, Column("use", "Use", fixed=True, silent=True)),
+    columns=(*topic_list.TOPICS.columns, Column("use", "Use", fixed=True, has_hidden_head=True)),
 )
-MOST_LINES = 30  # of records that are shown, and as many of those that have faults
+MAX_LINES = 30  # of records that are shown, and as many of those that have faults
 Query = Mapping[str, str]  # of the address
 MakeContext = Callable[[User, Draft, Query], dict[str, Any]]
 
@@ -41,7 +41,7 @@ class Step:
     name: str
     label: str
     form: type[StepForm]
-    look: MakeContext  # what its page shows beside the form; it may raise what the sampler raises
+    make_context: MakeContext  # what its page shows beside the form; it may raise what the sampler raises
     places: tuple[str, ...]  # what its form has of the spec, as JSON pointers
 
 
@@ -136,8 +136,8 @@ def _cut_lines(preview: Preview, answer: SampleAnswer) -> Preview:
     """Records with faults first: they are what is looked for."""
     fine = [line for line in preview.lines if not line.record.error and line.record.outcome != "unparseable"]
     bad = [line for line in preview.lines if line.record.error or line.record.outcome == "unparseable"]
-    rollup = None if preview.rollup is None else preview.rollup[:MOST_LINES]
-    return replace(preview, lines=[*bad[:MOST_LINES], *fine[:MOST_LINES]], rollup=rollup)
+    rollup = None if preview.rollup is None else preview.rollup[:MAX_LINES]
+    return replace(preview, lines=[*bad[:MAX_LINES], *fine[:MAX_LINES]], rollup=rollup)
 
 
 def _io(*names: str) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def before(step: Step) -> Step | None:
 def page_context(step: Step, user: User, draft: Draft, query: Query) -> dict[str, Any]:
     """What its page shows of the records, or why it can show nothing."""
     try:
-        return step.look(user, draft, query)
+        return step.make_context(user, draft, query)
     except HeadgateError as error:
         return {"look_problem": error, "profiles": None}
 

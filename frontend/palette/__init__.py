@@ -10,14 +10,14 @@ from frontend.palette.named_objects import things
 from frontend.palette.pages import pages_for
 from frontend.team_scope import Reach
 
-MOST = 20
+MAX_HITS = 20
 LONGEST_TEXT = 300
 
 
 def hits_of(user: User, reach: Reach, text: str) -> list[Hit]:
-    """At most ``MOST``: what may be done first, then pages, then things; of each what begins with the text first."""
+    """At most ``MAX_HITS``: actions first, then pages, then things; of each what begins with the text first."""
     query = " ".join(text[:LONGEST_TEXT].split()).rpartition("· ")[2]
     pages = [hit for hit in pages_for(reach) if query.lower() in hit.name.lower()]
     if not query or not storable(query):
-        return pages[:MOST]
-    return [*actions(user, reach, query), *pages, *things(user, reach, query)][:MOST]
+        return pages[:MAX_HITS]
+    return [*actions(user, reach, query), *pages, *things(user, reach, query)][:MAX_HITS]

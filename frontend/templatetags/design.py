@@ -90,9 +90,9 @@ def cell(table: Table, name: str, classes: str = "") -> SafeString:
     return format_html(
         'data-col="{}"{}{}{}',
         name,
-        "" if column.silent else format_html(' data-label="{}"', column.label),
+        "" if column.has_hidden_head else format_html(' data-label="{}"', column.label),
         format_html(' class="{}"', classes) if classes else "",
-        "" if column.shown else format_html(" {}", "hidden"),
+        "" if column.is_shown else format_html(" {}", "hidden"),
     )
 
 

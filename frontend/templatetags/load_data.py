@@ -15,7 +15,7 @@ from frontend.templatetags.headgate import duration, from_ms, iso
 from ingestion.specs.messages.sampling import Arrived
 
 register = template.Library()
-MOST_SHOWN = 200  # fields that a table of them shows
+MAX_SHOWN = 200  # fields that a table of them shows
 _TYPES = {"long": "long", "double": "double", "boolean": "auto", "json": "json"}
 
 
@@ -63,7 +63,7 @@ def field_names(profiles: list[FieldProfile] | None) -> list[str]:
 @register.filter
 def most_shown(profiles: list[FieldProfile] | None) -> list[FieldProfile]:
     """The fields that a table of them has room for."""
-    return (profiles or [])[:MOST_SHOWN]
+    return (profiles or [])[:MAX_SHOWN]
 
 
 @register.filter

@@ -75,7 +75,9 @@ def index(request: PageRequest) -> HttpResponse:
 
 def _index(request: PageRequest, status: int = 200, **more: Any) -> HttpResponse:
     factors = second_factors.list_factors(request.user)
-    table, logins = (s.asked(request.GET) if request.method == "GET" else s.still for s in (TOKENS_OF_ONE, SESSIONS))
+    table, logins = (
+        s.table_for(request.GET) if request.method == "GET" else s.static for s in (TOKENS_OF_ONE, SESSIONS)
+    )
     shown = {
         "name_form": NameForm(instance=request.user),
         "email_form": EmailForm(initial={"email": request.user.email}),
@@ -299,11 +301,11 @@ def make_token(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _index(request, 400, token_form=form)
     try:
-        _, secret = services.create_token(user=request.user, **form.wanted)
+        _, secret = services.create_token(user=request.user, **form.service_arguments)
     except HeadgateError as error:
         form.add_error(None, error_text(error))
         return _index(request, error.status, token_form=form)
-    answer = _index(request, 201, new_token=secret, new_token_name=form.wanted["name"])
+    answer = _index(request, 201, new_token=secret, new_token_name=form.service_arguments["name"])
     answer["Cache-Control"] = "no-store"
     return answer
 

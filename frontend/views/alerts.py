@@ -43,7 +43,7 @@ def index(request: PageRequest) -> HttpResponse:
     """What fires, and what may come to; rules that are well are on their own page."""
     team = reach_of(request).team
     shown = selectors.list_alerts(request.user, AlertFilter(team=team)).exclude(state=Alert.State.OK)
-    table = alert_tables.FIRING.asked(request.GET)
+    table = alert_tables.FIRING.table_for(request.GET)
     rows = numbered_page(shown.order_by(*table.ordering), request.GET.get("page"))
     operated = _teams_operated(request, list(rows))
     context = {"page": rows, "table": table, "operated": operated, "states": _states(request, team)}
@@ -82,7 +82,7 @@ def acknowledge(request: PageRequest, number: int) -> HttpResponse:
 def rules(request: PageRequest) -> HttpResponse:
     """All rules of the user's teams."""
     team = reach_of(request).team
-    table = alert_tables.RULES.asked(request.GET)
+    table = alert_tables.RULES.table_for(request.GET)
     queryset = selectors.list_rules(request.user, team, request.GET.get("datasource", "")).order_by(*table.ordering)
     context = {"page": numbered_page(queryset, request.GET.get("page")), "table": table, "kinds": KINDS}
     return _tab(request, "rules", "alerts/rules.html", context, rest_address("api:alert-rules", team=team))
@@ -100,7 +100,7 @@ def new_rule(request: PageRequest) -> HttpResponse:
 
     def save() -> str:
         team_name = form.cleaned_data["team"]
-        created = services.create_rule(user=request.user, team_name=team_name, kind=kind.code, **form.given)
+        created = services.create_rule(user=request.user, team_name=team_name, kind=kind.code, **form.service_arguments)
         return f"The rule {created.name} was created. Headgate checks it every ten seconds."
 
     return _form(request, "alerts/rule_form.html", form, save, RULES, context)
@@ -120,7 +120,7 @@ def rule(request: PageRequest, number: int) -> HttpResponse:
     context["rest"] = reverse("api:alert-rule", args=[number])
 
     def save() -> str:
-        changed = services.change_rule(user=request.user, rule=stored, **form.given)
+        changed = services.change_rule(user=request.user, rule=stored, **form.service_arguments)
         return f"The rule {changed.name} is changed."
 
     return _form(request, "alerts/rule_form.html", form, save, RULES, context)
@@ -150,7 +150,7 @@ def delete_rule(request: PageRequest, number: int) -> HttpResponse:
 @page
 def receivers(request: PageRequest) -> HttpResponse:
     """Where messages go, and how each receiver does."""
-    team, table = reach_of(request).team, alert_tables.RECEIVERS.asked(request.GET)
+    team, table = reach_of(request).team, alert_tables.RECEIVERS.table_for(request.GET)
     queryset = selectors.list_receivers(request.user, team).order_by(*table.ordering)
     rows = numbered_page(queryset, request.GET.get("page"))
     administered = {r.team_id for r in rows if may(request.user, Action.ADMINISTER, r.team)}
@@ -171,7 +171,9 @@ def new_receiver(request: PageRequest) -> HttpResponse:
 
     def save() -> str:
         team_name = form.cleaned_data["team"]
-        created = receiver_services.create_receiver(user=request.user, team_name=team_name, kind=kind, **form.given)
+        created = receiver_services.create_receiver(
+            user=request.user, team_name=team_name, kind=kind, **form.service_arguments
+        )
         return f"The receiver {created.name} was created. Send it a test message, then add it to rules."
 
     return _form(request, "alerts/receiver_form.html", form, save, RECEIVERS, context)
@@ -190,7 +192,7 @@ def receiver(request: PageRequest, number: int) -> HttpResponse:
     context |= {"rest": reverse("api:alert-receiver", args=[number]), "public_url": settings.PUBLIC_URL}
 
     def save() -> str:
-        changed = receiver_services.change_receiver(user=request.user, receiver=stored, **form.given)
+        changed = receiver_services.change_receiver(user=request.user, receiver=stored, **form.service_arguments)
         return f"The receiver {changed.name} is changed."
 
     return _form(request, "alerts/receiver_form.html", form, save, RECEIVERS, context)
@@ -233,7 +235,7 @@ def history(request: PageRequest) -> HttpResponse:
     queryset = selectors.list_events(request.user, criteria)
     if filters.chosen("kind"):
         queryset = queryset.filter(kind=filters.chosen("kind"))
-    table = alert_tables.HISTORY.asked(request.GET)
+    table = alert_tables.HISTORY.table_for(request.GET)
     context = {
         "filters": filters,
         "filtered": any(request.GET.get(name) for name in filters.fields),
@@ -249,7 +251,7 @@ def history(request: PageRequest) -> HttpResponse:
 def silences(request: PageRequest) -> HttpResponse:
     """Those that hold, and with ``ended`` those that are over."""
     team, ended = reach_of(request).team, bool(request.GET.get("ended"))
-    table = alert_tables.SILENCES.asked(request.GET)
+    table = alert_tables.SILENCES.table_for(request.GET)
     queryset = selectors.list_silences(request.user, team, ended=ended).order_by(*table.ordering)
     rows = numbered_page(queryset, request.GET.get("page"))
     context = {"page": rows, "table": table, "ended": ended, "operated": _teams_operated(request, list(rows))}

@@ -51,7 +51,7 @@ class AuditForm(Filter, Window):
         set_choices(self, "team", teams)
 
     @property
-    def wanted(self) -> AuditFilter:
+    def selection(self) -> AuditFilter:
         """What is chosen; a choice that can't be read filters nothing."""
         self.is_valid()
         cleaned = self.cleaned_data
@@ -66,15 +66,15 @@ NOT_SORTABLE = "Too many entries to sort by this column. Filter instead"
 TABLE = Shape(
     "audit",
     (
-        Column("when", "When", sorts="id", falls=True, fixed=True),
-        Column("team", "Team", why=NOT_SORTABLE),
-        Column("who", "Who", why=NOT_SORTABLE),
-        Column("what", "What", why=NOT_SORTABLE),
-        Column("to", "To", why=NOT_SORTABLE),
+        Column("when", "When", sorts="id", descending_first=True, fixed=True),
+        Column("team", "Team", unsortable_reason=NOT_SORTABLE),
+        Column("who", "Who", unsortable_reason=NOT_SORTABLE),
+        Column("what", "What", unsortable_reason=NOT_SORTABLE),
+        Column("to", "To", unsortable_reason=NOT_SORTABLE),
         Column("detail", "Detail"),
     ),
     default="-when",
-    last=("-id",),
+    tie_breakers=("-id",),
 )
 
 
@@ -82,12 +82,12 @@ TABLE = Shape(
 def index(request: PageRequest) -> HttpResponse:
     """Who did what; of one team at a time, for a site's administrator of all together."""
     filters, team = _read_filters(request)
-    table = (TABLE.without("team") if team else TABLE).asked(request.GET)
+    table = (TABLE.without_columns("team") if team else TABLE).table_for(request.GET)
     rows = keyset_page(_entries(request, filters, team), table.order, request.GET.get("cursor"))
     query = request.GET.copy()
     for name in ("cursor", "sort"):
         query.pop(name, None)
-    site_query = {"team": filters.wanted.team} if team is None else {}
+    site_query = {"team": filters.selection.team} if team is None else {}
     context = {
         "filters": filters,
         "filtered": bool(query),
@@ -127,5 +127,5 @@ def _read_filters(request: PageRequest) -> tuple[AuditForm, Team | None]:
 
 def _entries(request: PageRequest, filters: AuditForm, team: Team | None) -> QuerySet[AuditEntry]:
     if team is None:
-        return list_site_entries(request.user, filters.wanted)
-    return list_entries(request.user, team, filters.wanted)
+        return list_site_entries(request.user, filters.selection)
+    return list_entries(request.user, team, filters.selection)

@@ -23,7 +23,7 @@ from ingestion.specs.errors import error_text
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 
 ACTIONS_SHOWN = 100
-MOST = 10  # indexers, for a spec that says nothing
+DEFAULT_MAX_INDEXERS = 10  # indexers, for a spec that says nothing
 
 
 @page
@@ -48,7 +48,9 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def _initial_values(supervisor: Supervisor) -> dict[str, Any]:
     """The parameters that hold, or Druid's own where there are none."""
     config = supervisor.io_config.auto_scaler
-    scaler_config = config or AutoScalerConfig(enableTaskAutoScaler=True, taskCountMin=1, taskCountMax=MOST)
+    scaler_config = config or AutoScalerConfig(
+        enableTaskAutoScaler=True, taskCountMin=1, taskCountMax=DEFAULT_MAX_INDEXERS
+    )
     values = scaler_config.model_dump()
     return {"window": "1h", **{name: values[name] for name in SimulatorForm.base_fields if name in values}}
 

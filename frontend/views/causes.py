@@ -20,26 +20,31 @@ PER_PAGE = 50
 TABLE = Shape(
     "causes",
     (
-        Column("cause", "Cause", fixed=True, why="A cause's text is that of its newest record, so it cannot be sorted"),
+        Column(
+            "cause",
+            "Cause",
+            fixed=True,
+            unsortable_reason="A cause's text is that of its newest record, so it cannot be sorted",
+        ),
         Column("datasource", "Datasource", sorts="datasource_name"),
-        Column("waiting", "Waiting", sorts="kept", number=True, falls=True),
-        Column("records", "In quarantine", sorts="records", number=True, falls=True),
+        Column("waiting", "Waiting", sorts="kept", number=True, descending_first=True),
+        Column("records", "In quarantine", sorts="records", number=True, descending_first=True),
         Column("trend", "Last 24 hours"),
-        Column("first_seen", "First seen", sorts="first_at", falls=True),
-        Column("last_seen", "Last seen", sorts="last_at", falls=True),
+        Column("first_seen", "First seen", sorts="first_at", descending_first=True),
+        Column("last_seen", "Last seen", sorts="last_at", descending_first=True),
         Column("spec", "Spec version"),
     ),
     default="-last_seen",
-    last=("datasource_id", "cause", "reason"),
+    tie_breakers=("datasource_id", "cause", "reason"),
 )
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Why records are in quarantine."""
-    reach, table = reach_of(request), TABLE.asked(request.GET)
+    reach, table = reach_of(request), TABLE.table_for(request.GET)
     filters = CausesFilterForm(request.GET, teams=reach.teams)
-    cause_filter = replace(filters.wanted, team=filters.wanted.team or reach.team)
+    cause_filter = replace(filters.selection, team=filters.selection.team or reach.team)
     rows = keyset_page(list_causes(request.user, cause_filter), table.order, request.GET.get("cursor"), PER_PAGE)
     context = {
         "filters": filters,

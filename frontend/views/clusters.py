@@ -21,7 +21,7 @@ from frontend.payload import Payload, payload_as, payload_of
 from frontend.tables import Column, Shape, Table
 from frontend.views.common import PageRequest, page
 from frontend.views.connections import frame
-from ingestion.specs.messages.newest_records import MOST_ROWS, SHOWN_BYTES, NewestRecord
+from ingestion.specs.messages.newest_records import MAX_ROWS, SHOWN_BYTES, NewestRecord
 from ingestion.specs.messages.sampling import Bytes
 
 GROUPS = Shape(
@@ -32,42 +32,42 @@ GROUPS = Shape(
         Column("type", "Protocol", sorts="type"),
     ),
     default="name",
-    last=("name",),
+    tie_breakers=("name",),
 )
 PARTITIONS = Shape(
     "topic-partitions",
     (
         Column("partition", "Partition", sorts="number", number=True, fixed=True),
-        Column("first", "Start offset", sorts="start", number=True, falls=True),
-        Column("end", "End offset", sorts="end", number=True, falls=True),
-        Column("records", "Records", sorts="records", number=True, falls=True),
+        Column("first", "Start offset", sorts="start", number=True, descending_first=True),
+        Column("end", "End offset", sorts="end", number=True, descending_first=True),
+        Column("records", "Records", sorts="records", number=True, descending_first=True),
         Column("leader", "Leader", sorts="leader"),
-        Column("replicas", "Replicas", sorts="lacking", falls=True),
+        Column("replicas", "Replicas", sorts="out_of_sync", descending_first=True),
     ),
     default="partition",
-    last=("number",),
+    tie_breakers=("number",),
 )
 OFFSETS = Shape(
     "group-offsets",
     (
         Column("topic", "Topic", sorts="topic", fixed=True),
         Column("partition", "Partition", sorts="partition", number=True, fixed=True),
-        Column("offset", "Offset", sorts="offset", number=True, falls=True),
-        Column("end", "End offset", sorts="end", number=True, falls=True),
-        Column("lag", "Lag", sorts="lag", number=True, falls=True),
+        Column("offset", "Offset", sorts="offset", number=True, descending_first=True),
+        Column("end", "End offset", sorts="end", number=True, descending_first=True),
+        Column("lag", "Lag", sorts="lag", number=True, descending_first=True),
     ),
     default="topic",
-    last=("topic", "partition"),
+    tie_breakers=("topic", "partition"),
 )
 MEMBERS = Shape(
     "group-members",
     (
         Column("client", "Client", sorts="client_id", fixed=True),
         Column("host", "Host", sorts="host"),
-        Column("partitions", "Partitions", sorts="partitions", number=True, falls=True),
+        Column("partitions", "Partitions", sorts="partitions", number=True, descending_first=True),
     ),
     default="client",
-    last=("client_id", "host"),
+    tie_breakers=("client_id", "host"),
     key="members_sort",
 )
 PARTITIONS_PER_PAGE = 100
@@ -97,7 +97,7 @@ def topic(request: PageRequest, team: str, name: str, topic: str) -> HttpRespons
     """One topic: its partitions, its configuration, its newest records."""
     connection = get_cluster(request.user, team, name)
     context: dict[str, Any] = {**frame(request, connection, "topics", "connection-topic", topic), "topic": topic}
-    table = PARTITIONS.asked(request.GET)
+    table = PARTITIONS.table_for(request.GET)
     try:
         topic_detail = browsing.get_topic(connection, topic)
         rows = numbered_page(table.arranged(topic_detail.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE)
@@ -132,7 +132,7 @@ def _records_context(user: User, connection: Any, topic: str, form: str, earlies
     return {
         "lines": [_line(record, form) for record in answer.records],
         "stopped_by": answer.stopped_by,
-        "most": min(ROWS, MOST_ROWS),
+        "most": min(ROWS, MAX_ROWS),
         "size": size_of(browsing.Cluster.of(connection), topic, [record.size for record in answer.records]),
     }
 
@@ -159,7 +159,7 @@ def _payload(data: Bytes | None, form: str) -> Payload:
 def groups(request: PageRequest, team: str, name: str) -> HttpResponse:
     """The cluster's consumer groups."""
     connection = get_cluster(request.user, team, name)
-    filters, table = NameFilter(request.GET), GROUPS.asked(request.GET)
+    filters, table = NameFilter(request.GET), GROUPS.table_for(request.GET)
     search = filters.chosen("search")
     shown = frame(request, connection, "groups", "connection-groups", search=search)
     context = {**shown, "filters": filters, "filtered": bool(search), "table": table}
@@ -177,7 +177,7 @@ def group(request: PageRequest, team: str, name: str, group: str) -> HttpRespons
     """One consumer group: its members, and how far it has read."""
     connection = get_cluster(request.user, team, name)
     context: dict[str, Any] = {**frame(request, connection, "groups", "connection-group", group), "group": group}
-    filters, table, members = OffsetFilter(request.GET), OFFSETS.asked(request.GET), MEMBERS.asked(request.GET)
+    filters, table, members = OffsetFilter(request.GET), OFFSETS.table_for(request.GET), MEMBERS.table_for(request.GET)
     context |= {"filters": filters, "filtered": bool(filters.chosen("search")), "table": table, "members": members}
     context["clear"] = reverse("frontend:connection-group", args=[team, name, group])
     try:

@@ -24,21 +24,21 @@ from frontend.tables import Column, Shape
 from frontend.views.common import PageRequest, act, page
 from frontend.views.datasources import frame
 
-MOST_ROWS = 2**31 - 1
+MAX_ROWS = 2**31 - 1
 NOT_SORTABLE = "Too many merges to sort by this. Filter them first"
 MERGES = Shape(
     "merges",
     (
-        Column("planned", "Planned", sorts="created_at", falls=True, fixed=True),
-        Column("interval", "Interval (UTC)", why=NOT_SORTABLE),
-        Column("state", "State", why=NOT_SORTABLE),
-        Column("segments", "Segments", number=True, why=NOT_SORTABLE),
-        Column("rows", "Rows", number=True, why=NOT_SORTABLE),
-        Column("size", "Size", number=True, why=NOT_SORTABLE),
-        Column("took", "Took", why=NOT_SORTABLE),
+        Column("planned", "Planned", sorts="created_at", descending_first=True, fixed=True),
+        Column("interval", "Interval (UTC)", unsortable_reason=NOT_SORTABLE),
+        Column("state", "State", unsortable_reason=NOT_SORTABLE),
+        Column("segments", "Segments", number=True, unsortable_reason=NOT_SORTABLE),
+        Column("rows", "Rows", number=True, unsortable_reason=NOT_SORTABLE),
+        Column("size", "Size", number=True, unsortable_reason=NOT_SORTABLE),
+        Column("took", "Took", unsortable_reason=NOT_SORTABLE),
     ),
     default="-planned",
-    last=("-id",),
+    tie_breakers=("-id",),
 )
 
 
@@ -48,7 +48,7 @@ class PolicyForm(forms.Form):
     rows = forms.IntegerField(
         label="Rows per segment (maxRowsPerSegment)",
         min_value=1,
-        max_value=MOST_ROWS,
+        max_value=MAX_ROWS,
         widget=forms.NumberInput(attrs={"class": "form-control"}),
     )
     skip = forms.CharField(
@@ -75,7 +75,7 @@ class PolicyForm(forms.Form):
 def compaction(request: PageRequest, name: str) -> HttpResponse:
     """What waits, the most fragmented intervals, and the jobs, newest first; what is tried stands in the address."""
     datasource = get_datasource(request.user, name)
-    filters, table = MergeFilter(request.GET), MERGES.asked(request.GET)
+    filters, table = MergeFilter(request.GET), MERGES.table_for(request.GET)
     queryset = selectors.list_jobs(datasource, state=filters.chosen("state")).shown_to(request.user)
     jobs = keyset_page(queryset, table.order, request.GET.get("cursor"))
     initial = _current_settings(datasource)

@@ -37,17 +37,17 @@ TABLE = Shape(
         Column("team", "Team", sorts="team_name"),
         Column("addresses", "Addresses"),
         Column("uses", "Used by", number=True),
-        Column("changed", "Changed", sorts="changed_at", falls=True),
+        Column("changed", "Changed", sorts="changed_at", descending_first=True),
     ),
     default="team",
-    last=("team_name", "name"),
+    tie_breakers=("team_name", "name"),
 )
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
-    filters, table = ConnectionFilter(request.GET), TABLE.asked(request.GET)
+    filters, table = ConnectionFilter(request.GET), TABLE.table_for(request.GET)
     filter_values = {name: filters.chosen(name) for name in ("search", "kind")} | {"team": reach_of(request).team}
     rows = numbered_page(
         list_connections(request.user, **filter_values).order_by(*table.order), request.GET.get("page")

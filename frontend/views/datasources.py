@@ -44,29 +44,29 @@ LIST = Shape(
         Column("freshness", "Freshness", sorts=BY_FRESHNESS),
         Column("complete", "Complete until"),
         Column("rate", "Rows/s", number=True),
-        Column("rows", "Rows", sorts="rows", number=True, falls=True),
-        Column("segments", "Segments", sorts="segment_count", number=True, falls=True),
-        Column("size", "Size", sorts="size_bytes", number=True, falls=True),
-        Column("earliest", "First row", sorts="min_time", shown=False),
-        Column("latest", "Last row", sorts="max_time", falls=True),
-        Column("tasks", "Active tasks", sorts="active_tasks", number=True, falls=True),
+        Column("rows", "Rows", sorts="rows", number=True, descending_first=True),
+        Column("segments", "Segments", sorts="segment_count", number=True, descending_first=True),
+        Column("size", "Size", sorts="size_bytes", number=True, descending_first=True),
+        Column("earliest", "First row", sorts="min_time", is_shown=False),
+        Column("latest", "Last row", sorts="max_time", descending_first=True),
+        Column("tasks", "Active tasks", sorts="active_tasks", number=True, descending_first=True),
         Column("team", "Team", sorts="team_name"),
     ),
     default="name",
-    last=("name",),
+    tie_breakers=("name",),
 )
 NOT_SORTABLE = "Too many events to sort by this. Filter them first"
 EVENTS = Shape(
     "events",
     (
-        Column("when", "When", sorts="id", falls=True, fixed=True),
-        Column("what", "What", why=NOT_SORTABLE),
+        Column("when", "When", sorts="id", descending_first=True, fixed=True),
+        Column("what", "What", unsortable_reason=NOT_SORTABLE),
         Column("detail", "Detail"),
-        Column("topic", "Topic", why=NOT_SORTABLE),
-        Column("task", "Task", why=NOT_SORTABLE),
+        Column("topic", "Topic", unsortable_reason=NOT_SORTABLE),
+        Column("task", "Task", unsortable_reason=NOT_SORTABLE),
     ),
     default="-when",
-    last=("-id",),
+    tie_breakers=("-id",),
 )
 PROGRESS = Shape(
     "progress",
@@ -74,16 +74,16 @@ PROGRESS = Shape(
         Column("topic", "Topic", sorts="source.topic", fixed=True),
         Column("reader", "Reader", sorts="source.group"),
         Column("partition", "Partition", sorts="partition", number=True, fixed=True),
-        Column("settled", "Settled", sorts="settled", number=True, falls=True),
-        Column("upto", "Up to", sorts="settled_upto", number=True, falls=True),
-        Column("open", "Open", sorts="open_offsets", number=True, falls=True),
-        Column("start", "Log start", sorts="log_start_offset", number=True, falls=True),
-        Column("end", "Log end", sorts="end_offset", number=True, falls=True),
-        Column("lag", "Lag", sorts="lag", number=True, falls=True),
-        Column("looked", "Checked", sorts="observed_at", falls=True),
+        Column("settled", "Settled", sorts="settled", number=True, descending_first=True),
+        Column("upto", "Up to", sorts="settled_upto", number=True, descending_first=True),
+        Column("open", "Open", sorts="open_offsets", number=True, descending_first=True),
+        Column("start", "Log start", sorts="log_start_offset", number=True, descending_first=True),
+        Column("end", "Log end", sorts="end_offset", number=True, descending_first=True),
+        Column("lag", "Lag", sorts="lag", number=True, descending_first=True),
+        Column("looked", "Checked", sorts="observed_at", descending_first=True),
     ),
     default="topic",
-    last=("source.topic", "-source.current", "source.group", "-source.pk", "partition"),
+    tie_breakers=("source.topic", "-source.current", "source.group", "-source.pk", "partition"),
 )
 PARTITIONS_PER_PAGE = 100
 ALARMS_SHOWN = 5
@@ -95,7 +95,7 @@ TASKS_SHOWN = 5
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
     filters = DatasourceFilter(request.GET)
-    table = LIST.asked(request.GET)
+    table = LIST.table_for(request.GET)
     filter_values = {"search": filters.chosen("search"), "team": reach_of(request).team}
     queryset = list_datasources(request.user, **filter_values)
     order = table.order[0]
@@ -122,7 +122,7 @@ class Line:
 
     datasource: Datasource
     complete: Completeness
-    fresh: Freshness
+    freshness: Freshness
     rows_per_s: float | None
 
 
@@ -186,7 +186,7 @@ def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervi
 def events(request: PageRequest, name: str) -> HttpResponse:
     """What an operator must know: topics made again, gaps, repairs."""
     datasource = get_datasource(request.user, name)
-    filters, table = EventFilter(request.GET), EVENTS.asked(request.GET)
+    filters, table = EventFilter(request.GET), EVENTS.table_for(request.GET)
     queryset = list_events(request.user, datasource, kind=filters.chosen("kind"), alarm=filters.alarms)
     parameters = {name: filters.chosen(name) for name in filters.fields}
     context = {
@@ -204,7 +204,7 @@ def events(request: PageRequest, name: str) -> HttpResponse:
 def progress_by_partition(request: PageRequest, name: str) -> HttpResponse:
     """How far each partition has come."""
     datasource = get_datasource(request.user, name)
-    table = PROGRESS.asked(request.GET)
+    table = PROGRESS.table_for(request.GET)
     rows = numbered_page(table.arranged(progress(datasource)), request.GET.get("page"), PARTITIONS_PER_PAGE)
     context = {**frame(request, datasource, "progress"), "table": table, "page": rows}
     return render(request, "datasources/progress.html", context)

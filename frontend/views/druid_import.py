@@ -32,7 +32,7 @@ def import_page(request: PageRequest) -> HttpResponse:
     context = {**context, "form": filled_form, "seen": sent}
     try:
         listed = _ticked(sent["listed"], request.POST.getlist("ticked")) if sure else sent["listed"]
-        return render(request, TEMPLATE, {**context, **_import(request, listed, form.wanted(dry_run=not sure))})
+        return render(request, TEMPLATE, {**context, **_import(request, listed, form.options(dry_run=not sure))})
     except InvalidInput as error:
         return render_problem(request, TEMPLATE, context, error)
 

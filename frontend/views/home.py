@@ -75,21 +75,21 @@ class DayChart:
 
     name: str
     values: list[float | None]
-    most: float
+    maximum: float
     edges: list[datetime]  # times along it, from its beginning to its end
     each: str  # what one value is
 
     @property
     def top(self) -> str:
-        return f"{self.most:,.1f}" if 0 < self.most < 10 else f"{self.most:,.0f}"
+        return f"{self.maximum:,.1f}" if 0 < self.maximum < 10 else f"{self.maximum:,.0f}"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         return f"last day, {self.each}; peak {self.top}"
 
     @property
     def label(self) -> str:
-        return f"{self.name}, {self.told}"
+        return f"{self.name}, {self.summary}"
 
 
 def _charts(day: Sequence[DayPoint]) -> list[DayChart]:

@@ -24,27 +24,27 @@ PARTITIONS = Shape(
     "lag-by-partition",
     (
         Column("partition", "Partition", sorts="partition", number=True, fixed=True),
-        Column("end", "Log end", sorts="end_offset", number=True, falls=True),
-        Column("stored", "Stored offset", sorts="next_offset", number=True, falls=True),
-        Column("settled", "Settled", sorts="settled", number=True, falls=True),
-        Column("upto", "Settled up to", sorts="settled_upto", number=True, falls=True),
-        Column("lag", "Lag", sorts="lag", number=True, falls=True),
-        Column("looked", "Observed", sorts="observed_at", falls=True),
+        Column("end", "Log end", sorts="end_offset", number=True, descending_first=True),
+        Column("stored", "Stored offset", sorts="next_offset", number=True, descending_first=True),
+        Column("settled", "Settled", sorts="settled", number=True, descending_first=True),
+        Column("upto", "Settled up to", sorts="settled_upto", number=True, descending_first=True),
+        Column("lag", "Lag", sorts="lag", number=True, descending_first=True),
+        Column("looked", "Observed", sorts="observed_at", descending_first=True),
     ),
     default="-lag",
-    last=("partition",),
+    tie_breakers=("partition",),
 )
 SAMPLES = Shape(
     "lag-over-time",
     (
-        Column("from", "From", sorts="at", falls=True, fixed=True),
-        Column("lag", "Largest lag", sorts="lag", number=True, falls=True),
-        Column("held", "Held by indexers", sorts="in_flight", number=True, falls=True),
-        Column("rate", "Rows/s", sorts="processed_per_s", number=True, falls=True),
-        Column("again", "Redelivered/s", sorts="redelivered_per_s", number=True, falls=True),
+        Column("from", "From", sorts="at", descending_first=True, fixed=True),
+        Column("lag", "Largest lag", sorts="lag", number=True, descending_first=True),
+        Column("held", "Held by indexers", sorts="in_flight", number=True, descending_first=True),
+        Column("rate", "Rows/s", sorts="processed_per_s", number=True, descending_first=True),
+        Column("again", "Redelivered/s", sorts="redelivered_per_s", number=True, descending_first=True),
     ),
     default="-from",
-    last=("-at",),
+    tie_breakers=("-at",),
     key="samples_sort",
 )
 PARTITIONS_PER_PAGE = 100
@@ -75,7 +75,7 @@ def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The lag by partition now, and all of it over time."""
     supervisor = get_supervisor(request.user, supervisor_id)
     now, window = lag_now(supervisor), window_named(request.GET.get("window"))
-    table, samples = _partitions_shape(supervisor).asked(request.GET), SAMPLES.asked(request.GET)
+    table, samples = _partitions_shape(supervisor).table_for(request.GET), SAMPLES.table_for(request.GET)
     points = samples.arranged(_series(supervisor, window).points)
     context = {
         **frame(request, supervisor, "lag"),
@@ -105,7 +105,7 @@ def _partition(text: str) -> int | None:
 
 def _partitions_shape(supervisor: Supervisor) -> Shape:
     """A share group has no stored offsets."""
-    return PARTITIONS if supervisor.io_config.traits.keeps_offsets else PARTITIONS.without("stored")
+    return PARTITIONS if supervisor.io_config.traits.keeps_offsets else PARTITIONS.without_columns("stored")
 
 
 def _ms(time: datetime) -> int:

@@ -20,8 +20,8 @@ from frontend.live.hub import hub
 from frontend.live.stream import Stream
 from frontend.live.topics import Subscription, read_subscription
 
-MOST_STREAMS = 1_000  # of a process
-MOST_OF_USER = 50  # of these; pages without one ask every few seconds
+MAX_STREAMS = 1_000  # of a process
+MAX_OF_USER = 50  # of these; pages without one ask every few seconds
 
 
 @require_GET
@@ -36,10 +36,10 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse("Log in first.", status=HTTPStatus.UNAUTHORIZED, content_type="text/plain; charset=utf-8")
     if not isinstance(request, ASGIRequest):
         return HttpResponse(status=HTTPStatus.NO_CONTENT)  # the server can't stream: the page asks by itself
-    if hub().closing or hub().streams >= MOST_STREAMS:
+    if hub().closing or hub().streams >= MAX_STREAMS:
         return HttpResponse("Ask again later.", status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "30"})
-    if hub().streams_of(subscription.user) >= MOST_OF_USER:
-        text = f"You have {MOST_OF_USER} pages open: this one asks by itself."
+    if hub().streams_of(subscription.user) >= MAX_OF_USER:
+        text = f"You have {MAX_OF_USER} pages open: this one asks by itself."
         return HttpResponse(text, status=HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": "30"})
     page_stream = Stream(subscription, lambda: _allowed(request, topics))
     answer = StreamingHttpResponse(_events(page_stream, request.headers.get("Last-Event-ID", "")), "text/event-stream")

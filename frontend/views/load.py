@@ -44,11 +44,11 @@ DRAFTS = Shape(
         Column("topic", "Topic", sorts="topic"),
         Column("step", "Step", sorts="place"),
         Column("team", "Team", sorts="draft.team.name"),
-        Column("changed", "Changed", sorts="draft.updated_at", falls=True),
-        Column("delete", "Delete draft", fixed=True, silent=True),
+        Column("changed", "Changed", sorts="draft.updated_at", descending_first=True),
+        Column("delete", "Delete draft", fixed=True, has_hidden_head=True),
     ),
     default="-changed",
-    last=("-draft.updated_at", "pk"),
+    tie_breakers=("-draft.updated_at", "pk"),
 )
 
 
@@ -58,7 +58,7 @@ def index(request: PageRequest) -> HttpResponse:
     parameters = {name: request.GET.get(name, "") for name in ("supervisor", "team", "connection", "topic", "servers")}
     if request.method == "POST":
         return _begin(request)
-    table = DRAFTS.asked(request.GET)
+    table = DRAFTS.table_for(request.GET)
     drafts = numbered_page(
         table.arranged(map(_DraftRow, drafts_of(request.user, reach_of(request).team))), request.GET.get("page")
     )
@@ -254,7 +254,9 @@ def _render_step(
     form = form or _filled_form(request, draft, chosen, step_context)
     review = reverse("frontend:load-step", args=[draft.pk, "review"])
     if not request.htmx:  # which puts in the result alone, and that says it
-        form.tell(fault for error in (problem, step_context.get("look_problem")) if error for fault in error.errors)
+        form.add_faults(
+            fault for error in (problem, step_context.get("look_problem")) if error for fault in error.errors
+        )
     context: dict[str, Any] = {
         "draft": draft,
         "title": _title(draft),

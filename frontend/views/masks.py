@@ -33,12 +33,12 @@ COLUMNS = Shape(
         Column("name", "Name", sorts="place", fixed=True),
         Column("type", "Type", sorts="type"),
         Column("seen", "Seen by", sorts="masked"),
-        Column("since", "New since (UTC)", sorts="since", falls=True),
-        Column("types", "Types over time", sorts="changes", falls=True),
-        Column("segments", "In segments", sorts="segments", number=True, falls=True),
+        Column("since", "New since (UTC)", sorts="since", descending_first=True),
+        Column("types", "Types over time", sorts="changes", descending_first=True),
+        Column("segments", "In segments", sorts="segments", number=True, descending_first=True),
     ),
     default="name",
-    last=("place",),
+    tie_breakers=("place",),
 )
 PER_PAGE = 100
 ROLES = (Role.OPERATOR.value, Role.ADMIN.value)
@@ -55,7 +55,7 @@ class ColumnRow:
     since: datetime | None
     history: list[dict[str, Any]]
     masked: str
-    by: str = ""  # the mask of another name that hides it: of its field, or of the column that it is in
+    hidden_by: str = ""  # the mask of another name that hides it: of its field, or of the column that it is in
 
     @property
     def place(self) -> tuple[bool, str]:
@@ -75,7 +75,7 @@ def columns(request: PageRequest, name: str) -> HttpResponse:
     masks = {mask.column: mask.role for mask in masked_columns(datasource)}
     listed_columns = [_column_row(column, masks) for column in datasource_schema(datasource)]
     names = {column.name for column in listed_columns}
-    filters, table = ColumnFilter(request.GET), COLUMNS.asked(request.GET)
+    filters, table = ColumnFilter(request.GET), COLUMNS.table_for(request.GET)
     search = filters.chosen("search")
     rows = table.arranged(column for column in listed_columns if search.lower() in column.name.lower())
     context = {
@@ -101,7 +101,7 @@ def _column_row(column: dict[str, Any], masks: dict[str, str]) -> ColumnRow:
     hiding.sort(key=lambda name: (masks[name] != Role.ADMIN, name != column["name"]))
     if not hiding:
         return ColumnRow(**column, masked="")
-    return ColumnRow(**column, masked=masks[hiding[0]], by="" if hiding[0] == column["name"] else hiding[0])
+    return ColumnRow(**column, masked=masks[hiding[0]], hidden_by="" if hiding[0] == column["name"] else hiding[0])
 
 
 def _mask_effect(mask: str, names: set[str]) -> str:

@@ -28,12 +28,12 @@ TABLE = Shape(
     (
         Column("name", "Name", sorts="username", fixed=True),
         Column("role", "Role", sorts="role"),
-        Column("since", "Since", sorts="since", falls=True),
-        Column("login", "Last login", sorts="user__last_login", falls=True),
-        Column("remove", "Remove", fixed=True, silent=True),
+        Column("since", "Since", sorts="since", descending_first=True),
+        Column("login", "Last login", sorts="user__last_login", descending_first=True),
+        Column("remove", "Remove", fixed=True, has_hidden_head=True),
     ),
     default="name",
-    last=("username",),
+    tie_breakers=("username",),
 )
 
 
@@ -45,7 +45,7 @@ def index(request: PageRequest, name: str) -> HttpResponse:
 
 def _page(request: PageRequest, team: Team, status: int = 200, **more: Any) -> HttpResponse:
     administers = may(request.user, Action.ADMINISTER, team)
-    table = (TABLE if administers else TABLE.without("remove")).asked(request.GET)
+    table = (TABLE if administers else TABLE.without_columns("remove")).table_for(request.GET)
     members = numbered_page(selectors.list_members(team).order_by(*table.ordering), request.GET.get("page"))
     context = {"page": members, "table": table, "roles": list(Role), "me": request.user}
     context["rest"] = rest_address("api:members", team.name)
@@ -152,7 +152,8 @@ def change_role(request: PageRequest, name: str, username: str) -> HttpResponse:
 def _confirm_own_role(request: PageRequest, team: Team, role: Role) -> HttpResponse:
     """Whether somebody means to change their own role."""
     text = (
-        f"The role {role.value} {role.may}. If you give up the role admin, only another admin can give it back to you."
+        f"The role {role.value} {role.description}. "
+        "If you give up the role admin, only another admin can give it back to you."
     )
     question = f"Change your own role in team {team.name} to {role.value}?"
     form = OwnRoleForm(initial={"role": role.value})

@@ -31,11 +31,11 @@ TABLE = Shape(
         Column("email", "E-mail address", sorts="email"),
         Column("teams", "Teams"),
         Column("state", "State"),
-        Column("login", "Last login", sorts="last_seen", falls=True),
-        Column("joined", "Created", sorts="date_joined", falls=True, shown=False),
+        Column("login", "Last login", sorts="last_seen", descending_first=True),
+        Column("joined", "Created", sorts="date_joined", descending_first=True, is_shown=False),
     ),
     default="name",
-    last=("username",),
+    tie_breakers=("username",),
 )
 ACTIVE = {"yes": True, "no": False}
 
@@ -43,7 +43,7 @@ ACTIVE = {"yes": True, "no": False}
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Everybody by name."""
-    filters, table = PeopleFilter(request.GET), TABLE.asked(request.GET)
+    filters, table = PeopleFilter(request.GET), TABLE.table_for(request.GET)
     cleaned = filters.cleaned_data if filters.is_valid() else {}
     filter_values = {"search": cleaned.get("search", ""), "team": cleaned.get("team", "")}
     queryset = people.list_people(request.user, **filter_values, active=ACTIVE.get(cleaned.get("active", "")))

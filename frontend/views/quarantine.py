@@ -48,7 +48,7 @@ from frontend.views.common import PageRequest, error_text, page, rest_address
 from frontend.views.datasources import frame
 
 PER_PAGE = 20
-MOST_CAUSES = 10
+MAX_CAUSES = 10
 WHOLE_BYTES = 256 * 1024
 FORMS = {"text": "text", "json": "JSON", "tree": "tree", "hexadecimal": "hexadecimal", "spec": "as the spec reads it"}
 
@@ -59,7 +59,7 @@ class BulkAction:
 
     label: str
     url_name: str  # takes the POST once it was confirmed
-    needs: Action
+    required_action: Action
     question: str
     text: str
     style: str = "primary"
@@ -100,15 +100,15 @@ def index(request: PageRequest, name: str) -> HttpResponse:
     """Poison records, the last first, filtered."""
     datasource = get_datasource(request.user, name)
     filters = QuarantineFilterForm(request.GET)
-    actions = _actions_context(request, datasource, count_matching(filter_records(datasource, filters.wanted)))
-    table = (QUARANTINED if actions["deeds"] else QUARANTINED.without("choose")).asked(request.GET)
-    records = list_quarantined(request.user, datasource, filters.wanted)
+    actions = _actions_context(request, datasource, count_matching(filter_records(datasource, filters.selection)))
+    table = (QUARANTINED if actions["deeds"] else QUARANTINED.without_columns("choose")).table_for(request.GET)
+    records = list_quarantined(request.user, datasource, filters.selection)
     rows = keyset_page(records, table.order, request.GET.get("cursor"), PER_PAGE)
     context = {
         **frame(request, datasource, "quarantine", **filters.rest_parameters),
         **actions,
-        **_causes(request, datasource, filters.wanted.cause),
-        "fixes": _fixes(datasource, filters.wanted.cause) if filters.wanted.cause else [],
+        **_causes(request, datasource, filters.selection.cause),
+        "fixes": _fixes(datasource, filters.selection.cause) if filters.selection.cause else [],
         "filters": filters,
         "asked": (query := _filter_text(request.GET)),
         "filtered": bool(query),
@@ -122,10 +122,13 @@ def index(request: PageRequest, name: str) -> HttpResponse:
 
 def _causes(request: PageRequest, datasource: Datasource, cause: str) -> dict[str, Any]:
     """The latest of them, or the one that is asked for."""
-    cause_filter, table = CauseFilter(datasource=datasource.name, cause=cause), CAUSES.without("datasource").still
+    cause_filter, table = (
+        CauseFilter(datasource=datasource.name, cause=cause),
+        CAUSES.without_columns("datasource").static,
+    )
     return {
         "causes": describe_causes(
-            request.user, list(list_causes(request.user, cause_filter).order_by(*table.order)[:MOST_CAUSES])
+            request.user, list(list_causes(request.user, cause_filter).order_by(*table.order)[:MAX_CAUSES])
         ),
         "causes_table": table,
         "all_causes": f"{reverse('frontend:quarantine')}?{urlencode({'datasource': datasource.name, 'show': 'all'})}",
@@ -158,7 +161,7 @@ def _actions_context(request: PageRequest, datasource: Datasource, matched: Matc
     may_do = [
         name
         for name, action in BULK_ACTIONS.items()
-        if records[name] and may(request.user, action.needs, datasource.team)
+        if records[name] and may(request.user, action.required_action, datasource.team)
     ]
     return {"found": matched, "deeds": {name: BULK_ACTIONS[name] for name in may_do}}
 
@@ -187,7 +190,9 @@ def _filter_text(values: QueryDict) -> str:
 def export(request: PageRequest, name: str) -> HttpResponseBase:
     """All that match, as newline-delimited JSON."""
     datasource = get_datasource(request.user, name)
-    lines = quarantine.export(user=request.user, datasource=datasource, wanted=QuarantineFilterForm(request.GET).wanted)
+    lines = quarantine.export(
+        user=request.user, datasource=datasource, wanted=QuarantineFilterForm(request.GET).selection
+    )
     return download(lines, "quarantine.ndjson", "application/x-ndjson")
 
 
@@ -201,7 +206,7 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
         return _back(request, datasource, "Choose an action and its records.")
     action = form.cleaned_data["action"]
     bulk_action = BULK_ACTIONS[action]
-    require(request.user, bulk_action.needs, datasource.team)
+    require(request.user, bulk_action.required_action, datasource.team)
     try:
         records = chosen_records(datasource, form.choice(_list_filter(request)))
         affected = _affected(records, action)
@@ -221,7 +226,7 @@ def confirm(request: PageRequest, name: str) -> HttpResponse:
         "ticked": affected.values_list("pk", flat=True) if ticked else [],
         "left": 0 if action == "purge" else count_matching(records).kept - matched.records,
         "readers": readers,
-        "upto": matched.upto,
+        "upto": matched.max_id,
         "asked": _filter_text(QueryDict(request.POST.get("filter", ""))),
         "url": reverse(f"frontend:{bulk_action.url_name}", args=[name]),
         "back": _url(datasource, request),
@@ -282,7 +287,7 @@ def _run_action(
 
 def _list_filter(request: PageRequest) -> Any:
     """The filter of the list that the choice was made on."""
-    return QuarantineFilterForm(QueryDict(request.POST.get("filter", ""))).wanted
+    return QuarantineFilterForm(QueryDict(request.POST.get("filter", ""))).selection
 
 
 def _back(request: PageRequest, datasource: Datasource, problem: str) -> HttpResponse:

@@ -38,17 +38,19 @@ def find(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, TEMPLATE, {"form": form}, status=400)
     try:
-        shown = _find_by_key(request, form) if form.wanted.key is not None else _find_by_offset(request, form)
+        shown = _find_by_key(request, form) if form.record_query.key is not None else _find_by_offset(request, form)
     except HeadgateError as error:
         return render_problem(request, TEMPLATE, {"form": form}, error)
     return render(
-        request, TEMPLATE, {"form": form, "asked": form.cleaned_data, "rest": _rest(request, form.wanted), **shown}
+        request,
+        TEMPLATE,
+        {"form": form, "asked": form.cleaned_data, "rest": _rest(request, form.record_query), **shown},
     )
 
 
 def _find_by_offset(request: PageRequest, form: RecordForm) -> dict[str, Any]:
     """What became of the record; and as Kafka has it, if that is asked for."""
-    criteria, group = form.wanted, form.cleaned_data["group"]
+    criteria, group = form.record_query, form.cleaned_data["group"]
     fates = record_fate(
         request.user,
         topic=criteria.topic,
@@ -82,7 +84,7 @@ def _row(stored_row: StoredRow) -> dict[str, Any]:
 
 def _find_by_key(request: PageRequest, form: RecordForm) -> dict[str, Any]:
     """Records with the key, each with a link to what became of it."""
-    outcome = search(user=request.user, query=form.wanted, group=form.cleaned_data["group"])
+    outcome = search(user=request.user, query=form.record_query, group=form.cleaned_data["group"])
     return {**_search_context(outcome), "by_key": True, "quarantined": outcome.quarantined}
 
 

@@ -33,7 +33,7 @@ from frontend.quarantine_forms import ReprocessForm
 from frontend.views.common import PageRequest, page, render_problem
 from frontend.views.datasources import frame
 
-MOST_ROWS = 9  # of one record, that are shown
+MAX_ROWS = 9  # of one record, that are shown
 
 TEMPLATE, ASK = "quarantine/fix.html", "quarantine/fix_confirm.html"
 
@@ -104,9 +104,9 @@ def _lines(tried: Trial) -> list[dict[str, Any]]:
             "payload": payload_of(record.payload),
             "outcome": sampled.outcome,
             "error": sampled.error,
-            "row": "\n".join(json.dumps(row, indent=1, ensure_ascii=False) for row in sampled.stored_rows[:MOST_ROWS]),
+            "row": "\n".join(json.dumps(row, indent=1, ensure_ascii=False) for row in sampled.stored_rows[:MAX_ROWS]),
         }
-        for record, sampled in tried.shown
+        for record, sampled in tried.shown_records
     ]
 
 
@@ -122,11 +122,11 @@ def submit(request: PageRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
     upto = form.cleaned_data["upto"]
-    upto = target.upto if upto is None else upto
+    upto = target.max_id if upto is None else upto
     arguments = {"user": request.user, "datasource": datasource, "document": form.cleaned_data["document"]}
     try:
         if target.reader:
-            choice = Choice(filter=QuarantineFilter(cause=target.cause), upto=upto)
+            choice = Choice(filter=QuarantineFilter(cause=target.cause), max_id=upto)
             submitted_text, started = "", replay_changed(choice=choice, reader=target.reader, **arguments)
         else:
             supervisor, started = submit_and_replay(cause=target.cause, upto=upto, **arguments)

@@ -22,16 +22,16 @@ NOT_SORTABLE = "Too many segments to sort by this"
 UNUSED = Shape(
     "unused-segments",
     (
-        Column("interval", "Interval (UTC)", fixed=True, why=NOT_SORTABLE),
-        Column("rows", "Rows", number=True, why=NOT_SORTABLE),
-        Column("size", "Size", number=True, why=NOT_SORTABLE),
+        Column("interval", "Interval (UTC)", fixed=True, unsortable_reason=NOT_SORTABLE),
+        Column("rows", "Rows", number=True, unsortable_reason=NOT_SORTABLE),
+        Column("size", "Size", number=True, unsortable_reason=NOT_SORTABLE),
         Column("since", "Unused since", sorts="unused_at"),
-        Column("why", "Why", why=NOT_SORTABLE),
+        Column("why", "Why", unsortable_reason=NOT_SORTABLE),
         Column("goes", "File deleted on"),
-        Column("again", "Mark used", fixed=True, silent=True),
+        Column("again", "Mark used", fixed=True, has_hidden_head=True),
     ),
     default="since",
-    last=("id",),
+    tie_breakers=("id",),
 )
 
 
@@ -41,7 +41,7 @@ def retention(request: PageRequest, name: str) -> HttpResponse:
     datasource = get_datasource(request.user, name)
     segments = unused_segments(request.user, datasource)
     shown = frame(request, datasource, "retention")
-    table = (UNUSED if shown["may_administer"] else UNUSED.without("again")).asked(request.GET)
+    table = (UNUSED if shown["may_administer"] else UNUSED.without_columns("again")).table_for(request.GET)
     waiting = keyset_page(segments, table.order, request.GET.get("cursor"))
     context = {
         **shown,

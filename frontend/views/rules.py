@@ -46,7 +46,7 @@ class _RuleEditor:
     back: str
     done: str
     context: dict[str, Any]
-    look: Callable[[list[Rule]], dict[str, Any]]  # what goes with them, for the template
+    make_context: Callable[[list[Rule]], dict[str, Any]]  # what goes with them, for the template
 
 
 RULES_OF_SITE = "/druid/coordinator/v1/rules/_default"  # where Druid keeps them
@@ -139,7 +139,7 @@ def _edit(request: PageRequest, editor: _RuleEditor) -> HttpResponse:
     return render(
         request,
         editor.template,
-        {**context, "rows": rows, "seen": rules_digest, "again": is_stale, **editor.look(edited_rules)},
+        {**context, "rows": rows, "seen": rules_digest, "again": is_stale, **editor.make_context(edited_rules)},
     )
 
 

@@ -71,7 +71,7 @@ class MarkForm(forms.Form):
     )
 
     @property
-    def wanted(self) -> Step:
+    def chosen_step(self) -> Step:
         """What to do; once the form is valid."""
         return Step(self.cleaned_data["step"])
 
@@ -105,7 +105,7 @@ def mark(request: PageRequest, name: str) -> HttpResponse:
         return render(request, TEMPLATE, context)
     if not form.is_valid():
         return render(request, TEMPLATE, context, status=400)
-    step = form.wanted
+    step = form.chosen_step
     try:
         segments = form.chosen(datasource)
         if "sure" not in request.POST:

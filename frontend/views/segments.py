@@ -30,41 +30,41 @@ from frontend.views.datasources import frame
 Window = tuple[datetime | None, datetime | None]  # None where it has no bound
 
 INTERVALS_PER_PAGE = 100
-MOST_SORTED = 20_000  # what has no index takes a fraction of a second
+MAX_SORTED = 20_000  # what has no index takes a fraction of a second
 LIST = Shape(
     "segments",
     (
-        Column("interval", "Interval (UTC)", sorts="interval_start", fixed=True, falls=True),
+        Column("interval", "Interval (UTC)", sorts="interval_start", fixed=True, descending_first=True),
         Column("number", "Number", number=True),
-        Column("rows", "Rows", sorts="rows", number=True, falls=True),
-        Column("size", "Size", sorts="size_bytes", number=True, falls=True),
+        Column("rows", "Rows", sorts="rows", number=True, descending_first=True),
+        Column("size", "Size", sorts="size_bytes", number=True, descending_first=True),
         Column("times", "First to last row", sorts="min_time"),
-        Column("published", "Published", sorts="created_at", falls=True),
-        Column("late", "Late by", shown=False),
-        Column("version", "Version", shown=False),
+        Column("published", "Published", sorts="created_at", descending_first=True),
+        Column("late", "Late by", is_shown=False),
+        Column("version", "Version", is_shown=False),
         Column("task", "Task"),
-        Column("file", "File", shown=False),
+        Column("file", "File", is_shown=False),
     ),
     default="-interval",
-    last=("-partition_num", "-id"),
+    tie_breakers=("-partition_num", "-id"),
 )
 INTERVALS = Shape(
     "intervals",
     (
-        Column("from", "From (UTC)", sorts="start", fixed=True, falls=True),
+        Column("from", "From (UTC)", sorts="start", fixed=True, descending_first=True),
         Column("to", "To (UTC)"),
-        Column("intervals", "Intervals", sorts="intervals", number=True, falls=True),
-        Column("rows", "Rows", sorts="rows", number=True, falls=True),
-        Column("segments", "Segments", sorts="segments", number=True, falls=True),
-        Column("size", "Size", sorts="size_bytes", number=True, falls=True),
-        Column("average", "Average size", sorts="average_bytes", number=True, falls=True),
+        Column("intervals", "Intervals", sorts="intervals", number=True, descending_first=True),
+        Column("rows", "Rows", sorts="rows", number=True, descending_first=True),
+        Column("segments", "Segments", sorts="segments", number=True, descending_first=True),
+        Column("size", "Size", sorts="size_bytes", number=True, descending_first=True),
+        Column("average", "Average size", sorts="average_bytes", number=True, descending_first=True),
         Column("state", "State", sorts="state"),
-        Column("first_row", "First row", sorts="min_time", falls=True),
-        Column("last_row", "Last row", sorts="max_time", falls=True),
-        Column("version", "Version", sorts="version", falls=True, shown=False),
+        Column("first_row", "First row", sorts="min_time", descending_first=True),
+        Column("last_row", "Last row", sorts="max_time", descending_first=True),
+        Column("version", "Version", sorts="version", descending_first=True, is_shown=False),
     ),
     default="-from",
-    last=("-start",),
+    tie_breakers=("-start",),
 )
 LAYERS_AFTER = 7  # columns
 NARROWEST, WIDEST = 100, 4000
@@ -127,7 +127,7 @@ def intervals(request: PageRequest, name: str) -> HttpResponse:
     start, end = _read_window(request)
     timeline = segment_timeline(datasource, start=start, end=end, ongoing=ongoing(datasource))
     layer_names = [layer for layer in LAYERS if layer in _read_layers(request)]
-    table = _intervals_table(timeline, layer_names).asked(request.GET)
+    table = _intervals_table(timeline, layer_names).table_for(request.GET)
     rows = numbered_page(table.arranged(timeline.bars), request.GET.get("page"), INTERVALS_PER_PAGE)
     context = {
         **frame(request, datasource, "intervals", **_window(start, end)),
@@ -146,10 +146,11 @@ def _intervals_table(timeline: Timeline, layer_names: list[str]) -> Shape:
     """With a column for each layer that is asked for."""
     before, after = INTERVALS.columns[:LAYERS_AFTER], INTERVALS.columns[LAYERS_AFTER:]
     layers = [
-        Column(layer, LAYER_LABELS[layer], number=True, why="Counted for this page alone") for layer in layer_names
+        Column(layer, LAYER_LABELS[layer], number=True, unsortable_reason="Counted for this page alone")
+        for layer in layer_names
     ]
     shape = replace(INTERVALS, columns=(*before, *layers, *after))
-    return shape if timeline.merged else shape.without("intervals")
+    return shape if timeline.merged else shape.without_columns("intervals")
 
 
 def _interval_lines(
@@ -205,12 +206,12 @@ def _window(start: datetime | None, end: datetime | None) -> dict[str, str]:
 
 def _table(request: PageRequest, segments: int) -> Table:
     """The one that the address asks for; by interval where there are too many to be sorted for a page."""
-    table = LIST.asked(request.GET)
-    if table.sort.removeprefix("-") == "interval" or segments <= MOST_SORTED:
+    table = LIST.table_for(request.GET)
+    if table.sort.removeprefix("-") == "interval" or segments <= MAX_SORTED:
         return table
-    message = f"More than {MOST_SORTED:,} segments can only be sorted by interval. Choose a shorter time first."
+    message = f"More than {MAX_SORTED:,} segments can only be sorted by interval. Choose a shorter time first."
     messages.warning(request, message)
-    return LIST.asked({})
+    return LIST.table_for({})
 
 
 def _read_interval(request: PageRequest) -> Window:

@@ -44,7 +44,7 @@ def index(request: PageRequest, name: str) -> HttpResponse:
             form.add_error("name", error_text(error))
         else:
             return redirect(ACCOUNT, name, form.cleaned_data["name"])
-    table = ACCOUNTS.asked(request.GET)
+    table = ACCOUNTS.table_for(request.GET)
     rows = numbered_page(accounts.list_accounts(request.user, team).order_by(*table.ordering), request.GET.get("page"))
     context = {
         "page": rows,
@@ -68,12 +68,12 @@ def detail(request: PageRequest, name: str, account: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             _, more["secret"] = accounts.create_account_token(
-                user=request.user, team=team, account=account, **form.wanted
+                user=request.user, team=team, account=account, **form.service_arguments
             )
             form = TokenForm(datasources=names)
         except (InvalidInput, Conflict) as error:
             form.add_error(None, error_text(error))
-    table = TOKENS_OF_ONE.asked(request.GET)
+    table = TOKENS_OF_ONE.table_for(request.GET)
     tokens = accounts.list_account_tokens(request.user, team, account).order_by(*table.ordering)
     context = {
         "account": account,
@@ -124,7 +124,7 @@ def revoke(request: PageRequest, name: str, account: str, token_id: str) -> Http
 def member_tokens(request: PageRequest, name: str) -> HttpResponse:
     """The tokens of the team's members."""
     team = _team(request, name)
-    table = MEMBERS_TOKENS.asked(request.GET)
+    table = MEMBERS_TOKENS.table_for(request.GET)
     tokens = selectors.list_member_tokens(request.user, team).order_by(*table.ordering)
     context = {
         "page": numbered_page(tokens, request.GET.get("page")),

@@ -22,13 +22,13 @@ MEMBERS = Shape(
     (
         Column("indexer", "Indexer", sorts="number", number=True, fixed=True),
         Column("state", "State", sorts="state"),
-        Column("consumers", "Consumers", sorts="consumers", number=True, falls=True),
-        Column("held", "In flight", sorts="in_flight", number=True, falls=True),
+        Column("consumers", "Consumers", sorts="consumers", number=True, descending_first=True),
+        Column("held", "In flight", sorts="in_flight", number=True, descending_first=True),
         Column("partitions", "Partitions just now", sorts="partitions"),
-        Column("heard", "Last heard", sorts="last_heartbeat_at", falls=True),
+        Column("heard", "Last heard", sorts="last_heartbeat_at", descending_first=True),
     ),
     default="indexer",
-    last=("number",),
+    tie_breakers=("number",),
 )
 
 
@@ -40,7 +40,7 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
         group = share_group.share_group(supervisor)
     except InvalidInput as error:
         raise NotFound(error.detail) from error
-    table = MEMBERS.asked(request.GET)
+    table = MEMBERS.table_for(request.GET)
     drawings = [drawing_of(partition) for partition in group.coverage]
     states = {state for drawing in drawings for state, *_ in drawing.counts}
     context = {

@@ -28,12 +28,12 @@ GUIDE = Shape(
     "guide",
     (
         Column("name", "Name", sorts="name", fixed=True),
-        Column("rows", "Rows", sorts="rows", number=True, falls=True),
+        Column("rows", "Rows", sorts="rows", number=True, descending_first=True),
         Column("state", "State"),
-        Column("note", "Note", shown=False),
+        Column("note", "Note", is_shown=False),
     ),
     default="name",
-    last=("name",),
+    tie_breakers=("name",),
 )
 STATES = ("SUCCESS", "RUNNING", "PENDING", "needs attention", "FAILED", "idle")
 
@@ -72,7 +72,7 @@ def styleguide(request: PageRequest) -> HttpResponse:
             ),
             ProblemRow("waits", "wait", "refunds", "#rows", "waits for a free slot of Spark."),
         ],
-        "table": GUIDE.asked(request.GET),
+        "table": GUIDE.table_for(request.GET),
         "now": now,
         "crumbs": [("A list", "#tables")],
         "phases": bars_of(_phases(now), now),

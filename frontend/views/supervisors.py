@@ -54,15 +54,15 @@ TABLE = Shape(
         Column("rate", "Rows/s", number=True),
         Column("rate_chart", "Rows/s, last hour"),
         Column("topic", "Topic"),
-        Column("datasource", "Datasource", sorts="datasource__name", shown=False),
+        Column("datasource", "Datasource", sorts="datasource__name", is_shown=False),
         Column("team", "Team", sorts="datasource__team__name"),
         Column("indexers", "Indexers", number=True),
-        Column("version", "Spec", sorts="version", number=True, falls=True),
+        Column("version", "Spec", sorts="version", number=True, descending_first=True),
         Column("task", "Current task"),
-        Column("since", "Since", sorts="created_at", falls=True, shown=False),
+        Column("since", "Since", sorts="created_at", descending_first=True, is_shown=False),
     ),
     default="supervisor",
-    last=("id",),
+    tie_breakers=("id",),
 )
 TASKS_SHOWN = 10
 # What each tab shows, over REST.
@@ -82,7 +82,7 @@ ACTIONS_SHOWN = 5
 @shared
 def index(request: PageRequest) -> HttpResponse:
     """All the user may see."""
-    filters, table = SupervisorFilter(request.GET), TABLE.asked(request.GET)
+    filters, table = SupervisorFilter(request.GET), TABLE.table_for(request.GET)
     filter_values, team = {name: filters.chosen(name) for name in ("search", "state", "health")}, reach_of(request).team
     supervisors = list_supervisors(request.user, filter_values["search"], filter_values["state"], team=team).order_by(
         *table.order
@@ -266,7 +266,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "topics": topics,
         "topic_health": health_by_supervisor(request.user, topics),
         "current": tasks_now,
-        "table": TASKS.still,
+        "table": TASKS.static,
         "runs": _runs(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
         "progress": progress,

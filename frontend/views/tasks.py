@@ -40,7 +40,7 @@ ERRORS_PER_PAGE = 20
 TASKS = Shape(
     "tasks",
     (
-        Column("task", "Task", sorts="created_at", falls=True, fixed=True),
+        Column("task", "Task", sorts="created_at", descending_first=True, fixed=True),
         Column("status", "Status", sorts="status"),
         Column("lasted", "Lasted"),
         Column("published", "Published", number=True),
@@ -49,10 +49,10 @@ TASKS = Shape(
         Column("datasource", "Datasource"),
         Column("supervisor", "Supervisor", sorts="supervisor_id"),
         Column("team", "Team"),
-        Column("kind", "Kind", sorts="kind", shown=False),
+        Column("kind", "Kind", sorts="kind", is_shown=False),
     ),
     default="-task",
-    last=("-created_at", "-id"),
+    tie_breakers=("-created_at", "-id"),
 )
 FILTERS = ("status", "datasource", "supervisor", "kind", "search")
 
@@ -63,7 +63,7 @@ def index(request: PageRequest) -> HttpResponse:
     """All the user may see, the newest first."""
     filters = TaskFilter(request.GET)
     filter_values, team = {name: filters.chosen(name) for name in FILTERS}, reach_of(request).team
-    tasks, table = list_tasks(request.user, **filter_values, team=team), TASKS.asked(request.GET)
+    tasks, table = list_tasks(request.user, **filter_values, team=team), TASKS.table_for(request.GET)
     context = {
         "filters": filters,
         "page": keyset_page(tasks, table.order, request.GET.get("cursor")),
@@ -115,7 +115,7 @@ def errors(request: PageRequest, task_id: str) -> HttpResponse:
     records: QuerySet[Any] = (
         list_faulty(request.user, task.id) if faulty else list_quarantined_by(request.user, task.id)
     )
-    table = (FAULTY if faulty else QUARANTINED).without("choose").asked(request.GET)
+    table = (FAULTY if faulty else QUARANTINED).without_columns("choose").table_for(request.GET)
     rows = keyset_page(records, table.order, request.GET.get("cursor"), ERRORS_PER_PAGE)
     crumbs = [("Tasks", reverse("frontend:tasks")), (short_name(task.id), _url(task))]
     quarantine = rest_address("api:quarantine", task.datasource.name, task=task.id)

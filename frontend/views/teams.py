@@ -28,19 +28,19 @@ TABLE = Shape(
     (
         Column("name", "Team", sorts="name", fixed=True),
         Column("role", "Your role", sorts="role"),
-        Column("members", "Members", sorts="member_count", number=True, falls=True),
-        Column("made", "Created", sorts="created_at", falls=True),
-        Column("leave", "Leave", fixed=True, silent=True),
+        Column("members", "Members", sorts="member_count", number=True, descending_first=True),
+        Column("made", "Created", sorts="created_at", descending_first=True),
+        Column("leave", "Leave", fixed=True, has_hidden_head=True),
     ),
     default="name",
-    last=("name",),
+    tie_breakers=("name",),
 )
 
 
 @page
 def index(request: PageRequest) -> HttpResponse:
     """Which teams the user is in (all for the site's administrators), and which have invited them."""
-    table = TABLE.asked(request.GET)
+    table = TABLE.table_for(request.GET)
     queryset = selectors.list_teams(request.user).order_by(*table.ordering)
     context = {
         "page": numbered_page(queryset, request.GET.get("page")),

@@ -17,6 +17,6 @@ def ask_to_revoke(request: PageRequest, token: ApiToken, back: str) -> HttpRespo
         f"It was last used at {token.last_used_at:%Y-%m-%d %H:%M} UTC." if token.last_used_at else "It was never used."
     )
     text = f"Programs that use this token can no longer log in. {used} You can't restore it."
-    question = f"Revoke the token {token.shown}?"
+    question = f"Revoke the token {token.display_name}?"
     action = PageAction("revoke", "Revoke token", question, text, request.path, request.path, "danger", SureForm())
     return render(request, "confirm.html", {"action": action, "back": back})

@@ -31,7 +31,7 @@ class Options:
     site: ControlPlane = field(repr=False)
     datasource: str
     starting: str
-    most: int | None
+    max_publishes: int | None
     columns: tuple[str, ...]
 
 
@@ -97,7 +97,7 @@ class _FileReader:
             raise RuntimeError("executors are not told the options")
         return self._options
 
-    def planned(self, files: Sequence[Mapping[str, Any]]) -> list[InputPartition]:
+    def plan(self, files: Sequence[Mapping[str, Any]]) -> list[InputPartition]:
         """Tasks of about as many bytes, in order."""
         tasks: list[list[str]] = []
         size = BYTES_A_TASK
@@ -149,7 +149,7 @@ class PublishesStreamReader(_FileReader, DataSourceStreamReader, SupportsTrigger
         return {"publish": self._latest(0) if starting == "latest" else 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxFiles(self.options.most) if self.options.most else ReadAllAvailable()
+        return ReadMaxFiles(self.options.max_publishes) if self.options.max_publishes else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         latest = self._latest(start["publish"]) if self._until is None else self._until
@@ -172,7 +172,7 @@ class PublishesStreamReader(_FileReader, DataSourceStreamReader, SupportsTrigger
                     "later one with startingPublish and another checkpoint"
                 )
             files += publish["files"]
-        return self.planned(files)
+        return self.plan(files)
 
     def _latest(self, after: int) -> int:
         return int(self.options.site.publishes(self.options.datasource, after)["latest"])
@@ -182,4 +182,4 @@ class PublishesBatchReader(_FileReader, DataSourceReader):
     """All that the datasource holds now."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self.planned(list(self.options.site.files(self.options.datasource, {})))
+        return self.plan(list(self.options.site.files(self.options.datasource, {})))

@@ -87,7 +87,7 @@ class Store:
     claim: str
     _serial: int = field(default=0)
 
-    def owned(self) -> bool:
+    def is_owned(self) -> bool:
         """Whether nobody has claimed it since."""
         return is_owner(self.place, self.claim)
 
@@ -97,10 +97,10 @@ class Store:
 
     def leave(self) -> None:
         """Say that it needs the location no more."""
-        if self.owned():
+        if self.is_owned():
             self.place.delete(_OWNER)
 
-    def keep(self, state: State) -> None:
+    def save(self, state: State) -> None:
         """Write the state, and forget the one before the last."""
         self.place.write(f"state/{self.claim}-{self._serial:08d}.json", state.encoded())
         self._serial += 1
@@ -112,7 +112,7 @@ class Store:
             if name < newest:
                 self.place.delete(f"state/{name}")
 
-    def look_at(self, number: int) -> tuple[BufferFile, Settled] | None:
+    def read_file(self, number: int) -> tuple[BufferFile, Settled] | None:
         """A file that a reader may or may not have written whole."""
         return inspect_file(self.place, file_name(number, self.claim))
 
@@ -127,11 +127,11 @@ def claim_location(folder: Folder, patience_s: float = SILENCE_S) -> tuple[Store
     epoch = max((int(name.partition("-")[0]) for name in folder.sizes("claims")), default=0) + 1
     store = Store(folder, f"{epoch:08d}-{uuid.uuid4().hex[:12]}")
     folder.write(f"claims/{store.claim}", json.dumps(_process()).encode())
-    if not store.owned():
+    if not store.is_owned():
         raise InUse("another query has just claimed this buffer location")
     store.beat()
     state = _read_state(folder)
-    store.keep(state)
+    store.save(state)
     for name in folder.sizes("claims"):
         if name < store.claim:
             folder.delete(f"claims/{name}")

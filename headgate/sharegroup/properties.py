@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.errors import OptionError
 from headgate.sharegroup.options import Options
-from ingestion.specs.kafka.key_stores import MOST_BYTES, with_stores
+from ingestion.specs.kafka.key_stores import MAX_BYTES, with_stores
 from ingestion.specs.kafka.properties import ALLOWED, librdkafka_properties, missing, quick_to_reconnect
 
 _OF_THE_CONSUMER = ("group.id", "max.poll.records")
@@ -42,9 +42,9 @@ def _read(name: str, path: str) -> bytes:
     """A file with keys or certificates, which must be on the driver's machine."""
     try:
         with Path(path).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError):
         raise OptionError(f"option kafka.{name} names no file that can be read on the driver's machine") from None
-    if len(data) > MOST_BYTES:
-        raise OptionError(f"option kafka.{name} names a file that is larger than {MOST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise OptionError(f"option kafka.{name} names a file that is larger than {MAX_BYTES} bytes")
     return data

@@ -78,7 +78,7 @@ class Counts:
     ack_failures: int = 0
     hold_ms: float = 0.0  # from poll to acknowledgement, of all polls together
     polls: int = 0
-    complaint: str = ""
+    client_problem: str = ""
     last: dict[tuple[str, int], int] = field(default_factory=dict)  # the highest offset polled of a partition
 
 
@@ -130,16 +130,16 @@ class Reader:
     def __init__(self, orders: Orders, link: Connection) -> None:
         self._orders = orders
         self._link = link
-        self._consumer = ShareGroupConsumer(orders.config, orders.topics, self._on_answer, self._complain)
+        self._consumer = ShareGroupConsumer(orders.config, orders.topics, self._on_answer, self._on_error)
         self._place: Folder = open_folder(orders.location)
         pa.array([])  # pyarrow looks for pandas at the first, which takes a while: not with a poll in hand
         self._counts = Counts()
-        self._asked = False
+        self._is_requested = False
 
     def run(self) -> None:
         """Until it is told to stop."""
         try:
-            while (order := self._word()) != STOP:
+            while (order := self._permission()) != STOP:
                 if order == PAUSE:
                     self._commit()
                     time.sleep(PAUSE_S)
@@ -148,30 +148,30 @@ class Reader:
                     self._consumer.join()
                     self._round()
                 except KafkaException as error:
-                    self._counts.complaint = _error_text(error)
+                    self._counts.client_problem = _error_text(error)
                     if _is_final(error.args[0]):
                         raise
                     time.sleep(1.0)
             self._commit()
-            self._word()
+            self._permission()
         finally:
             self._consumer.close()
 
-    def _ask(self) -> None:
+    def _request_permission(self) -> None:
         """Whether to poll on, with what was counted since the last time."""
         self._link.send(("may", self._counts))
         self._counts = Counts()
-        self._asked = True
+        self._is_requested = True
 
-    def _word(self) -> Any:
+    def _permission(self) -> Any:
         """The answer, asked for by now or before."""
-        if not self._asked:
-            self._ask()
-        self._asked = False
+        if not self._is_requested:
+            self._request_permission()
+        self._is_requested = False
         return self._link.recv()
 
-    def _complain(self, error: Any) -> None:
-        self._counts.complaint = str(error.str())
+    def _on_error(self, error: Any) -> None:
+        self._counts.client_problem = str(error.str())
 
     def _on_answer(self, partition: int, offsets: set[int], error: KafkaException | None) -> None:
         """What the broker refused it delivers again."""
@@ -189,7 +189,7 @@ class Reader:
         reach("settled")
         self._counts.hold_ms += (time.monotonic() - self._consumer.polled_at) * 1000
         self._counts.polls += 1
-        self._ask()
+        self._request_permission()
         self._consumer.acknowledge(messages, _kinds(len(messages), poison))
 
     def _settle(self, messages: Sequence[Any]) -> set[int]:
@@ -247,7 +247,7 @@ class Reader:
         try:
             self._consumer.commit(COMMIT_S)
         except KafkaException as error:
-            self._counts.complaint = _error_text(error)
+            self._counts.client_problem = _error_text(error)
 
 
 def _int_array(values: Iterable[int]) -> Any:

@@ -75,10 +75,10 @@ class Team:
         """Whether a reader still works."""
         return any(thread.is_alive() for thread in self._process_threads)
 
-    def keep_state(self) -> None:
+    def save_state(self) -> None:
         """Have the store know what the ledger knows."""
         with self._state_lock:
-            self._store.keep(self._ledger.state())
+            self._store.save(self._ledger.state())
 
     def _keep_running(self, number: int) -> None:
         """One process of readers after the other, until the query stops."""
@@ -173,12 +173,12 @@ class Team:
 
     def _await_topic_check(self) -> None:
         """While Kafka is away nothing is dropped: what is held comes again when its lock has ended."""
-        while not self._ids.look():
+        while not self._ids.refresh():
             if self._stopping.is_set() or self.failure is not None:
                 raise InterruptedError
 
     def _parts(self, polled: list[tuple[str, int, list[tuple[int, int]]]]) -> list[Part]:
-        return [Part(f"{self._ids.of(topic)}/{partition}", ranges) for topic, partition, ranges in polled]
+        return [Part(f"{self._ids.id_of(topic)}/{partition}", ranges) for topic, partition, ranges in polled]
 
     def _on_stored(self, number: int, rows: int, size: int) -> None:
         self._ledger.stored(BufferFile(number, self._ledger.name_of(number), rows, size))
@@ -191,14 +191,14 @@ class Team:
         try:
             voids = []
             for number in self._ledger.pending_of(owner):
-                stored = self._store.look_at(number)
+                stored = self._store.read_file(number)
                 if stored is not None:
                     self._ledger.stored(stored[0])
                 else:
                     self._ledger.void(number)
                     voids.append(number)
             if voids:
-                self.keep_state()
+                self.save_state()
             for number in voids:
                 self._ledger.forget(number)
         except Exception as error:
@@ -219,8 +219,8 @@ def _add(total: Counts, more: Counts) -> None:
         if count_field.name == "last":
             for key, offset in value.items():
                 total.last[key] = max(offset, total.last.get(key, -1))
-        elif count_field.name == "complaint":
-            total.complaint = value or total.complaint
+        elif count_field.name == "client_problem":
+            total.client_problem = value or total.client_problem
         else:
             setattr(total, count_field.name, getattr(total, count_field.name) + value)
 

@@ -59,16 +59,16 @@ class Session:
         )
         self._team = Team(self._store, self.ledger, self._ids, orders, options.readers, options.processes)
         self._team.may_poll = self._may_poll
-        self._left = sum(f.rows for f in state.files if f.number >= state.done)  # by an earlier start
+        self._earlier_rows = sum(f.rows for f in state.files if f.number >= state.done)  # by an earlier start
         # The location is new, and so is the checkpoint: its query may expect all from the topics' beginning.
         self._expects_all = options.reset == "earliest" and not state.settled and not state.files
-        self._taken = self.ledger.done  # what micro-batches have taken
+        self._consumed = self.ledger.done  # what micro-batches have taken
         self._swept = self.ledger.done
         self._waits_since: float | None = None  # records, for a micro-batch that is worth its while
-        self._ends: dict[tuple[str, int], int] | None = None  # set: what came later may wait
+        self._end_offsets: dict[tuple[str, int], int] | None = None  # set: what came later may wait
         self._warning_lock = threading.Lock()
-        self._over = threading.Event()
-        self._team.keep_state()  # with the topics' ids
+        self._stopped = threading.Event()
+        self._team.save_state()  # with the topics' ids
         self._team.start()
         self._janitor = threading.Thread(target=self._maintain, daemon=True)
         self._janitor.start()
@@ -89,9 +89,9 @@ class Session:
     def latest(self, start: int, limit: int | None) -> int:
         """Where the next micro-batch may end: with whole files, of at most so many records, but one file at least."""
         self.check()
-        self._taken = max(self._taken, start)
-        if self._ends is not None:
-            self.await_end(lambda: self._gathered(start, limit))
+        self._consumed = max(self._consumed, start)
+        if self._end_offsets is not None:
+            self.await_end(lambda: self._has_enough(start, limit))
         elif not self._worth_a_batch(start):
             return start
         end, rows = start, 0
@@ -109,45 +109,45 @@ class Session:
             raise DataLoss("the checkpoint is older than the buffer location: files of this micro-batch were committed")
         if end > self.ledger.ready:
             raise DataLoss("the checkpoint is newer than the buffer location, of which a part is gone")
-        self._taken = max(self._taken, end)
+        self._consumed = max(self._consumed, end)
         return self.ledger.between(start, end)
 
     def commit(self, end: int) -> None:
         """Spark has committed what is before it; the files go a little later."""
         reach("committing")
-        self._taken = max(self._taken, end)
+        self._consumed = max(self._consumed, end)
         self.ledger.commit(end)
 
     def end_at_current_offsets(self) -> None:
         """From now on: what is in the topics at this moment, and then no more."""
-        self._ends = self._ids.ends()
+        self._end_offsets = self._ids.end_offsets()
 
     def metrics(self) -> dict[str, Any]:
         """Counts since the query started, with what an earlier start had polled for it, and what waits now."""
         counts = self._team.totals.counts
         return {
             "firstRecordAt": self._team.totals.first_record_ms,
-            "polled": counts.polled + self._left,
+            "polled": counts.polled + self._earlier_rows,
             "acknowledged": counts.acknowledged,
             "redelivered": counts.redelivered,
             "duplicatesDropped": counts.duplicates_dropped,
             "rejected": counts.rejected,
             "acknowledgementsRefused": counts.ack_failures,
-            "bytesWaiting": self.ledger.bytes_from(self._taken),
+            "bytesWaiting": self.ledger.bytes_from(self._consumed),
             "holdMs": round(counts.hold_ms / counts.polls, 1) if counts.polls else 0.0,
             "readersWithRecords": len(self._team.totals.with_records),
             "readerRestarts": self._team.totals.restarts,
-            "complaint": counts.complaint,
+            "complaint": counts.client_problem,
         }
 
     def close(self) -> None:
         """Stop the readers and leave the location to whoever comes next."""
-        self._over.set()
+        self._stopped.set()
         self._team.stop()
         self._janitor.join(SHUTDOWN_S)
         try:
-            if self._store.owned():
-                self._team.keep_state()
+            if self._store.is_owned():
+                self._team.save_state()
                 self._store.leave()
         except OSError:
             pass  # the next one waits until nothing was heard for a while
@@ -158,7 +158,7 @@ class Session:
             self.check()
             time.sleep(0.05)
 
-    def _gathered(self, start: int, limit: int | None) -> bool:
+    def _has_enough(self, start: int, limit: int | None) -> bool:
         if self._options.min_records:
             return self.ledger.ready > start and self._worth_a_batch(start)
         quiet_s = time.monotonic() - self._team.totals.last_poll
@@ -205,38 +205,38 @@ class Session:
             if not self._expects_all or not self._nothing_comes():
                 return
             self._expects_all = False
-        if self._ends or self._ids.ends():
+        if self._end_offsets or self._ids.end_offsets():
             log.warning(_POSITION_WARNING, self._options.group)
 
     def _has_all(self) -> bool:
-        return all(self._has(*key, end - 1) for key, end in (self._ends or {}).items())
+        return all(self._has_polled(*key, end - 1) for key, end in (self._end_offsets or {}).items())
 
-    def _has(self, topic: str, partition: int, offset: int) -> bool:
+    def _has_polled(self, topic: str, partition: int, offset: int) -> bool:
         last = self._team.totals.counts.last.get((topic, partition), -1)
         return last >= offset or self.ledger.settled(f"{self.ledger.topics[topic]}/{partition}", offset)
 
     def _may_poll(self) -> bool:
-        return self.ledger.bytes_from(self._taken) < self._options.max_bytes
+        return self.ledger.bytes_from(self._consumed) < self._options.max_bytes
 
     def _watch_topics(self) -> None:
         """Notice one that was made again; apart from the readers, who would wait for Kafka's answer."""
-        while not self._over.wait(CHECK_EVERY_S):
+        while not self._stopped.wait(CHECK_EVERY_S):
             try:
-                self._ids.look()
+                self._ids.refresh()
                 self._warn_of_position()
             except DataLoss as error:
                 self._team.failure = self._team.failure or error
                 return
             except (ReaderFailed, KafkaException, TimeoutError) as error:  # away: nothing is polled, either
-                self._team.totals.counts.complaint = str(error)
+                self._team.totals.counts.client_problem = str(error)
 
     def _maintain(self) -> None:
         """Show that this process lives, keep the state, and delete what was committed."""
         last_beat = 0.0
-        while not self._over.wait(SWEEP_S):
+        while not self._stopped.wait(SWEEP_S):
             try:
                 if time.monotonic() - last_beat >= BEAT_S:
-                    if not self._store.owned():
+                    if not self._store.is_owned():
                         raise Fenced("another query has taken this buffer location over")
                     self._store.beat()
                     last_beat = time.monotonic()
@@ -250,7 +250,7 @@ class Session:
 
     def _sweep(self, done: int) -> None:
         self.ledger.tidy(time.monotonic())
-        self._team.keep_state()
+        self._team.save_state()
         reach("kept")
         for name in self._place.sizes("files"):
             if int(name.partition("-")[0]) < done:

@@ -20,25 +20,25 @@ class TopicIds:
     """Ids by name. With ``fail_on_data_loss`` a topic that was made again is an error, else the new one is read."""
 
     def __init__(self, config: dict[str, Any], topics: Sequence[str], ledger: Ledger, fail_on_data_loss: bool) -> None:
-        self._admin = AdminClient({**config, "error_cb": self._complain})
-        self._complaint = ""  # what the client last said of its connections
+        self._admin = AdminClient({**config, "error_cb": self._on_error})
+        self._client_problem = ""  # what the client last said of its connections
         self._config = config
         self._topics = list(topics)
         self._ledger = ledger
         self._fail = fail_on_data_loss
         self._lock = threading.Lock()
-        self.look()
+        self.refresh()
 
-    def of(self, topic: str) -> str:
+    def id_of(self, topic: str) -> str:
         """The id that it had when it was last looked at."""
         return self._ledger.topics[topic]
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Ask Kafka; False when it is away, where it has answered before. Raises ``DataLoss`` and ``ReaderFailed``."""
         with self._lock:
-            return self._look()
+            return self._describe_topics()
 
-    def _look(self) -> bool:
+    def _describe_topics(self) -> bool:
         futures = self._admin.describe_topics(TopicCollection(self._topics), request_timeout=REQUEST_TIMEOUT_S)
         for topic, future in futures.items():
             try:
@@ -49,7 +49,7 @@ class TopicIds:
                 is_away = error.args[0].retriable() or error.args[0].code() < 0
                 if is_away and topic in self._ledger.topics:
                     return False
-                raise ReaderFailed(self._why(topic, error.args[0], is_away)) from None
+                raise ReaderFailed(self._explain(topic, error.args[0], is_away)) from None
             known_id = self._ledger.topics.get(topic, topic_id)
             if known_id != topic_id and self._fail:
                 raise DataLoss(
@@ -59,20 +59,20 @@ class TopicIds:
             self._ledger.topics[topic] = topic_id
         return True
 
-    def _why(self, topic: str, error: Any, is_away: bool) -> str:
+    def _explain(self, topic: str, error: Any, is_away: bool) -> str:
         self._admin.poll(0)
         if not is_away:
             return f"topic {topic} can't be read: {error.str()}"
         servers = self._config["bootstrap.servers"]
         return (
-            f"Kafka at {servers} can't be asked ({self._complaint or error.str()}): are kafka.bootstrap.servers right, "
-            "and kafka.security.protocol and kafka.sasl.*, where it wants a login?"
+            f"Kafka at {servers} can't be asked ({self._client_problem or error.str()}): are kafka.bootstrap.servers "
+            "right, and kafka.security.protocol and kafka.sasl.*, where it wants a login?"
         )
 
-    def _complain(self, error: Any) -> None:
-        self._complaint = str(error.str())
+    def _on_error(self, error: Any) -> None:
+        self._client_problem = str(error.str())
 
-    def ends(self) -> dict[tuple[str, int], int]:
+    def end_offsets(self) -> dict[tuple[str, int], int]:
         """The end offset of each partition that holds records."""
         consumer = Consumer({**self._config, "group.id": "unused", "enable.auto.commit": False})
         try:

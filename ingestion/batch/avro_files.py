@@ -26,7 +26,7 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}},
     ],
 }
-_MOST_BLOCK_BYTES = 1 << 30
+_MAX_BLOCK_BYTES = 1 << 30
 
 
 def read_records(stream: BinaryIO, written: AvroFileInputFormat) -> Iterator[Any]:
@@ -69,15 +69,15 @@ def _snappy(stream: BinaryIO) -> io.BytesIO:
         shift += 7
         if byte < 0x80:
             break
-    if size > _MOST_BLOCK_BYTES:
+    if size > _MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
     return io.BytesIO(pa.Codec("snappy").decompress(packed, size, asbytes=True))
 
 
 def _zstandard(stream: BinaryIO) -> io.BytesIO:
     packed = pa.BufferReader(_read_bytes(stream))
-    content = pa.CompressedInputStream(packed, "zstd").read(_MOST_BLOCK_BYTES + 1)
-    if len(content) > _MOST_BLOCK_BYTES:
+    content = pa.CompressedInputStream(packed, "zstd").read(_MAX_BLOCK_BYTES + 1)
+    if len(content) > _MAX_BLOCK_BYTES:
         raise ValueError("a block is too large")
     return io.BytesIO(content)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ingestion.batch.reading import IntervalMs
 
 _SHARES_A_WRITER = 4  # so that the last ones end together, and an interval's rows have the memory to themselves
-_LEAST_ROWS = 100_000  # to write fewer takes no longer than to begin
+_MIN_ROWS = 100_000  # to write fewer takes no longer than to begin
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Bins:
     """Numbered from 0 on; each is written by one Spark task."""
 
     count: int
-    of: Mapping[IntervalMs, tuple[int, int]]  # interval → its first bin, and how many it has
+    by_interval: Mapping[IntervalMs, tuple[int, int]]  # interval → its first bin, and how many it has
 
 
 def plan_bins(
@@ -41,4 +41,4 @@ def plan_bins(
 def target_rows(rows: int, most_rows: int, writers: int) -> int:
     """How many one Spark task writes of so many in all, about."""
     even = -(-rows // max(1, writers))
-    return max(1, min(most_rows, max(-(-even // _SHARES_A_WRITER), min(even, _LEAST_ROWS))))
+    return max(1, min(most_rows, max(-(-even // _SHARES_A_WRITER), min(even, _MIN_ROWS))))

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from ingestion.batch.errors import InputChanged, InputRefused
 from ingestion.specs.inputs.input_source import LocalInputSource
 
-MOST_FILES = 1_000_000
+MAX_FILES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class InputFile:
     path: str
     size: int  # of one of the web: how much it counts for
     mtime_ns: int
-    told: tuple[tuple[str, str], ...] = ()  # what its server said of its state: names and values of headers
+    state_headers: tuple[tuple[str, str], ...] = ()  # what its server said of its state: names and values of headers
 
     @property
     def is_on_the_web(self) -> bool:
@@ -48,8 +48,8 @@ class Folders:
         for path in _walk(source.baseDir):
             if pattern.fullmatch(os.path.basename(path)):
                 files.append(self._found(path))
-                if len(files) > MOST_FILES:
-                    raise InputRefused(f"There are more than {MOST_FILES:,} files below {source.baseDir}.")
+                if len(files) > MAX_FILES:
+                    raise InputRefused(f"There are more than {MAX_FILES:,} files below {source.baseDir}.")
         return sorted(files, key=lambda file: file.path)
 
     def _found(self, path: str) -> InputFile:

@@ -24,18 +24,18 @@ from ingestion.specs.inputs.input_source import check_web_address
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressRefused, AddressUnknown
 from ingestion.task.http_connections import open_http, port_of
 
-MOST_BYTES = 16 * 1024**3
+MAX_BYTES = 16 * 1024**3
 TIMEOUT_S = 3600.0  # of one file
 _READ_TIMEOUT_S = 30.0
-_MOST_REDIRECTS = 5
+_MAX_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _TRANSIENT_STATUSES = (408, 425, 429)
 _CHUNK_BYTES = 1 << 20
 _ASSUMED_BYTES = 64 * 1024 * 1024  # bytes, whatever a file has: each is one Spark task's
 _VALIDATOR_HEADERS = ("ETag", "Last-Modified", "Content-Length")
-_MOST_REQUESTS_AT_ONCE = 8
+_MAX_REQUESTS_AT_ONCE = 8
 _RETRY_AFTER_S = (0.2, 1.0)  # nobody else asks again for what is found
-_MOST_SHOWN = 100  # characters of a header
+_MAX_SHOWN = 100  # characters of a header
 
 Validators = tuple[tuple[str, str], ...]
 Used = TypeVar("Used")
@@ -43,7 +43,7 @@ Used = TypeVar("Used")
 
 def find_web_files(urls: Sequence[str], policy: AddressPolicy) -> list[InputFile]:
     """Those at these addresses, each once. Raises ``InputRefused``, ``InputUnreachable``."""
-    with ThreadPoolExecutor(_MOST_REQUESTS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_REQUESTS_AT_ONCE) as pool:
         requests = [(url, pool.submit(_fetch_validators, url, policy)) for url in dict.fromkeys(urls)]
         try:
             return [InputFile(url, _ASSUMED_BYTES, 0, state.result()) for url, state in requests]
@@ -75,19 +75,19 @@ def fetch(input_file: InputFile, policy: AddressPolicy, into: BinaryIO) -> None:
 
 def _check_unchanged(input_file: InputFile, current: Validators) -> None:
     """What only one of both answers says is not compared."""
-    before = dict(input_file.told)
+    before = dict(input_file.state_headers)
     for name, value in current:
         if before.get(name, value) != value:
             raise InputChanged(
-                f"{input_file.path} has changed since the task began (its {name} was {before[name][:_MOST_SHOWN]}, "
-                f"and is {value[:_MOST_SHOWN]}); submit the task again."
+                f"{input_file.path} has changed since the task began (its {name} was {before[name][:_MAX_SHOWN]}, "
+                f"and is {value[:_MAX_SHOWN]}); submit the task again."
             )
 
 
 def _get_following_redirects(url: str, policy: AddressPolicy, end: float, use: Callable[[HTTPResponse], Used]) -> Used:
     """What ``use`` makes of the answer, wherever the address leads; until ``end`` of the monotonic clock."""
     at = url
-    for _ in range(_MOST_REDIRECTS + 1):
+    for _ in range(_MAX_REDIRECTS + 1):
         leads_to, used = _get(url, at, policy, end, use)
         if used is not None:
             return used[0]
@@ -98,7 +98,7 @@ def _get_following_redirects(url: str, policy: AddressPolicy, end: float, use: C
         if at.startswith("https:") and not onward.startswith("https:"):
             raise InputRefused(f"{url} can't be read: it leads from https to http.")
         at = onward
-    raise InputRefused(f"{url} can't be read: it leads on more than {_MOST_REDIRECTS} times.")
+    raise InputRefused(f"{url} can't be read: it leads on more than {_MAX_REDIRECTS} times.")
 
 
 def _get(
@@ -139,8 +139,8 @@ def _download(url: str, answer: HTTPResponse, into: BinaryIO) -> None:
     size = 0
     while piece := answer.read(_CHUNK_BYTES):
         size += len(piece)
-        if size > MOST_BYTES:
-            raise InputRefused(f"{url} has more than {MOST_BYTES // 1024**3} GiB.")
+        if size > MAX_BYTES:
+            raise InputRefused(f"{url} has more than {MAX_BYTES // 1024**3} GiB.")
         into.write(piece)
     if answer.length:  # that it has promised, and not sent
         raise InputUnreachable(f"{url} can't be read: it ended too early.")

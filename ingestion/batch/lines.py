@@ -26,8 +26,8 @@ from ingestion.decode.payloads import JsonLines
 from ingestion.specs.formats.file_format import LineFormat
 from ingestion.specs.formats.input_format import CsvInputFormat, JsonInputFormat
 
-MOST_LINE_BYTES = 64 * 1024 * 1024
-_MOST_LINES, _MOST_BYTES = 8_192, 4 * 1024 * 1024  # of what is decoded at once
+MAX_LINE_BYTES = 64 * 1024 * 1024
+_MAX_LINES, _MAX_BYTES = 8_192, 4 * 1024 * 1024  # of what is decoded at once
 INLINE = "inputSource inline"
 _NEWLINE = ord("\n")
 _BOM = b"\xef\xbb\xbf"
@@ -91,7 +91,7 @@ def batch_lines(lines: Iterator[Line]) -> Iterator[Lines]:
     batch: list[Line] = []
     size = 0
     for line in lines:
-        if batch and (len(batch) >= _MOST_LINES or size >= _MOST_BYTES or line.name != batch[0].name):
+        if batch and (len(batch) >= _MAX_LINES or size >= _MAX_BYTES or line.name != batch[0].name):
             yield Lines.of(batch)
             batch, size = [], 0
         batch.append(line)
@@ -122,8 +122,8 @@ def open_part(part: Part, inputs: Inputs) -> Iterator[tuple[str, BinaryIO, int |
 class LineLayout(NamedTuple):
     """How a file's lines are to be read, and at which byte they begin, behind its header, if columns stand in one."""
 
-    written: LineFormat
-    begins: int = 0
+    line_format: LineFormat
+    first_row: int = 0
     header: bytes = b""
 
 
@@ -173,7 +173,7 @@ def read_lines(
     else:
         stream.seek(at)
     while end is None or at < end:
-        block = stream.read(_MOST_BYTES if end is None else min(_MOST_BYTES, end - at))
+        block = stream.read(_MAX_BYTES if end is None else min(_MAX_BYTES, end - at))
         if not block:
             return
         if not block.endswith(b"\n"):
@@ -186,7 +186,7 @@ def _split_lines(name: str, start: int, block: bytes) -> Lines:
     """Those of whole lines, of which the first begins at byte ``start``; what ends with a line break ends with none."""
     payloads = block.removesuffix(b"\n").split(b"\n")
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads)) + 1
-    if lengths.max() > MOST_LINE_BYTES:
+    if lengths.max() > MAX_LINE_BYTES:
         raise _too_long(name)
     at = start + np.cumsum(lengths) - lengths
     if b"\r" in block:
@@ -203,14 +203,14 @@ def _split_json_lines(name: str, start: int, block: bytes) -> Lines:
     if not ends.size or ends[-1] < len(block):
         ends = np.append(ends, len(block))
     lengths = np.diff(ends, prepend=0)
-    if lengths.min() <= 1 or lengths.max() > MOST_LINE_BYTES or b"\r" in block:
+    if lengths.min() <= 1 or lengths.max() > MAX_LINE_BYTES or b"\r" in block:
         return _split_lines(name, start, block)
     return Lines(f"{name}, byte", cast("Sequence[int]", start + ends - lengths), JsonLines.of(block, ends))
 
 
 def _split_to_limits(lines: Lines) -> Iterator[Lines]:
     """In parts that are decoded at once."""
-    if len(lines) > _MOST_LINES:
+    if len(lines) > _MAX_LINES:
         for half in lines.halves():
             yield from _split_to_limits(half)
     elif lines:
@@ -218,11 +218,11 @@ def _split_to_limits(lines: Lines) -> Iterator[Lines]:
 
 
 def _read_line(name: str, stream: BinaryIO) -> bytes:
-    line = stream.readline(MOST_LINE_BYTES)
-    if len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
+    line = stream.readline(MAX_LINE_BYTES)
+    if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
         raise _too_long(name)
     return line
 
 
 def _too_long(name: str) -> InputRefused:
-    return InputRefused(f"{name} has a line of more than {MOST_LINE_BYTES // (1 << 20)} MiB.")
+    return InputRefused(f"{name} has a line of more than {MAX_LINE_BYTES // (1 << 20)} MiB.")

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, BinaryIO, cast
 
 from ingestion.batch.errors import InputChanged, InputRefused
-from ingestion.batch.files import MOST_FILES, InputFile
+from ingestion.batch.files import MAX_FILES, InputFile
 from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
 from ingestion.segments.errors import DeepStorageError
 from ingestion.segments.remote_errors import to_storage_error
@@ -32,19 +32,19 @@ class Locations:
         """
         files: dict[str, InputFile] = {}
         for address in source.named_one_by_one:
-            place = self._of(address)
+            place = self._location_of(address)
             files[address] = InputFile(address, place.size(address), 0)
         for prefix in source.prefixes:
-            for file in self._of(prefix).listed(prefix):
+            for file in self._location_of(prefix).listed(prefix):
                 files[file.path] = file
-                if len(files) > MOST_FILES:
-                    raise InputRefused(f"There are more than {MOST_FILES:,} objects that begin with {prefix}.")
+                if len(files) > MAX_FILES:
+                    raise InputRefused(f"There are more than {MAX_FILES:,} objects that begin with {prefix}.")
         return sorted(files.values(), key=lambda file: file.path)
 
     @contextmanager
     def open_input(self, input_file: InputFile) -> Iterator[BinaryIO]:
         """Raises ``InputRefused``, ``InputChanged``, ``DeepStorageError``."""
-        place = self._of(input_file.path)
+        place = self._location_of(input_file.path)
         name = place.below(input_file.path)
         if place.size(input_file.path) != input_file.size:
             raise InputChanged(f"{input_file.path} has changed since the task began; submit the task again.")
@@ -57,7 +57,7 @@ class Locations:
                     raise reader.problem from None
                 raise
 
-    def _of(self, address: str) -> _Location:
+    def _location_of(self, address: str) -> _Location:
         for location in self._all:
             if address.startswith(f"{location.address}/"):
                 return location

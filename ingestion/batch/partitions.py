@@ -36,10 +36,10 @@ Int64s = npt.NDArray[np.int64]
 class PartitionKeys:
     """By what rows are dealt out, and which become one. Travels to executors."""
 
-    by: DividingSpec
+    dividing_spec: DividingSpec
     grouped: bool  # a sample is of rows that are rolled up
     dimensions: tuple[pa.Field, ...]  # all that hold something
-    divided: tuple[pa.Field, ...]  # those of ``by``, in its order
+    divided: tuple[pa.Field, ...]  # those of ``dividing_spec``, in its order
 
     @classmethod
     def of(cls, spec: BatchSpec, schemas: Iterable[pa.Schema]) -> PartitionKeys:
@@ -61,8 +61,8 @@ class PartitionKeys:
     @property
     def needs_sample(self) -> bool:
         """Whether the number of an interval's rows is not enough to know its partitions."""
-        if isinstance(self.by, HashedPartitionsSpec):
-            return self.grouped and self.by.numShards is None
+        if isinstance(self.dividing_spec, HashedPartitionsSpec):
+            return self.grouped and self.dividing_spec.numShards is None
         return True
 
     def sampled(self, split: int, chunk: Chunk) -> Sample:
@@ -77,13 +77,13 @@ class PartitionKeys:
 
     def values_of(self, rows: pa.Table) -> pa.Table | None:
         """By which ranges are found; None where rows go by hash, or have no such values at all."""
-        if isinstance(self.by, HashedPartitionsSpec) or not self.divided:
+        if isinstance(self.dividing_spec, HashedPartitionsSpec) or not self.divided:
             return None
         return pa.table(_select_columns(rows, self.divided), names=[f"c{i}" for i in range(len(self.divided))])
 
     def hashes_of(self, rows: pa.Table) -> Hashes:
         """Of what the spec names; where it names nothing, of what makes rows one."""
-        if self.by.dimensions:
+        if self.dividing_spec.dimensions:
             return hash_rows(_select_columns(rows, self.divided)) if self.divided else np.zeros(len(rows), np.uint64)
         return hash_rows([rows.column(_TIME_COLUMN), *_select_columns(rows, self.dimensions)])
 
@@ -133,7 +133,7 @@ class Partitioning:
 
     def pieces(self, chunk: Chunk) -> Iterator[tuple[int, Chunk]]:
         """Its rows by bin, those of a bin in their order."""
-        first, partition_count = self.bins.of[chunk.place]
+        first, partition_count = self.bins.by_interval[chunk.place]
         if partition_count == 1:
             yield first, chunk
             return
@@ -144,7 +144,7 @@ class Partitioning:
             yield first + int(number), Chunk.of(chunk.place, chunk.number, some, ())
 
     def _partitions(self, rows: pa.Table, place: IntervalMs, partition_count: int) -> Int64s:
-        if isinstance(self.keys.by, HashedPartitionsSpec):
+        if isinstance(self.keys.dividing_spec, HashedPartitionsSpec):
             return (self.keys.hashes_of(rows) % np.uint64(partition_count)).astype(np.int64)
         values, bounds = self.keys.values_of(rows), self.bounds[place]
         return np.zeros(len(rows), np.int64) if values is None or bounds is None else find_ranges(values, bounds)
@@ -159,7 +159,7 @@ def plan_partitions(
 ) -> Partitioning:
     """``rows``: how many each interval has."""
     sizes = {place: samples[place].distinct if keys.grouped and samples else float(n) for place, n in rows.items()}
-    partitions = {place: keys.by.partitions_of(size) for place, size in sizes.items()}
+    partitions = {place: keys.dividing_spec.partitions_of(size) for place, size in sizes.items()}
     bounds = {place: sample.bounds(partitions[place]) for place, sample in samples.items()}
     return Partitioning(keys, plan_bins(rows, spec.tuningConfig.rows_per_segment, writers, partitions), bounds)
 

@@ -19,10 +19,10 @@ from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.counters import Counters
 from ingestion.specs.formats.file_format import LineFormat
 from ingestion.specs.messages.batch_protocol import BatchAssignment
-from ingestion.specs.messages.replays import MOST_RECORDS, KeptPublishRequest, KeptRecord, StillBad
+from ingestion.specs.messages.replays import MAX_RECORDS, KeptPublishRequest, KeptRecord, StillBad
 from ingestion.specs.tasks.batch import BatchIOConfig
 
-_LIMITS = QuarantineLimits(MOST_RECORDS, sys.maxsize)
+_LIMITS = QuarantineLimits(MAX_RECORDS, sys.maxsize)
 _LONGEST_ERROR = 2_000
 _FILE = "its file"
 _NO_HEADER = "The line of its file that names the columns is not kept: name them in columns of the inputFormat."
@@ -58,9 +58,9 @@ class RereadRecords:
         self._written = written
         self._records = records
         self._epoch = epoch
-        self._told = SplitReport(0)
+        self._report = SplitReport(0)
         self._stored: list[int] = []
-        self._bad: list[StillBad] = []
+        self._still_bad: list[StillBad] = []
 
     def chunks(self) -> Iterator[Chunk]:
         """Their rows. Records of files with different headers are read apart."""
@@ -71,12 +71,12 @@ class RereadRecords:
             try:
                 written = self._format(header)
             except InputRefused as refused:
-                self._bad += [_still_bad(record.number, "unparseable", str(refused)) for record in some]
+                self._still_bad += [_still_bad(record.number, "unparseable", str(refused)) for record in some]
                 continue
             lines = Lines("record", [r.number for r in some], [r.payload or b"" for r in some])
-            for part, rows in self._reader.rows(lines, written, self._told):
+            for part, rows in self._reader.rows(lines, written, self._report):
                 self._stored += [part.at[index] for index in row_indexes(rows).tolist()]
-                yield from self._reader.dealt(rows)
+                yield from self._reader.split_by_interval(rows)
 
     def _format(self, header: bytes) -> LineFormat:
         if self._written.has_header and not header:
@@ -98,7 +98,7 @@ class RereadRecords:
 
     def outcome(self, done: BinOutput) -> KeptPublishRequest:
         """``output``: what the chunks were written to."""
-        bad = [*self._bad, *(_still_bad(r.position, r.reason, r.error) for r in self._told.kept.records)]
+        bad = [*self._still_bad, *(_still_bad(r.position, r.reason, r.error) for r in self._report.quarantine.records)]
         ended = {*self._stored, *(record.number for record in bad)}
         rows = sum(file.rows for file in done.files)
         return KeptPublishRequest(
@@ -110,11 +110,11 @@ class RereadRecords:
                 published=rows,
                 rolled_up=len(self._stored) - rows,
                 thrown_away=len(self._records) - len(ended),
-                filtered=self._told.filtered,
-                outside_window=self._told.outside,
+                filtered=self._report.filtered,
+                outside_window=self._report.outside,
                 unparseable=len(bad),
                 quarantined=len(bad),
-                processed_with_error=self._told.with_error,
+                processed_with_error=self._report.with_error,
                 input_bytes=sum(len(record.payload or b"") for record in self._records),
             ),
             stored=self._stored,

@@ -31,7 +31,7 @@ from ingestion.segments.table_shape import int64s, is_hidden
 from ingestion.specs.formats.file_format import CONTAINERS, LineFormat
 from ingestion.specs.formats.input_format import JsonInputFormat, as_single_row
 from ingestion.specs.inputs.input_source import DruidInputSource
-from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.limits import MAX_UNREAD
 from ingestion.specs.messages.protocol import UnreadRecord
 from ingestion.specs.schema.data_schema import EXTENTS
 from ingestion.specs.schema.intervals import interval_ms
@@ -86,7 +86,7 @@ class SplitReport:
     outside: int = 0  # of the spec's intervals
     unparseable: int = 0
     unread: list[UnreadRecord] = field(default_factory=list)  # the first of them
-    kept: SplitQuarantine = field(default_factory=SplitQuarantine)  # of the unparseable ones
+    quarantine: SplitQuarantine = field(default_factory=SplitQuarantine)  # of the unparseable ones
 
     @property
     def parse_exceptions(self) -> int:
@@ -104,13 +104,13 @@ class Reader:
         self, spec: BatchSpec, inputs: Inputs, storage: DeepStorage, room: QuarantineLimits, *, careful: bool
     ) -> None:
         self._spec = spec
-        self._room = room
+        self._quarantine_limits = room
         self._inputs = inputs
         self._storage = storage
-        self._careful = careful
+        self._is_careful = careful
         source, written = spec.ioConfig.inputSource, spec.ioConfig.inputFormat
         self._with_digits = isinstance(source, DruidInputSource) or isinstance(written, CONTAINERS)
-        self._taken = AcceptedTimes(spec.dataSchema)
+        self._accepted_times = AcceptedTimes(spec.dataSchema)
         self._metrics = {m.name for m in spec.dataSchema.metricsSpec}
         self._granularity = spec.dataSchema.granularitySpec.segmentGranularity
         self._decoder: tuple[LineFormat, JsonDecoder | IsolatedDecoder] | None = None
@@ -125,18 +125,18 @@ class Reader:
         ``DecodeError``, ``SegmentError`` and ``TooManyParseExceptions``.
         """
         number = 0
-        for rows in self._gathered(split, report):
-            for chunk in self.dealt(rows, number):
+        for rows in self._row_tables(split, report):
+            for chunk in self.split_by_interval(rows, number):
                 yield chunk
                 number += 1
 
-    def dealt(self, rows: pa.Table, number: int = 0) -> Iterator[Chunk]:
+    def split_by_interval(self, rows: pa.Table, number: int = 0) -> Iterator[Chunk]:
         """To chunks of one interval each, the first of this number."""
         for interval, part in self._by_interval(rows):
             yield Chunk.of(interval, number, part, self._metrics)
             number += 1
 
-    def _gathered(self, split: Split, report: SplitReport) -> Iterator[pa.Table]:
+    def _row_tables(self, split: Split, report: SplitReport) -> Iterator[pa.Table]:
         tables: list[pa.Table] = []
         for rows in chain.from_iterable(self._part_tables(part, report) for part in split.parts):
             tables.append(rows)
@@ -155,17 +155,17 @@ class Reader:
         container = self._spec.ioConfig.inputFormat
         if part.file is not None and isinstance(container, CONTAINERS):
             with self._inputs.open_input(part.file) as stream:
-                rows = read_container_rows(part, part.file.path, stream, container, self._needs)
+                rows = read_container_rows(part, part.file.path, stream, container, self._is_needed)
                 yield from self._rows(batch_lines(rows), written, report)
             return
         with open_part(part, self._inputs) as (name, stream, end):
             begin = read_layout(written, name, stream)
-            of_json = isinstance(begin.written, JsonInputFormat)
-            batches = read_lines(part, name, stream, begin.begins, end, of_json=of_json)
-            yield from self._rows(batches, begin.written, report, begin.header)
+            of_json = isinstance(begin.line_format, JsonInputFormat)
+            batches = read_lines(part, name, stream, begin.first_row, end, of_json=of_json)
+            yield from self._rows(batches, begin.line_format, report, begin.header)
 
     @cached_property
-    def _needs(self) -> IsNeeded:
+    def _is_needed(self) -> IsNeeded:
         engine = Engine(self._spec.tuningConfig.decoding_bytes)
         try:
             return needed_columns(self._spec.dataSchema, self._spec.ioConfig.line_format, engine)
@@ -185,7 +185,7 @@ class Reader:
         kept with those that can't be read.
         """
         for part, decoded in _decode_parts(self._decoder_for(written), lines):
-            yield part, self._kept(part, decoded, report, header)
+            yield part, self._accepted_rows(part, decoded, report, header)
 
     def _decoder_for(self, written: LineFormat) -> JsonDecoder | IsolatedDecoder:
         if self._decoder is None or self._decoder[0] != written:
@@ -196,16 +196,16 @@ class Reader:
                 as_single_row(written),
             )
             decoder: JsonDecoder | IsolatedDecoder
-            if self._careful:
+            if self._is_careful:
                 decoder = IsolatedDecoder(schema, memory, input_format=lines, with_digits=self._with_digits)
             else:
                 decoder = JsonDecoder(schema, memory, input_format=lines, hang_s=_HANG_S, with_digits=self._with_digits)
             self._decoder = written, decoder
         return self._decoder[1]
 
-    def _kept(self, lines: Lines, decoded: Decoded, report: SplitReport, header: bytes) -> pa.Table:
+    def _accepted_rows(self, lines: Lines, decoded: Decoded, report: SplitReport, header: bytes) -> pa.Table:
         """The rows that are taken; everything is counted."""
-        is_accepted = self._taken.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
+        is_accepted = self._accepted_times.holding(int64s(decoded.rows.column(1).cast(pa.int64())))
         decoded_rows = _add_extents(decoded.rows, lines)
         rows = decoded_rows if is_accepted.all() else decoded_rows.filter(pa.array(is_accepted))
         stored = set(row_indexes(rows).tolist()) if decoded.processed_with_error else set()
@@ -219,10 +219,12 @@ class Reader:
         report.outside += len(decoded.rows) - len(rows)
         report.unparseable += len(lost)
         for index, error in sorted({**lost, **faulty}.items()):
-            if len(report.unread) < MOST_UNREAD:
+            if len(report.unread) < MAX_UNREAD:
                 report.unread.append(_unread_record(lines[index], error, stored=index in faulty))
         for index, error in sorted(lost.items()):
-            report.kept.add(lines[index], error, self._room, crashed=index in decoded.crashed, header=header)
+            report.quarantine.add(
+                lines[index], error, self._quarantine_limits, crashed=index in decoded.crashed, header=header
+            )
         check_parse_exceptions(self._spec, report.parse_exceptions, report.unread)
         return rows
 
@@ -252,7 +254,7 @@ def _unread_record(line: Line, error: str, *, stored: bool) -> UnreadRecord:
 
 def check_parse_exceptions(spec: BatchSpec, total: int, unread: Sequence[UnreadRecord]) -> None:
     """Raise ``TooManyParseExceptions`` when there are more than the spec allows."""
-    most = spec.tuningConfig.most_parse_exceptions
+    most = spec.tuningConfig.parse_exceptions_limit
     if most is not None and total > most:
         first = f" The first: {unread[0].place}: {unread[0].error}" if unread else ""
         raise TooManyParseExceptions(

@@ -19,7 +19,7 @@ from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.deep_storage import open_deep_storage
 from ingestion.specs.messages.batch_protocol import BatchAssignment
 from ingestion.specs.messages.replays import KeptPublishRequest, KeptRecord
-from ingestion.task.batch_splitting import MOST_IN_A_ROW
+from ingestion.task.batch_splitting import MAX_IN_A_ROW
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
 from ingestion.task.replay import next_page
@@ -72,17 +72,17 @@ class _Replay:
         """
         read = self._reader.read(records)
         try:
-            self._publish(self._written(read))
+            self._publish(self._kept_request(read))
             self._refused_in_a_row = 0
         except Unacceptable as refusal:
             if len(records) == 1:
-                self._keep(read, str(refusal))
+                self._add_refused(read, str(refusal))
                 return
             middle = len(records) // 2
             self.ingest(records[:middle])
             self.ingest(records[middle:])
 
-    def _written(self, read: RereadRecords) -> KeptPublishRequest:
+    def _kept_request(self, read: RereadRecords) -> KeptPublishRequest:
         assignment = self._assignment
         return read.outcome(
             write_bin(read.chunks(), assignment.spec, assignment.version, self._storage, self._scratch, self._ids)
@@ -93,10 +93,10 @@ class _Replay:
         until_answered(lambda: self._client.publish_kept(request), LONGEST_S)
         self._failpoints.reach("published")
 
-    def _keep(self, read: RereadRecords, reason: str) -> None:
+    def _add_refused(self, read: RereadRecords, reason: str) -> None:
         """One record, with the refusal."""
         self._refused_in_a_row += 1
-        if self._refused_in_a_row > MOST_IN_A_ROW:
+        if self._refused_in_a_row > MAX_IN_A_ROW:
             raise Refused(f"Publishes are refused, and not for a record's sake: {reason}")
         try:
             self._publish(read.refused(reason))

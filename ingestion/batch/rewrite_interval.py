@@ -76,7 +76,7 @@ class ChunkStore:
             self._file.seek(start)
             yield replace(chunk, content=self._file.read(length))
 
-    def told(self, key: int) -> Iterator[Chunk]:
+    def chunk_heads(self, key: int) -> Iterator[Chunk]:
         """Those of the key, without their rows."""
         return (chunk for chunk, *_ in self.keys[key])
 
@@ -99,9 +99,9 @@ def _read_chunks(
 
 def _plan_partitions(spec: BatchSpec, chunk_store: ChunkStore) -> Partitioning:
     rows: Counter[IntervalMs] = Counter()
-    for chunk in chunk_store.told(_ALL_CHUNKS):
+    for chunk in chunk_store.chunk_heads(_ALL_CHUNKS):
         rows[chunk.place] += chunk.rows
-    keys = PartitionKeys.of(spec, [chunk.held for chunk in chunk_store.told(_ALL_CHUNKS)])
+    keys = PartitionKeys.of(spec, [chunk.held for chunk in chunk_store.chunk_heads(_ALL_CHUNKS)])
     samples: dict[IntervalMs, Sample] = {}
     for chunk in chunk_store.chunks(_ALL_CHUNKS) if keys.needs_sample else ():
         sample = keys.sampled(_ALL_CHUNKS, chunk)

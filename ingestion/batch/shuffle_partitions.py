@@ -14,7 +14,7 @@ from ingestion.batch.bins import target_rows
 from ingestion.batch.reading import IntervalMs
 
 _GROUPS = 120  # so many intervals in a row have no lane together
-_LEAST_SLICES, _MOST_SLICES = 16, 256
+_MIN_SLICES, _MAX_SLICES = 16, 256
 _SLICES_A_WRITER = 4
 
 
@@ -27,14 +27,14 @@ class ShufflePartitions:
     @classmethod
     def of(cls, writers: int) -> ShufflePartitions:
         """``writers``: how many write side by side."""
-        return cls(min(_MOST_SLICES, max(_LEAST_SLICES, _SLICES_A_WRITER * writers)))
+        return cls(min(_MAX_SLICES, max(_MIN_SLICES, _SLICES_A_WRITER * writers)))
 
     @property
     def count(self) -> int:
-        return self.told + 1
+        return self.report_partition + 1
 
     @property
-    def told(self) -> int:
+    def report_partition(self) -> int:
         return _GROUPS * self.slices
 
     def lane_of(self, interval: IntervalMs, split: int, number: int) -> int:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from ingestion.batch.lines import Line
 from ingestion.specs.messages.batch_protocol import FileRecord
 
-MOST_BYTES = 16 * 1024 * 1024  # of payloads of a task: they are published in one message
+MAX_BYTES = 16 * 1024 * 1024  # of payloads of a task: they are published in one message
 _READ_BYTES = 64 * 1024 * 1024  # that the driver holds of all splits together, about
-_LEAST_BYTES = 16 * 1024  # of a split
+_MIN_BYTES = 16 * 1024  # of a split
 _LONGEST_ERROR, _LONGEST_PLACE = 2_000, 2_000
 
 
@@ -23,7 +23,7 @@ class QuarantineLimits:
 
     @classmethod
     def of_split(cls, records: int, splits: int) -> QuarantineLimits:
-        return cls(records, min(MOST_BYTES, max(_LEAST_BYTES, _READ_BYTES // max(1, splits))))
+        return cls(records, min(MAX_BYTES, max(_MIN_BYTES, _READ_BYTES // max(1, splits))))
 
 
 @dataclass
@@ -63,7 +63,7 @@ def merge_quarantines(splits: Iterable[SplitQuarantine], most: int) -> list[File
     size = 0
     for record in (r for split in splits for r in split.records):
         size += len(record.payload) + len(record.header)
-        if len(merged) >= most or size > MOST_BYTES:
+        if len(merged) >= most or size > MAX_BYTES:
             break
         merged.append(record)
     return merged

@@ -16,8 +16,8 @@ from ingestion.specs.tasks.batch import BatchSpec
 # Read whole, as nobody knows where in them a line begins: see ``lines``.
 COMPRESSED = (".gz", ".bz2", ".xz")
 _UNREADABLE = (".zip", ".zst", ".sz", ".lz4", ".snappy", ".z")
-_LEAST_BYTES = 4 * 1024 * 1024  # a Spark task costs as much as to read this
-_MOST_BYTES = 64 * 1024 * 1024
+_MIN_BYTES = 4 * 1024 * 1024  # a Spark task costs as much as to read this
+_MAX_BYTES = 64 * 1024 * 1024
 _TASKS_A_SLOT = 4
 
 
@@ -30,7 +30,7 @@ class Part:
     end: int = 0
     text: str = ""
     segment: InputSegment | None = None
-    whole: bool = False  # it must not be cut
+    is_indivisible: bool = False  # it must not be cut
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ def plan_splits(spec: BatchSpec, inputs: Inputs, slots: int, segments: Sequence[
             parts += [Part(file, 0, file.size) for file in inputs.list_files(leaf) if file.size]
     if not parts:
         raise InputRefused("There is nothing to read: what the inputSource names has nothing in it.")
-    parts = [replace(part, whole=_is_unsplittable(part.file, spec)) if part.file else part for part in parts]
+    parts = [replace(part, is_indivisible=_is_unsplittable(part.file, spec)) if part.file else part for part in parts]
     size = split_bytes(sum(p.size for p in parts), hint.maxSplitSize, slots)
     return pack_splits(parts, size, hint.maxNumFiles)
 
@@ -76,7 +76,7 @@ def _is_unsplittable(file: InputFile, spec: BatchSpec) -> bool:
 
 def split_bytes(total: int, most: int, slots: int) -> int:
     """How much one Spark task reads: some tasks a slot, so that the last ones end together."""
-    return min(most, _MOST_BYTES, max(_LEAST_BYTES, -(-total // (slots * _TASKS_A_SLOT))))
+    return min(most, _MAX_BYTES, max(_MIN_BYTES, -(-total // (slots * _TASKS_A_SLOT))))
 
 
 def pack_splits(parts: Iterable[Part], size: int, most_files: int) -> list[Split]:
@@ -93,7 +93,7 @@ def pack_splits(parts: Iterable[Part], size: int, most_files: int) -> list[Split
 
 def _cut_part(part: Part, size: int) -> Iterator[Part]:
     file = part.file
-    if file is None or part.whole or part.size <= size + size // 2:
+    if file is None or part.is_indivisible or part.size <= size + size // 2:
         yield part
         return
     for start in range(0, file.size, size):

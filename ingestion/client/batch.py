@@ -18,16 +18,16 @@ class BatchControlPlane(HttpControlPlane):
 
     def start_batch(self) -> BatchAssignment:
         """What to do; whoever asked before may publish no more."""
-        return self.ask("POST", "/batch/start", None, BatchAssignment)
+        return self.request("POST", "/batch/start", None, BatchAssignment)
 
     def publish_batch(self, request: BatchPublishRequest) -> BatchPublishAnswer:
         """Have all of it registered, and the task end. Raises ``PublishRefused`` (fenced, changed); ``TaskOver`` also
         when an earlier attempt to say the same was taken.
         """
-        return self.ask("POST", "/batch/publish", request, BatchPublishAnswer)
+        return self.request("POST", "/batch/publish", request, BatchPublishAnswer)
 
     def publish_kept(self, request: KeptPublishRequest) -> KeptPublishAnswer:
         """Of a replay: have registered what some of its records have become. Raises ``PublishRefused`` (fenced,
         changed).
         """
-        return self.ask("POST", "/kept/publish", request, KeptPublishAnswer)
+        return self.request("POST", "/kept/publish", request, KeptPublishAnswer)

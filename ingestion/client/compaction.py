@@ -23,20 +23,20 @@ class CompactionControlPlane(HttpClient):
 
     def work(self, request: WorkRequest) -> WorkAnswer:
         """Once a second: what is worked on, and what there is to do."""
-        return self.ask("POST", "/work", request, WorkAnswer)
+        return self.request("POST", "/work", request, WorkAnswer)
 
     def columns(self, job: str, request: ColumnsRequest) -> ColumnsAnswer:
         """The ids of columns of the job's datasource. Raises ``PublishRefused`` (fenced)."""
-        return self.ask("POST", f"/jobs/{job}/columns", request, ColumnsAnswer)
+        return self.request("POST", f"/jobs/{job}/columns", request, ColumnsAnswer)
 
     def replace(self, job: str, request: ReplaceRequest) -> ReplaceAnswer:
         """Have the segments read replaced by those written. Raises ``PublishRefused`` (fenced, changed)."""
-        return self.ask("POST", f"/jobs/{job}/replace", request, ReplaceAnswer)
+        return self.request("POST", f"/jobs/{job}/replace", request, ReplaceAnswer)
 
     def failed(self, job: str, request: FailedRequest) -> None:
         """An attempt came to nothing."""
-        self.ask("POST", f"/jobs/{job}/failed", request, Done)
+        self.request("POST", f"/jobs/{job}/failed", request, Done)
 
     def end(self, request: DepartureRequest) -> None:
         """The last word."""
-        self.ask("POST", "/end", request, Done)
+        self.request("POST", "/end", request, Done)

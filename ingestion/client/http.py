@@ -55,7 +55,7 @@ class HttpClient:
         """Close the connections."""
         self._http.close()
 
-    def ask(self, method: str, path: str, body: BaseModel | None, answer: type[AnswerModel]) -> AnswerModel:
+    def request(self, method: str, path: str, body: BaseModel | None, answer: type[AnswerModel]) -> AnswerModel:
         """Send a message. Raises what ``ingestion.client.errors`` names."""
         try:
             content = body.model_dump_json().encode() if body is not None else None
@@ -80,51 +80,51 @@ class HttpControlPlane(HttpClient):
         self, url: str, task_id: str, token: str, timeout_s: float = TIMEOUT_S, alone_s: float = UNANSWERED_LIMIT_S
     ) -> None:
         super().__init__(url, f"/internal/tasks/{task_id}", token, timeout_s)
-        self._alone_s = alone_s
-        self._heard_at = time.monotonic()
+        self._unanswered_limit_s = alone_s
+        self._answered_at = time.monotonic()
 
     def assignment(self) -> Assignment:
-        return self.ask("GET", "/assignment", None, Assignment)
+        return self.request("GET", "/assignment", None, Assignment)
 
     def start(self, number: int, request: StartRequest) -> StartAnswer:
-        return self.ask("POST", f"/indexers/{number}/start", request, StartAnswer)
+        return self.request("POST", f"/indexers/{number}/start", request, StartAnswer)
 
     def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
-        return self.ask("POST", f"/indexers/{number}/claim", request, ClaimAnswer)
+        return self.request("POST", f"/indexers/{number}/claim", request, ClaimAnswer)
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
-        return self.ask("POST", f"/indexers/{number}/settled", request, SettledAnswer)
+        return self.request("POST", f"/indexers/{number}/settled", request, SettledAnswer)
 
     def columns(self, request: ColumnsRequest) -> ColumnsAnswer:
-        return self.ask("POST", "/columns", request, ColumnsAnswer)
+        return self.request("POST", "/columns", request, ColumnsAnswer)
 
     def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
-        return self.ask("POST", f"/indexers/{number}/publish", request, PublishAnswer)
+        return self.request("POST", f"/indexers/{number}/publish", request, PublishAnswer)
 
     def abandon(self, number: int, request: AbandonRequest) -> AbandonAnswer:
-        return self.ask("POST", f"/indexers/{number}/abandon", request, AbandonAnswer)
+        return self.request("POST", f"/indexers/{number}/abandon", request, AbandonAnswer)
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
         try:
-            answer = self.ask("POST", "/heartbeat", request, HeartbeatAnswer)
+            answer = self.request("POST", "/heartbeat", request, HeartbeatAnswer)
         except Unreachable as error:
-            silence = time.monotonic() - self._heard_at
-            if silence > self._alone_s:
+            silence = time.monotonic() - self._answered_at
+            if silence > self._unanswered_limit_s:
                 raise TaskOver(f"the control plane has not answered for {silence:.0f} s: {error}") from None
             raise
-        self._heard_at = time.monotonic()
+        self._answered_at = time.monotonic()
         return answer
 
     def end(self, request: EndRequest) -> None:
-        self.ask("POST", "/end", request, EndAnswer)
+        self.request("POST", "/end", request, EndAnswer)
 
     def quarantined(self, after: int) -> list[KeptRecord]:
         """Of a replay: some of the records it holds, with numbers above ``after``; none when there are no more."""
-        return self.ask("GET", f"/quarantined?after={after}", None, KeptRecords).records
+        return self.request("GET", f"/quarantined?after={after}", None, KeptRecords).records
 
     def produced(self, request: ProducedRequest) -> None:
         """Of a replay: the broker has confirmed these. Sent again, it changes nothing."""
-        self.ask("POST", "/produced", request, ProducedAnswer)
+        self.request("POST", "/produced", request, ProducedAnswer)
 
 
 def _to_error(response: httpx2.Response, path: str) -> Exception:

@@ -32,10 +32,10 @@ from ingestion.specs.messages.protocol import (
 
 
 class MemoryColumns:
-    """``asked`` keeps every request, in order."""
+    """``requests`` keeps every request, in order."""
 
     def __init__(self) -> None:
-        self.asked: list[ColumnsRequest] = []
+        self.requests: list[ColumnsRequest] = []
         self._ids: dict[tuple[str, str], ColumnId] = {}
         self._lock = threading.Lock()
 
@@ -44,7 +44,7 @@ class MemoryColumns:
         if request.excess:
             raise Unacceptable(request.excess)
         with self._lock:
-            self.asked.append(request)
+            self.requests.append(request)
             new = {(c.name, c.type): c for c in request.columns if (c.name, c.type) not in self._ids}
             last = max((column_id.last for column_id in self._ids.values()), default=TIME_ID)
             self._ids.update(zip(new, assign_ids(new.values(), last), strict=True))
@@ -58,7 +58,7 @@ _Ranges = list[offsets.Range]
 class MemoryControlPlane:
     """One task's control plane. ``published`` keeps every publish that committed, in order."""
 
-    given: Assignment
+    prepared_assignment: Assignment
     directive: Directive = "continue"
     published: list[PublishRequest] = field(default_factory=list)
     heartbeats: list[HeartbeatRequest] = field(default_factory=list)
@@ -73,7 +73,7 @@ class MemoryControlPlane:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def assignment(self) -> Assignment:
-        return self.given
+        return self.prepared_assignment
 
     def start(self, number: int, request: StartRequest) -> StartAnswer:
         with self._lock:
@@ -115,7 +115,7 @@ class MemoryControlPlane:
         with self._lock:
             self._fence(number, request.epoch)
             if request.publish_id in self._answers:
-                return self._answer_again(request.publish_id)
+                return self._repeat_answer(request.publish_id)
             settling = _ranges_to_settle(request)
             duplicates = self._overlap(request.topic_id, settling)
             if duplicates and not request.progress:
@@ -141,7 +141,7 @@ class MemoryControlPlane:
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
         self.heartbeats.append(request)
-        return HeartbeatAnswer(directive=self.directive, indexers=self.given.indexers)
+        return HeartbeatAnswer(directive=self.directive, indexers=self.prepared_assignment.indexers)
 
     def end(self, request: EndRequest) -> None:
         self.ended.append(request)
@@ -169,7 +169,7 @@ class MemoryControlPlane:
         self.stored.update({k: a.end for k, a in keys.items()})
         self.attempts.update(dict.fromkeys(keys, 0))
 
-    def _answer_again(self, publish_id: uuid.UUID) -> PublishAnswer:
+    def _repeat_answer(self, publish_id: uuid.UUID) -> PublishAnswer:
         answer = self._answers[publish_id]
         if answer is None:
             raise PublishRefused(Refusal(code="abandoned", detail="given up"))

@@ -56,7 +56,7 @@ def merge(
     ``DamagedSegment`` for a file that is not what was registered, ``LacksExtents`` for one whose rows can't be rolled
     up, ``MergeFailed``, and what asking for ids does.
     """
-    how = {m.name: m.how for m in job.data_schema.metricsSpec}
+    how = {m.name: m.aggregation for m in job.data_schema.metricsSpec}
     fields = unify_schemas(job.schemas)
     if job.rollup and not BY_TIME.isdisjoint(how.values()):
         fields += _EXTENT_FIELDS
@@ -69,9 +69,9 @@ def merge(
         engine.register("rows", inputs.reader())
         statement = rollup_sql(fields, how) if job.rollup else sort_sql(fields, how)
         mergers = mergers_of(job.data_schema) if job.rollup else {}
-        tables = (written.of(t) for t in _typed_tables(engine.sql(statement), fields, mergers))
+        tables = (written.with_sums(t) for t in _typed_tables(engine.sql(statement), fields, mergers))
         interval = (job.interval_start, job.interval_end)
-        files = write_interval(tables, interval, Shape(rollup=False, how=how, lead=0), target)
+        files = write_interval(tables, interval, Shape(rollup=False, aggregations=how, lead=0), target)
     except duckdb.Error as error:
         if inputs.problem is not None:
             raise inputs.problem from error
@@ -187,7 +187,7 @@ class _CountSums:
         self._places = {f.name: i for i, f in enumerate(fields, 1) if f.name in counts}
         self.sums = dict.fromkeys(counts, 0)
 
-    def of(self, rows: pa.Table) -> pa.Table:
+    def with_sums(self, rows: pa.Table) -> pa.Table:
         for name, place in self._places.items():
             self.sums[name] += pc.sum(rows.column(place)).as_py() or 0
         return rows

@@ -64,7 +64,7 @@ class Values:
         return cut.view(pa.string())
 
     @cached_property
-    def whole(self) -> pa.Array | None:
+    def integers(self) -> pa.Array | None:
         """The values as int64; None when not all of them are whole numbers of 64 bits."""
         if self.numbers < self.total or not _IN_WHOLE_NUMBERS[_text_bytes(self.texts.drop_null())].all():
             return None
@@ -101,13 +101,13 @@ class ColumnTyper:
         if values.nested:
             return _to_json_column(values)
         if values.total and values.numbers == values.total:
-            return self._double(values, "dimension") if values.whole is None else values.whole
+            return self._double(values, "dimension") if values.integers is None else values.integers
         if values.total and values.booleans == values.total:
             return pc.equal(values.texts, "true")
         return self._string(values)
 
     def _long(self, values: Values, use: Use) -> pa.Array:
-        return numbers.longs(self.engine, values.texts, use) if values.whole is None else values.whole
+        return numbers.longs(self.engine, values.texts, use) if values.integers is None else values.integers
 
     def _double(self, values: Values, use: Use) -> pa.Array:
         column = cast(values.texts, pa.float64()) if values.numbers == values.total else None

@@ -46,5 +46,5 @@ def undecided(counted: Mapping[str, FilterResult]) -> dict[int, str]:
     return {
         index: f"metric {name!r}: its filter fails on this record, which is not counted"
         for name, matching in counted.items()
-        for index in matching.undecided
+        for index in matching.undetermined
     }

@@ -42,7 +42,7 @@ from ingestion.decode.druid_values import (
 from ingestion.decode.field_uses import plain_fields
 from ingestion.specs.schema.joda import split_pattern
 
-_MOST_CALLS = 10_000
+_MAX_CALLS = 10_000
 Names = dict[str, Value]
 Evaluated = Callable[[Names], Value]
 _MAPS = ("map", "cartesian_map")
@@ -54,10 +54,12 @@ def check(name: str, arguments: tuple[Node, ...]) -> None:
     function = FUNCTIONS.get(name)
     if function is None:
         raise unsupported_call(name)
-    if not function.least <= len(arguments) <= function.most:
-        raise NotSupported(f"{name!r} takes {function.least} to {function.most} arguments, not {len(arguments)}")
+    if not function.min_arguments <= len(arguments) <= function.max_arguments:
+        raise NotSupported(
+            f"{name!r} takes {function.min_arguments} to {function.max_arguments} arguments, not {len(arguments)}"
+        )
     _check_lambdas(name, arguments)
-    for place, checked in (function.written or {}).items():
+    for place, checked in (function.literal_checks or {}).items():
         if place >= len(arguments):
             continue
         written = arguments[place]
@@ -101,7 +103,7 @@ class Evaluator:
 
     def __init__(self, tree: Node, condition: bool) -> None:
         self._calls = 0
-        self._made = self._of(tree)
+        self._compiled = self._compile(tree)
         self._condition = condition
         self.plain = plain_fields(tree) if condition else frozenset()
 
@@ -115,20 +117,20 @@ class Evaluator:
             }
             names["__time"] = ms
             if self._condition:
-                return self._said(names)
-            value = self._made(names)
+                return self._truth(names)
+            value = self._compiled(names)
             return None if value is None else _json_text(to_json_value(value))
         except (RecursionError, ArithmeticError, MemoryError, ValueError):
             raise EvaluationFailed from None
 
-    def _said(self, names: Names) -> str | None:
+    def _truth(self, names: Names) -> str | None:
         """Whether a condition is true.
 
         Where a plain value is meant, Druid looks at each value of a list, or at the list as one, by what it has seen
         in the field before: only what is true, or not, in both ways is known.
         """
         lists = {n: v for n in self.plain if isinstance(v := names.get(n), Array) and v.values}
-        answer = _truth_word(self._made(names))
+        answer = _truth_word(self._compiled(names))
         if lists and self._evaluate_each(names, lists) != answer:
             raise EvaluationFailed
         return answer
@@ -138,12 +140,12 @@ class Evaluator:
         answers: set[str | None] = set()
         for chosen in product(*(v.values for v in lists.values())):
             self._calls += 1
-            if self._calls > _MOST_CALLS:
+            if self._calls > _MAX_CALLS:
                 raise EvaluationFailed
-            answers.add(_truth_word(self._made(names | dict(zip(lists, chosen, strict=True)))))
+            answers.add(_truth_word(self._compiled(names | dict(zip(lists, chosen, strict=True)))))
         return "true" if "true" in answers else None if None in answers else "false"
 
-    def _of(self, node: Node) -> Evaluated:
+    def _compile(self, node: Node) -> Evaluated:
         if isinstance(node, Literal):
             constant = node.value
             return lambda names: constant
@@ -157,7 +159,7 @@ class Evaluator:
     def _called(self, node: Call) -> Evaluated:
         if node.arguments and isinstance(node.arguments[0], Lambda):
             return self._applied(node, node.arguments[0])
-        arguments = [self._of(a) for a in node.arguments]
+        arguments = [self._compile(a) for a in node.arguments]
         lazy = _LAZY.get(node.name)
         if lazy is not None:
             return lazy(arguments)
@@ -174,12 +176,12 @@ class Evaluator:
         return lambda names: call(*(a(names) for a in arguments))
 
     def _applied(self, node: Call, written: Lambda) -> Evaluated:
-        body = self._of(written.body)
-        others = [self._of(a) for a in node.arguments[1:]]
+        body = self._compile(written.body)
+        others = [self._compile(a) for a in node.arguments[1:]]
 
         def call(names: Names, values: Sequence[Value]) -> Value:
             self._calls += 1
-            if self._calls > _MOST_CALLS:
+            if self._calls > _MAX_CALLS:
                 raise EvaluationFailed
             return body({**names, **dict(zip(written.names, values, strict=True))})
 

@@ -23,7 +23,7 @@ from ingestion.decode.druid_values import (
 )
 
 _CONVERSION = re.compile(r"%(\d+\$)?([-#+ 0,(<]*)(\d+)?(?:\.(\d+))?([tT]?)([a-zA-Z%])", re.ASCII)
-_MOST_PLACES = 300
+_MAX_PLACES = 300
 _NUMBER_KINDS = "doxefga"
 _INTEGER_KINDS = "dox"
 _DIGITS = 6  # behind the point, unless it says how many
@@ -252,7 +252,7 @@ def _signed(digits: str, negative: bool, how: _Conversion, padded: bool = True) 
 
 def _magnitude(value: float, how: _Conversion) -> str:
     places = _DIGITS if how.places is None else how.places
-    if places > _MOST_PLACES:
+    if places > _MAX_PLACES:
         raise EvaluationFailed
     digits = Decimal(number_text(value))
     if how.kind == "g":

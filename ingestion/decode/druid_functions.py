@@ -22,7 +22,7 @@ from ingestion.decode.druid_format import format_
 from ingestion.decode.druid_operators import BINARY, negative
 from ingestion.decode.druid_values import Array, EvaluationFailed, Nested, Value, as_double, is_true, to_long
 
-MOST_ARGUMENTS = 100
+MAX_ARGUMENTS = 100
 Call = Callable[..., Value]
 Check = Callable[[str], object]
 _KINDS = ("LONG", "DOUBLE", "STRING", "ARRAY<LONG>", "ARRAY<DOUBLE>", "ARRAY<STRING>")
@@ -34,10 +34,10 @@ class Function:
 
     call: Call | None
     # How many arguments.
-    least: int
-    most: int
+    min_arguments: int
+    max_arguments: int
     # By place, what checks an argument that has to be a text, written out.
-    written: Mapping[int, Check] | None = None
+    literal_checks: Mapping[int, Check] | None = None
 
 
 def _accept_any(text: str) -> None:
@@ -164,10 +164,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "&&": Function(None, 2, 2),
     "||": Function(None, 2, 2),
     # general
-    "case_searched": Function(None, 2, MOST_ARGUMENTS),
-    "case_simple": Function(None, 3, MOST_ARGUMENTS),
+    "case_searched": Function(None, 2, MAX_ARGUMENTS),
+    "case_simple": Function(None, 3, MAX_ARGUMENTS),
     "cast": Function(arrays.cast_to, 2, 2, {1: _check_kind}),
-    "coalesce": Function(None, 1, MOST_ARGUMENTS),
+    "coalesce": Function(None, 1, MAX_ARGUMENTS),
     "if": Function(None, 3, 3),
     "isdistinctfrom": Function(_is_distinct, 2, 2),
     "isfalse": Function(lambda v: int(v is not None and not is_true(v)), 1, 1),
@@ -180,9 +180,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "nottrue": Function(lambda v: int(not is_true(v)), 1, 1),
     "nvl": Function(None, 2, 2),
     # texts
-    "concat": Function(strings.concat, 0, MOST_ARGUMENTS),
+    "concat": Function(strings.concat, 0, MAX_ARGUMENTS),
     "contains_string": Function(strings.contains, 2, 2, {1: _accept_any}),
-    "format": Function(format_, 1, MOST_ARGUMENTS),
+    "format": Function(format_, 1, MAX_ARGUMENTS),
     "icontains_string": Function(strings.icontains, 2, 2, {1: _accept_any}),
     "left": Function(strings.left, 2, 2),
     "lower": Function(strings.lower, 1, 1),
@@ -263,7 +263,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "toradians": _unary_function(math.radians),
     "ulp": _unary_function(math.ulp),
     # arrays
-    "array": Function(arrays.array, 1, MOST_ARGUMENTS),
+    "array": Function(arrays.array, 1, MAX_ARGUMENTS),
     "array_append": Function(arrays.array_append, 2, 2),
     "array_concat": Function(arrays.array_concat, 2, 2),
     "array_contains": Function(arrays.array_contains, 2, 2),
@@ -286,15 +286,15 @@ FUNCTIONS: Mapping[str, Function] = {
     # functions as arguments
     "all": Function(None, 2, 2),
     "any": Function(None, 2, 2),
-    "cartesian_fold": Function(None, 3, MOST_ARGUMENTS),
-    "cartesian_map": Function(None, 2, MOST_ARGUMENTS),
+    "cartesian_fold": Function(None, 3, MAX_ARGUMENTS),
+    "cartesian_map": Function(None, 2, MAX_ARGUMENTS),
     "filter": Function(None, 2, 2),
     "fold": Function(None, 3, 3),
     "map": Function(None, 2, 2),
     # nested values
     "json_keys": Function(nested.json_keys, 2, 2, {1: nested.parse_path}),
-    "json_merge": Function(nested.json_merge, 2, MOST_ARGUMENTS),
-    "json_object": Function(nested.json_object, 0, MOST_ARGUMENTS),
+    "json_merge": Function(nested.json_merge, 2, MAX_ARGUMENTS),
+    "json_object": Function(nested.json_object, 0, MAX_ARGUMENTS),
     "json_query": Function(nested.json_query, 2, 2, {1: nested.parse_path}),
     "json_query_array": Function(nested.json_query_array, 2, 2, {1: nested.parse_path}),
     "json_value": Function(nested.json_value, 2, 3, {1: nested.parse_path, 2: _check_kind}),
@@ -302,8 +302,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "to_json_string": Function(nested.to_json_string, 1, 1),
     "try_parse_json": Function(nested.try_parse_json, 1, 1),
     # the others
-    "greatest": Function(maths.reduction(max, maths.greatest, first=False), 0, MOST_ARGUMENTS),
-    "least": Function(maths.reduction(min, maths.least, first=True), 0, MOST_ARGUMENTS),
+    "greatest": Function(maths.reduction(max, maths.greatest, first=False), 0, MAX_ARGUMENTS),
+    "least": Function(maths.reduction(min, maths.least, first=True), 0, MAX_ARGUMENTS),
     "human_readable_binary_byte_format": Function(_human_readable(1024, _BINARY), 1, 2),
     "human_readable_decimal_byte_format": Function(_human_readable(1000, _BYTES), 1, 2),
     "human_readable_decimal_format": Function(_human_readable(1000, _PLAIN), 1, 2),

@@ -9,8 +9,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from ingestion.decode.druid_operators import power, quotient
 from ingestion.decode.druid_values import (
-    GREATEST_LONG,
-    LEAST_LONG,
+    MAX_LONG,
+    MIN_LONG,
     WIDE_CONTEXT,
     Array,
     EvaluationFailed,
@@ -26,7 +26,7 @@ from ingestion.decode.druid_values import (
     wrap_long,
 )
 
-_MOST_DIGITS = 400
+_MAX_DIGITS = 400
 
 
 def unary_double(function: Callable[[float], float]) -> Callable[[Value], Value]:
@@ -177,7 +177,7 @@ def complement(value: Value) -> Value:
 def _whole_part(value: float) -> int:
     if isinstance(value, int):
         return value
-    if not LEAST_LONG <= value <= GREATEST_LONG:
+    if not MIN_LONG <= value <= MAX_LONG:
         raise EvaluationFailed
     return to_long(value)
 
@@ -235,9 +235,9 @@ def round_half_up(value: Value, places: Value = 0) -> Value:
             return 0.0
         if math.isinf(value):
             return math.copysign(1.7976931348623157e308, value)
-    if places > _MOST_DIGITS:
+    if places > _MAX_DIGITS:
         return value
-    if places < -_MOST_DIGITS:
+    if places < -_MAX_DIGITS:
         return value * 0
     exact = Decimal(number_text(value)) if isinstance(value, float) else Decimal(value)
     digits = exact.adjusted() + places + 2

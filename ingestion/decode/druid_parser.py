@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ingestion.decode.druid_values import Array, Element, EvaluationFailed, array_of, cast, from_units, to_units
 
-MOST_DEPTH = 60
+MAX_DEPTH = 60
 _LONGEST_LONG = 2**63 - 1
 _TOKEN = re.compile(
     r"""[ \t\r\n]*(?:
@@ -73,7 +73,7 @@ Check = Callable[[str, tuple[Node, ...]], None]
 
 def parse_druid(text: str, check: Check) -> Node:
     """The tree; ``check`` is asked about every call. Raises ``NotSupported``."""
-    return _Reader(text, check).whole()
+    return _Reader(text, check).parse()
 
 
 def fields_of(node: Node) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class _Reader:
         self._nested = 0
         self._check = check
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         node = self._level(0)
         if self._kind != "end":
             raise NotSupported(f"{self._word!r} is not expected there: {USE_SQL_HINT}")
@@ -145,8 +145,8 @@ class _Reader:
 
     def _deeper(self, read: Callable[[], Node]) -> Node:
         self._nested += 1
-        if self._nested > MOST_DEPTH:
-            raise NotSupported(f"it is nested more than {MOST_DEPTH} levels deep")
+        if self._nested > MAX_DEPTH:
+            raise NotSupported(f"it is nested more than {MAX_DEPTH} levels deep")
         node = read()
         self._nested -= 1
         return node
@@ -250,9 +250,9 @@ class _Reader:
     def _called(self, name: str, arguments: tuple[Node, ...]) -> Call:
         self._check(name, arguments)
         depth = 1 + max((a.depth for a in arguments), default=0)
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise NotSupported(
-                f"it is nested more than {MOST_DEPTH} levels deep: so are more than so many signs in a row"
+                f"it is nested more than {MAX_DEPTH} levels deep: so are more than so many signs in a row"
             )
         return Call(name, arguments, depth)
 

@@ -18,7 +18,7 @@ from ingestion.decode.druid_values import EvaluationFailed
 from ingestion.specs.schema.java_classes import BadPattern
 from ingestion.specs.schema.java_patterns import translated
 
-MOST_CHARACTERS = 1_000
+MAX_CHARACTERS = 1_000
 _ODD_SPACES = re.compile("[\x0b\r\x85\u2028\u2029]")
 _ENDS = ("\n", "\r", "\x85", "\u2028", "\u2029")
 _GROUP = re.compile(r"\\(.)|\$([0-9]+|\{[A-Za-z][A-Za-z0-9]*\}|$|.)", re.DOTALL)
@@ -29,7 +29,7 @@ class Pattern:
     """A compiled pattern."""
 
     compiled: Any
-    odd: tuple[str, ...]  # what of a text may make Java find something else: letters, spaces, its end
+    java_differences: tuple[str, ...]  # what of a text may make Java find something else: letters, spaces, its end
 
     def search(self, text: str) -> Any:
         """The first match, or None."""
@@ -111,14 +111,14 @@ class Pattern:
         return name[:size], name[size:]
 
     def _check(self, text: str) -> None:
-        if "empty" in self.odd and not text:
+        if "empty" in self.java_differences and not text:
             raise EvaluationFailed  # no line begins in it for Java
         if text.isascii() and text.isprintable():
             return
         if (
-            ("letters" in self.odd and not text.isascii())
-            or ("spaces" in self.odd and _ODD_SPACES.search(text))
-            or ("end" in self.odd and text.endswith(_ENDS))
+            ("letters" in self.java_differences and not text.isascii())
+            or ("spaces" in self.java_differences and _ODD_SPACES.search(text))
+            or ("end" in self.java_differences and text.endswith(_ENDS))
         ):
             raise EvaluationFailed
 
@@ -126,8 +126,8 @@ class Pattern:
 @lru_cache(maxsize=256)
 def pattern(text: str) -> Pattern:
     """A regular expression of Java's. Raises ``BadPattern``."""
-    if len(text) > MOST_CHARACTERS:
-        raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
+    if len(text) > MAX_CHARACTERS:
+        raise BadPattern(f"the pattern has {len(text):,} characters; {MAX_CHARACTERS:,} at most")
     words, odd_texts = translated(text)
     options = re2.Options()
     options.log_errors = False
@@ -142,8 +142,8 @@ def pattern(text: str) -> Pattern:
 @lru_cache(maxsize=256)
 def like(text: str, escape: str | None) -> Pattern:
     """An SQL pattern, of the whole text. Raises ``BadPattern``."""
-    if len(text) > MOST_CHARACTERS:
-        raise BadPattern(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS:,} at most")
+    if len(text) > MAX_CHARACTERS:
+        raise BadPattern(f"the pattern has {len(text):,} characters; {MAX_CHARACTERS:,} at most")
     pieces, is_escaped = [], False
     for letter in text:
         if letter == escape and not is_escaped:

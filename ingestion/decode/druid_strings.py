@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ingestion.decode.druid_patterns import like, pattern
 from ingestion.decode.druid_values import (
-    GREATEST_LONG,
-    LEAST_LONG,
+    MAX_LONG,
+    MIN_LONG,
     EvaluationFailed,
     Value,
     as_int,
@@ -19,12 +19,12 @@ from ingestion.decode.druid_values import (
     utf16_length,
 )
 
-MOST_LETTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 
 
 def check_length(size: int) -> None:
     """A text or list may not be longer."""
-    if size > MOST_LETTERS:
+    if size > MAX_CHARACTERS:
         raise EvaluationFailed
 
 
@@ -260,4 +260,4 @@ def parse_long(value: Value, radix: Value = 10) -> Value:
         return None
     if parsed is None:
         return None
-    return parsed if LEAST_LONG <= parsed <= GREATEST_LONG else None
+    return parsed if MIN_LONG <= parsed <= MAX_LONG else None

@@ -26,7 +26,7 @@ _TIME_ALONE = re.compile(r"[Tt][0-9]")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _LONGEST = 200  # characters of a time
 _BEYOND = 2**63
-_LEAST_BEFORE_ZONE = 3  # characters
+_MIN_BEFORE_ZONE = 3  # characters
 # Java's names of zones that the time zone database has not.
 _JAVA_ZONES = "ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT IET IST JST MIT NET NST PLT PNT PRT PST SST VST"
 
@@ -60,7 +60,7 @@ def _read_auto(text: str) -> int | None:
         return int(text)
     text = _strip(text)
     before, _, last = text.rpartition(" ")
-    if len(before) >= _LEAST_BEFORE_ZONE and last in _zone_names():
+    if len(before) >= _MIN_BEFORE_ZONE and last in _zone_names():
         text = before
     return None if text.startswith(("T", "t")) else iso_ms(text, blank=True)
 

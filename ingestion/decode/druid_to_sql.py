@@ -44,9 +44,9 @@ class Translation:
 
     sql: Callable[[Sequence[TypedSql]], TypedSql]
     # least and most: how many arguments.
-    least: int
-    most: int
-    written_out: tuple[int, ...] = ()  # which of them have to be texts in the expression
+    min_arguments: int
+    max_arguments: int
+    literal_arguments: tuple[int, ...] = ()  # which of them have to be texts in the expression
 
 
 _NULL_SQL = TypedSql(NULL, "NULL")
@@ -90,9 +90,9 @@ def _name(call: Call) -> str:
 def _translation(call: Call) -> Translation:
     """Raises ``NotTranslatable`` where the call has none in SQL."""
     meaning = TRANSLATIONS.get(_name(call))
-    if meaning is None or not meaning.least <= len(call.arguments) <= meaning.most:
+    if meaning is None or not meaning.min_arguments <= len(call.arguments) <= meaning.max_arguments:
         raise NotTranslatable
-    for place in meaning.written_out:
+    for place in meaning.literal_arguments:
         argument = call.arguments[place]
         written = argument.value if isinstance(argument, Literal) else None
         if not isinstance(written, str) or (place == 1 and not written):
@@ -303,7 +303,7 @@ TRANSLATIONS: Mapping[str, Translation] = {
     "ceil": Translation(_number_function("ceil", keeps_long=False), 1, 1),
     "coalesce": Translation(_coalesce, 1, _MANY),
     "concat": Translation(_concat, 1, _MANY),
-    "contains_string": Translation(_contains, 2, 2, written_out=(1,)),
+    "contains_string": Translation(_contains, 2, 2, literal_arguments=(1,)),
     "floor": Translation(_number_function("floor", keeps_long=False), 1, 1),
     "if": Translation(_case, 3, 3),
     "isnull": Translation(_is_null("IS NULL"), 1, 1),
@@ -311,7 +311,7 @@ TRANSLATIONS: Mapping[str, Translation] = {
     "ltrim": Translation(_trimmer("ltrim"), 1, 1),
     "notnull": Translation(_is_null("IS NOT NULL"), 1, 1),
     "nvl": Translation(_coalesce, 2, 2),
-    "replace": Translation(_replace, 3, 3, written_out=(1, 2)),
+    "replace": Translation(_replace, 3, 3, literal_arguments=(1, 2)),
     "rtrim": Translation(_trimmer("rtrim"), 1, 1),
     "sqrt": Translation(_number_function("sqrt", keeps_long=False), 1, 1),
     "trim": Translation(_trimmer("trim"), 1, 1),

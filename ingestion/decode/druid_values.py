@@ -15,9 +15,9 @@ from typing import Any, Literal
 from ingestion.decode.exact_numbers import ExactNumber
 
 WIDE_CONTEXT = Context(prec=700)  # for the digits of any double
-LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
+MIN_LONG, MAX_LONG = -(2**63), 2**63 - 1
 Element = Literal["LONG", "DOUBLE", "STRING", "ARRAY", "COMPLEX<json>"]
-_LEAST_DOUBLE = 5e-324
+_MIN_DOUBLE = 5e-324
 _MANY_DIGITS = 400  # no long has them
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d{1,9}[fFdD]?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
@@ -122,7 +122,7 @@ def kind_of(value: Value) -> Element:
 
 
 def check_long(value: int) -> int:
-    if not LEAST_LONG <= value <= GREATEST_LONG:
+    if not MIN_LONG <= value <= MAX_LONG:
         raise EvaluationFailed
     return value
 
@@ -141,8 +141,8 @@ def check_finite(value: float) -> float:
 def parse_number(text: str) -> int | float | None:
     """The number that a text holds as Java reads it: no blanks, no hexadecimal."""
     if _WHOLE.fullmatch(text):
-        integer = int(text) if len(text) < _MANY_DIGITS else GREATEST_LONG + 1
-        return integer if LEAST_LONG <= integer <= GREATEST_LONG else float(text)
+        integer = int(text) if len(text) < _MANY_DIGITS else MAX_LONG + 1
+        return integer if MIN_LONG <= integer <= MAX_LONG else float(text)
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("fFdD") if not text.endswith("Infinity") else text)
     if _HEXADECIMAL.fullmatch(text):
@@ -183,9 +183,9 @@ def to_long(value: float) -> int:
     if value != value:
         return 0
     return (
-        int(max(float(LEAST_LONG), min(value, float(GREATEST_LONG))))
+        int(max(float(MIN_LONG), min(value, float(MAX_LONG))))
         if abs(value) < 2.0**63
-        else (GREATEST_LONG if value > 0 else LEAST_LONG)
+        else (MAX_LONG if value > 0 else MIN_LONG)
     )
 
 
@@ -227,7 +227,7 @@ def number_text(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         plain = f"{value!r}"
         return plain if "e" not in plain else f"{value:f}"
-    if abs(value) == _LEAST_DOUBLE:
+    if abs(value) == _MIN_DOUBLE:
         return "4.9E-324" if value > 0 else "-4.9E-324"  # not the shortest
     digits, exponent = f"{value:.17e}".split("e")
     for precision in range(17):

@@ -215,14 +215,14 @@ class Suspects:
     def __init__(self, engine: Engine, source: str) -> None:
         self._engine = engine
         self._source = source
-        self._left = 0
+        self._remaining = 0
 
     def run(self, sql: str, checking_sql: str, table: pa.Table) -> pa.Table:
         """The answer for all rows of ``table``. Raises ``duckdb.Error``."""
-        if not self._left:
+        if not self._remaining:
             try:
                 return self._engine.run(sql, self._source, table)
             except duckdb.InvalidInputException:
-                self._left = _CHECKED_BATCHES
-        self._left -= 1
+                self._remaining = _CHECKED_BATCHES
+        self._remaining -= 1
         return self._engine.run(checking_sql, self._source, table)

@@ -17,7 +17,7 @@ class Envelope:
     timestamps_ms: Sequence[int | None]
     headers: Sequence[Headers]
 
-    def taken(self, indexes: Sequence[int]) -> Envelope:
+    def select(self, indexes: Sequence[int]) -> Envelope:
         """Of these records alone, in this order."""
         return Envelope(
             self.topic,
@@ -29,4 +29,4 @@ class Envelope:
 
 def take_records(envelope: Envelope | None, indexes: Sequence[int]) -> Envelope | None:
     """``envelope.take_records``, for one that may be absent."""
-    return None if envelope is None else envelope.taken(indexes)
+    return None if envelope is None else envelope.select(indexes)

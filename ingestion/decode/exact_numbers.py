@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _DECIMAL, _SINGLE = "E0", "e0"
-_LEAST_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
-_LEAST_LONG, _GREATEST_LONG = -(2**63), 2**63 - 1
+_MIN_SINGLE = float(np.finfo(np.float32).smallest_subnormal)
+_MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 _LONG_DIGITS = 19
 _LONGEST_EXPONENT = 1_000
 _LONGEST_PLAIN, _SHORT = 15, 7  # characters; in the latter there are six digits, which a float of 32 bits holds
@@ -66,7 +66,7 @@ def decimal_number(value: Decimal) -> NumberToken | str:
         return NumberToken(json.dumps(double)) if math.isfinite(double) and bool(double) == bool(value) else str(value)
     digits = format(value, "f")
     if "." not in digits:
-        return NumberToken(digits if _LEAST_LONG <= int(value) <= _GREATEST_LONG else digits + _DECIMAL)
+        return NumberToken(digits if _MIN_LONG <= int(value) <= _MAX_LONG else digits + _DECIMAL)
     return NumberToken(digits if len(digits) <= _LONGEST_PLAIN and _is_plain(float(digits)) else digits + _DECIMAL)
 
 
@@ -111,7 +111,7 @@ def single_text(value: float) -> str:
     single = np.float32(value)
     if value == 0 or _is_plain(value):
         return str(np.format_float_positional(single, unique=True, trim="0"))
-    if abs(value) == _LEAST_SINGLE:
+    if abs(value) == _MIN_SINGLE:
         return "1.4E-45" if value > 0 else "-1.4E-45"  # not the shortest
     return str(np.format_float_scientific(single, unique=True, trim="0", exp_digits=1)).replace("e+", "E").upper()
 

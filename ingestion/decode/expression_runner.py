@@ -24,10 +24,10 @@ from ingestion.decode.fields import Mask, flat, validity
 from ingestion.decode.value_kinds import BEYOND, BOOLEAN, DOUBLE, JSON, LONG, NULL, STRING, TYPED
 from ingestion.rows import TIME
 
-_MOST_COMBINATIONS = 64  # of types in one batch; rarer ones see every field as text
-_MOST_PREPARED = 4 * _MOST_COMBINATIONS
+_MAX_COMBINATIONS = 64  # of types in one batch; rarer ones see every field as text
+_MAX_PREPARED = 4 * _MAX_COMBINATIONS
 _MEMORY_SHARE = 0.25  # of the memory that the engine may have
-_MOST_READ_BYTES = 128 * 1024 * 1024  # bytes that functions go through: a second at worst
+_MAX_READ_BYTES = 128 * 1024 * 1024  # bytes that functions go through: a second at worst
 _KIND_OF_BYTE = np.full(256, DOUBLE, np.uint8)
 _KIND_OF_BYTE[list(b'"tf{[')] = (STRING, BOOLEAN, BOOLEAN, JSON, JSON)
 _EXPRESSION_ERRORS = (
@@ -40,7 +40,7 @@ _EXPRESSION_ERRORS = (
     duckdb.ParserException,
     duckdb.SyntaxException,
 )
-_LEAST_LONG, _GREATEST_LONG = -(2**63), 2**63 - 1
+_MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 _numbers = count()
 Lengths = npt.NDArray[np.int64]
 
@@ -75,7 +75,7 @@ class Results:
             np.concatenate([p.lengths for p in parts]),
         )
 
-    def taken(self, indexes: Lengths) -> Results:
+    def select(self, indexes: Lengths) -> Results:
         return Results(self.texts.take(pa.array(indexes)), self.failed[indexes], self.lengths[indexes])
 
 
@@ -120,14 +120,14 @@ class ExpressionRunner:
         if (kinds == kinds[0]).all():
             return self._results(table, most, tuple(kinds[0].tolist()))
         combinations, combination_of, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-        frequent = set(np.argsort(-sizes)[:_MOST_COMBINATIONS].tolist())
+        frequent = set(np.argsort(-sizes)[:_MAX_COMBINATIONS].tolist())
         parts, places = [], []
         for number, kind in enumerate(combinations.tolist()):
             field_kinds = kind if number in frequent else [self.expression.rare(k) for k in kind]
             place = np.flatnonzero(combination_of.reshape(-1) == number)
             places.append(place)
             parts.append(self._results(table.take(pa.array(place)), most[place], tuple(field_kinds)))
-        return Results.joined(parts).taken(np.argsort(np.concatenate(places)))
+        return Results.joined(parts).select(np.argsort(np.concatenate(places)))
 
     def _results(self, table: pa.Table, most: Lengths, kinds: tuple[int, ...]) -> Results:
         """Of records whose fields are of these kinds: in portions, where they are large.
@@ -137,9 +137,9 @@ class ExpressionRunner:
         statement = self._statement(kinds)
         if statement is None:
             return self._otherwise(table, most, _all_failed(len(table)))
-        made_bytes, read_bytes = statement.measured.made.of(table), statement.measured.read.of(table)
+        made_bytes, read_bytes = statement.measured.made.bytes_of(table), statement.measured.read.bytes_of(table)
         memory = self._engine.memory_limit_bytes
-        if made_bytes <= memory * _MEMORY_SHARE and read_bytes <= _MOST_READ_BYTES:
+        if made_bytes <= memory * _MEMORY_SHARE and read_bytes <= _MAX_READ_BYTES:
             return self._computed(table, most, statement)
         if len(table) > 1:
             middle = len(table) // 2
@@ -181,15 +181,15 @@ class ExpressionRunner:
     def _statement(self, kinds: tuple[int, ...]) -> _Statement | None:
         """What is run for these kinds; the one longest unused is forgotten, for records may bring ever new ones."""
         if kinds not in self._statements:
-            self._statements[kinds] = self._made(kinds)
-            if len(self._statements) > _MOST_PREPARED:
+            self._statements[kinds] = self._try_statement(kinds)
+            if len(self._statements) > _MAX_PREPARED:
                 forgotten = self._statements.popitem(last=False)[1]
                 if forgotten is not None:
                     self._engine.forget(forgotten.sql)
         self._statements.move_to_end(kinds)
         return self._statements[kinds]
 
-    def _made(self, kinds: tuple[int, ...]) -> _Statement | None:
+    def _try_statement(self, kinds: tuple[int, ...]) -> _Statement | None:
         """TRY gives null where the expression fails, and a structure that holds null where it is null."""
         kind_by_field = dict(zip(self.fields, kinds, strict=True))
         form = self.expression.form(kind_by_field)
@@ -238,7 +238,7 @@ def _kinds(texts: pa.Array) -> npt.NDArray[np.uint8]:
 def _refine_number_kinds(kinds: npt.NDArray[np.uint8], texts: pa.Array) -> None:
     """Of the other numbers, those that are a long after all, and those that are no double."""
     for place in np.flatnonzero(_matches(texts, "^-?[0-9]{19}$")).tolist():
-        if _LEAST_LONG <= int(texts[place].as_py()) <= _GREATEST_LONG:
+        if _MIN_LONG <= int(texts[place].as_py()) <= _MAX_LONG:
             kinds[place] = LONG
     others = np.flatnonzero(kinds == DOUBLE)
     numbers = cast(texts.take(pa.array(others)), pa.float64())

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from ingestion.decode.scalar_functions import SMALL
 
-MOST_GROWTH = 100.0
-MOST_FIXED_BYTES = 64 * 1024
-MOST_PATTERN_BYTES = 1000
-MOST_NODES = 2000
+MAX_GROWTH = 100.0
+MAX_FIXED_BYTES = 64 * 1024
+MAX_PATTERN_BYTES = 1000
+MAX_NODES = 2000
 DEEPEST = 100
 _REPEATED = re.compile(r"\{(\d{1,4})(?:,(\d{0,4}))?\}")
 _SMALL = 64.0  # any number, boolean, time or interval
@@ -40,7 +40,7 @@ class Size:
     fixed: float = 0.0
     per_byte: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, records: pa.Table) -> float:
+    def bytes_of(self, records: pa.Table) -> float:
         """For all of these records' fields together, in bytes."""
         return float(self.growth * records.nbytes + self.fixed * len(records))
 
@@ -124,12 +124,12 @@ def measure(tree: Node) -> ExpressionCost:
 
 
 def _check(size: Size) -> None:
-    if size.growth > MOST_GROWTH:
+    if size.growth > MAX_GROWTH:
         raise TooLarge(
-            f"it could make a text up to {size.growth:,.0f} times as long as a field; {MOST_GROWTH:.0f} times at most"
+            f"it could make a text up to {size.growth:,.0f} times as long as a field; {MAX_GROWTH:.0f} times at most"
         )
-    if size.fixed > MOST_FIXED_BYTES:
-        raise TooLarge(f"it could make a text of {size.fixed:,.0f} bytes out of nothing; {MOST_FIXED_BYTES:,} at most")
+    if size.fixed > MAX_FIXED_BYTES:
+        raise TooLarge(f"it could make a text of {size.fixed:,.0f} bytes out of nothing; {MAX_FIXED_BYTES:,} at most")
 
 
 class _Measurer:
@@ -141,8 +141,8 @@ class _Measurer:
     def size(self, node: Node) -> Size:
         """Of the value of ``node``."""
         self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise TooLarge(f"it has more than {MOST_NODES:,} parts")
+        if self._nodes > MAX_NODES:
+            raise TooLarge(f"it has more than {MAX_NODES:,} parts")
         if self._depth == DEEPEST:
             raise TooLarge(f"it is nested more than {DEEPEST} levels deep")
         self._depth += 1
@@ -151,7 +151,7 @@ class _Measurer:
         _check(size)
         return size
 
-    def _made(self, size: Size) -> Size:
+    def _add(self, size: Size) -> Size:
         self.made += size
         return size
 
@@ -166,12 +166,12 @@ class _Measurer:
         for check in node["case_checks"]:
             self.size(check["when_expr"])
             size |= self.size(check["then_expr"])
-        return self._made(size)
+        return self._add(size)
 
     def _cast(self, node: Node) -> Size:
         child = self.size(node["child"])
         self.read += child
-        return self._made(_cast_to(node["type_expr"], child))
+        return self._add(_cast_to(node["type_expr"], child))
 
     def _condition(self, node: Node) -> Size:
         for child in _children(node):
@@ -182,9 +182,9 @@ class _Measurer:
         sizes = [self.size(child) for child in node["children"]]
         kind = node["type"]
         if kind in ("OPERATOR_COALESCE", "ARRAY_CONSTRUCTOR"):
-            return self._made(_sum(sizes))
+            return self._add(_sum(sizes))
         if kind in ("OPERATOR_NULLIF", "OPERATOR_TRY", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT"):
-            return self._made(sizes[0])
+            return self._add(sizes[0])
         self.read += _sum(sizes)
         return _SMALL_SIZE
 
@@ -195,10 +195,10 @@ class _Measurer:
         self.read += _sum(sizes) * _scan_count(name, sizes, arguments)
         rule = _RULES.get(name)
         if rule is not None:
-            return self._made(rule(sizes, arguments))
+            return self._add(rule(sizes, arguments))
         if name in SMALL:
             return _SMALL_SIZE
-        return self._made(_sum(sizes) * _FACTORS.get(name, 1.0) + _SMALL_SIZE)
+        return self._add(_sum(sizes) * _FACTORS.get(name, 1.0) + _SMALL_SIZE)
 
     _BY_CLASS: Mapping[str, Callable[[_Measurer, Node], Size]] = {
         "COLUMN_REF": _column,
@@ -243,8 +243,8 @@ def _scan_count(name: str, sizes: Sequence[Size], arguments: Sequence[Node]) -> 
     if place is None or place >= len(sizes):
         return 1.0
     length = _constant(sizes[place], f"argument {place + 1} of {name!r}")
-    if length > 4 * MOST_PATTERN_BYTES + 4:
-        raise TooLarge(f"argument {place + 1} of {name!r} is longer than {MOST_PATTERN_BYTES:,} bytes")
+    if length > 4 * MAX_PATTERN_BYTES + 4:
+        raise TooLarge(f"argument {place + 1} of {name!r} is longer than {MAX_PATTERN_BYTES:,} bytes")
     repeated = _REPEATED.findall(_literal(arguments[place]))
     return length / 4 + sum(max(int(least), int(most or 0)) for least, most in repeated)
 

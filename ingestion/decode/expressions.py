@@ -37,7 +37,7 @@ from ingestion.decode.scalar_functions import ALLOWED
 from ingestion.decode.value_kinds import BEYOND, BOOLEAN, JSON, LONG, NULL, STRING, TYPED
 from ingestion.rows import TIME
 
-_MOST_STEPS = 100_000
+_MAX_STEPS = 100_000
 _DEEPEST = 30  # brackets in one another: far from where Python's stack ends, however deep it is already
 _NAMED: dict[type[exp.Expr], str] = {
     exp.Query: "a subquery",
@@ -160,7 +160,7 @@ class _Parser(DuckDBParser):
 
     def _advance(self, times: int = 1) -> None:
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > _MAX_STEPS:
             raise TooLarge("it is too entangled: write it with fewer brackets")
         super()._advance(times)
 

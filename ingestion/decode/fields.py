@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from ingestion.decode.engine import RECORDS, Engine, Suspects, sql_json_pointer
 
 Mask = npt.NDArray[np.bool_]
-MOST_DISCOVERED = 1000  # of one record, and read at once
-MOST_IN_BATCH = 2000  # a table of each record's own would be as large as their square
+MAX_DISCOVERED = 1000  # of one record, and read at once
+MAX_IN_BATCH = 2000  # a table of each record's own would be as large as their square
 LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
 _WHAT_TO_DO = "name the dimensions, or exclude some"
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
@@ -129,7 +129,7 @@ class FieldReader:
         new = [n for n in pc.unique(pc.list_flatten(lists)).to_pylist() if n not in known]
         if not new:
             return False
-        if len(known) + len(new) - len(self._fixed) <= MOST_DISCOVERED:
+        if len(known) + len(new) - len(self._fixed) <= MAX_DISCOVERED:
             self._use([*self.names, *new])
         else:
             self._learn_only(texts, np.flatnonzero(is_kept))
@@ -137,15 +137,15 @@ class FieldReader:
 
     def _too_wide(self, texts: pa.Array, fields: Fields, is_kept: Mask) -> dict[int, str]:
         """Records that alone hold more fields than may be discovered, whatever is read with them."""
-        if fields.counts is None or (pc.max(fields.counts).as_py() or 0) <= MOST_DISCOVERED:
+        if fields.counts is None or (pc.max(fields.counts).as_py() or 0) <= MAX_DISCOVERED:
             return {}
         counts = fields.counts.fill_null(0).to_numpy(zero_copy_only=False)
-        suspects = np.flatnonzero((counts > MOST_DISCOVERED) & is_kept)
+        suspects = np.flatnonzero((counts > MAX_DISCOVERED) & is_kept)
         fixed, faults = set(self._fixed), {}
         for index, names in zip(suspects.tolist(), self._keys(texts, suspects).to_pylist(), strict=True):
             count = len({n for n in names if n not in fixed and not self._unlimited(n)})
-            if count > MOST_DISCOVERED:
-                faults[index] = f"holds {count:,} fields to discover, {MOST_DISCOVERED:,} at most: {_WHAT_TO_DO}"
+            if count > MAX_DISCOVERED:
+                faults[index] = f"holds {count:,} fields to discover, {MAX_DISCOVERED:,} at most: {_WHAT_TO_DO}"
         return faults
 
     def forget_all_but(self, used: Iterable[str]) -> None:
@@ -182,7 +182,7 @@ class FieldReader:
         names = pc.unique(pc.list_flatten(self._keys(texts, indexes))).to_pylist()
         discovered = [name for name in names if name not in fixed]
         limited = sum(not self._unlimited(name) for name in discovered)
-        if limited > MOST_DISCOVERED:
+        if limited > MAX_DISCOVERED:
             raise TooManyFields(limited)
         self._use([*self._fixed, *discovered])
 

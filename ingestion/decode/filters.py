@@ -134,7 +134,7 @@ class _Compiler:
         )
         return f"SELECT {texts}, [{values} for x in json_extract(j, [{paths}])] AS l, ms FROM candidates"
 
-    def _of_any(self, name: str, says: ToPredicate, says_in_list: ToPredicate | None = None) -> str:
+    def _any_of(self, name: str, says: ToPredicate, says_in_list: ToPredicate | None = None) -> str:
         """What ``says`` of the field's value; of a list whether it says so of one of its values."""
         field = self._field(name)
         if not self.lists or name == TIME:
@@ -170,12 +170,12 @@ class _Compiler:
         return self._is_null(condition.dimension) if value is None else self._same_text(condition.dimension, value)
 
     def _is_null(self, name: str) -> str:
-        return self._of_any(name, lambda field: f"{field} IS NULL")
+        return self._any_of(name, lambda field: f"{field} IS NULL")
 
     def _same_text(self, name: str, value: Scalar) -> str:
-        return self._of_any(name, *self._among(name, [value]))
+        return self._any_of(name, *self._in_values(name, [value]))
 
-    def _among(self, name: str, values: Sequence[Scalar]) -> tuple[ToPredicate, ToPredicate]:
+    def _in_values(self, name: str, values: Sequence[Scalar]) -> tuple[ToPredicate, ToPredicate]:
         """Whether a field is one of the values; and whether something in a list is, where numbers are texts."""
         written = [self._text(v) for v in values]
         texts = self._argument(written, "VARCHAR[]")
@@ -216,31 +216,31 @@ class _Compiler:
         def says(field: str) -> str:
             return f"CASE WHEN {field} IS NOT NULL THEN coalesce({self._number(field)} = {argument}, FALSE) END"
 
-        return self._of_any(column, says)
+        return self._any_of(column, says)
 
     def _null(self, condition: NullFilter) -> str:
         return self._is_null(condition.column)
 
     def _in(self, condition: InFilter) -> str:
         null = "{0} IS NULL OR " if None in condition.values else ""
-        membership = self._among(condition.dimension, [v for v in condition.values if v is not None])
+        membership = self._in_values(condition.dimension, [v for v in condition.values if v is not None])
         says, says_in_list = ((lambda field, k=k: f"({null.format(field)}{k(field)})") for k in membership)
-        return self._of_any(condition.dimension, says, says_in_list)
+        return self._any_of(condition.dimension, says, says_in_list)
 
     def _in_type(self, condition: InTypeFilter) -> str:
         values = [v for v in condition.values if v is not None]
         null = "WHEN {0} IS NULL THEN TRUE " if None in condition.values else ""
         if condition.matchValueType == "STRING":
-            membership = self._among(condition.column, values)
+            membership = self._in_values(condition.column, values)
         else:
             among = f"coalesce(list_contains({self._argument(values, 'DOUBLE[]')}, {self._number('{0}')}), FALSE)"
             membership = among.format, among.format
         says = f"CASE {null}WHEN {{0}} IS NOT NULL THEN {{1}} END"
-        return self._of_any(condition.column, *((lambda field, k=k: says.format(field, k(field))) for k in membership))
+        return self._any_of(condition.column, *((lambda field, k=k: says.format(field, k(field))) for k in membership))
 
     def _like(self, condition: LikeFilter) -> str:
         pattern = self._argument(_like_pattern(condition.pattern, condition.escape))
-        return self._of_any(condition.dimension, lambda field: f"{field} LIKE {pattern} ESCAPE '\\'")
+        return self._any_of(condition.dimension, lambda field: f"{field} LIKE {pattern} ESCAPE '\\'")
 
     def _bound(self, condition: BoundFilter) -> str:
         sides: list[Callable[[str], str]] = []
@@ -251,7 +251,7 @@ class _Compiler:
             sides.append(lambda field: f"({field} IS NULL OR {below(field)})")
         if not sides:
             return "TRUE"
-        return self._of_any(
+        return self._any_of(
             condition.dimension, lambda field: f"coalesce({' AND '.join(side(field) for side in sides)}, FALSE)"
         )
 

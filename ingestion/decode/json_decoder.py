@@ -43,7 +43,7 @@ from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import DecoderBroken, TooSlow, TooWide, UnusableSchema
 from ingestion.decode.exact_numbers import as_written
 from ingestion.decode.expressions import BadExpression
-from ingestion.decode.fields import MOST_IN_BATCH, FieldReader, Fields, Mask, TooManyFields
+from ingestion.decode.fields import MAX_IN_BATCH, FieldReader, Fields, Mask, TooManyFields
 from ingestion.decode.formats import JSON, ReaderTools, create_reader, keeps_digits
 from ingestion.decode.formats.access import Access
 from ingestion.decode.formats.base import Texts
@@ -65,8 +65,8 @@ DEFAULT_MEMORY_LIMIT_BYTES = 1024 * 1024 * 1024
 DEFAULT_BATCH_S = 5.0
 _PORTIONS = 16  # rather than halves: what can't be interrupted costs its whole time at each level
 _BUDGET = 4.0  # times as long, to find the records that are too slow
-_LEAST_S = 0.1  # for a single record
-_TIMES_AN_EMPTY_ONE = 20
+_MIN_S = 0.1  # for a single record
+_EMPTY_RECORD_FACTOR = 20
 _UNBOUNDED = MessageWindow()
 _NO_ACCESS = Access()
 _NO_TRANSFORMS = Transformed()
@@ -97,13 +97,13 @@ class JsonDecoder:
     ) -> None:
         self._crash_marker = crash_marker
         wants_digits = with_digits or keeps_digits(input_format)
-        self._made = partial(_CompiledSchema, schema, memory_limit_bytes, input_format, access, wants_digits)
+        self._compile = partial(_CompiledSchema, schema, memory_limit_bytes, input_format, access, wants_digits)
         self._several = MultiRowReader.of(input_format, memory_limit_bytes)
         self._batch_s = batch_s
         self._watchdog = Watchdog(_interrupter(self), hang_s)
         try:
-            self._parts = self._made()
-            self._least_s = self._measure_record_s()
+            self._parts = self._compile()
+            self._min_record_s = self._measure_record_s()
         except (duckdb.Error, UnicodeEncodeError, BadExpression) as error:
             self._watchdog.close()
             raise UnusableSchema(f"the dataSchema can't be used: {_first_line(error)}") from error
@@ -136,7 +136,7 @@ class JsonDecoder:
         with self._watchdog.watching(self._batch_s * _BUDGET):
             began = time.thread_time()
             self._parts.try_out()
-        return max(_LEAST_S, (time.thread_time() - began) * _TIMES_AN_EMPTY_ONE)
+        return max(_MIN_S, (time.thread_time() - began) * _EMPTY_RECORD_FACTOR)
 
     def _decode_once(
         self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None
@@ -153,14 +153,14 @@ class JsonDecoder:
             with self._watchdog.watching(seconds):
                 return self._parts.decode(payloads, window, envelope)
         except TooManyFields as too_many:
-            if too_many.fields > MOST_IN_BATCH:
+            if too_many.fields > MAX_IN_BATCH:
                 raise TooWide(f"{len(payloads)} records hold {too_many.fields:,} fields to discover") from None
             return self._in_parts(payloads, window, envelope, seconds, -(-len(payloads) // 2))
         except duckdb.InterruptException as error:
             self._check_budget(len(payloads))
             return self._split(payloads, window, envelope, seconds, error)
         except _FAULTS as error:
-            self._start_anew()
+            self._restart()
             return self._split(payloads, window, envelope, seconds, error)
 
     def _check_budget(self, records: int) -> None:
@@ -183,7 +183,7 @@ class JsonDecoder:
             message = f"the decoder gives up on this record: {_reason(error, seconds)}"
             return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
         size = -(-len(payloads) // _PORTIONS)
-        return self._in_parts(payloads, window, envelope, max(seconds / 4, self._least_s), size)
+        return self._in_parts(payloads, window, envelope, max(seconds / 4, self._min_record_s), size)
 
     def _in_parts(
         self,
@@ -206,9 +206,9 @@ class JsonDecoder:
         except _FAULTS as second_error:
             raise DecoderBroken(f"DuckDB decodes not even an empty object: {_first_line(second_error)}") from error
 
-    def _start_anew(self) -> None:
+    def _restart(self) -> None:
         self._parts.close()
-        self._parts = self._made()
+        self._parts = self._compile()
 
 
 def _interrupter(decoder: JsonDecoder) -> Callable[[], None]:
@@ -250,7 +250,7 @@ class _CompiledSchema:
         tools = ReaderTools.of(self._engine, schema, access, keeps_digits=with_digits)
         self._reader = create_reader(input_format, tools)
         # Of other formats, and flattened, a field that stands twice is one that hides another.
-        self._tells_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
+        self._keeps_doubles = isinstance(input_format, JsonInputFormat) and input_format.flattenSpec is None
         self._time_column = schema.timestampSpec.column
         self._granularity = schema.granularitySpec
         self._numbers = MetricExpressions(self._engine, schema.metricsSpec)
@@ -263,7 +263,7 @@ class _CompiledSchema:
             self._engine,
             [
                 self._time_column,
-                *(name for name in self._maker.names if name not in self._numbers.made),
+                *(name for name in self._maker.names if name not in self._numbers.field_names),
                 *self._transforms.fields,
                 *self._counted.fields,
                 *self._numbers.fields,
@@ -273,11 +273,11 @@ class _CompiledSchema:
             places,
         )
         self._times = TimeReader(self._engine, schema.timestampSpec, self._granularity.segmentGranularity)
-        self._time_made = TIME in self._transforms.names
+        self._is_time_transformed = TIME in self._transforms.names
         # Druid's expressions make numbers alone.
         in_sql = any(t.name == TIME and t.language == "sql" for t in schema.transformSpec.transforms)
         made_spec = TimestampSpec(column=TIME, format="auto" if in_sql else "millis")
-        self._made_times = TimeReader(self._engine, made_spec, self._granularity.segmentGranularity)
+        self._transformed_times = TimeReader(self._engine, made_spec, self._granularity.segmentGranularity)
         self._diagnosis = Diagnosis(self._engine)
 
     def interrupt(self) -> None:
@@ -313,19 +313,19 @@ class _CompiledSchema:
         times = self._times.read(fields.columns[self._time_column], fields.is_object)
         errors |= times.errors
         good = fields.is_object & times.readable
-        transformed = self._made(texts, fields, np.where(good, times.ms, 0))
+        transformed = self._transform(texts, fields, np.where(good, times.ms, 0))
         if transformed.too_long:
             errors |= {i: TOO_LONG for i in transformed.too_long if i not in errors}
             good[list(transformed.too_long)] = False
-        if self._time_made:
-            times = self._made_times.read(transformed.columns.pop(TIME), good)
+        if self._is_time_transformed:
+            times = self._transformed_times.read(transformed.columns.pop(TIME), good)
             errors |= times.errors
             good &= times.readable
         filtered = self._transforms.matching(texts, fields.columns, transformed, times.ms, good)
-        if filtered.undecided:
-            errors |= dict.fromkeys(filtered.undecided, UNDECIDED)
-            good[list(filtered.undecided)] = False
-        matching = filtered.kept
+        if filtered.undetermined:
+            errors |= dict.fromkeys(filtered.undetermined, UNDECIDED)
+            good[list(filtered.undetermined)] = False
+        matching = filtered.is_kept
         inside = window.holds(times.ms)
         is_kept = matching & inside
         fields, is_kept, beyond = self._discover(texts, fields, is_kept)
@@ -341,7 +341,7 @@ class _CompiledSchema:
             processed_with_error=faults,
         )
 
-    def _made(self, texts: pa.Array, fields: Fields, ms: npt.NDArray[np.int64]) -> Transformed:
+    def _transform(self, texts: pa.Array, fields: Fields, ms: npt.NDArray[np.int64]) -> Transformed:
         return self._transforms.apply(texts, fields.columns, ms) if self._transforms.names else _NO_TRANSFORMS
 
     def _discover(self, texts: pa.Array, fields: Fields, is_kept: Mask) -> tuple[Fields, Mask, dict[int, str]]:
@@ -352,7 +352,7 @@ class _CompiledSchema:
             is_kept = is_kept.copy()
             is_kept[list(beyond)] = False
         fields = self._fields.read(texts) if changed else fields
-        doubled = self._fields.with_doubles(fields, is_kept) if self._tells_doubles else {}
+        doubled = self._fields.with_doubles(fields, is_kept) if self._keeps_doubles else {}
         if doubled:
             is_kept = is_kept.copy()
             is_kept[list(doubled)] = False
@@ -371,7 +371,7 @@ class _CompiledSchema:
         keeps_all = len(index) == len(is_kept)
         columns = {**fields.columns, **made_fields.columns} if made_fields.columns else fields.columns
         columns = columns if keeps_all else _filter_columns(columns, pa.array(is_kept))
-        masks = {name: pa.array(matching.kept[is_kept]) for name, matching in counted.items()}
+        masks = {name: pa.array(matching.is_kept[is_kept]) for name, matching in counted.items()}
         kept_ms = ms if keeps_all else ms[is_kept]
         numbers = self._numbers.apply(columns, kept_ms, masks)
         alone = frozenset(n for n in made_fields.columns if _is_absent(fields.columns.get(n)))

@@ -45,7 +45,7 @@ class LeafRunner:
         self._names = named
         self.fields = [name for name in dict.fromkeys(named) if name != TIME]
         try:
-            self._says = _BUILDERS[type(condition)](condition)
+            self._predicate = _BUILDERS[type(condition)](condition)
             self._texts = _texts if isinstance(condition, ColumnComparisonFilter) else _written_texts
         except BadPattern as error:
             raise BadExpression(str(error)) from None
@@ -59,7 +59,7 @@ class LeafRunner:
             self._engine.check_interrupted()
             try:
                 fields = [_single_text(str(time)) if n == TIME else self._texts(values[n][place]) for n in self._names]
-                words.append(_WORDS[self._says(fields)])
+                words.append(_WORDS[self._predicate(fields)])
             except (EvaluationFailed, ValueError, RecursionError):
                 words.append(None)
                 failed[place] = True
@@ -118,7 +118,7 @@ def _search(condition: SearchFilter) -> Callable[[list[Texts]], Verdict]:
         return _matches_any(lambda text: written.search(text) is not None)
     if query.type == "all":
         return _matches_any(lambda text: True)
-    parts = query.wanted
+    parts = query.required_values
     if query.type != "insensitive_contains" and query.caseSensitive:
         return _matches_any(lambda text: all(part in text for part in parts))
     return _matches_any(lambda text: all(icontains(text, part) for part in parts))

@@ -62,7 +62,7 @@ class MetricExpressions:
         ]
 
     @property
-    def made(self) -> frozenset[str]:
+    def field_names(self) -> frozenset[str]:
         """The fields that they make."""
         return frozenset(name for name, _ in self._runners.values())
 

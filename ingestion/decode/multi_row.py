@@ -18,7 +18,7 @@ import pyarrow as pa
 from ingestion.decode.decoded import Decoded, join_decoded
 from ingestion.decode.envelope import Envelope, take_records
 from ingestion.decode.errors import TooWide
-from ingestion.decode.fields import MOST_IN_BATCH
+from ingestion.decode.fields import MAX_IN_BATCH
 from ingestion.decode.formats.delimited import LINE_END, csv_line_ends
 from ingestion.rows import ROW, Indexes, columns_of, row_indexes
 from ingestion.specs.formats.input_format import (
@@ -35,7 +35,7 @@ PORTION_BYTES = 8 * 1024 * 1024
 _BETWEEN_OBJECTS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|\}([ \t\r\n]*+)(?=\{)', re.DOTALL)
 _LINE_END = re.compile(LINE_END.pattern.encode())
 _ONE_ROW = 1
-_MOST_OF_A_RECORD_BYTES = 256 * 1024 * 1024  # of its rows
+_MAX_BYTES_OF_RECORD = 256 * 1024 * 1024  # of its rows
 _TOO_LARGE = "holds rows that are, each with the header, {:,} bytes, {:,} at most"
 _SHARE = 8
 Bounds = Sequence[tuple[int, int]]
@@ -55,7 +55,7 @@ class RowBounds:
         """Of all of them as payloads."""
         return len(self.bounds) * self.head + sum(end - start for start, end in self.bounds)
 
-    def of(self, payload: bytes) -> Iterator[bytes]:
+    def rows(self, payload: bytes) -> Iterator[bytes]:
         """Each row as a payload of its own."""
         head = payload[: self.head]
         return (head + payload[start:end] or self.empty for start, end in self.bounds)
@@ -66,7 +66,7 @@ class MultiRowReader:
 
     def __init__(self, rows_in: Callable[[bytes], RowBounds], most_bytes: int) -> None:
         self.rows_in = rows_in
-        self._most_bytes = most_bytes
+        self._max_bytes = most_bytes
 
     @classmethod
     def of(cls, input_format: InputFormat, memory_limit_bytes: int) -> MultiRowReader | None:
@@ -84,9 +84,7 @@ class MultiRowReader:
         row_bounds = {i: self.rows_in(payload) for i in decoded.unparseable if (payload := payloads[i])}
         row_bounds = {i: rows for i, rows in row_bounds.items() if len(rows.bounds) > _ONE_ROW}
         sizes = {i: rows.size_bytes for i, rows in row_bounds.items()}
-        over = {
-            i: _TOO_LARGE.format(n, _MOST_OF_A_RECORD_BYTES) for i, n in sizes.items() if n > _MOST_OF_A_RECORD_BYTES
-        }
+        over = {i: _TOO_LARGE.format(n, _MAX_BYTES_OF_RECORD) for i, n in sizes.items() if n > _MAX_BYTES_OF_RECORD}
         decoded = replace(decoded, unparseable=decoded.unparseable | over) if over else decoded
         row_bounds = {i: rows for i, rows in row_bounds.items() if i not in over}
         if not row_bounds:
@@ -94,13 +92,13 @@ class MultiRowReader:
         owners = np.repeat(list(row_bounds), [len(rows.bounds) for rows in row_bounds.values()])
         parts: list[Decoded] = []
         start = 0
-        for portion in _portions(row for i, rows in row_bounds.items() for row in rows.of(payloads[i] or b"")):
+        for portion in _portions(row for i, rows in row_bounds.items() for row in rows.rows(payloads[i] or b"")):
             stop = start + len(portion)
             portion_envelope = take_records(envelope, owners[start:stop].tolist())
             parts += [part.moved(range(start, stop)) for part in _decode_portion(portion, portion_envelope, decode)]
             start = stop
             alone = len(payloads) == 1
-            too_many = _size_problem(parts, _MOST_OF_A_RECORD_BYTES if alone else self._most_bytes)
+            too_many = _size_problem(parts, _MAX_BYTES_OF_RECORD if alone else self._max_bytes)
             if too_many and not alone:
                 raise TooWide(f"{len(payloads)} records hold {too_many}")
             if too_many:
@@ -132,14 +130,14 @@ def count_fitting(input_format: InputFormat, payloads: Sequence[bytes | None], m
 
 def _split_payload(several: MultiRowReader | None, payload: bytes | None) -> list[bytes | None]:
     rows = several.rows_in(payload) if several is not None and payload else None
-    return [payload] if rows is None or payload is None or len(rows.bounds) <= _ONE_ROW else [*rows.of(payload)]
+    return [payload] if rows is None or payload is None or len(rows.bounds) <= _ONE_ROW else [*rows.rows(payload)]
 
 
 def _size_problem(parts: Sequence[Decoded], most_bytes: int) -> str:
     """Why these are not to be kept in one table; empty if they may be."""
     columns, widest = len(columns_of(p.rows for p in parts)), max(p.rows.num_columns for p in parts)
-    if columns > max(MOST_IN_BATCH, widest):
-        return f"rows with {columns:,} fields in all, {MOST_IN_BATCH:,} at most"
+    if columns > max(MAX_IN_BATCH, widest):
+        return f"rows with {columns:,} fields in all, {MAX_IN_BATCH:,} at most"
     size = sum(p.rows.nbytes for p in parts)
     return f"rows that need {size:,} bytes of memory, {most_bytes:,} at most" if size > most_bytes else ""
 

@@ -17,7 +17,7 @@ from ingestion.decode.engine import RECORDS, Engine
 _BOM = "\ufeff"
 _MALFORMED = re.compile(r"Malformed JSON at byte (\d+) of input: (.+?)\.\s+Input:", re.DOTALL)
 _JSON_TYPE = "SELECT json_type(j) FROM records"
-_MOST_EXPLAINED = 200
+_MAX_EXPLAINED = 200
 _KINDS = {"ARRAY": "an array", "VARCHAR": "a string", "BOOLEAN": "true or false", "NULL": "null"}
 
 
@@ -110,8 +110,8 @@ class Diagnosis:
 
     def errors(self, texts: pa.Array, indexes: Sequence[int]) -> dict[int, str]:
         """The message of each of ``indexes``."""
-        detailed = {i: self._explained(texts[i].as_py()) for i in indexes[:_MOST_EXPLAINED]}
-        return detailed | dict.fromkeys(indexes[_MOST_EXPLAINED:], "not a JSON object")
+        detailed = {i: self._explained(texts[i].as_py()) for i in indexes[:_MAX_EXPLAINED]}
+        return detailed | dict.fromkeys(indexes[_MAX_EXPLAINED:], "not a JSON object")
 
     def _explained(self, text: str) -> str:
         try:

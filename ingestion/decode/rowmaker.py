@@ -21,7 +21,7 @@ from ingestion.specs.schema.sketch_metrics import SketchMetric
 
 _NUMBERS = {"long": "a whole number", "float": "a number", "double": "a number"}
 _MANY_DIGITS = r"^-?[0-9]{16,}$"
-_LEAST_TO_ROUND = 16  # characters
+_MIN_LENGTH_TO_ROUND = 16  # characters
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class RowFields:
     counted: Mapping[str, pa.Array] = field(
         default_factory=dict
     )  # of which records alone a metric is made, by its name
-    made_alone: frozenset[str] = frozenset()  # fields that transforms made and no record has: they are not discovered
+    transform_only: frozenset[str] = (
+        frozenset()
+    )  # fields that transforms made and no record has: they are not discovered
 
 
 @dataclass
@@ -57,7 +59,7 @@ class RowMaker:
         self._undiscovered = {*schema.undiscovered, *(d.name for d in self._dimensions), *read}
         self._typer = ColumnTyper(engine)
         self.needs_record_time = schema.granularitySpec.rollup and any(
-            m.how in ("first", "last") for m in self._metrics
+            m.aggregation in ("first", "last") for m in self._metrics
         )
         if self.needs_record_time:
             self._undiscovered.add(RECORD_TIME)
@@ -99,7 +101,7 @@ class RowMaker:
 
     def _discover(self, row_columns: RowColumns, fields: RowFields) -> None:
         """Discovered dimensions in the order they were first met."""
-        hidden = self._undiscovered | fields.made_alone
+        hidden = self._undiscovered | fields.transform_only
         others = {name: Values(texts) for name, texts in fields.texts.items() if name not in hidden}
         for name, values in others.items():
             if values.total:
@@ -166,7 +168,7 @@ def _note_lost(row_columns: RowColumns, texts: pa.Array, column: pa.Array, fault
 
 def _note_rounded(row_columns: RowColumns, texts: pa.Array, column: pa.Array, subject: str) -> None:
     """Whole numbers that are another one in a column of doubles."""
-    if (pc.max(pc.binary_length(texts)).as_py() or 0) < _LEAST_TO_ROUND:
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) < _MIN_LENGTH_TO_ROUND:
         return
     wide = np.flatnonzero(_matching(texts, _MANY_DIGITS).to_numpy(zero_copy_only=False))
     for row in wide.tolist():

@@ -133,7 +133,7 @@ def _add_distinct(
 def _add_numbers(hashed: Callable[[Integers, Hashes], None], texts: pa.Array, rows: Integers) -> None:
     """Whole ones within 64 bits as longs, others as doubles."""
     numbers = texts.take(pa.array(rows))
-    as_longs = Values(numbers).whole
+    as_longs = Values(numbers).integers
     if as_longs is not None:
         hashed(rows, hash_longs(as_longs.to_numpy(zero_copy_only=False)))
         return

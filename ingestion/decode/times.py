@@ -189,12 +189,12 @@ class TimeReader:
             plain = values.unquoted is not None and _is_plain(values.unquoted, self._spec.format == "auto")
             return _parse_iso(values.unquoted) if plain else None
         if self._spec.format in ("auto", "millis") and values.numbers == values.total:
-            return values.whole
-        if values.numbers < values.total or values.whole is None:
+            return values.integers
+        if values.numbers < values.total or values.integers is None:
             return None
         if self._spec.format in ("posix", "ruby"):
-            return _thousandfold(values.whole)
-        return _divide(values.whole, _PER_MILLI[self._spec.format]) if self._spec.format in _PER_MILLI else None
+            return _thousandfold(values.integers)
+        return _divide(values.integers, _PER_MILLI[self._spec.format]) if self._spec.format in _PER_MILLI else None
 
     def _error(self, text: str | None, readable: bool) -> str:
         column = self._spec.column

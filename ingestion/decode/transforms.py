@@ -26,8 +26,8 @@ from ingestion.specs.schema.filters import ExpressionFilter, Filter, LeafFilter
 
 Columns = Mapping[str, pa.Array]
 Times = npt.NDArray[np.int64]
-_MOST_TIMES = 10  # as long as the record is, and so many bytes more
-_MOST_BYTES = 16 * 1024
+_MAX_TIMES = 10  # as long as the record is, and so many bytes more
+_MAX_BYTES = 16 * 1024
 _LONGEST_WORD = len('"true"')
 
 
@@ -52,40 +52,42 @@ class Transformed:
 class FilterResult:
     """Which records the filter keeps."""
 
-    kept: Mask
-    undecided: frozenset[int]  # whether the filter keeps them hangs on an expression of Druid's that fails on them
+    is_kept: Mask
+    undetermined: frozenset[int]  # whether the filter keeps them hangs on an expression of Druid's that fails on them
 
 
 _NO_RECORDS: frozenset[int] = frozenset()
 UNDECIDED = "the filter's expression fails on this record, so that nothing says whether to keep it"
-TOO_LONG = f"its transforms make of it more than {_MOST_TIMES} times its length and {_MOST_BYTES:,} bytes"
+TOO_LONG = f"its transforms make of it more than {_MAX_TIMES} times its length and {_MAX_BYTES:,} bytes"
 
 
 class Transforms:
     """Compiled. Raises ``BadExpression``."""
 
     def __init__(self, engine: Engine, spec: TransformSpec) -> None:
-        self._made = {t.name: _expression_runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
+        self._runners = {t.name: _expression_runner(engine, f"transform {t.name!r}", t) for t in spec.transforms}
         self._filter = None if spec.filter is None else RecordFilter(engine, spec.filter)
 
     @property
     def names(self) -> frozenset[str]:
         """The fields that transforms make."""
-        return frozenset(self._made)
+        return frozenset(self._runners)
 
     @property
     def fields(self) -> list[str]:
         """The records' fields that have to be read for expressions, and for a filter that needs more than records."""
-        names = [name for runner in self._made.values() for name in runner.fields]
+        names = [name for runner in self._runners.values() for name in runner.fields]
         if self._filter is not None:
-            names += self._filter.fields(bool(self._made))
+            names += self._filter.fields(bool(self._runners))
         return list(dict.fromkeys(names))
 
     @property
     def reads(self) -> list[tuple[str, str]]:
         """The records' fields that expressions read, each with its transform."""
         return [
-            (name, f"transform {made_field!r}") for made_field, runner in self._made.items() for name in runner.fields
+            (name, f"transform {made_field!r}")
+            for made_field, runner in self._runners.items()
+            for name in runner.fields
         ]
 
     @property
@@ -95,9 +97,9 @@ class Transforms:
 
     def apply(self, records: pa.Array, columns: Columns, ms: Times) -> Transformed:
         """Make fields of ``records`` (their texts) with the fields ``columns`` and times ``ms``."""
-        left = lengths_of(records) * _MOST_TIMES + _MOST_BYTES
+        left = lengths_of(records) * _MAX_TIMES + _MAX_BYTES
         transformed = Transformed()
-        for name, runner in self._made.items():
+        for name, runner in self._runners.items():
             results = runner.run(columns, ms, left)
             transformed.columns[name], transformed.failed[name] = results.texts, results.failed
             left = left - results.lengths

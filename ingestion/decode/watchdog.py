@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_LOOK_EVERY_S = 0.1
+_CHECK_EVERY_S = 0.1
 HUNG = 71  # the exit code of a process that ended itself
 
 
@@ -74,7 +74,7 @@ class Watchdog:
 
 def _watch(watchdog: weakref.ref[Watchdog], closed: threading.Event) -> None:
     """Whoever forgets to close a watchdog leaves no thread behind, which would look for ever."""
-    while not closed.wait(_LOOK_EVERY_S):
+    while not closed.wait(_CHECK_EVERY_S):
         living = watchdog()
         if living is None:
             return

@@ -11,12 +11,12 @@ from typing import Any, get_args
 
 from ingestion.segments.names import iso
 from ingestion.sketches.description import describe_sketch
-from ingestion.specs.messages.newest_rows import MOST_ANSWER, MOST_TEXT, RowsOrder
+from ingestion.specs.messages.newest_rows import MAX_ANSWER, MAX_TEXT, RowsOrder
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.schema.metric_base import SketchKind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LEAST_TEXT = 16
+_MIN_TEXT = 16
 _TEXT_TYPES = frozenset({"string", "strings", "json"})  # what is cut, and masked
 _SKETCHES = frozenset(get_args(SketchKind))
 _MASK = {"masked": True}
@@ -66,7 +66,7 @@ class Cells:
         return Row(values[0], -file, -row_number, cells)
 
     def _longest(self, columns: int) -> int:
-        return max(_LEAST_TEXT, min(MOST_TEXT, MOST_ANSWER // (self._order.limit * columns)))
+        return max(_MIN_TEXT, min(MAX_TEXT, MAX_ANSWER // (self._order.limit * columns)))
 
     def _values(self, name: str, column: Column, longest: int) -> tuple[str, str]:
         kind = column.type

@@ -21,7 +21,7 @@ class ColumnIds:
     """
 
     def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+        self._request = ask
         self._known: dict[tuple[str, str], ColumnId] = {}
 
     def marked(self, schema: pa.Schema, columns: Sequence[Column]) -> pa.Schema:
@@ -36,7 +36,7 @@ class ColumnIds:
     def _learn(self, columns: Sequence[Column]) -> None:
         new = {(c.name, c.type): c for c in columns if (c.name, c.type) not in self._known}
         if new:
-            answer = self._ask(ColumnsRequest(columns=list(new.values())))
+            answer = self._request(ColumnsRequest(columns=list(new.values())))
             self._known.update(zip(new, answer.ids, strict=True))
 
 

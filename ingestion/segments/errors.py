@@ -18,7 +18,7 @@ class DamagedSegment(SegmentError):
 class DeepStorageError(SegmentError):
     """Deep storage refused. Whoever raises it says whether trying again can help."""
 
-    farewell = "stop"  # what others hold can't be stored either
+    directive_for_others = "stop"  # what others hold can't be stored either
 
     def __init__(self, message: str, permanent: bool) -> None:
         super().__init__(message, permanent)

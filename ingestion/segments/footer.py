@@ -16,7 +16,7 @@ from ingestion.segments.numbered_files import OpenedFile
 from ingestion.specs.messages.newest_rows import Footer, FooterColumn, RowsOrder
 from ingestion.specs.messages.protocol import Column
 
-_MOST_TEXT = 80  # characters of a least or greatest value
+_MAX_TEXT = 80  # characters of a least or greatest value
 _TEXTS = frozenset({"string", "strings", "json"})
 
 
@@ -97,4 +97,4 @@ def _display_value(value: Any) -> Any:
         return str(value).replace("inf", "Infinity").replace("nan", "NaN")
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
-    return f"{value[:_MOST_TEXT]}…" if isinstance(value, str) and len(value) > _MOST_TEXT else value
+    return f"{value[:_MAX_TEXT]}…" if isinstance(value, str) and len(value) > _MAX_TEXT else value

@@ -26,12 +26,12 @@ from ingestion.specs.messages.protocol import SegmentFile
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.tasks.ingestion_spec import TuningConfig
 
-MOST_INTERVALS = 200  # each is a file and a lock of the publish transaction
-MOST_RANGES = 250_000  # of offsets: they stay in memory, and every one is published
-MOST_COLUMNS = 10_000  # each row of a segment has them all
-MOST_RECORDS = 20_000_000  # a byte for each is needed to write
+MAX_INTERVALS = 200  # each is a file and a lock of the publish transaction
+MAX_RANGES = 250_000  # of offsets: they stay in memory, and every one is published
+MAX_COLUMNS = 10_000  # each row of a segment has them all
+MAX_RECORDS = 20_000_000  # a byte for each is needed to write
 _OPEN_RUNS = 16  # that are merged at once
-_LEAST_BLOCK_BYTES = 64 * 1024
+_MIN_BLOCK_BYTES = 64 * 1024
 
 
 class RowIndex:
@@ -54,15 +54,15 @@ class RowIndex:
         self._granularity = schema.granularitySpec.segmentGranularity
         self._folder = scratch / f"index-{uuid4().hex}"
         self._share_bytes = share_bytes(tuning)
-        self._block_bytes = max(tuning.maxBytesInMemory // (4 * _OPEN_RUNS), _LEAST_BLOCK_BYTES)
+        self._block_bytes = max(tuning.maxBytesInMemory // (4 * _OPEN_RUNS), _MIN_BLOCK_BYTES)
         spec = tuning.indexSpecForIntermediatePersists or SPILL_COMPRESSION
         self._spiller = Spiller(self._folder, self._shape, self._granularity, spec, self._block_bytes)
         self._persister = Persister(self._spiller)
         self._begin()
 
     def _begin(self) -> None:
-        self._came = time.time_ns()
-        self._open = Generation(self._came)
+        self._next_number = time.time_ns()
+        self._open = Generation(self._next_number)
         self._places = RecordPositions()
         self._columns = Columns()
         self._runs: list[SpilledRun] = []
@@ -73,19 +73,19 @@ class RowIndex:
     @property
     def rows(self) -> int:
         """How many rows there are; with rollup, as far as is known yet, at most so many."""
-        self._take(self._persister.ended())
+        self._count_persisted(self._persister.ended())
         return self._counts.total()
 
     @property
     def intervals(self) -> int:
         """How many segment intervals they fall into."""
-        self._take(self._persister.ended())
+        self._count_persisted(self._persister.ended())
         return len(self._counts)
 
     @property
     def size_bytes(self) -> int:
         """How much memory the rows need now, with those that are just being persisted."""
-        self._take(self._persister.ended())
+        self._count_persisted(self._persister.ended())
         return self._open.size_bytes + self._persister.size_bytes
 
     @property
@@ -104,10 +104,10 @@ class RowIndex:
         return (
             (most is not None and self.rows >= most)
             or max(self._counts.values(), default=0) >= self._tuning.maxRowsPerSegment
-            or len(self._counts) > MOST_INTERVALS
-            or len(self._columns) > MOST_COLUMNS
-            or self._places.runs + self._changes > MOST_RANGES
-            or len(self._places) >= MOST_RECORDS
+            or len(self._counts) > MAX_INTERVALS
+            or len(self._columns) > MAX_COLUMNS
+            or self._places.runs + self._changes > MAX_RANGES
+            or len(self._places) >= MAX_RECORDS
         )
 
     def add(self, rows: pa.Table, partitions: Integers, offsets: Integers) -> None:
@@ -118,7 +118,7 @@ class RowIndex:
         persist and does so again; then this batch is not taken in, and nothing that was is lost.
         """
         for generation, runs in self._persister.retry_failed(self._names):
-            self._take([(generation, runs)])
+            self._count_persisted([(generation, runs)])
         base = self._places.add(partitions, offsets)
         if not len(rows):
             return
@@ -127,23 +127,23 @@ class RowIndex:
         self._counts.update(counts)
         self._changes += changes
         self._open.add(rows.set_column(0, ROW, pa.array(row_indexes(rows) + base)), counts)
-        self._take(self._persister.ended())
+        self._count_persisted(self._persister.ended())
         if self._due:
             self.persist()
 
     def persist(self) -> bool:
         """Begin to persist what gathers, as ``add`` does by itself; False when the local disk refused before."""
-        self._take(self._persister.ended(most_pending=self._tuning.maxPendingPersists))
+        self._count_persisted(self._persister.ended(most_pending=self._tuning.maxPendingPersists))
         if self._persister.failed:
             return False  # it is the next ``add`` that says so
         self._persister.begin(self._open, self._names)
-        self._open = Generation(self._came)
+        self._open = Generation(self._next_number)
         self._persisted_at = self._clock()
         return True
 
     def settle(self) -> None:
         """Wait for what is being persisted."""
-        self._take(self._persister.ended(most_pending=0))
+        self._count_persisted(self._persister.ended(most_pending=0))
 
     def write(self, *, version: str, storage: DeepStorage, ids: ColumnIds) -> list[SegmentFile]:
         """Write and store all rows, one file for each interval and ``maxRowsPerSegment`` rows, in the order of time.
@@ -192,7 +192,7 @@ class RowIndex:
             or self._clock() - self._persisted_at >= self._tuning.intermediatePersistPeriod.total_seconds()
         )
 
-    def _take(self, ended: Sequence[tuple[Generation, list[SpilledRun]]]) -> None:
+    def _count_persisted(self, ended: Sequence[tuple[Generation, list[SpilledRun]]]) -> None:
         """Count with the rows that were persisted, now that it is known how many they are."""
         for generation, runs in ended:
             self._counts.subtract(generation.counts)
@@ -210,7 +210,7 @@ class RowIndex:
         if not batches:
             return []
         rows = pa.concat_tables([conform(b, columns) for b in batches])
-        return [MemoryRun.of(rows, self._shape, self._came)]
+        return [MemoryRun.of(rows, self._shape, self._next_number)]
 
     def _fit_types(self, fields: list[pa.Field]) -> None:
         """Sort and merge anew the runs of which a column's type has become another by a later batch."""

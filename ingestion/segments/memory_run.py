@@ -13,7 +13,7 @@ from ingestion.segments.rollup import roll_up
 from ingestion.segments.table_shape import Integers, Shape, sorted_order
 
 _FEWEST_BLOCK_ROWS = 1024  # rows of a block, whatever they weigh
-_MOST_BLOCK_ROWS = 131_072
+_MAX_BLOCK_ROWS = 131_072
 _WIDE = 3  # blocks that reach over so much more than their rows
 
 
@@ -72,4 +72,4 @@ class MemoryRun:
 
 def block_rows(rows: pa.Table, most_bytes: int) -> int:
     """How many rows like these make so many bytes."""
-    return int(np.clip(most_bytes * len(rows) // max(rows.nbytes, 1), _FEWEST_BLOCK_ROWS, _MOST_BLOCK_ROWS))
+    return int(np.clip(most_bytes * len(rows) // max(rows.nbytes, 1), _FEWEST_BLOCK_ROWS, _MAX_BLOCK_ROWS))

@@ -39,7 +39,7 @@ def merge_runs(runs: Sequence[Run], shape: Shape, fields: Sequence[pa.Field], bl
             continue
         boundary = min(c.last for c in cursors)
         # Nobody has rows up to here that are not in a block: no run has two that are the same.
-        parts = [part for c in cursors if len(part := c.taken(boundary))]
+        parts = [part for c in cursors if len(part := c.take_until(boundary))]
         yield parts[0] if len(parts) == 1 else merge_tables(parts, shape)
         cursors = [c for c in cursors if not c.done]
 
@@ -69,7 +69,7 @@ class _Cursor:
         self._start = 0
         self._advance()
 
-    def taken(self, boundary: Key) -> pa.Table:
+    def take_until(self, boundary: Key) -> pa.Table:
         """The rows of this block up to the boundary, which are not given again."""
         end = self._end(boundary) if boundary < self.last else len(self._block)
         part = self._block.slice(self._start, end - self._start)

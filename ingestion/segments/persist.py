@@ -19,7 +19,7 @@ from ingestion.segments.spill import SpilledRun, Spiller
 class Generation:
     """Rows in memory as they came: ``Decoded.rows`` with the records' numbers in column 0."""
 
-    came: int  # the record number 0 in the order of all records
+    first_number: int  # the record number 0 in the order of all records
     batches: list[pa.Table] = field(default_factory=list)
     rows: int = 0
     size_bytes: int = 0
@@ -85,7 +85,7 @@ class Persister:
             for columns, batches in _group_by_types(generation.batches):
                 fields = sorted(columns.fields, key=lambda f: names.index(f.name))
                 rows = pa.concat_tables([conform(b, fields) for b in batches])
-                run = MemoryRun.of(rows, self._spiller.shape, generation.came)
+                run = MemoryRun.of(rows, self._spiller.shape, generation.first_number)
                 runs.append(self._spiller.spill(run.blocks(run.fields, self._spiller.block_bytes)))
         except BaseException:
             for run_ in runs:

@@ -75,19 +75,22 @@ class RecordSet:
     def __init__(self, places: RecordPositions) -> None:
         self._places = places
         self._mask = np.zeros(len(places), np.bool_)
-        self._low, self._high = len(places), 0
+        self._min_place, self._max_place = len(places), 0
 
     def add(self, records: _Int64s) -> None:
         """Put these in."""
         self._mask[records] = True
-        self._low, self._high = min(self._low, int(records.min())), max(self._high, int(records.max()) + 1)
+        self._min_place, self._max_place = (
+            min(self._min_place, int(records.min())),
+            max(self._max_place, int(records.max()) + 1),
+        )
 
     def ranges(self) -> dict[int, list[Range]]:
         """The offset ranges of each partition that are in the set; it is empty then."""
-        chosen = self._mask[self._low : self._high]
-        ranges = self._places.ranges(self._low, chosen)
+        chosen = self._mask[self._min_place : self._max_place]
+        ranges = self._places.ranges(self._min_place, chosen)
         chosen[:] = False
-        self._low, self._high = len(self._mask), 0
+        self._min_place, self._max_place = len(self._mask), 0
         return ranges
 
 

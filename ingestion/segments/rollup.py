@@ -36,7 +36,7 @@ def roll_up(rows: pa.Table, shape: Shape) -> pa.Table:
     if order is None:
         return table
     groups = _Groups.of(keys, order)
-    lasts = groups.lasts(int64s(columns[_LAST_TIME]), int64s(columns[_LAST_ORDER])) if shape.has_extents else None
+    lasts = groups.last_rows(int64s(columns[_LAST_TIME]), int64s(columns[_LAST_ORDER])) if shape.has_extents else None
     merged = [
         _record_lists(columns[0], groups),
         *(c.take(pa.array(groups.firsts)) for c in columns[1 : shape.lead + 1]),
@@ -47,7 +47,7 @@ def roll_up(rows: pa.Table, shape: Shape) -> pa.Table:
         if name in shape.sketches:
             merged.append(shape.sketches[name].merged(column.take(pa.array(groups.order)), groups.starts))
             continue
-        value = _reduced_column(column, shape.how.get(name, "first"), groups, lasts)
+        value = _reduced_column(column, shape.aggregations.get(name, "first"), groups, lasts)
         merged.append(as_floats(value) if name in shape.float_sums else value)
     return pa.table(merged, names=rows.column_names)
 
@@ -70,7 +70,7 @@ class _Groups:
     def firsts(self) -> Integers:
         return self.order[self.starts]
 
-    def lasts(self, times: Integers, orders: Integers) -> Integers:
+    def last_rows(self, times: Integers, orders: Integers) -> Integers:
         """Of each group the row that holds the last record."""
         ends = np.append(self.starts[1:], len(self.order))
         group = np.repeat(np.arange(len(self.starts)), ends - self.starts)

@@ -77,7 +77,7 @@ class Spiller:
         path = self.folder / f"{uuid4().hex}.parquet"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            return self._written(blocks, path)
+            return self._write_run(blocks, path)
         except BaseException as error:
             with suppress(OSError):
                 path.unlink()
@@ -85,7 +85,7 @@ class Spiller:
                 raise storage_error(f"keep rows in the scratch folder {self.folder}", error) from error
             raise
 
-    def _written(self, blocks: Iterable[pa.Table], path: Path) -> SpilledRun:
+    def _write_run(self, blocks: Iterable[pa.Table], path: Path) -> SpilledRun:
         counts: Counter[Interval] = Counter()
         columns = Columns()
         ends: list[int] = []
@@ -111,7 +111,9 @@ class Spiller:
 
     def _options(self, block: pa.Table, renamed: pa.Table) -> dict[str, Any]:
         metrics = [
-            new for old, new in zip(block.column_names, renamed.column_names, strict=True) if old in self.shape.how
+            new
+            for old, new in zip(block.column_names, renamed.column_names, strict=True)
+            if old in self.shape.aggregations
         ]
         # What is read once, and soon, is not worth dictionaries and statistics.
         options = parquet_options(self.index_spec, renamed.schema, metrics, renamed.column_names)

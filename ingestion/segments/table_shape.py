@@ -34,7 +34,7 @@ class Shape:
     """How rows become fewer: whether, by which columns, and what is done with each metric."""
 
     rollup: bool
-    how: Mapping[str, str]  # a metric's name → what is done with it
+    aggregations: Mapping[str, str]  # a metric's name → what is done with it
     lead: int  # how many columns come before ``__time``
     float_sums: frozenset[str] = frozenset()  # metrics
     sketches: Mapping[str, Merger] = field(default_factory=dict)  # by metric
@@ -42,9 +42,9 @@ class Shape:
     @classmethod
     def of(cls, schema: DataSchema) -> Shape:
         rollup = schema.granularitySpec.rollup
-        how = {m.name: m.how for m in schema.metricsSpec}
+        how = {m.name: m.aggregation for m in schema.metricsSpec}
         extents = rollup and not {"first", "last"}.isdisjoint(how.values())
-        float_sums = frozenset(m.name for m in schema.metricsSpec if m.kind == "float" and m.how == "sum")
+        float_sums = frozenset(m.name for m in schema.metricsSpec if m.kind == "float" and m.aggregation == "sum")
         return cls(rollup, how, 1 + len(EXTENTS) if extents else 1, float_sums, mergers_of(schema))
 
     @property
@@ -74,7 +74,7 @@ class Shape:
         """The columns by which rows are sorted, the number of the record aside."""
         after = self.lead + 1
         named = zip(rows.column_names[after:], rows.columns[after:], strict=True)
-        dimensions = [column for name, column in named if name not in self.how]
+        dimensions = [column for name, column in named if name not in self.aggregations]
         ordered = [c for c in dimensions if not _has_no_order(c.type)]
         texts = [_sortable_text(c) for c in dimensions if _has_no_order(c.type)] if self.rollup else []
         return [rows.column(self.lead), *ordered, *texts]

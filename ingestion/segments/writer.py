@@ -191,7 +191,7 @@ class _OpenSegment:
         self._columns = columns_of(group.schema)
         self._extents = EXTENTS[0] in group.schema.names
         marked = self._target.ids.marked(group.schema, self._columns)
-        metrics = (*self._shape.how, *EXTENTS)
+        metrics = (*self._shape.aggregations, *EXTENTS)
         options = parquet_options(self._target.index_spec, group.schema, metrics, mostly_distinct(group))
         writer = pq.ParquetWriter(self.local, marked, store_schema=False, **options)
         writer.add_key_value_metadata({**about, **_arrow_metadata(group.schema)})
@@ -224,7 +224,7 @@ class _StoreQueue:
     def __init__(self, storage: DeepStorage) -> None:
         self._storage = storage
         self._files: list[_OpenSegment] = []
-        self._begun: list[Future[SegmentFile]] = []
+        self._started: list[Future[SegmentFile]] = []
         self._pool: ThreadPoolExecutor | None = None
 
     def discarding_later(self, file: _OpenSegment) -> _OpenSegment:
@@ -235,15 +235,15 @@ class _StoreQueue:
     def begin(self, file: _OpenSegment, segment_file: SegmentFile) -> None:
         """Store a file that is finished. Raises what storing an earlier one has met."""
         self._pool = self._pool or ThreadPoolExecutor(_STORERS, thread_name_prefix="segment-storer")
-        self._begun.append(self._pool.submit(self._store, file, segment_file))
-        for future in self._begun:
+        self._started.append(self._pool.submit(self._store, file, segment_file))
+        for future in self._started:
             if future.done():
                 future.result()
 
     def ended(self, last: _OpenSegment, segment_file: SegmentFile) -> list[SegmentFile]:
         """Store the last one; all that were stored, in the order they were begun."""
         stored = self._store(last, segment_file)
-        return [*(future.result() for future in self._begun), stored]
+        return [*(future.result() for future in self._started), stored]
 
     def close(self) -> None:
         """Wait for what has begun; begin nothing more."""

@@ -18,7 +18,7 @@ _EMPTY, _COMPACT = 4, 8
 _LIST, _SET, _ARRAY = 0, 1, 2
 _PREAMBLES = {_LIST: 2, _SET: 3, _ARRAY: 10}  # in words of 4 bytes
 _LONGEST_LIST = 8
-_LEAST_SET_LG_K = 8
+_MIN_SET_LG_K = 8
 _GREATEST_REGISTER = 63
 _EXCEPTION = 15  # of 4 bits: the register stands behind the array
 
@@ -48,7 +48,7 @@ def _is_list(stored: bytes, lg_k: int, mode: int) -> bool:
         count, start, most = stored[6], 8, _LONGEST_LIST
     else:
         count, start, most = struct.unpack_from("<I", stored, 8)[0], 12, 3 << max(lg_k - 5, 0)
-    if count > most or len(stored) != start + 4 * count or (mode == _SET and lg_k < _LEAST_SET_LG_K):
+    if count > most or len(stored) != start + 4 * count or (mode == _SET and lg_k < _MIN_SET_LG_K):
         return False
     return _are_coupons(np.frombuffer(stored, "<u4", count, start))
 

@@ -23,12 +23,12 @@ Integers = npt.NDArray[np.int64]
 
 class Union(Protocol):
     """Makes one sketch of serialised ones, none at all too. Whatever the library says of bytes that are no sketch
-    passes through. ``takes``: whether the bytes are a sketch of the kind; others could end the process.
+    passes through. ``is_valid``: whether the bytes are a sketch of the kind; others could end the process.
     """
 
-    def of(self, parts: Sequence[bytes]) -> bytes: ...
+    def merge(self, parts: Sequence[bytes]) -> bytes: ...
 
-    def takes(self, stored: bytes) -> bool: ...
+    def is_valid(self, stored: bytes) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HllUnion:
     lg_k: int
     kind: str  # HLL_4, HLL_6 or HLL_8
 
-    def of(self, parts: Sequence[bytes]) -> bytes:
+    def merge(self, parts: Sequence[bytes]) -> bytes:
         d = library()
         union = d.hll_union(self.lg_k)
         for part in dict.fromkeys(parts):
@@ -44,7 +44,7 @@ class HllUnion:
         sketch: bytes = union.get_result(getattr(d, self.kind)).serialize_compact()
         return sketch
 
-    def takes(self, stored: bytes) -> bool:
+    def is_valid(self, stored: bytes) -> bool:
         return hll_form.is_sound(stored)
 
 
@@ -52,7 +52,7 @@ class HllUnion:
 class ThetaUnion:
     lg_k: int
 
-    def of(self, parts: Sequence[bytes]) -> bytes:
+    def merge(self, parts: Sequence[bytes]) -> bytes:
         d = library()
         union = d.theta_union(self.lg_k)
         for part in dict.fromkeys(parts):
@@ -60,7 +60,7 @@ class ThetaUnion:
         sketch: bytes = union.get_result().serialize()
         return sketch
 
-    def takes(self, stored: bytes) -> bool:
+    def is_valid(self, stored: bytes) -> bool:
         return theta_form.is_sound(stored)
 
 
@@ -68,7 +68,7 @@ class ThetaUnion:
 class QuantilesUnion:
     k: int
 
-    def of(self, parts: Sequence[bytes]) -> bytes:
+    def merge(self, parts: Sequence[bytes]) -> bytes:
         d = library()
         union = d.quantiles_doubles_sketch(self.k)
         for part in parts:
@@ -76,7 +76,7 @@ class QuantilesUnion:
         sketch: bytes = union.serialize()
         return sketch
 
-    def takes(self, stored: bytes) -> bool:
+    def is_valid(self, stored: bytes) -> bool:
         return quantiles_form.is_sound(stored)
 
 
@@ -103,7 +103,7 @@ class Merger:
     def one(self, values: Sequence[bytes | None]) -> bytes | None:
         """One sketch of these; a single one stays as it is."""
         present = [value for value in values if value is not None]
-        return self.union.of(present) if len(present) > 1 else present[0] if present else None
+        return self.union.merge(present) if len(present) > 1 else present[0] if present else None
 
     def merged_lists(self, lists: pa.Array) -> pa.Array:
         """One sketch for each list of bytes."""
@@ -126,6 +126,6 @@ def read_sketch(text: str, merger: Merger) -> bytes | None:
     try:
         padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
         raw = base64.b64decode(text + padding, validate=True)
-        return merger.union.of([raw]) if merger.union.takes(raw) else None
+        return merger.union.merge([raw]) if merger.union.is_valid(raw) else None
     except (binascii.Error, RuntimeError, ValueError, IndexError, MemoryError):
         return None

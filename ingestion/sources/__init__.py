@@ -4,7 +4,7 @@
 has settled comes again. That it ends *once* is the publish transaction's work: it takes rows and offsets together, or
 neither, and refuses offsets that have ended before. So a crash between any two steps costs a delivery and nothing else:
 
-1. ``take``: records leave the source. It remembers nothing of them that matters; a process may die here.
+1. ``poll``: records leave the source. It remembers nothing of them that matters; a process may die here.
 2. Decode, and upload segments that no row names yet.
 3. Publish: rows and offsets become true in one transaction. This alone decides.
 4. Tell the source, so that it does not hand the same out again. When this is lost, step 3 refuses the second try.

@@ -95,7 +95,7 @@ class LazyColumn(Sequence[Any]):
 class Source(ABC):
     """What the loop needs of every place that records come from; see the package for the story, and for the two kinds.
 
-    One thread, the loop's, calls it, in this order: ``open``, then ``take`` and what the kind allows after it, then
+    One thread, the loop's, calls it, in this order: ``open``, then ``poll`` and what the kind allows after it, then
     ``close``. A method returns at once unless it says that it blocks.
     """
 
@@ -108,7 +108,7 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def take(self, timeout_s: float) -> Batch | None:
+    def poll(self, timeout_s: float) -> Batch | None:
         """The next batch, or None when there is none within ``timeout_s``. None says nothing about a later call.
 
         Blocks for about that long, and longer while partitions are taken up (see ``rewind``). Never called while an
@@ -117,11 +117,11 @@ class Source(ABC):
         """
 
     def exhausted(self) -> bool:
-        """Whether there will never be another batch. Asked only after a ``take`` that returned None."""
+        """Whether there will never be another batch. Asked only after a ``poll`` that returned None."""
         return False
 
     def pause(self) -> None:
-        """Ask for no more records until ``resume``; what has been handed over by then may still come out of ``take``.
+        """Ask for no more records until ``resume``; what has been handed over by then may still come out of ``poll``.
 
         Of use where records are asked for beside the loop. Called twice, it changes nothing; nor after ``drain``.
         """
@@ -171,7 +171,7 @@ class LeasedSource(Source):
     def drain(self) -> list[Batch]:
         """Stop for good, and hand out what is held, to be acknowledged like any other batch.
 
-        Blocks until nobody is asked for records any more, for half a minute at most. Called once; ``take`` never after.
+        Blocks until nobody is asked for records any more, for half a minute at most. Called once; ``poll`` never after.
         """
 
     @property
@@ -202,7 +202,7 @@ class StoredOffsetSource(Source):
 
     @abstractmethod
     def published(self, ends: Mapping[int, int]) -> None:
-        """Partition → its stored offset from now on. Called after each publish of this indexer, before ``take``."""
+        """Partition → its stored offset from now on. Called after each publish of this indexer, before ``poll``."""
 
     def notice_replicas(self) -> None:
         """Ask now whether another replica has published; ``lost`` says of what. Blocks until there is an answer."""
@@ -218,5 +218,5 @@ class StoredOffsetSource(Source):
     @property
     @abstractmethod
     def waiting(self) -> int | None:
-        """How many records wait behind those that were taken, as far as was known at the last ``take``; None while
+        """How many records wait behind those that were taken, as far as was known at the last ``poll``; None while
         the end of some partition is not known."""

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from ingestion.specs.kafka.client_messages import NO_RIGHT
 
-COMPLAINT_S = 15.0  # what is not said again for so long is over
+CLIENT_PROBLEM_S = 15.0  # what is not said again for so long is over
 ALL_PARTITIONS = -1  # in place of a partition: it holds for all of them
 _NOT_JOINED = frozenset(
     {
@@ -75,24 +75,24 @@ class ClientProblems:
         self._last = ("", 0.0)
         self._refused: dict[int, str] = {}  # by partition, or WHOLE: until something of it is read
 
-    def of(self, error: Any, partition: int = ALL_PARTITIONS) -> None:
+    def add_error(self, error: Any, partition: int = ALL_PARTITIONS) -> None:
         """Keep what the client says. ``error``: a ``KafkaError``."""
         text = explain_error(error, self._topic, self._group, partition)
         if error.code() in (REFUSALS - UNREADABLE if partition == ALL_PARTITIONS else REFUSALS):
             self._refused[partition] = text
         else:
-            self.say(text)
+            self.add_text(text)
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Keep what is no error of the client."""
         self._last = (text, time.monotonic())
 
-    def over(self, partitions: Iterable[int]) -> None:
+    def clear_partitions(self, partitions: Iterable[int]) -> None:
         """These are read, or are others' business by now."""
         for partition in partitions:
             self._refused.pop(partition, None)
 
-    def heard(self) -> None:
+    def clear_connection_problems(self) -> None:
         """Records came in: what was said of connections is over."""
         self._last = ("", 0.0)
 
@@ -105,5 +105,5 @@ class ClientProblems:
     def text(self) -> str:
         """Refusals first; empty when all is well."""
         text, at = self._last
-        recent = text if time.monotonic() - at < COMPLAINT_S else ""
+        recent = text if time.monotonic() - at < CLIENT_PROBLEM_S else ""
         return next(iter(self._refused.values()), recent)

@@ -23,7 +23,7 @@ RECLAIM_S = 15.0
 
 
 class ConsumerGroupSource(StoredOffsetSource):
-    """See ``StoredOffsetSource``. Rebalances are heard inside ``take``, on the loop's thread.
+    """See ``StoredOffsetSource``. Rebalances are heard inside ``poll``, on the loop's thread.
 
     ``times``: see ``group_times``.
     """
@@ -42,8 +42,8 @@ class ConsumerGroupSource(StoredOffsetSource):
         self._reader = Reader(stored.topic, properties, stored.isolation, group, client_id, poll_s, **config)
         self._longer_s = max(0, times[SESSION] - DEFAULTS[SESSION]) / 1000
         self._lost: set[int] = set()
-        self._begun: set[int] = set()  # by this process, ever
-        self._elsewhere: dict[int, float] = {}  # assigned here, but claimed by another; when that is to be over
+        self._started: set[int] = set()  # by this process, ever
+        self._claimed_by_others: dict[int, float] = {}  # assigned here, but claimed by another; when that is to be over
         self._failure: Exception | None = None
 
     def open(self) -> None:
@@ -57,18 +57,18 @@ class ConsumerGroupSource(StoredOffsetSource):
         except Exception as error:  # raised by the next take: a callback has no caller that could do anything
             self._failure = error
             return
-        self._reader.complaints.over([ALL_PARTITIONS])  # it is in the group
+        self._reader.client_problems.clear_partitions([ALL_PARTITIONS])  # it is in the group
         consumer.incremental_assign(self._reader.add(starts))
 
     def _starts(self, partitions: set[int]) -> dict[int, StartPosition]:
         """Under a new generation; what this process has not held before is counted as begun by it."""
-        first, resumed = partitions - self._begun, partitions & self._begun
-        self._begun |= first
+        first, resumed = partitions - self._started, partitions & self._started
+        self._started |= first
         return {**self._stored.starts(first, new_process=True), **self._stored.starts(resumed)}
 
     def _revoked(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         # A partition that is given back while it is paused would be paused when it comes again.
-        consumer.resume([p for p in partitions if p.partition in self._elsewhere])
+        consumer.resume([p for p in partitions if p.partition in self._claimed_by_others])
         self._release_partitions(p.partition for p in partitions)
         consumer.incremental_unassign(partitions)
 
@@ -77,9 +77,9 @@ class ConsumerGroupSource(StoredOffsetSource):
         self._reader.forget(revoked)
         self._lost |= revoked
         for partition in revoked:
-            self._elsewhere.pop(partition, None)
+            self._claimed_by_others.pop(partition, None)
 
-    def take(self, timeout_s: float) -> Batch | None:
+    def poll(self, timeout_s: float) -> Batch | None:
         self._reclaim()
         try:
             batch = self._reader.read(timeout_s)
@@ -100,15 +100,15 @@ class ConsumerGroupSource(StoredOffsetSource):
         elsewhere = set(assigned) - set(still_ours)
         self._reader.forget(assigned)
         self._reader.consumer.pause([TopicPartition(self._stored.topic, p) for p in elsewhere])
-        self._elsewhere.update(dict.fromkeys(elsewhere, time.monotonic() + RECLAIM_S + self._longer_s))
+        self._claimed_by_others.update(dict.fromkeys(elsewhere, time.monotonic() + RECLAIM_S + self._longer_s))
         self._seek(still_ours)
 
     def _reclaim(self) -> None:
         """Claim again what Kafka still says is ours: who claimed it has lost it since, or its claim came late."""
-        due = {p for p, at in self._elsewhere.items() if time.monotonic() > at}
+        due = {p for p, at in self._claimed_by_others.items() if time.monotonic() > at}
         if due:
             for partition in due:
-                del self._elsewhere[partition]
+                del self._claimed_by_others[partition]
             self._seek(self._starts(due))
             self._reader.consumer.resume([TopicPartition(self._stored.topic, p) for p in due])
 
@@ -141,8 +141,8 @@ class ConsumerGroupSource(StoredOffsetSource):
 
     @property
     def problem(self) -> str:
-        return self._reader.complaints.text
+        return self._reader.client_problems.text
 
     @property
     def refused(self) -> bool:
-        return bool(self._reader.complaints.refused)
+        return bool(self._reader.client_problems.refused)

@@ -14,14 +14,14 @@ from ingestion.specs.messages.protocol import Leases
 
 _GROWTH = math.log(1.25)
 _LONGEST_MS = 3_600_000  # no lock is longer
-_MOST_PENDING = 100  # polls of a partition whose answers are waited for at most
+_MAX_PENDING = 100  # polls of a partition whose answers are waited for at most
 
 
 @dataclass
 class LeaseBook:
     """Thread-safe: each of a source's consumers notes its polls, and the loop reads the sums."""
 
-    _seen: Leases = field(default_factory=Leases)
+    _totals: Leases = field(default_factory=Leases)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, partitions: Ints, verdicts: Ints | None, held_s: float) -> None:
@@ -29,8 +29,8 @@ class LeaseBook:
         ended = [0] * (REJECT + 1) if verdicts is None else np.bincount(verdicts, minlength=REJECT + 1).tolist()
         bucket = bucket_ms(held_s * 1000)
         with self._lock:
-            leases = self._seen
-            self._seen = Leases.model_construct(
+            leases = self._totals
+            self._totals = Leases.model_construct(
                 acquired=leases.acquired + len(partitions),
                 accepted=leases.accepted + ended[ACCEPT],
                 rejected=leases.rejected + ended[REJECT],
@@ -40,12 +40,12 @@ class LeaseBook:
                 longest_hold_ms=max(leases.longest_hold_ms, math.ceil(held_s * 1000)),
             )
 
-    def take_back(self, verdicts: Ints) -> None:
+    def undo(self, verdicts: Ints) -> None:
         """The broker did not take these, which were noted: their locks had run out."""
         ended = np.bincount(verdicts, minlength=REJECT + 1).tolist()
         with self._lock:
-            leases = self._seen
-            self._seen = leases.model_copy(
+            leases = self._totals
+            self._totals = leases.model_copy(
                 update={
                     "accepted": leases.accepted - ended[ACCEPT],
                     "rejected": leases.rejected - ended[REJECT],
@@ -55,9 +55,9 @@ class LeaseBook:
             )
 
     @property
-    def seen(self) -> Leases:
+    def totals(self) -> Leases:
         with self._lock:
-            return self._seen
+            return self._totals
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class _PendingAck:
     """What was acknowledged of one poll, of one partition, until the broker has answered for all of it."""
 
     offsets: Ints
-    verdicts: Ints | None  # None when it was left to its lock, or when it is known that it came too late
+    acknowledgements: Ints | None  # None when it was left to its lock, or when it is known that it came too late
     unanswered: int
 
 
@@ -76,39 +76,41 @@ class PendingAcks:
     """
 
     def __init__(self, book: LeaseBook) -> None:
-        self._book = book
-        self._said: dict[int, deque[_PendingAck]] = defaultdict(lambda: deque(maxlen=_MOST_PENDING))  # by partition
+        self._lease_book = book
+        self._by_partition: dict[int, deque[_PendingAck]] = defaultdict(
+            lambda: deque(maxlen=_MAX_PENDING)
+        )  # by partition
 
     def expect(self, partitions: Ints, offsets: Ints, verdicts: Ints | None) -> None:
         """One poll is acknowledged. ``verdicts``: None when it was left to its lock."""
         for partition in np.unique(partitions).tolist():
             is_here = partitions == partition
             pending = _PendingAck(offsets[is_here], None if verdicts is None else verdicts[is_here], int(is_here.sum()))
-            self._said[partition].append(pending)
+            self._by_partition[partition].append(pending)
 
     def answered(self, partition: int, offsets: set[int], accepted: bool) -> None:
         """The broker answered for these, which are of one poll: it took them, or their locks had run out."""
-        waiting, offset = self._said[partition], next(iter(offsets))
+        waiting, offset = self._by_partition[partition], next(iter(offsets))
         # The oldest of them: the same offsets may have been delivered here again meanwhile.
         pending = next((pending for pending in waiting if offset in pending.offsets), None)
         if pending is None:
             return
-        if not accepted and pending.verdicts is not None:
-            self._book.take_back(pending.verdicts[np.isin(pending.offsets, list(offsets))])
+        if not accepted and pending.acknowledgements is not None:
+            self._lease_book.undo(pending.acknowledgements[np.isin(pending.offsets, list(offsets))])
         pending.unanswered -= len(offsets)
         if pending.unanswered <= 0:
             waiting.remove(pending)
 
     def overdue(self, partition: int) -> None:
         """No answer came in time for the newest: that is as good as a refusal, which adds nothing later."""
-        waiting = self._said[partition]
-        if waiting and waiting[-1].verdicts is not None:
-            self._book.take_back(waiting[-1].verdicts)
-            waiting[-1].verdicts = None
+        waiting = self._by_partition[partition]
+        if waiting and waiting[-1].acknowledgements is not None:
+            self._lease_book.undo(waiting[-1].acknowledgements)
+            waiting[-1].acknowledgements = None
 
     def forget(self) -> None:
         """Its consumer is gone: no answer comes any more."""
-        self._said.clear()
+        self._by_partition.clear()
 
 
 def bucket_ms(held_ms: float) -> int:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import OffsetSpec
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.client_problems import is_of_unused_group
 from ingestion.sources.peek import Limits, Span, TopicLocation, consumer_config, list_offsets, query_topic
-from ingestion.specs.messages.lookup import MOST_FOUND, LookedAt, LookupOrder
+from ingestion.specs.messages.lookup import MAX_FOUND, LookedAt, LookupOrder
 
 POLL_RECORDS = 1000  # records
 
@@ -27,8 +27,8 @@ class Lookup:
 
     topic_id: str
     log: dict[int, Span]
-    wanted: dict[int, Span]
-    upto: dict[int, int] = field(default_factory=dict)
+    spans: dict[int, Span]
+    end_offsets: dict[int, int] = field(default_factory=dict)
     found: list[Any] = field(default_factory=list)
     scanned: int = 0
     size_bytes: int = 0
@@ -37,8 +37,8 @@ class Lookup:
     @property
     def looked(self) -> list[LookedAt]:
         return [
-            LookedAt(partition=p, start=low, upto=self.upto.get(p, low), end=high, log_start=self.log[p][0])
-            for p, (low, high) in sorted(self.wanted.items())
+            LookedAt(partition=p, start=low, upto=self.end_offsets.get(p, low), end=high, log_start=self.log[p][0])
+            for p, (low, high) in sorted(self.spans.items())
         ]
 
 
@@ -83,7 +83,7 @@ def _clamp_offset(offset: int, end: int) -> int:
 
 
 def _scan(location: TopicLocation, order: LookupOrder, limits: Limits, lookup: Lookup) -> None:
-    left = dict(lookup.wanted)
+    left = dict(lookup.spans)
     if not left:
         return
     errors: list[str] = []
@@ -116,11 +116,11 @@ def _take_message(message: Any, order: LookupOrder, left: dict[int, Span], looku
     if error is None and message.offset() < end:
         lookup.scanned += 1
         lookup.size_bytes += len(message.value() or b"") + len(message.key() or b"")
-        lookup.upto[partition] = message.offset() + 1
-        if _matches(message, order) and len(lookup.found) <= MOST_FOUND:
+        lookup.end_offsets[partition] = message.offset() + 1
+        if _matches(message, order) and len(lookup.found) <= MAX_FOUND:
             lookup.found.append(message)
     if error is not None or message.offset() >= end - 1:
-        lookup.upto[partition] = end
+        lookup.end_offsets[partition] = end
         del left[partition]
         return True
     return False
@@ -134,7 +134,7 @@ def _matches(message: Any, order: LookupOrder) -> bool:
 
 
 def _stopped_by(limits: Limits, lookup: Lookup) -> str:
-    if len(lookup.found) > MOST_FOUND:
+    if len(lookup.found) > MAX_FOUND:
         return "found"
     if lookup.scanned >= limits.rows:
         return "records"

@@ -32,14 +32,16 @@ class MemoryLeasedSource(LeasedSource):
     records: Iterable[tuple[int, int, bytes | None]]
     batch_records: int = 100
     lock_s: float = 30.0
-    verdicts: dict[tuple[int, int], int] = field(default_factory=dict)  # (partition, offset) → the last acknowledgement
+    acknowledgements: dict[tuple[int, int], int] = field(
+        default_factory=dict
+    )  # (partition, offset) → the last acknowledgement
     # Offsets that end with the first batch, by partition.
     without_record: dict[int, Outcomes] = field(default_factory=dict)
     # (partition, offset) → a record's key, timestamp and headers; none for those that are not there.
     extras: Mapping[tuple[int, int], Extra] = field(default_factory=dict)
     ack_failures: int = 0
     problem: str = ""
-    _book: LeaseBook = field(default_factory=LeaseBook)
+    _lease_book: LeaseBook = field(default_factory=LeaseBook)
     _waiting: deque[_Record] = field(default_factory=deque)
     _paused: bool = False
     _stopped: bool = False
@@ -49,7 +51,7 @@ class MemoryLeasedSource(LeasedSource):
         self._waiting.extend(_Record(p, o, payload) for p, o, payload in self.records)
         self.records = ()
 
-    def take(self, timeout_s: float) -> Batch | None:
+    def poll(self, timeout_s: float) -> Batch | None:
         if self._paused or self._stopped or not self._waiting:
             return None
         records = [self._waiting.popleft() for _ in range(min(self.batch_records, len(self._waiting)))]
@@ -73,16 +75,16 @@ class MemoryLeasedSource(LeasedSource):
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
         self._count(batch, verdicts)
         for record, verdict in zip(batch.held, verdicts.tolist(), strict=True):
-            self.verdicts[(record.partition, record.offset)] = verdict
+            self.acknowledgements[(record.partition, record.offset)] = verdict
             if verdict == RELEASE:
                 self._waiting.append(record)
 
     def _count(self, batch: Batch, verdicts: Ints | None) -> None:
-        self._book.count(batch.partitions, verdicts, max(0.0, self.lock_s - batch.seconds_left))
+        self._lease_book.count(batch.partitions, verdicts, max(0.0, self.lock_s - batch.seconds_left))
 
     @property
     def leases(self) -> Leases:
-        return self._book.seen
+        return self._lease_book.totals
 
     def lapse(self, batch: Batch) -> None:
         """Nobody else holds a lock here: the records may come at once."""

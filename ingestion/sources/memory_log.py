@@ -39,7 +39,7 @@ class MemoryLog:
             log.records[log.end] = payload
             log.end += 1
 
-    def leave_out(self, count: int, partition: int = 0) -> None:
+    def skip_offsets(self, count: int, partition: int = 0) -> None:
         """So many offsets at the partition's end hold no record, as where a transaction ended."""
         self._partitions[partition].end += count
 
@@ -68,7 +68,7 @@ class MemoryLog:
 
 
 class MemoryStoredSource(StoredOffsetSource):
-    """See ``StoredOffsetSource``. ``stored``: of the log's topic; other replicas are looked for at each ``take``.
+    """See ``StoredOffsetSource``. ``stored``: of the log's topic; other replicas are looked for at each ``poll``.
 
     ``partitions``: those that it reads at first, by default all. ``at_end``: called when there is nothing to take.
     """
@@ -87,14 +87,14 @@ class MemoryStoredSource(StoredOffsetSource):
         self._batch_records = batch_records
         self._at_end = at_end
         self._next: dict[int, int] = {}
-        self._goes_on: dict[int, int] = {}  # what is stored of each, as far as known here
+        self._stored_positions: dict[int, int] = {}  # what is stored of each, as far as known here
         self._generations: dict[int, int | None] = {}
         self._suspect: set[int] = set()
-        self._left_out: deque[Batch] = deque()
+        self._skipped: deque[Batch] = deque()
         self._lost: dict[int, int | None] = {}
 
     def open(self) -> None:
-        self._take_up(self._stored.starts(self._first, new_process=True))
+        self._start_partitions(self._stored.starts(self._first, new_process=True))
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Read these from now on, as a consumer group deals them out: of each that is new, a generation is taken."""
@@ -102,29 +102,29 @@ class MemoryStoredSource(StoredOffsetSource):
         revoked = self._next.keys() - assigned
         self._forget(revoked)
         self._lost.update(dict.fromkeys(revoked))
-        self._take_up(self._stored.starts(assigned - self._next.keys()))
+        self._start_partitions(self._stored.starts(assigned - self._next.keys()))
 
-    def _take_up(self, starts: Mapping[int, StartPosition]) -> None:
+    def _start_partitions(self, starts: Mapping[int, StartPosition]) -> None:
         for partition, start in starts.items():
-            self._next[partition], self._goes_on[partition] = start.offset, start.stored
+            self._next[partition], self._stored_positions[partition] = start.offset, start.stored
             self._generations[partition] = start.generation
             if start.suspect:
                 self._suspect.add(partition)
-            if start.left_out is not None:
+            if start.skipped is not None:
                 progress = {partition: Advance(start=start.stored, end=start.offset, generation=start.generation)}
-                self._left_out.append(_make_batch([], {partition: start.left_out}, progress))
+                self._skipped.append(_make_batch([], {partition: start.skipped}, progress))
 
     def _forget(self, partitions: Iterable[int]) -> None:
         for partition in set(partitions):
-            for by_partition in (self._next, self._goes_on, self._generations):
+            for by_partition in (self._next, self._stored_positions, self._generations):
                 by_partition.pop(partition, None)
             self._suspect.discard(partition)
-            self._left_out = deque(b for b in self._left_out if partition not in b.progress)
+            self._skipped = deque(b for b in self._skipped if partition not in b.progress)
 
-    def take(self, timeout_s: float) -> Batch | None:
+    def poll(self, timeout_s: float) -> Batch | None:
         self.notice_replicas()
-        if self._left_out:
-            return self._left_out.popleft()
+        if self._skipped:
+            return self._skipped.popleft()
         rows: list[tuple[int, int, bytes | None]] = []
         extra: dict[int, Outcomes] = {}
         progress: dict[int, Advance] = {}
@@ -146,14 +146,14 @@ class MemoryStoredSource(StoredOffsetSource):
         starts = self._stored.starts(assigned, again=True)
         before = dict(self._generations)
         self._forget(assigned)
-        self._take_up({p: s for p, s in starts.items() if s.generation == before[p]})
+        self._start_partitions({p: s for p, s in starts.items() if s.generation == before[p]})
 
     def published(self, ends: Mapping[int, int]) -> None:
-        self._goes_on.update(ends)
+        self._stored_positions.update(ends)
         self._suspect.difference_update(ends)
 
     def notice_replicas(self) -> None:
-        moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
+        moved = self._stored.moved(self._stored_positions) if self._stored.replicas > 1 else {}
         if moved:
             self._lost.update(moved)
             self.rewind(moved)

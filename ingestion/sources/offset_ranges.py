@@ -11,8 +11,8 @@ from ingestion.sources.base import Batch, SourceProblem, StoredOffsetSource
 from ingestion.sources.reader import LostPosition, Reader
 from ingestion.sources.stored_offsets import StoredOffsets
 
-LOOK_FOR_PARTITIONS_S = 10.0
-LOOK_FOR_REPLICAS_S = 2.0
+CHECK_PARTITIONS_S = 10.0
+CHECK_REPLICAS_S = 2.0
 
 
 class OffsetRangeSource(StoredOffsetSource):
@@ -27,41 +27,41 @@ class OffsetRangeSource(StoredOffsetSource):
         poll_s: float,
     ) -> None:
         self._stored = stored
-        self._mine = is_mine
+        self._is_mine = is_mine
         self._reader = Reader(stored.topic, properties, stored.isolation, None, client_id, poll_s)
-        self._looked_at = 0.0
-        self._goes_on: dict[int, int] = {}  # what is stored of each partition, as far as known here
-        self._replicas_looked_at = 0.0
+        self._checked_at = 0.0
+        self._stored_positions: dict[int, int] = {}  # what is stored of each partition, as far as known here
+        self._replicas_checked_at = 0.0
         self._lost: dict[int, int | None] = {}
 
     def open(self) -> None:
         """Raises ``OffsetsUnavailable`` and ``SourceProblem``."""
-        self._take_up_partitions(new_process=True)
+        self._update_partitions(new_process=True)
 
-    def _take_up_partitions(self, new_process: bool = False) -> None:
-        self._looked_at = time.monotonic()
-        new = {p for p in self._stored.watch.partitions() if self._mine(p)} - self._reader.partitions
-        self._take_up(new, new_process)
+    def _update_partitions(self, new_process: bool = False) -> None:
+        self._checked_at = time.monotonic()
+        new = {p for p in self._stored.watch.partitions() if self._is_mine(p)} - self._reader.partitions
+        self._start_partitions(new, new_process)
 
-    def _unless_kafka_is_away(self, check: Callable[[], None]) -> None:
+    def _while_kafka_answers(self, check: Callable[[], None]) -> None:
         try:
             check()
         except SourceProblem as problem:
             if problem.permanent:
                 raise
-            self._reader.complaints.say(str(problem))  # what is read already goes on when Kafka does
+            self._reader.client_problems.add_text(str(problem))  # what is read already goes on when Kafka does
 
-    def _take_up(self, partitions: Iterable[int], new_process: bool = False) -> None:
+    def _start_partitions(self, partitions: Iterable[int], new_process: bool = False) -> None:
         starts = self._stored.starts(partitions, new_process)
-        self._goes_on.update({p: s.stored for p, s in starts.items()})
+        self._stored_positions.update({p: s.stored for p, s in starts.items()})
         assigned = self._reader.add(starts)
         if assigned:
             self._reader.consumer.incremental_assign(assigned)
 
-    def take(self, timeout_s: float) -> Batch | None:
-        if time.monotonic() - self._looked_at > LOOK_FOR_PARTITIONS_S:
-            self._unless_kafka_is_away(self._take_up_partitions)
-        if time.monotonic() - self._replicas_looked_at > LOOK_FOR_REPLICAS_S:
+    def poll(self, timeout_s: float) -> Batch | None:
+        if time.monotonic() - self._checked_at > CHECK_PARTITIONS_S:
+            self._while_kafka_answers(self._update_partitions)
+        if time.monotonic() - self._replicas_checked_at > CHECK_REPLICAS_S:
             self.notice_replicas()
         if not self._reader.partitions:
             time.sleep(timeout_s)
@@ -75,11 +75,11 @@ class OffsetRangeSource(StoredOffsetSource):
 
     def notice_replicas(self) -> None:
         """What another replica has published is read here in vain: go on behind it."""
-        self._replicas_looked_at = time.monotonic()
-        self._unless_kafka_is_away(self._skip_published_by_replicas)
+        self._replicas_checked_at = time.monotonic()
+        self._while_kafka_answers(self._skip_published_by_replicas)
 
     def _skip_published_by_replicas(self) -> None:
-        moved = self._stored.moved(self._goes_on) if self._stored.replicas > 1 else {}
+        moved = self._stored.moved(self._stored_positions) if self._stored.replicas > 1 else {}
         if moved:
             self._lost.update(moved)
             self.rewind(moved)  # what can't be taken up again now is at the next look for partitions
@@ -88,13 +88,13 @@ class OffsetRangeSource(StoredOffsetSource):
         retaken = list(partitions)
         self._reader.consumer.incremental_unassign([TopicPartition(self._stored.topic, p) for p in retaken])
         self._reader.forget(retaken)
-        self._take_up(retaken)
+        self._start_partitions(retaken)
 
     def rewind(self, partitions: Iterable[int]) -> None:
         self._restart_at_stored(self._reader.partitions & set(partitions))
 
     def published(self, ends: Mapping[int, int]) -> None:
-        self._goes_on.update(ends)
+        self._stored_positions.update(ends)
         self._reader.published(ends)
 
     def lost(self) -> dict[int, int | None]:
@@ -110,8 +110,8 @@ class OffsetRangeSource(StoredOffsetSource):
 
     @property
     def problem(self) -> str:
-        return self._reader.complaints.text
+        return self._reader.client_problems.text
 
     @property
     def refused(self) -> bool:
-        return bool(self._reader.complaints.refused)
+        return bool(self._reader.client_problems.refused)

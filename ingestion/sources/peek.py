@@ -48,7 +48,9 @@ class Peek:
     messages: list[Any] = field(default_factory=list)
     stopped_by: Literal["", "time", "bytes"] = ""  # ``time`` or ``bytes`` if there would be more
     size_bytes: int = 0
-    came: dict[int, int] = field(default_factory=dict)  # by window, as it was asked for: how many came within it
+    window_counts: dict[int, int] = field(
+        default_factory=dict
+    )  # by window, as it was asked for: how many came within it
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def peek(location: TopicLocation, *, earliest: bool, limits: Limits, windows_s: 
     except KafkaException as error:
         raise SourceProblem(f"Reading {topic}: {error.args[0].str()}") from None
     peeked.messages.sort(key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
-    peeked.came = {window: _count_offsets(log, at) for window, at in starts.items()}
+    peeked.window_counts = {window: _count_offsets(log, at) for window, at in starts.items()}
     return peeked
 
 

@@ -16,28 +16,28 @@ FetchPage = Callable[[int], list[KeptRecord]]  # those with numbers above the on
 
 
 class QuarantineSource(LeasedSource):
-    """See ``LeasedSource``: a replay holds its records by their state. ``take`` blocks until the control plane answers.
+    """See ``LeasedSource``: a replay holds its records by their state. ``poll`` blocks until the control plane answers.
 
     All of them are suspect: they are decoded in a child process, since some are here because a decoder died of them.
     """
 
     def __init__(self, pages: FetchPage) -> None:
         self._pages = pages
-        self._after = 0
-        self._again: deque[list[KeptRecord]] = deque()
+        self._after_id = 0
+        self._retries: deque[list[KeptRecord]] = deque()
         self._exhausted = False
 
     def open(self) -> None:
         """Nothing to join."""
 
-    def take(self, timeout_s: float) -> Batch | None:
+    def poll(self, timeout_s: float) -> Batch | None:
         if self._exhausted:
             return None
-        records = self._again.popleft() if self._again else self._pages(self._after)
+        records = self._retries.popleft() if self._retries else self._pages(self._after_id)
         if not records:
             self._exhausted = True
             return None
-        self._after = max(self._after, records[-1].number)
+        self._after_id = max(self._after_id, records[-1].number)
         return Batch(
             partitions=np.array([r.partition for r in records], dtype=np.int64),
             offsets=np.array([r.offset for r in records], dtype=np.int64),
@@ -55,7 +55,7 @@ class QuarantineSource(LeasedSource):
         """Nobody waits for it: a publish alone says what became of a record."""
 
     def lapse(self, batch: Batch) -> None:
-        self._again.append(batch.held)
+        self._retries.append(batch.held)
 
     def exhausted(self) -> bool:
         return self._exhausted

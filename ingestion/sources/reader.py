@@ -25,11 +25,11 @@ from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import Advance, Outcomes
 
-MOST_RECORDS = 20_000  # of a batch
+MAX_RECORDS = 20_000  # of a batch
 FEWEST_RECORDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
 CLOSE_S = 10.0
-MOST_PROBES = 8  # side by side
+MAX_PROBES = 8  # side by side
 PROBE_S = 0.2  # at a time
 REFUSED_RETRY_S = 10.0  # whether what Kafka refused is read by now
 FOREVER = float("inf")
@@ -79,14 +79,14 @@ class Reader:
         self._poll_s = poll_s
         self._next: dict[int, int] = {}  # where each partition goes on
         self._generations: dict[int, int | None] = {}
-        self._fresh: set[int] = set()  # taken up, and nothing was read yet
-        self._met: dict[int, int] = {}  # where each partition's end was last met
-        self._astray: set[int] = set()
+        self._new_partitions: set[int] = set()  # taken up, and nothing was read yet
+        self._reached_ends: dict[int, int] = {}  # where each partition's end was last met
+        self._lost_positions: set[int] = set()
         self._suspect: set[int] = set()  # until something of it is published
-        self._left_out: list[Batch] = []
-        self._most = MOST_RECORDS
-        self.complaints = ClientProblems(topic, group or "")
-        self._asked_again_at = 0.0
+        self._skipped: list[Batch] = []
+        self._max_records = MAX_RECORDS
+        self.client_problems = ClientProblems(topic, group or "")
+        self._refetched_at = 0.0
         self._probes: dict[int, Consumer] = {}  # by partition: see _plausible
         self._leaving: threading.Thread | None = None
         self.waiting: int | None = None  # records in the log, as far as the broker has said, at the last read
@@ -104,27 +104,27 @@ class Reader:
         for partition, start in starts.items():
             self._next[partition] = start.offset
             self._generations[partition] = start.generation
-            self._fresh.add(partition)
+            self._new_partitions.add(partition)
             if start.suspect:
                 self._suspect.add(partition)
-            if start.left_out is not None:
+            if start.skipped is not None:
                 advance = Advance(start=start.stored, end=start.offset, generation=start.generation)
                 none = np.zeros(0, dtype=np.int64)
-                self._left_out.append(_make_batch([], none, none, {partition: start.left_out}, {partition: advance}))
+                self._skipped.append(_make_batch([], none, none, {partition: start.skipped}, {partition: advance}))
         return [TopicPartition(self.topic, p, s.offset) for p, s in starts.items()]
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Read these no more."""
         for partition in partitions:
-            self.complaints.over([partition])
+            self.client_problems.clear_partitions([partition])
             self._next.pop(partition, None)
-            self._met.pop(partition, None)
-            self._fresh.discard(partition)
-            self._astray.discard(partition)
+            self._reached_ends.pop(partition, None)
+            self._new_partitions.discard(partition)
+            self._lost_positions.discard(partition)
             self._suspect.discard(partition)
             if partition in self._probes:
                 self._probes.pop(partition).close()
-            self._left_out = [b for b in self._left_out if partition not in b.progress]
+            self._skipped = [b for b in self._skipped if partition not in b.progress]
 
     def published(self, partitions: Iterable[int]) -> None:
         """Something of these is published: they are no longer suspect."""
@@ -132,55 +132,55 @@ class Reader:
 
     def read(self, timeout_s: float) -> Batch | None:
         """The next batch. Raises ``LostPosition`` and ``SourceProblem``."""
-        if self._astray:
-            raise LostPosition(set(self._astray))
-        if self._left_out:
-            return self._left_out.pop(0)
-        self._ask_again()
+        if self._lost_positions:
+            raise LostPosition(set(self._lost_positions))
+        if self._skipped:
+            return self._skipped.pop(0)
+        self._refetch()
         try:
-            polled = self.consumer.consume(self._most, min(timeout_s, self._poll_s))
+            polled = self.consumer.consume(self._max_records, min(timeout_s, self._poll_s))
             log_ends = self._known_ends()
         except KafkaException as error:
             raise SourceProblem(f"Reading {self.topic}: {error.args[0].str()}") from None
         messages, ends, unreadable = self._sort_polled(polled)
         if messages:
-            self.complaints.heard()
+            self.client_problems.clear_connection_problems()
         batch = self._as_batch(messages, ends) if polled else None
         for partition in unreadable & self.partitions:
-            self._try_to_go_back(partition)
-        self.waiting = self._left(log_ends, ends)
+            self._try_rewind(partition)
+        self.waiting = self._count_remaining(log_ends, ends)
         return batch
 
-    def _ask_again(self) -> None:
+    def _refetch(self) -> None:
         """Of what Kafka refused: a record, or the end of its partition, then says that it is read."""
         refused = set(self._next)
-        if ALL_PARTITIONS not in self.complaints.refused:
-            refused.intersection_update(self.complaints.refused)
-        if refused and time.monotonic() - self._asked_again_at > REFUSED_RETRY_S:
-            self._asked_again_at = time.monotonic()
+        if ALL_PARTITIONS not in self.client_problems.refused:
+            refused.intersection_update(self.client_problems.refused)
+        if refused and time.monotonic() - self._refetched_at > REFUSED_RETRY_S:
+            self._refetched_at = time.monotonic()
             for partition in refused:
                 with suppress(KafkaException):  # it is on its way to another member, or here
-                    self._go_back(partition)
+                    self._rewind(partition)
 
-    def _go_back(self, partition: int) -> None:
+    def _rewind(self, partition: int) -> None:
         """To where the partition goes on: what was fetched of it meanwhile is dropped."""
         self.consumer.seek(TopicPartition(self.topic, partition, self._next[partition]))
 
-    def _try_to_go_back(self, partition: int) -> None:
+    def _try_rewind(self, partition: int) -> None:
         try:
-            self._go_back(partition)
+            self._rewind(partition)
         except KafkaException:
-            self._astray.add(partition)
+            self._lost_positions.add(partition)
 
     def _known_ends(self) -> dict[int, int]:
         """Of each partition the end that the last fetch told of, not asked for now; below 0 before there was one."""
         places = [TopicPartition(self.topic, p) for p in self._next]
         return {p.partition: self.consumer.get_watermark_offsets(p, cached=True)[1] for p in places}
 
-    def _left(self, log_ends: Mapping[int, int], reached_ends: Mapping[int, int]) -> int | None:
+    def _count_remaining(self, log_ends: Mapping[int, int], reached_ends: Mapping[int, int]) -> int | None:
         """How much is there to read. ``reached_ends``: ends that were met now: behind them nothing is committed yet."""
-        self._met.update(reached_ends)
-        left = {p: end - self._next[p] for p, end in log_ends.items() if self._met.get(p) != self._next[p]}
+        self._reached_ends.update(reached_ends)
+        left = {p: end - self._next[p] for p, end in log_ends.items() if self._reached_ends.get(p) != self._next[p]}
         return None if any(log_ends[p] < 0 for p in left) else sum(max(0, records) for records in left.values())
 
     def _sort_polled(self, polled: list[Any]) -> tuple[list[Any], dict[int, int], set[int]]:
@@ -188,7 +188,7 @@ class Reader:
 
         What comes behind that is left out: librdkafka passes over a batch whose checksum is wrong.
         """
-        if not self.complaints.refused and all(m.error() is None for m in polled):
+        if not self.client_problems.refused and all(m.error() is None for m in polled):
             return polled, {}, set()
         records, ends = [], {}
         unreadable: set[int] = set()
@@ -198,16 +198,16 @@ class Reader:
                 continue
             if error is None:
                 records.append(message)
-                self.complaints.over([partition, ALL_PARTITIONS])
+                self.client_problems.clear_partitions([partition, ALL_PARTITIONS])
             elif error.code() == KafkaError._PARTITION_EOF:
                 ends[partition] = message.offset()
-                self.complaints.over([partition, ALL_PARTITIONS])
+                self.client_problems.clear_partitions([partition, ALL_PARTITIONS])
             elif error.code() in _OUT_OF_RANGE:
-                self._astray |= {partition} & self.partitions
+                self._lost_positions |= {partition} & self.partitions
             elif message.topic() is None:
                 self._on_error(error)
             elif partition in self._next:
-                self.complaints.of(error, partition)
+                self.client_problems.add_error(error, partition)
                 unreadable |= {partition} if error.code() in UNREADABLE else set()
         return records, ends, unreadable
 
@@ -233,12 +233,12 @@ class Reader:
         batch = _make_batch(messages, places, numbers, extra, progress)
         if self._suspect & progress.keys():
             batch = replace(batch, suspect=True)
-        self._most = self._fitting(batch.payloads)
+        self._max_records = self._records_that_fit(batch.payloads)
         return batch
 
     def _end_of(self, partition: int, numbers: Ints, log_end: int | None) -> int | None:
         """Where this part of a partition ends; None when there is nothing new, or it is not what comes next."""
-        if partition not in self._next or partition in self._astray:
+        if partition not in self._next or partition in self._lost_positions:
             return None  # on its way when the partition was taken away
         start = self._next[partition]
         first = int(numbers[0]) if len(numbers) else log_end
@@ -248,15 +248,15 @@ class Reader:
             return None
         in_order = len(numbers) < 2 or bool((np.diff(numbers) > 0).all())
         # A partition may be taken up within the very poll that reads of it; what was left out there comes first.
-        in_order &= not any(partition in batch.progress for batch in self._left_out)
+        in_order &= not any(partition in batch.progress for batch in self._skipped)
         plausible = in_order and first is not None and first >= start and self._is_plausible(partition, start, first)
         if plausible is None:  # not known yet: what was read comes again, and the look has gone on meanwhile
-            self._try_to_go_back(partition)
+            self._try_rewind(partition)
             return None
         if not plausible:
-            self._astray.add(partition)
+            self._lost_positions.add(partition)
             return None
-        self._fresh.discard(partition)
+        self._new_partitions.discard(partition)
         return end
 
     def _is_plausible(self, partition: int, start: int, first: int) -> bool | None:
@@ -265,10 +265,10 @@ class Reader:
         A consumer hands out what it fetched before a rebalance too; taken for what comes next, all before it would be
         lost. Asked of a consumer of its own, which goes on from call to call: aborted records may be many.
         """
-        if partition not in self._fresh or first == start:
+        if partition not in self._new_partitions or first == start:
             return True
         if partition not in self._probes:
-            if len(self._probes) >= MOST_PROBES:
+            if len(self._probes) >= MAX_PROBES:
                 return None
             probe = self._probes[partition] = Consumer({**self._config, "group.id": "unused"})
             probe.assign([TopicPartition(self.topic, partition, start)])
@@ -279,22 +279,22 @@ class Reader:
             return None
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            self.complaints.of(error, partition)
+            self.client_problems.add_error(error, partition)
             return None
         self._probes.pop(partition).close()
         return bool(message.offset() >= first)
 
-    def _fitting(self, payloads: Any) -> int:
+    def _records_that_fit(self, payloads: Any) -> int:
         """How many records of this size a batch may have."""
         if len(payloads) < FEWEST_RECORDS:
-            return self._most
+            return self._max_records
         sample = payloads[:: max(1, len(payloads) // FEWEST_RECORDS)]
         size = sum(len(p or b"") for p in sample) / len(sample)
-        return int(max(FEWEST_RECORDS, min(MOST_RECORDS, BATCH_BYTES // max(1.0, size))))
+        return int(max(FEWEST_RECORDS, min(MAX_RECORDS, BATCH_BYTES // max(1.0, size))))
 
     def _on_error(self, error: Any) -> None:
         if self._in_group or not is_of_unused_group(error):
-            self.complaints.of(error)
+            self.client_problems.add_error(error)
 
     def close(self) -> None:
         """Leave; safe to call twice. Raises ``SourceProblem`` when the client does not come to an end.

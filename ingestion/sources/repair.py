@@ -20,7 +20,7 @@ from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import Outcomes, RepairRange
 
-MOST_OFFSETS = 2000  # offsets that one batch reaches over, at most
+MAX_OFFSETS = 2000  # offsets that one batch reaches over, at most
 BATCH_SECONDS = 600.0
 RANGE_TIMEOUT_S = 60.0
 DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child process
@@ -29,7 +29,7 @@ DELIVERY_COUNT = 1_000  # beyond any limit: such a record is decoded in a child 
 class RepairSource(LeasedSource):
     """See ``LeasedSource``. One batch holds holes of one partition that lie close together, or before the log's start.
 
-    ``take`` blocks until all of a batch is read.
+    ``poll`` blocks until all of a batch is read.
     ``isolation``: the share group's.
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
     ``check_end``: called when nothing has come for a second; raises ``SourceProblem`` for good when the topic is gone,
@@ -46,9 +46,9 @@ class RepairSource(LeasedSource):
         check_end: Callable[[], object] = lambda: None,
     ) -> None:
         self._topic = topic
-        self._left = plan_batches(ranges)
+        self._remaining = plan_batches(ranges)
         self._stopped = stopped
-        self._ask = check_end
+        self._check_end = check_end
         self._config = {
             **quick_to_reconnect(properties),
             **librdkafka_properties(properties),
@@ -64,10 +64,10 @@ class RepairSource(LeasedSource):
     def open(self) -> None:
         """Nothing to do: each batch has a consumer of its own."""
 
-    def take(self, timeout_s: float) -> Batch | None:
-        if not self._left:
+    def poll(self, timeout_s: float) -> Batch | None:
+        if not self._remaining:
             return None
-        partition, holes = self._left.pop(0)
+        partition, holes = self._remaining.pop(0)
         read = self._read(partition, holes)
         if read is None:
             return None
@@ -92,11 +92,11 @@ class RepairSource(LeasedSource):
     def _removed(self, partition: int, low: int) -> list[offsets.Range]:
         """Those of the partition's next holes that lie before the log's start: nothing is left there to be read."""
         removed = []
-        while self._left and self._left[0][0] == partition and self._left[0][1][0][0] < low:
-            _, holes = self._left.pop(0)
+        while self._remaining and self._remaining[0][0] == partition and self._remaining[0][1][0][0] < low:
+            _, holes = self._remaining.pop(0)
             removed += [(start, min(end, low)) for start, end in holes if start < low]
             if rest := offsets.subtracted(holes, [(0, low)]):
-                self._left.insert(0, (partition, rest))
+                self._remaining.insert(0, (partition, rest))
         return removed
 
     def _read(self, partition: int, holes: list[offsets.Range]) -> tuple[list[Any], int] | None:
@@ -144,7 +144,7 @@ class RepairSource(LeasedSource):
 
     def _notice_end(self) -> None:
         try:
-            self._ask()
+            self._check_end()
         except SourceProblem as problem:
             if problem.permanent:
                 raise
@@ -156,29 +156,27 @@ class RepairSource(LeasedSource):
         """It stays a hole, which the next repair looks into."""
 
     def exhausted(self) -> bool:
-        return not self._left
+        return not self._remaining
 
     def drain(self) -> list[Batch]:
-        self._left.clear()
+        self._remaining.clear()
         return []
 
     def close(self) -> None:
-        self._left.clear()
+        self._remaining.clear()
 
 
 def plan_batches(ranges: Iterable[RepairRange]) -> list[tuple[int, list[offsets.Range]]]:
-    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``MOST_OFFSETS``.
+    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``MAX_OFFSETS``.
 
     A topic with transactions has a hole every few records: to read on costs less than to start anew at each.
     """
     pieces = sorted(
-        (r.partition, low, min(low + MOST_OFFSETS, r.end))
-        for r in ranges
-        for low in range(r.start, r.end, MOST_OFFSETS)
+        (r.partition, low, min(low + MAX_OFFSETS, r.end)) for r in ranges for low in range(r.start, r.end, MAX_OFFSETS)
     )
     batches: list[tuple[int, list[offsets.Range]]] = []
     for partition, start, end in pieces:
-        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= MOST_OFFSETS:
+        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= MAX_OFFSETS:
             batches[-1][1].append((start, end))
         else:
             batches.append((partition, [(start, end)]))

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 from ingestion.share_consumer import ShareGroupConsumer
 from ingestion.sources.base import ACCEPT, RELEASE, Batch, Ints, LazyColumn, LeasedSource, SourceProblem
-from ingestion.sources.client_problems import COMPLAINT_S, REFUSALS, explain_error
+from ingestion.sources.client_problems import CLIENT_PROBLEM_S, REFUSALS, explain_error
 from ingestion.sources.leases import LeaseBook, PendingAcks
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.kafka.client_messages import share_groups_off
@@ -65,20 +65,25 @@ class _Poller(threading.Thread):
     def __init__(self, source: ShareGroupSource, config: Mapping[str, Any], number: int) -> None:
         super().__init__(name=f"share-consumer-{number}", daemon=True)
         self._source = source
-        self._consumer = ShareGroupConsumer(config, [source.topic], self._on_answer, self.complain)
-        self._verdicts: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
-        self._complaint = self._ack_complaint = ("", 0.0)  # records that come in end the first, time alone the second
+        self._consumer = ShareGroupConsumer(config, [source.topic], self._on_answer, self.note_problem)
+        self._acknowledgements: queue.SimpleQueue[Ints | None] = queue.SimpleQueue()
+        # Records that come in end the first, time alone the second.
+        self._last_problem = self._last_ack_problem = ("", 0.0)
         self._refusal = ("", 0.0)  # by Kafka: its consumer is made anew until it is not
-        self._unanswered = PendingAcks(source.book)
+        self._unanswered = PendingAcks(source.lease_book)
         self.fatal: Exception | None = None
         self.closed = threading.Event()
 
     @property
     def problem(self) -> str:
-        """The last complaint, unless it is old news."""
+        """The last problem, unless it is old."""
         if self.refused:
             return self._refusal[0]
-        recent = [text for text, at in (self._complaint, self._ack_complaint) if time.monotonic() - at < COMPLAINT_S]
+        recent = [
+            text
+            for text, at in (self._last_problem, self._last_ack_problem)
+            if time.monotonic() - at < CLIENT_PROBLEM_S
+        ]
         return next(filter(None, recent), "")
 
     @property
@@ -86,17 +91,17 @@ class _Poller(threading.Thread):
         """Whether Kafka does not let it read."""
         return bool(self._refusal[0]) and time.monotonic() - self._refusal[1] < REFUSAL_EXPIRES_S
 
-    def complain(self, error: Any) -> None:
+    def note_problem(self, error: Any) -> None:
         """Keep what went wrong for the next heartbeats. ``error``: a ``KafkaError``."""
-        complaint = (self._source.explained(error), time.monotonic())
+        problem = (self._source.explained(error), time.monotonic())
         if error.code() in REFUSALS:
-            self._refusal = complaint
+            self._refusal = problem
         else:
-            self._complaint = complaint
+            self._last_problem = problem
 
-    def give(self, verdicts: Ints | None) -> None:
+    def acknowledge(self, verdicts: Ints | None) -> None:
         """What became of the held poll; None: leave it to its lock."""
-        self._verdicts.put(verdicts)
+        self._acknowledgements.put(verdicts)
 
     def run(self) -> None:
         try:
@@ -106,7 +111,7 @@ class _Poller(threading.Thread):
                     self._round()
                 except KafkaException as error:
                     reason = error.args[0]
-                    self.complain(reason)
+                    self.note_problem(reason)
                     refused = reason.code() in REFUSALS
                     if refused or reason.fatal():  # refused, librdkafka asks on thousands of times a second
                         self._consumer.close()
@@ -129,14 +134,14 @@ class _Poller(threading.Thread):
         if not messages:
             return
         acquired_at = self._consumer.polled_at
-        self._complaint = self._refusal = ("", 0.0)
+        self._last_problem = self._refusal = ("", 0.0)
         batch = _PolledBatch.of(self, messages, acquired_at)
         self._source.arrived.put(batch)
-        verdicts = self._verdicts.get()
+        verdicts = self._acknowledgements.get()
         held_s = time.monotonic() - acquired_at
         # A broker passes over what comes too late in silence, once another has accepted it and the group has gone on.
         in_time = verdicts if held_s <= self._source.lock_s else None
-        self._source.book.count(batch.partitions, in_time, held_s)
+        self._source.lease_book.count(batch.partitions, in_time, held_s)
         self._unanswered.expect(batch.partitions, batch.offsets, in_time)
         self._acknowledge(messages, verdicts)
 
@@ -153,21 +158,21 @@ class _Poller(threading.Thread):
         try:
             self._commit()
         except KafkaException as error:
-            self.complain(error.args[0])
+            self.note_problem(error.args[0])
 
     def _commit(self) -> None:
         for partition, error in self._consumer.commit(COMMIT_S):
             self._unanswered.overdue(partition)
-            self._complain_of(partition, error)
+            self._note_ack_problem(partition, error)
 
     def _on_answer(self, partition: int, offsets: set[int], error: KafkaException | None) -> None:
         self._unanswered.answered(partition, offsets, accepted=error is None)
         if error is not None:
-            self._complain_of(partition, error)
+            self._note_ack_problem(partition, error)
 
-    def _complain_of(self, partition: int, error: KafkaException) -> None:
+    def _note_ack_problem(self, partition: int, error: KafkaException) -> None:
         self._source.count_ack_failure()
-        self._ack_complaint = (f"acknowledging partition {partition}: {error}", time.monotonic())
+        self._last_ack_problem = (f"acknowledging partition {partition}: {error}", time.monotonic())
 
 
 class ShareGroupSource(LeasedSource):
@@ -189,8 +194,8 @@ class ShareGroupSource(LeasedSource):
         self.stopping = threading.Event()
         self.polling = threading.Event()
         self.arrived: queue.SimpleQueue[_PolledBatch | None] = queue.SimpleQueue()
-        self.book = LeaseBook()
-        self._usual = 1  # polls in a batch
+        self.lease_book = LeaseBook()
+        self._usual_polls = 1  # polls in a batch
         self._failures = 0
         self._counting = threading.Lock()
         self._pollers = [_Poller(self, config, n) for n in range(io_config.consumersPerIndexer)]
@@ -200,7 +205,7 @@ class ShareGroupSource(LeasedSource):
         for poller in self._pollers:
             poller.start()
 
-    def take(self, timeout_s: float) -> Batch | None:
+    def poll(self, timeout_s: float) -> Batch | None:
         try:
             first = self.arrived.get(timeout=timeout_s)
         except queue.Empty:
@@ -209,19 +214,19 @@ class ShareGroupSource(LeasedSource):
         if first is None:
             self._raise_fatal()
             return None
-        return self._as_batch(self._gathered(first))
+        return self._as_batch(self._gather(first))
 
-    def _gathered(self, first: _PolledBatch) -> list[_PolledBatch]:
+    def _gather(self, first: _PolledBatch) -> list[_PolledBatch]:
         """The polls of one batch. Large batches are cheap, but a consumer that gets nothing must not be waited for."""
         polls = [first]
         end = first.acquired_at + self._gather_s
         while len(polls) < len(self._pollers):
-            quiet = USUAL_S if len(polls) < self._usual else MORE_S
+            quiet = USUAL_S if len(polls) < self._usual_polls else MORE_S
             more = self._arrived(min(quiet, end - time.monotonic()))
             if more is None:
                 break
             polls.append(more)
-        self._usual = max(len(polls), self._usual - 1)
+        self._usual_polls = max(len(polls), self._usual_polls - 1)
         return polls
 
     def _arrived(self, timeout_s: float) -> _PolledBatch | None:
@@ -249,13 +254,13 @@ class ShareGroupSource(LeasedSource):
 
     def acknowledge(self, batch: Batch, verdicts: Ints) -> None:
         for polled, part in batch.held:
-            polled.poller.give(verdicts[part])
+            polled.poller.acknowledge(verdicts[part])
 
     def lapse(self, batch: Batch) -> None:
         """Give the batch up: wait until its lock has run out, then poll on."""
         time.sleep(max(0.0, batch.seconds_left) + 0.5)
         for polled, _ in batch.held:
-            polled.poller.give(None)
+            polled.poller.acknowledge(None)
 
     def pause(self) -> None:
         self.polling.clear()
@@ -291,7 +296,7 @@ class ShareGroupSource(LeasedSource):
             except queue.Empty:
                 continue
             if left is not None:
-                left.poller.give(None)
+                left.poller.acknowledge(None)
 
     def _alive(self) -> list[_Poller]:
         return [p for p in self._pollers if p.ident is not None]
@@ -316,7 +321,7 @@ class ShareGroupSource(LeasedSource):
 
     @property
     def leases(self) -> Leases:
-        return self.book.seen
+        return self.lease_book.totals
 
     @property
     def problem(self) -> str:

@@ -53,7 +53,7 @@ class StartPosition:
     stored: int
     generation: int | None
     suspect: bool = False  # several processes have begun here, and none has published anything
-    left_out: Outcomes | None = None  # what lies between there and the stored offset, if it was reset
+    skipped: Outcomes | None = None  # what lies between there and the stored offset, if it was reset
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class StoredOffsets:
             return {}
         claimed = self._claimed(numbers, new_process, self.with_generation and not again)
         bounds = self.watch.bounds(numbers)
-        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].written for p in numbers):
+        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].log_end for p in numbers):
             self._check_topic()
         return {p: self._start(p, claimed[p], bounds[p]) for p in numbers}
 
@@ -121,18 +121,18 @@ class StoredOffsets:
 
     def _start(self, partition: int, start: StartPosition, log: LogBounds) -> StartPosition:
         stored, end = start.stored, log.end(self.isolation)
-        if log.low <= stored <= log.written:  # beyond what is committed if what is not was read before
+        if log.low <= stored <= log.log_end:  # beyond what is committed if what is not was read before
             return start
         if not self.may_reset:
             raise OffsetsUnavailable(self._missing(partition, stored, log))
-        if stored > log.written:
+        if stored > log.log_end:
             self.claim([partition], resets={partition: Reset(stored=stored, to=end)})
             return replace(start, offset=end, stored=end)
         gap = Outcomes(gap=[(stored, log.low)])
         if self.use_earliest or log.low == end:
-            return replace(start, offset=log.low, left_out=gap)
+            return replace(start, offset=log.low, skipped=gap)
         outcomes = gap.model_copy(update={"skipped": [(log.low, end)]})
-        return replace(start, offset=end, left_out=outcomes)
+        return replace(start, offset=end, skipped=outcomes)
 
     def _missing(self, partition: int, stored: int, log: LogBounds) -> str:
         reason = (
@@ -142,5 +142,5 @@ class StoredOffsets:
         )
         return (
             f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has {log.low} to "
-            f"{log.written}: {reason}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
+            f"{log.log_end}: {reason}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
         )

@@ -66,25 +66,25 @@ class PinnedTopic:
     Another topic of the same name has other records at the same offsets.
     """
 
-    asked: Topic
+    topic: Topic
     name: str  # for the message
-    wanted: str
+    pinned_id: str
 
     def identity(self) -> TopicIdentity:
         """Raises ``SourceProblem`` for good when it is gone."""
-        identity = self.asked.identity()
+        identity = self.topic.identity()
         if identity is None:
             raise SourceProblem(f"Topic {self.name!r} was deleted, and what was to be read with it.", permanent=True)
-        if identity.topic_id != self.wanted:
+        if identity.topic_id != self.pinned_id:
             raise SourceProblem(
-                f"Topic {self.name!r} was deleted and made again: its id was {self.wanted} and is {identity.topic_id}. "
-                "What was to be read is gone with the old one.",
+                f"Topic {self.name!r} was deleted and made again: its id was {self.pinned_id} and is "
+                f"{identity.topic_id}. What was to be read is gone with the old one.",
                 permanent=True,
             )
         return identity
 
     def topic_id(self) -> str | None:
-        return self.asked.topic_id()
+        return self.topic.topic_id()
 
 
 @dataclass(frozen=True)
@@ -94,31 +94,31 @@ class ReadableTopic:
     So a version that Kafka refuses never begins: what reads is ended for one that has begun, or could.
     """
 
-    asked: TopicWatch
+    watch: TopicWatch
     group: str | None
 
     def identity(self) -> TopicIdentity | None:
         """Raises ``ReadRefused``, too."""
-        identity = self.asked.identity()
+        identity = self.watch.identity()
         if identity is not None:
-            self.asked.require_read(self.group)
+            self.watch.require_read(self.group)
         return identity
 
     def topic_id(self) -> str | None:
-        return self.asked.topic_id()
+        return self.watch.topic_id()
 
 
 @dataclass(frozen=True)
 class LogBounds:
-    """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed; to ``written`` of all."""
+    """What a partition holds: ``[low, high)``, ``high`` being the end of what is committed; to ``log_end`` of all."""
 
     low: int
     high: int
-    written: int
+    log_end: int
 
     def end(self, isolation: Isolation) -> int:
         """Where whoever reads so comes to the end."""
-        return self.high if isolation == "read_committed" else self.written
+        return self.high if isolation == "read_committed" else self.log_end
 
 
 class TopicWatch:
@@ -132,7 +132,7 @@ class TopicWatch:
         self._topic = topic
         self._policy = policy
         self._errors: list[str] = []
-        self._kept: AdminClient | None = None
+        self._admin_client: AdminClient | None = None
 
     def identity(self) -> TopicIdentity | None:
         """The topic as it is now; None when it does not exist.
@@ -148,9 +148,9 @@ class TopicWatch:
 
     @property
     def _admin(self) -> AdminClient:
-        if self._kept is None:
-            self._kept = admin_client(checked_properties(self._properties, self._policy), self._errors)
-        return self._kept
+        if self._admin_client is None:
+            self._admin_client = admin_client(checked_properties(self._properties, self._policy), self._errors)
+        return self._admin_client
 
     def topic_id(self) -> str | None:
         """The topic's id now; None when it does not exist. Raises ``SourceProblem`` when Kafka does not answer."""
@@ -222,8 +222,8 @@ class TopicWatch:
         return {p.partition: future.result().offset for p, future in futures.items()}
 
     def _reason(self, error: KafkaException) -> str:
-        if self._kept is not None:
-            self._kept.poll(0)  # the causes come in while it is asked
+        if self._admin_client is not None:
+            self._admin_client.poll(0)  # the causes come in while it is asked
         text = f"Kafka does not answer: {client_error_text(error.args[0])}"
         return f"{text} ({self._errors[-1]})" if self._errors else text
 

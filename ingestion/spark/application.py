@@ -28,7 +28,7 @@ from ingestion.spark.sources import IndexerLimit
 from ingestion.spark.worker import IndexerEnd, WorkerConfig, indexer_runner
 from ingestion.specs.counters import Counters
 from ingestion.specs.inputs.io_config import ShareGroupIOConfig
-from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.limits import MAX_UNREAD
 from ingestion.specs.messages.protocol import (
     Assignment,
     Directive,
@@ -45,7 +45,7 @@ from ingestion.task.shutdown import Ending
 HEARTBEAT_S = 1.0
 STATUS_TIMEOUT_S = 10.0
 STARTING_S = 5.0  # a job that finds no slot in this time waits for one; before, Spark is about to give it one
-MOST_ERROR_LENGTH = 1000
+MAX_ERROR_LENGTH = 1000
 STABLE_AFTER_S = 60.0  # an indexer that ran this long begins its back-off anew
 
 
@@ -59,7 +59,7 @@ class Slot:
     failures: int = 0  # in a row, for one reason
     thread: threading.Thread | None = None
     running: bool = False
-    began: float = 0.0  # its job, by the monotonic clock
+    started_s: float = 0.0  # its job, by the monotonic clock
     error: str = ""
     ended: str = ""  # why its job did, the last time
     changed: threading.Event = field(default_factory=threading.Event)
@@ -90,10 +90,10 @@ class Application:
         self._places = IndexerLimit(assignment)
         self._message = ""
         self._failure = ""  # for good: the task ends with it once all indexers have ended
-        self._farewell: Directive = "finish"  # what the other indexers are told then
+        self._directive_for_others: Directive = "finish"  # what the other indexers are told then
         self._given_up, self._unread = Counters(), list[UnreadRecord]()  # what is unpublished then
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
-        self._silence = OngoingProblem(self._log, "the control plane does not answer")
+        self._control_plane_problem = OngoingProblem(self._log, "the control plane does not answer")
 
     @property
     def _spark(self) -> SparkContext:
@@ -122,21 +122,21 @@ class Application:
             return
         while True:
             started = time.monotonic()
-            self._keep(self._places.fitting(indexers), directive)
+            self._limit_indexers(self._places.fitting(indexers), directive)
             try:
                 answer = self._beat()
             except TaskOver as over:
                 self._log.info("the task is over", reason=str(over))
-                self._keep(0, "stop")
+                self._limit_indexers(0, "stop")
                 self._join(30.0)
                 return
             if answer is not None:
                 indexers, directive = answer.indexers, answer.directive
             directive = stricter(directive, self._ending.directive)
             if self._failure and directive != "stop":
-                directive = self._farewell
+                directive = self._directive_for_others
             if (directive != "continue" and not self._alive()) or self._ending.overdue:
-                self._say_end(self._failure)
+                self._report_end(self._failure)
                 return
             time.sleep(max(0.0, HEARTBEAT_S - (time.monotonic() - started)))
 
@@ -154,17 +154,17 @@ class Application:
                 return True
             except SourceProblem as problem:
                 self._message = str(problem)
-                trouble.met(self._message)
+                trouble.report_failure(self._message)
             try:
                 answer = self._beat()
             except TaskOver:
                 return False
-            if self._ending.asked or (answer is not None and answer.directive != "continue"):
-                self._say_end("")
+            if self._ending.is_requested or (answer is not None and answer.directive != "continue"):
+                self._report_end("")
                 return False
             time.sleep(2.0)
 
-    def _keep(self, count: int, directive: Directive) -> None:
+    def _limit_indexers(self, count: int, directive: Directive) -> None:
         """Have ``wanted`` indexers, the lowest numbers; the others finish."""
         for number in range(count if directive == "continue" else 0):
             slot = self._slots.get(number)
@@ -172,22 +172,22 @@ class Application:
                 self._start(number)
         for slot in self._slots.values():
             if directive != "continue":
-                self._direct(slot, directive)
+                self._send_directive(slot, directive)
             elif slot.number >= count:
-                self._direct(slot, "finish")
+                self._send_directive(slot, "finish")
 
     def _start(self, number: int) -> None:
         slot = Slot(number)
         self._slots[number] = slot
         self._board.forget(number)
-        self._board.direct(number, "continue")
+        self._board.set_directive(number, "continue")
         slot.thread = threading.Thread(target=self._indexer, args=(slot,), name=f"indexer-{number}", daemon=True)
         slot.thread.start()
 
-    def _direct(self, slot: Slot, directive: Directive) -> None:
+    def _send_directive(self, slot: Slot, directive: Directive) -> None:
         slot.directive = directive
         slot.changed.set()
-        self._board.direct(slot.number, directive)
+        self._board.set_directive(slot.number, directive)
         if self._waits_for_slot(slot):
             self._spark.cancelJobGroup(job_group(slot.number))  # nobody is there to hear of it, and nothing is held
 
@@ -195,38 +195,38 @@ class Application:
         """One indexer's thread: its Spark job, again after a failure, until one reason has made it fail too often."""
         restarts, silent = Restarts(self._assignment.most_failures), SilentStarts()
         while slot.directive == "continue":
-            began = slot.began = time.monotonic()
+            began = slot.started_s = time.monotonic()
             before = self._published(slot)
             slot.running = True
             try:
                 ended = self._job(slot)
             except Exception as error:  # py4j wraps what a job threw
                 ended = IndexerEnd.of_crash(_first_line(error))
-            self._keep_end(slot, ended)
+            self._record_end(slot, ended)
             if ended.is_failure and ended.permanent:
-                self._farewell, self._failure = ended.farewell, slot.error
-            elif silent.count(self._spoke_since(slot, began)):
-                self._failure = slot.error = silent.failure(ended.reason)[:MOST_ERROR_LENGTH]
+                self._directive_for_others, self._failure = ended.directive_for_others, slot.error
+            elif silent.count(self._has_status_since(slot, began)):
+                self._failure = slot.error = silent.failure(ended.reason)[:MAX_ERROR_LENGTH]
             if slot.directive != "continue" or ended.permanent or self._failure:
                 return
             restarts.failed(ended.reason, self._published(slot) > before, time.monotonic() - began > STABLE_AFTER_S)
             slot.failures = restarts.in_a_row
             if restarts.are_over:
                 self._failure = f"Indexer {slot.number} failed {restarts.in_a_row} times in a row: {ended.reason}"[
-                    :MOST_ERROR_LENGTH
+                    :MAX_ERROR_LENGTH
                 ]
                 return
             slot.restarts += 1
             slot.changed.wait(restarts.wait_s)
 
-    def _keep_end(self, slot: Slot, ended: IndexerEnd) -> None:
+    def _record_end(self, slot: Slot, ended: IndexerEnd) -> None:
         slot.running = False
-        slot.ended = (ended.reason if ended.may_pass else f"{ended.how}: {ended.reason}")[:MOST_ERROR_LENGTH]
+        slot.ended = (ended.reason if ended.may_pass else f"{ended.kind}: {ended.reason}")[:MAX_ERROR_LENGTH]
         if ended.is_failure:
-            slot.error = ended.reason[:MOST_ERROR_LENGTH]
+            slot.error = ended.reason[:MAX_ERROR_LENGTH]
         self._given_up += ended.given_up
         self._unread += ended.unread
-        self._log.info("an indexer's job ended", indexer=slot.number, how=ended.how, reason=ended.reason)
+        self._log.info("an indexer's job ended", indexer=slot.number, how=ended.kind, reason=ended.reason)
 
     def _published(self, slot: Slot) -> tuple[int, int]:
         """Epoch and publishes, which grow with each publish, as far as the indexer has told."""
@@ -247,12 +247,12 @@ class Application:
             token=self._token,
             board=self._board.address,
             authkey=self._board.authkey,
-            elsewhere=not str(self._spark.master).startswith("local"),
+            is_remote=not str(self._spark.master).startswith("local"),
         )
         [ended] = self._spark.parallelize([slot.number], 1).mapPartitions(indexer_runner(orders)).collect()
         return ended
 
-    def _spoke_since(self, slot: Slot, began: float) -> bool:
+    def _has_status_since(self, slot: Slot, began: float) -> bool:
         last_status = self._board.status(slot.number)
         return last_status is not None and last_status[0] < time.monotonic() - began
 
@@ -265,9 +265,9 @@ class Application:
             raise
         except ClientError as error:
             self._board.note_store(False)
-            self._silence.met(str(error))
+            self._control_plane_problem.report_failure(str(error))
             return None
-        self._silence.over()
+        self._control_plane_problem.report_recovery()
         self._board.note_store(True)
         return answer
 
@@ -304,8 +304,8 @@ class Application:
 
     def _waits_for_slot(self, slot: Slot) -> bool:
         """What has spoken has a slot, whatever Spark says: its status may be as old as its heartbeat, 10 s."""
-        patient = time.monotonic() - slot.began < STARTING_S
-        if not slot.running or patient or self._spoke_since(slot, slot.began):
+        patient = time.monotonic() - slot.started_s < STARTING_S
+        if not slot.running or patient or self._has_status_since(slot, slot.started_s):
             return False
         return not has_slot(self._spark, slot.number)
 
@@ -321,16 +321,16 @@ class Application:
             if slot.thread is not None:
                 slot.thread.join(max(0.0, end - time.monotonic()))
 
-    def _say_end(self, error: str) -> None:
-        most = min(MOST_UNREAD, self._assignment.spec.tuningConfig.most_saved_parse_exceptions)
+    def _report_end(self, error: str) -> None:
+        most = min(MAX_UNREAD, self._assignment.spec.tuningConfig.saved_parse_exceptions_limit)
         request = EndRequest(
             indexers=self._statuses(),
             error=error,
-            interrupted=self._ending.asked,
+            interrupted=self._ending.is_requested,
             unread=self._unread[:most],
             given_up=self._given_up,
         )
-        say_end(self._client, request, self._ending, self._silence)
+        say_end(self._client, request, self._ending, self._control_plane_problem)
 
 
 _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of a traceback that names it
@@ -338,7 +338,7 @@ _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception|\.[A-Z]\w+): ")  # the line of
 
 def _first_line(error: BaseException) -> str:
     if message := python_error(str(error)):
-        return message[:MOST_ERROR_LENGTH]
+        return message[:MAX_ERROR_LENGTH]
     lines = [
         line.strip().removeprefix("Caused by: ").removeprefix(": ") for line in str(error).splitlines() if line.strip()
     ]

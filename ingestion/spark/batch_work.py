@@ -51,14 +51,14 @@ class TaskFailure:
     """Why a Spark task would come to the same end each time."""
 
     error: str
-    told: SplitReport | None = None  # what it had read
+    report: SplitReport | None = None  # what it had read
 
 
 @dataclass(frozen=True)
 class SplitSummary:
     """What a split holds: all that the driver hears of it."""
 
-    told: SplitReport
+    report: SplitReport
     rows: Counter[IntervalMs]
     held: tuple[pa.Schema, ...]  # dimensions that chunks have, in the order in which they came
 
@@ -104,9 +104,9 @@ def _read_split(reader: Reader, split: Split, lanes: ShufflePartitions, failpoin
         if not error.permanent:
             _back_off()
             raise
-        yield lanes.told, TaskFailure(str(error), replace(report, kept=SplitQuarantine()))
+        yield lanes.report_partition, TaskFailure(str(error), replace(report, quarantine=SplitQuarantine()))
         return
-    yield lanes.told, SplitSummary(report, rows, tuple(schemas))
+    yield lanes.report_partition, SplitSummary(report, rows, tuple(schemas))
 
 
 def write_bins(order: WriteOrder) -> Callable[[Iterable[tuple[int, Chunk]]], Iterator[BinOutput | TaskFailure]]:

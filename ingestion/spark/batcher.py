@@ -37,8 +37,8 @@ from ingestion.spark.restarts import python_error
 from ingestion.spark.shuffle import Shuffled, sample_chunks, shuffle_by_keys
 from ingestion.specs.counters import Counters
 from ingestion.specs.messages.batch_protocol import (
-    MOST_COLUMNS,
-    MOST_SEGMENTS,
+    MAX_COLUMNS,
+    MAX_SEGMENTS,
     BatchAssignment,
     BatchPublishRequest,
     FileRecord,
@@ -51,8 +51,8 @@ from ingestion.task.shutdown import Ending
 HEARTBEAT_S = 1.0
 PUBLISH_TIMEOUT_S = 600.0  # that a publish is sent again without an answer
 STOPPED = "Stopped before it had published: nothing was changed."
-MOST_ATTEMPTS = 5  # of a task that reads segments which others replace meanwhile
-_MOST_ERROR_LENGTH = 2000
+MAX_ATTEMPTS = 5  # of a task that reads segments which others replace meanwhile
+_MAX_ERROR_LENGTH = 2000
 _JOB_GROUP = "batch"
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception|Unreachable)): (.*)$", re.MULTILINE)
 Item = TypeVar("Item")
@@ -86,11 +86,11 @@ class Batcher:
         self._unread: list[UnreadRecord] = []
         self._given_up = Counters()
         self._quarantined: list[FileRecord] = []
-        self._over = threading.Event()  # the control plane has no use for it any more
+        self._cancelled = threading.Event()  # the control plane has no use for it any more
         self._done = threading.Event()
         self._stopped = False
         self._log = logger_for(task=assignment.task_id, datasource=assignment.spec.dataSchema.dataSource)
-        self._silence = OngoingProblem(self._log, "the control plane does not answer")
+        self._control_plane_problem = OngoingProblem(self._log, "the control plane does not answer")
 
     def run(self) -> None:
         """Come to an end, and tell it."""
@@ -98,9 +98,9 @@ class Batcher:
         work.start()
         while not self._done.wait(HEARTBEAT_S):
             self._beat()
-            if self._ending.asked or self._over.is_set():
+            if self._ending.is_requested or self._cancelled.is_set():
                 self._spark.cancelAllJobs()
-            if self._ending.overdue or self._over.is_set():
+            if self._ending.overdue or self._cancelled.is_set():
                 return
 
     def _work(self) -> None:
@@ -109,7 +109,7 @@ class Batcher:
             self._work_until_published()
         except TaskOver as over:
             self._log.info("the task is over", reason=str(over))
-            self._over.set()
+            self._cancelled.set()
         except PublishRefused as refused:
             error = f"The publish was refused, nothing was changed: {refused}"
         except (IngestionError, JobFailed) as failure:
@@ -117,19 +117,19 @@ class Batcher:
         except Exception as failure:  # whatever it is, somebody has to be told
             self._log.exception("the driver failed")
             error = f"The driver failed: {type(failure).__name__}. Its log says why."
-        if error or self._ending.asked or self._stopped:
-            self._say_end(error)
+        if error or self._ending.is_requested or self._stopped:
+            self._report_end(error)
         self._done.set()
 
     def _work_until_published(self) -> None:
         """Once; and of segments that were read and are no longer in use, which others have replaced, anew."""
-        for attempt in range(MOST_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 self._publish(*self._segments())
                 return
             except PublishRefused as refused:
                 inputs = self._assignment.inputs
-                if refused.refusal.code != "changed" or not inputs or attempt == MOST_ATTEMPTS - 1:
+                if refused.refusal.code != "changed" or not inputs or attempt == MAX_ATTEMPTS - 1:
                     raise
                 self._log.info("planned again", reason=str(refused))
             self._assignment = self._client.start_batch()
@@ -145,11 +145,11 @@ class Batcher:
         )
         work = self._spark.parallelize(splits, len(splits)).mapPartitions(read_splits(plain, room, lanes))
         shuffled = Shuffled(work, lanes.count)
-        rows, schemas, reports = self._read(shuffled.shares([[lanes.told]]), splits)
-        self._quarantined = merge_quarantines((t.kept for t in reports), self._assignment.most_quarantined)
+        rows, schemas, reports = self._read(shuffled.shares([[lanes.report_partition]]), splits)
+        self._quarantined = merge_quarantines((t.quarantine for t in reports), self._assignment.most_quarantined)
         if not rows:
             return [], _counters(reports, 0, len(self._quarantined))
-        dealt, count = self._deal_out(shuffled, lanes, rows, schemas)
+        dealt, count = self._distribute(shuffled, lanes, rows, schemas)
         self._begin("Writing", count, "parts")
         outputs = self._collected(dealt.mapPartitions(write_bins(WriteOrder(plain, self._url, self._token))))
         records = sum(w.records for w in outputs)
@@ -159,7 +159,7 @@ class Batcher:
         _check_size(files)
         return files, _counters(reports, sum(f.rows for f in files), len(self._quarantined))
 
-    def _deal_out(
+    def _distribute(
         self, shuffled: Shuffled, lanes: ShufflePartitions, rows: Counter[IntervalMs], schemas: Collection[pa.Schema]
     ) -> tuple[RDD[Any], int]:
         """What each writer gets, a Spark partition each, and how many these are."""
@@ -174,9 +174,9 @@ class Batcher:
             self._begin("Sampling", chunks.getNumPartitions(), "parts")
             samples = dict(self._collected(sample_chunks(chunks, keys)))
         division = plan_partitions(spec, keys, rows, samples, slots)
-        if division.bins.count > MOST_SEGMENTS:
+        if division.bins.count > MAX_SEGMENTS:
             raise JobFailed(
-                f"partitionsSpec makes {division.bins.count:,} segments, and a task may publish {MOST_SEGMENTS:,}: "
+                f"partitionsSpec makes {division.bins.count:,} segments, and a task may publish {MAX_SEGMENTS:,}: "
                 "choose a longer segmentGranularity, or fewer partitions."
             )
         return shuffle_by_keys(chunks, division), division.bins.count
@@ -185,12 +185,12 @@ class Batcher:
         self, rdd: RDD[Any], splits: Sequence[Split]
     ) -> tuple[Counter[IntervalMs], dict[pa.Schema, None], list[SplitReport]]:
         """How many rows each interval has, which dimensions chunks have, and what became of the records."""
-        summaries: list[SplitSummary] = sorted(self._collected(rdd), key=lambda read_: read_.told.split)
+        summaries: list[SplitSummary] = sorted(self._collected(rdd), key=lambda read_: read_.report.split)
         rows: Counter[IntervalMs] = Counter()
         for read_ in summaries:
             rows.update(read_.rows)
-        reports = [read_.told for read_ in summaries]
-        unread = self._keep(reports)
+        reports = [read_.report for read_ in summaries]
+        unread = self._add_to_report(reports)
         if self._assignment.spec.tuningConfig.logParseExceptions:
             for record in unread:
                 self._log.warning("parse exception", place=record.place, error=record.error)
@@ -203,7 +203,7 @@ class Batcher:
             raise JobFailed("Not all that there is to read was read; the log says why.")
         return rows, dict.fromkeys(schema for read_ in summaries for schema in read_.held), reports
 
-    def _keep(self, reports: Sequence[SplitReport]) -> list[UnreadRecord]:
+    def _add_to_report(self, reports: Sequence[SplitReport]) -> list[UnreadRecord]:
         """For the report, as many as the spec allows. Returns all that is told of."""
         unread = [record for t in reports for record in t.unread]
         self._unread = unread[: self._assignment.spec.tuningConfig.saved_parse_exceptions]
@@ -211,7 +211,7 @@ class Batcher:
 
     def _give_up(self, reports: Sequence[SplitReport]) -> None:
         """For the report: what was read is not published."""
-        self._keep(reports)
+        self._add_to_report(reports)
         self._given_up = _counters(reports, 0, 0)
 
     def _collected(self, rdd: RDD[Any]) -> list[Any]:
@@ -220,19 +220,19 @@ class Batcher:
         try:
             items = rdd.collect()
         except Exception as error:  # py4j wraps what a job threw; a killed Python process too
-            if self._stopped or self._ending.asked or self._over.is_set():
+            if self._stopped or self._ending.is_requested or self._cancelled.is_set():
                 raise JobFailed(STOPPED) from None
             raise JobFailed(_failure_reason(str(error))) from None
         failed = [i for i in items if isinstance(i, TaskFailure)]
         if failed:
-            reports = [i.told for i in items if isinstance(i, SplitSummary | TaskFailure) and i.told is not None]
+            reports = [i.report for i in items if isinstance(i, SplitSummary | TaskFailure) and i.report is not None]
             self._give_up(sorted(reports, key=lambda report: report.split))
             raise JobFailed(failed[0].error)
         return items
 
     def _publish(self, files: list[SegmentFile], counters: Counters) -> None:
         self._failpoints.reach("written")
-        if self._stopped or self._ending.asked:
+        if self._stopped or self._ending.is_requested:
             raise JobFailed(STOPPED)
         self._phase, self._message = "", f"Publishing {len(files)} segments."
         request = BatchPublishRequest(
@@ -245,7 +245,9 @@ class Batcher:
             quarantined=self._quarantined,
         )
         # Without an answer it is sent again; one that was taken has ended the task.
-        answer = until_answered(lambda: self._client.publish_batch(request), PUBLISH_TIMEOUT_S, self._silence.met)
+        answer = until_answered(
+            lambda: self._client.publish_batch(request), PUBLISH_TIMEOUT_S, self._control_plane_problem.report_failure
+        )
         self._failpoints.reach("published")
         self._log.info("published", segments=len(answer.segment_ids), replaced=answer.replaced)
 
@@ -268,21 +270,21 @@ class Batcher:
             answer = self._client.heartbeat(request)
         except TaskOver as over:
             self._log.info("the task is over", reason=str(over))
-            self._over.set()
+            self._cancelled.set()
             return
         except ClientError as error:
-            self._silence.met(str(error))
+            self._control_plane_problem.report_failure(str(error))
             return
-        self._silence.over()
+        self._control_plane_problem.report_recovery()
         if answer.directive == "stop":
             self._stopped = True
             self._spark.cancelAllJobs()
 
-    def _say_end(self, error: str) -> None:
-        interrupted = self._ending.asked and not self._stopped
-        message = "" if interrupted else error[:_MOST_ERROR_LENGTH]
+    def _report_end(self, error: str) -> None:
+        interrupted = self._ending.is_requested and not self._stopped
+        message = "" if interrupted else error[:_MAX_ERROR_LENGTH]
         request = EndRequest(error=message, interrupted=interrupted, unread=self._unread, given_up=self._given_up)
-        say_end(self._client, request, self._ending, self._silence)
+        say_end(self._client, request, self._ending, self._control_plane_problem)
 
 
 def _counters(reports: Sequence[SplitReport], rows: int, quarantined: int) -> Counters:
@@ -305,10 +307,10 @@ def _counters(reports: Sequence[SplitReport], rows: int, quarantined: int) -> Co
 
 def _check_size(files: Sequence[SegmentFile]) -> None:
     columns = sum(len(f.columns) for f in files)
-    if len(files) > MOST_SEGMENTS or columns > MOST_COLUMNS:
+    if len(files) > MAX_SEGMENTS or columns > MAX_COLUMNS:
         raise JobFailed(
             f"It has written {len(files):,} segments with {columns:,} columns in all, and a task may publish "
-            f"{MOST_SEGMENTS:,} and {MOST_COLUMNS:,}: choose a longer segmentGranularity, or read less at once."
+            f"{MAX_SEGMENTS:,} and {MAX_COLUMNS:,}: choose a longer segmentGranularity, or read less at once."
         )
 
 
@@ -326,4 +328,4 @@ def _failure_reason(error: str) -> str:
     """Why a job failed, by what Spark says: the last error that Python named."""
     named = [f"{kind}: {text}" for kind, text in _PYTHON_ERROR.findall(error) if not kind.startswith(("Py4J", "Spark"))]
     reason = python_error(error) or (named[-1] if named else "a process of it ended")
-    return f"A Spark task failed as often as maxRetry allows: {reason[:_MOST_ERROR_LENGTH]}. The log says more."
+    return f"A Spark task failed as often as maxRetry allows: {reason[:_MAX_ERROR_LENGTH]}. The log says more."

@@ -54,7 +54,7 @@ class Board:
         host, port = self._listener.address
         return str(host), int(port)
 
-    def direct(self, number: int, directive: Directive) -> None:
+    def set_directive(self, number: int, directive: Directive) -> None:
         """What an indexer is to do from now on."""
         with self._lock:
             self._directives[number] = directive
@@ -124,11 +124,11 @@ class Poster(threading.Thread):
             except (OSError, EOFError, AuthenticationError):
                 connection = None
             if time.monotonic() - heard_at > DRIVER_LOST_S:
-                self._control.tell("stop", store_commits=False)
+                self._control.update("stop", store_commits=False)
             self._done.wait(POST_INTERVAL_S)
-        self._last_word(connection)
+        self._post_last(connection)
 
-    def _last_word(self, connection: Connection | None) -> None:
+    def _post_last(self, connection: Connection | None) -> None:
         if connection is not None:
             try:
                 self._post(connection)
@@ -144,7 +144,7 @@ class Poster(threading.Thread):
         except (OSError, EOFError):
             LINE_BUFFER.put_back(lines)
             raise
-        self._control.tell(answer["directive"], answer["store_commits"])
+        self._control.update(answer["directive"], answer["store_commits"])
 
     def finish(self) -> None:
         """Post once more and end."""

@@ -34,7 +34,7 @@ HEARTBEAT_S = 1.0
 UNANSWERED_LIMIT_S = 600.0  # without an answer for so long it is over
 PROGRESS_CHECK_S = 10.0  # between two looks at what Spark does with its jobs
 STALLED_S = 600.0  # with jobs of which Spark has run none for so long, too: another one may get cores
-_MOST_ERROR_LENGTH = 4000
+_MAX_ERROR_LENGTH = 4000
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Compactor:
         self._running: dict[str, tuple[int, threading.Thread]] = {}
         self._ended = threading.Event()  # a job has, and there is room for the next
         self._log = logger_for(task=name)
-        self._silence = OngoingProblem(self._log, "the control plane does not answer")
-        self._heard_at = self._worked_at = self._look_at = time.monotonic()
+        self._control_plane_problem = OngoingProblem(self._log, "the control plane does not answer")
+        self._answered_at = self._worked_at = self._next_check_at = time.monotonic()
 
     def run(self) -> None:
         """Take up jobs until there is nothing more to do; those that run are waited for."""
@@ -86,18 +86,18 @@ class Compactor:
             self._ended.clear()
             self._running = {j: attempt for j, attempt in self._running.items() if attempt[1].is_alive()}
             try:
-                answer = self._ask()
+                answer = self._request_work()
             except TaskOver as over:
                 self._log.info("the application is over", reason=str(over))
                 return
             if answer is not None:
-                self._follow(answer)
+                self._handle_answer(answer)
             if self._is_stalled():
-                self._say_end(f"Spark has given none of its jobs a core for {STALLED_S:.0f} s.")
+                self._report_end(f"Spark has given none of its jobs a core for {STALLED_S:.0f} s.")
                 return
-            finish = self._ending.asked or (answer is not None and answer.directive != "continue")
+            finish = self._ending.is_requested or (answer is not None and answer.directive != "continue")
             if self._ending.overdue or (finish and not self._running):
-                self._say_end()
+                self._report_end()
                 return
             self._ended.wait(max(0.0, HEARTBEAT_S - (time.monotonic() - began)))
 
@@ -105,8 +105,8 @@ class Compactor:
         now = time.monotonic()
         if not self._running:
             self._worked_at = now
-        elif now >= self._look_at:
-            self._look_at = now + PROGRESS_CHECK_S
+        elif now >= self._next_check_at:
+            self._next_check_at = now + PROGRESS_CHECK_S
             self._worked_at = now if self._has_running_task() else self._worked_at
         return now - self._worked_at > STALLED_S
 
@@ -117,24 +117,24 @@ class Compactor:
         stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
         return any(stage.numActiveTasks for stage in stages if stage is not None)
 
-    def _ask(self) -> WorkAnswer | None:
+    def _request_work(self) -> WorkAnswer | None:
         """None without an answer. Raises ``TaskOver``, also after too long a silence."""
-        free = 0 if self._ending.asked else self._spark.defaultParallelism - len(self._running)
+        free = 0 if self._ending.is_requested else self._spark.defaultParallelism - len(self._running)
         running = {job: attempt for job, (attempt, _) in self._running.items()}
         try:
             answer = self._client.work(WorkRequest(running=running, free=max(0, free)))
         except TaskOver:
             raise
         except ClientError as error:
-            self._silence.met(str(error))
-            if time.monotonic() - self._heard_at > UNANSWERED_LIMIT_S:
+            self._control_plane_problem.report_failure(str(error))
+            if time.monotonic() - self._answered_at > UNANSWERED_LIMIT_S:
                 raise TaskOver(f"the control plane has not answered for {UNANSWERED_LIMIT_S:.0f} s: {error}") from None
             return None
-        self._silence.over()
-        self._heard_at = time.monotonic()
+        self._control_plane_problem.report_recovery()
+        self._answered_at = time.monotonic()
         return answer
 
-    def _follow(self, answer: WorkAnswer) -> None:
+    def _handle_answer(self, answer: WorkAnswer) -> None:
         for job_id in answer.dropped:
             self._spark.cancelJobGroup(job_id)
         for job in answer.jobs:
@@ -156,7 +156,7 @@ class Compactor:
         if not outcome.error:
             return
         failure = FailedRequest(
-            attempt=job.attempt, error=outcome.error[:_MOST_ERROR_LENGTH], permanent=outcome.permanent
+            attempt=job.attempt, error=outcome.error[:_MAX_ERROR_LENGTH], permanent=outcome.permanent
         )
         try:
             self._client.failed(job.job_id, failure)
@@ -172,16 +172,16 @@ class Compactor:
             return JobOutcome(python_error(str(error)) or f"The process that merged ended: {str(error)[:500]}")
         return outcome
 
-    def _say_end(self, error: str = "") -> None:
-        while not self._ending.over:
+    def _report_end(self, error: str = "") -> None:
+        while not self._ending.is_time_up:
             try:
                 self._client.end(DepartureRequest(error=error))
                 return
             except TaskOver:
                 return
             except ClientError as problem:
-                self._silence.met(str(problem))
-                if time.monotonic() - self._heard_at > UNANSWERED_LIMIT_S:
+                self._control_plane_problem.report_failure(str(problem))
+                if time.monotonic() - self._answered_at > UNANSWERED_LIMIT_S:
                     return
                 time.sleep(HEARTBEAT_S)
 

@@ -17,7 +17,7 @@ PAUSE_S = 1.0
 def say_end(client: ControlPlane, request: EndRequest, ending: Ending, silence: OngoingProblem) -> None:
     """Send it until it is heard, for a minute: then the control plane notices by itself."""
     for _ in range(TRIES):
-        if ending.over:
+        if ending.is_time_up:
             return
         try:
             client.end(request)
@@ -25,5 +25,5 @@ def say_end(client: ControlPlane, request: EndRequest, ending: Ending, silence: 
         except TaskOver:
             return
         except ClientError as problem:
-            silence.met(str(problem))
+            silence.report_failure(str(problem))
             time.sleep(PAUSE_S)

@@ -14,7 +14,7 @@ from ingestion.task.log import logger_for
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-MOST_SILENT_STARTS = 5  # starts of one indexer in a row
+MAX_SILENT_STARTS = 5  # starts of one indexer in a row
 _NUMBERS = re.compile(r"\d+")  # of processes, ports, attempts: they make no other reason of it
 
 
@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r"\d+")  # of processes, ports, attempts: they make no oth
 class Restarts:
     """One indexer's failures."""
 
-    most: int  # in a row for one reason, and nothing published in between; then it is over
+    max_in_a_row: int  # in a row for one reason, and nothing published in between; then it is over
     waits: int = 0  # failures in a row, for whatever reason
     in_a_row: int = 0  # for this reason
     _reason: str = field(default="", repr=False)
@@ -36,7 +36,7 @@ class Restarts:
 
     @property
     def are_over(self) -> bool:
-        return self.in_a_row >= self.most
+        return self.in_a_row >= self.max_in_a_row
 
     @property
     def wait_s(self) -> float:
@@ -80,7 +80,7 @@ class SilentStarts:
     def count(self, spoke: bool) -> bool:
         """Whether it has been in vain for too often."""
         self._count = 0 if spoke else self._count + 1
-        return self._count >= MOST_SILENT_STARTS
+        return self._count >= MAX_SILENT_STARTS
 
     def failure(self, reason: str) -> str:
         """What the task ends with."""

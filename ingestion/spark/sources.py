@@ -85,8 +85,8 @@ class IndexerLimit:
     """How many indexers have something to read: with partitions dealt out by number, no more than there are."""
 
     def __init__(self, assignment: Assignment) -> None:
-        self._bounded = assignment.spec.ioConfig.traits.deals_by_number
-        self._most = assignment.indexers
+        self._bounded = assignment.spec.ioConfig.traits.assigns_by_number
+        self._max_indexers = assignment.indexers
         self._partitions = 0
         self._ended = threading.Event()
         if self._bounded:
@@ -97,7 +97,7 @@ class IndexerLimit:
 
     def fitting(self, count: int) -> int:
         """At least one, which waits for the topic if need be; who reads which partition does not change."""
-        return max(1, min(self._most, self._partitions)) if self._bounded and count else count
+        return max(1, min(self._max_indexers, self._partitions)) if self._bounded and count else count
 
     def _count_partitions(self, watch: TopicWatch) -> None:
         while not self._ended.is_set():

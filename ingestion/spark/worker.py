@@ -35,24 +35,24 @@ class WorkerConfig:
     token: str
     board: tuple[str, int]
     authkey: bytes
-    elsewhere: bool  # where what it writes to standard error is not in the driver's log
+    is_remote: bool  # where what it writes to standard error is not in the driver's log
 
 
 @dataclass(frozen=True)
 class IndexerEnd:
     """How an indexer came to its end: by itself, as it was told, or of an error, whose data these are."""
 
-    how: str = "ended"
+    kind: str = "ended"
     reason: str = ""
     permanent: bool = False
     is_failure: bool = False
-    farewell: Directive = "finish"
+    directive_for_others: Directive = "finish"
     given_up: Counters = field(default_factory=Counters)
     unread: tuple[UnreadRecord, ...] = ()
 
     @classmethod
     def of(cls, error: IngestionError) -> IndexerEnd:
-        ended = cls(type(error).__name__, str(error), error.permanent, error.is_failure, error.farewell)
+        ended = cls(type(error).__name__, str(error), error.permanent, error.is_failure, error.directive_for_others)
         if isinstance(error, TooManyParseExceptions):
             return replace(ended, given_up=error.given_up, unread=error.unread)
         return ended
@@ -91,7 +91,7 @@ def _run(orders: WorkerConfig) -> IndexerEnd:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     assignment = Assignment.model_validate_json(orders.assignment)
     control = Control(orders.number, os.getpid())
-    poster = Poster(control, orders.board, orders.authkey, with_lines=orders.elsewhere)
+    poster = Poster(control, orders.board, orders.authkey, with_lines=orders.is_remote)
     poster.start()
     client = HttpControlPlane(orders.url, assignment.task_id, orders.token)
     log = logger_for(task=assignment.task_id, indexer=orders.number)

@@ -21,7 +21,7 @@ class NullTaking(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_left_out(cls, value: Any) -> Any:
+    def _drop_nulls(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not any(v is None for v in value.values()):
             return value
         return {name: v for name, v in value.items() if v is not None or name in _null_is_a_value_fields(cls)}
@@ -52,7 +52,7 @@ class SpecModel(NullTaking):
 
     @model_validator(mode="before")
     @classmethod
-    def _booleans_are_no_numbers(cls, value: Any) -> Any:
+    def _refuse_booleans(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         wrong = {name for name, field_value in value.items() if isinstance(field_value, bool) and name in _numbers(cls)}

@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-MOST_CHARACTERS = 300
+MAX_CHARACTERS = 300
 FINGERPRINT_LENGTH = 16
 _NUMBER, _VALUE = "#", "…"
 
@@ -49,7 +49,7 @@ def cause_of(reason: str, error: str) -> Cause:
         match = tail.match(text)
         if match:
             text = match[1]
-    return Cause(reason, _SPACES.sub(" ", _without_values(text)).strip()[:MOST_CHARACTERS])
+    return Cause(reason, _SPACES.sub(" ", _without_values(text)).strip()[:MAX_CHARACTERS])
 
 
 def _without_values(text: str) -> str:

@@ -21,7 +21,7 @@ class Counter:
     label: str
     meaning: str
     unpublished: bool = False  # counts records that are in no publish, which heartbeats tell of
-    worrying: bool = False  # if it is above zero
+    is_problem: bool = False  # if it is above zero
     druid: str = ""  # in which of Druid's row stats it is
     name: str = ""  # of its field
 
@@ -69,7 +69,8 @@ class Counts(Message):
         ),
     ] = 0
     unparseable: Annotated[
-        Count, Outcome("Unparseable", "Could not be read; kept in the quarantine.", worrying=True, druid="unparseable")
+        Count,
+        Outcome("Unparseable", "Could not be read; kept in the quarantine.", is_problem=True, druid="unparseable"),
     ] = 0
     duplicates: Annotated[Count, Outcome("Duplicates dropped", "Delivered again, but settled already.")] = 0
     released: Annotated[Count, Outcome("Released", "Given up undecided; they are read again.", unpublished=True)] = 0
@@ -96,7 +97,7 @@ class Counts(Message):
             "With a faulty field",
             "Stored, but a field did not fit its type and is null.",
             of=("published", "rolled_up"),
-            worrying=True,
+            is_problem=True,
             druid="processedWithError",
         ),
     ] = 0
@@ -104,7 +105,7 @@ class Counts(Message):
     quarantined: Annotated[
         Count,
         Detail(
-            "Quarantined", "Poison records, kept whole before they were rejected.", of=("unparseable",), worrying=True
+            "Quarantined", "Poison records, kept whole before they were rejected.", of=("unparseable",), is_problem=True
         ),
     ] = 0
     input_bytes: Annotated[Count, Size("Input", "The size of the records' values.", druid="processedBytes")] = 0

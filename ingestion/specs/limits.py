@@ -11,22 +11,22 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-MOST_COLUMNS = 2_000  # dimensions and metrics
-MOST_FILTERED = 100  # metrics of type filtered, and as many that read an expression
-MOST_FIELDS = 10_000  # names of fields in a list
-MOST_EXPRESSIONS = 500  # of transforms and of the filter
-MOST_FILTERS = 1_000  # in one another and beside one another
+MAX_COLUMNS = 2_000  # dimensions and metrics
+MAX_FILTERED = 100  # metrics of type filtered, and as many that read an expression
+MAX_FIELDS = 10_000  # names of fields in a list
+MAX_EXPRESSIONS = 500  # of transforms and of the filter
+MAX_FILTERS = 1_000  # in one another and beside one another
 DEEPEST_FILTER = 30
-MOST_VALUES = 10_000  # of all filters
-MOST_FLATTENED = 2_000
-MOST_SEARCHES = 100  # wildcards and descents of all JsonPaths
-MOST_PROGRAMS = 100  # of jq
-MOST_STEPS = 50  # of a JsonPath or of a way by names
-MOST_DESCENTS = 1  # of a JsonPath: each further one multiplies its cost by a record's depth
-MOST_SCHEMAS = 100
-MOST_HEADERS = 100
-MOST_INTERVALS = 1_000
-MOST_UNREAD = 100  # records that a task's report shows
+MAX_VALUES = 10_000  # of all filters
+MAX_FLATTENED = 2_000
+MAX_SEARCHES = 100  # wildcards and descents of all JsonPaths
+MAX_PROGRAMS = 100  # of jq
+MAX_STEPS = 50  # of a JsonPath or of a way by names
+MAX_DESCENTS = 1  # of a JsonPath: each further one multiplies its cost by a record's depth
+MAX_SCHEMAS = 100
+MAX_HEADERS = 100
+MAX_INTERVALS = 1_000
+MAX_UNREAD = 100  # records that a task's report shows
 LONGEST_NAME = 1_000
 LONGEST_VALUE = 10_000
 LONGEST_EXPRESSION = 10_000

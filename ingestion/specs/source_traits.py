@@ -31,7 +31,7 @@ class SourceTraits:
     task_type: str
     supervisor_type: str
     # Who reads which partition is settled when a task begins: by the partition's number, among so many indexers.
-    deals_by_number: bool = False
+    assigns_by_number: bool = False
     in_consumer_group: bool = False  # Kafka deals out the partitions among the group's members
     # A share group of Kafka's: it has leases, a configuration on the broker, and holes that an ordinary reader fills.
     in_share_group: bool = False
@@ -62,7 +62,7 @@ OFFSET_RANGE = SourceTraits(
     progress=STORED_OFFSETS,
     task_type="index_kafka",
     supervisor_type="kafka",
-    deals_by_number=True,
+    assigns_by_number=True,
     ends_by_time=True,
 )
 CONSUMER_GROUP = SourceTraits(

@@ -23,7 +23,7 @@ from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.task.errors import Refused
 from ingestion.task.ledger import STORED, Ledger
 
-MOST_IN_A_ROW = 100
+MAX_IN_A_ROW = 100
 _LAST_OFFSET = 2**63 - 1
 
 
@@ -70,7 +70,7 @@ class Refusals:
 
     def __init__(self, schema: DataSchema, log: FilteringBoundLogger) -> None:
         dimensions = schema.dimensionsSpec.dimensions
-        self._named = frozenset([*(d.name for d in dimensions), *(m.name for m in schema.metricsSpec)])
+        self._column_names = frozenset([*(d.name for d in dimensions), *(m.name for m in schema.metricsSpec)])
         self._log = log
         self.in_a_row = 0
 
@@ -85,7 +85,7 @@ class Refusals:
         except Unacceptable as refusal:
             self._log.warning("a publish was refused", records=len(part.ledger.batch), reason=str(refusal))
             if len(part.ledger.batch) > 1:
-                return all(self.registered(half, register) for half in part.halves(self._named))
+                return all(self.registered(half, register) for half in part.halves(self._column_names))
             return self._quarantined(part, str(refusal), register)
         if part.ledger.indexes(STORED).size:
             self.in_a_row = 0
@@ -93,7 +93,7 @@ class Refusals:
 
     def _quarantined(self, part: Part, reason: str, register: Register) -> bool:
         self.in_a_row += 1
-        if not len(part.ledger.batch) or self.in_a_row > MOST_IN_A_ROW:
+        if not len(part.ledger.batch) or self.in_a_row > MAX_IN_A_ROW:
             raise Refused(f"Publishes are refused, and not for a record's sake: {reason}")
         part.ledger.mark_unparseable({0: f"its publish was refused: {reason}"}, "refused")
         try:
@@ -101,7 +101,7 @@ class Refusals:
         except Unacceptable as second_error:
             self._log.warning("a quarantined record was refused", reason=str(second_error))
         try:
-            return register(Part(part.ledger.bare(), None))
+            return register(Part(part.ledger.without_payloads(), None))
         except Unacceptable as second_error:
             raise Refused(
                 f"Publishes are refused, even of a bare place in the quarantine: {second_error}"

@@ -32,7 +32,7 @@ class Breaker:
         self._control = control
         self._source = source
         self._log = log
-        self._patience_s = patience_s
+        self._timeout_s = patience_s
         self._opened_at: float | None = None
         self._refused_since: float | None = None
         self._denied_since: float | None = None
@@ -104,8 +104,8 @@ class Breaker:
         self._refused_since = self._refused_since or time.monotonic()
         if error.permanent:
             raise StorageRefused(f"The deep storage refuses: {error}") from error
-        if time.monotonic() - self._refused_since >= self._patience_s:
-            message = f"The deep storage has refused for {self._patience_s:g} s: {error}"
+        if time.monotonic() - self._refused_since >= self._timeout_s:
+            message = f"The deep storage has refused for {self._timeout_s:g} s: {error}"
             raise StorageRefused(message) from error
 
     def _open(self, error: Exception) -> None:

@@ -60,17 +60,17 @@ class BufferingPublisher:
         self._gathered = Gathered()
         by_partition = bench.assignment.spec.ioConfig.traits.in_consumer_group
         self._indexes = Indexes(bench.assignment, bench.scratch, by_partition=by_partition)
-        self._behind = False  # another replica has published what this one held, and is expected to do so again
+        self._is_superseded = False  # another replica has published what this one held, and is expected to do so again
         self._given_up = 0  # how often what had gathered was
         self._pace = Pace()
         self._caution = Caution()
 
-    def take(self, batch: Batch) -> None:
+    def process(self, batch: Batch) -> None:
         """Decode and index the batch."""
         ledger = Ledger(batch)
         try:
             rows = self._bench.decoding.decode(ledger, time.monotonic() + LONGEST_S)
-            self._bench.parse_exceptions.look_at(ledger)
+            self._bench.parse_exceptions.check(ledger)
         except (TopicChanged, PermanentRefusal, TooManyParseExceptions, TooSlow):
             self.give_up()
             raise
@@ -80,7 +80,7 @@ class BufferingPublisher:
         except TooWide:
             self._take_in_halves(ledger)
             return
-        self._bench.parse_exceptions.gather(ledger)
+        self._bench.parse_exceptions.add(ledger)
         self._bench.failpoints.reach("decoded")
         if self._caution.is_due(batch):
             self._take_carefully(Part(ledger, rows))
@@ -91,11 +91,11 @@ class BufferingPublisher:
         """Each by itself: they may be too wide to gather together."""
         first, second = (half.batch for half in split_ledger(ledger))
         before = self._given_up
-        self.take(first)
+        self.process(first)
         if self.due:
             self.hand_off()
         if self._given_up == before:
-            self.take(second)
+            self.process(second)
         else:  # what comes before it is read again
             self._start_over("part of a batch was given up", second.progress)
 
@@ -182,7 +182,7 @@ class BufferingPublisher:
         """Look whether another replica has; wait for the one that has the turn."""
         if self._bench.assignment.spec.ioConfig.replicas == 1:
             return
-        end = time.monotonic() + (HEAD_START_S if self._behind else 0.0)
+        end = time.monotonic() + (HEAD_START_S if self._is_superseded else 0.0)
         while self._gathered and self._bench.control.directive == "continue":
             self._source.notice_replicas()
             self.catch_up()
@@ -205,7 +205,7 @@ class BufferingPublisher:
 
     def _register(self, give_up: float) -> None:
         check_segments(self._indexes.intervals)
-        same_topic = self._bench.topic.check_aside()
+        same_topic = self._bench.topic.check_in_background()
         segments = self._bench.breaker.retry_until_answered(
             lambda: self._indexes.write(self._bench.storage, self._bench.ids), give_up
         )
@@ -213,8 +213,8 @@ class BufferingPublisher:
         same_topic.result()
         self._bench.publisher.publish(self._gathered.request(self._bench.publisher.epoch, segments), give_up)
         self._bench.failpoints.reach("committed")
-        self._behind = False
-        self._pace.handed_off(len(segments))
+        self._is_superseded = False
+        self._pace.note_handoff(len(segments))
         self._source.published({p: a.progress.end for p, a in self._gathered.parts.items()})
 
     def catch_up(self) -> None:
@@ -229,8 +229,8 @@ class BufferingPublisher:
             return
         self._given_up += 1
         if any(offset is not None for offset in lost.values()):
-            self._behind = True
-            self._pace.handed_off()
+            self._is_superseded = True
+            self._pace.note_handoff()
         if self._indexes.drop(gathered):
             self._forget(gathered, lost)
         else:  # their rows can't be told from the others'

@@ -27,7 +27,7 @@ class Control:
         self._status = IndexerStatus(number=number, epoch=0, state="starting", pid=pid)
         self._commits_seen_at = 0.0
 
-    def tell(self, directive: Directive, store_commits: bool = True) -> None:
+    def update(self, directive: Directive, store_commits: bool = True) -> None:
         """From outside: what to do from now on, and whether the metadata store has just been seen to commit."""
         with self._changed:
             if _RANK[directive] > _RANK[self._directive]:

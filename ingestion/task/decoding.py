@@ -90,7 +90,7 @@ class Decoding:
         if header_filter is None or not len(headers):
             return pending, pending[:0]
         is_taken = np.fromiter(
-            (header_filter.takes(headers[i]) for i in pending.tolist()), dtype=bool, count=len(pending)
+            (header_filter.matches(headers[i]) for i in pending.tolist()), dtype=bool, count=len(pending)
         )
         return pending[is_taken], pending[~is_taken]
 
@@ -105,7 +105,7 @@ class Decoding:
         payloads, envelope = ledger.batch.payloads, self._envelope(ledger)
         if len(chosen) < len(payloads):
             payloads = [payloads[i] for i in chosen.tolist()]
-            envelope = None if envelope is None else envelope.taken(chosen.tolist())
+            envelope = None if envelope is None else envelope.select(chosen.tolist())
         # Insisted on, since a format may have to ask a schema registry.
         decoded = self._breaker.retry_until_answered(lambda: decoder.decode(payloads, window, envelope), give_up)
         return decoded.with_tombstones(self._assignment.spec.ioConfig.tombstones)

@@ -26,7 +26,7 @@ class TopicGuard:
     epoch: Epoch
     background: ThreadPoolExecutor  # where it may ask aside
 
-    def ask(self) -> None:
+    def check_now(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, ``SourceProblem`` when Kafka does not say which."""
         topic_id = self.topic.topic_id()
         if topic_id != self.epoch.topic_id:
@@ -35,10 +35,10 @@ class TopicGuard:
     def check(self) -> None:
         """Raises ``TopicChanged`` when the topic is another one, or Kafka does not say which."""
         try:
-            self.ask()
+            self.check_now()
         except SourceProblem as problem:
             raise TopicChanged(str(problem)) from None
 
-    def check_aside(self) -> Future[None]:
+    def check_in_background(self) -> Future[None]:
         """``check`` beside what is done meanwhile."""
         return self.background.submit(self.check)

@@ -34,7 +34,7 @@ class RegistryRefused(PermanentRefusal):
 class StorageRefused(PermanentRefusal):
     """The deep storage refuses for good, or has for too long."""
 
-    farewell = "stop"  # what others hold can't be stored either
+    directive_for_others = "stop"  # what others hold can't be stored either
 
 
 class Refused(IngestionError):

@@ -132,7 +132,7 @@ class Gathered:
             part.unparseable += _ranges(ledger, mask, UNPARSEABLE)
         if ledger.faults:
             part.processed_with_error += ledger.processed_with_error_among(mask)
-        if ledger.further:
+        if ledger.extra_rows:
             part.further_rows += ledger.further_rows(mask)
 
     def drop(self, partitions: Iterable[int], stored: Mapping[int, int | None]) -> tuple[int, int]:

@@ -47,26 +47,28 @@ class Pace:
         self._clock = clock
         self._at = -math.inf
         self._segments = 0
-        self._early = 0  # handoffs since all was read
+        self._early_handoffs = 0  # handoffs since all was read
 
     def due(self, backlog: Backlog) -> bool:
         """Whether to hand off now."""
         since_s = self._clock() - self._at
         if backlog.all_read:
-            self._early = 0
+            self._early_handoffs = 0
         if backlog.idle:
-            return since_s >= self._at_least(CALM_S) or backlog.records >= NOT_SMALL
+            return since_s >= self._with_minimum(CALM_S) or backlog.records >= NOT_SMALL
         if backlog.all_read:
-            return since_s >= self._at_least(_calm_s(backlog.records / max(since_s, backlog.age_s, QUIET_S)))
-        return backlog.age_s >= self._at_least(BEHIND_S[self._early] if self._early < len(BEHIND_S) else LONGEST_S)
+            return since_s >= self._with_minimum(_calm_s(backlog.records / max(since_s, backlog.age_s, QUIET_S)))
+        return backlog.age_s >= self._with_minimum(
+            BEHIND_S[self._early_handoffs] if self._early_handoffs < len(BEHIND_S) else LONGEST_S
+        )
 
-    def handed_off(self, segments: int = 0) -> None:
+    def note_handoff(self, segments: int = 0) -> None:
         """It was done, by this indexer with so many segments, or by another replica for all."""
         self._at = self._clock()
         self._segments = segments or self._segments
-        self._early += 1
+        self._early_handoffs += 1
 
-    def _at_least(self, seconds: float) -> float:
+    def _with_minimum(self, seconds: float) -> float:
         return max(seconds, min(LONGEST_S, self._segments / SEGMENTS_PER_S))
 
 

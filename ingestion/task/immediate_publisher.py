@@ -23,7 +23,7 @@ from ingestion.task.ledger import STORED, Ledger
 from ingestion.task.publishing import LONGEST_S, check_segments
 
 GIVE_UP_AT = 0.8  # of what is left of the lock
-MOST_HULLS = 64  # that a heartbeat takes
+MAX_HULLS = 64  # that a heartbeat takes
 
 
 class ImmediatePublisher:
@@ -35,11 +35,11 @@ class ImmediatePublisher:
         self._bench = bench
         self._source = source
 
-    def take(self, batch: Batch) -> None:
+    def process(self, batch: Batch) -> None:
         """Register the batch and acknowledge it, or give it back."""
         holding = batch.offset_spans()
         partitions = [partition for partition, *_ in holding]
-        self._bench.control.show(in_flight=len(batch), partitions=partitions, holding=holding[:MOST_HULLS])
+        self._bench.control.show(in_flight=len(batch), partitions=partitions, holding=holding[:MAX_HULLS])
         self._bench.control.count_deliveries(Counter(batch.delivery_counts.tolist()))
         try:
             verdicts = self._settle(Ledger(batch))
@@ -72,7 +72,7 @@ class ImmediatePublisher:
         for batch in self._source.drain():
             if refused is None and (self._bench.control.directive == "finish" or batch.last_chance):
                 try:
-                    self.take(batch)
+                    self.process(batch)
                 except PermanentRefusal as error:
                     refused = error
             else:
@@ -103,10 +103,10 @@ class ImmediatePublisher:
         """
         give_up = time.monotonic() + min(ledger.batch.seconds_left * GIVE_UP_AT, LONGEST_S)
         # Asked after the poll, so that what was polled belongs to this topic id; awaited before publishing.
-        same_topic = self._bench.topic.check_aside()
-        ledger.early = self._drop_settled(ledger, give_up)
+        same_topic = self._bench.topic.check_in_background()
+        ledger.first_delivery_duplicates = self._drop_settled(ledger, give_up)
         self._settle_decoded(ledger, give_up, same_topic)
-        return ledger.verdicts
+        return ledger.acknowledgements
 
     def _settle_decoded(self, ledger: Ledger, give_up: float, same_topic: Future[None]) -> None:
         """Decode and register, in halves where the records have too many fields for one table."""
@@ -116,7 +116,7 @@ class ImmediatePublisher:
             for half in split_ledger(ledger):
                 self._settle_decoded(half, give_up, same_topic)
             return
-        self._bench.parse_exceptions.look_at(ledger)
+        self._bench.parse_exceptions.check(ledger)
         self._bench.failpoints.reach("decoded")
         self._bench.refusals.registered(Part(ledger, rows), lambda part: self._register(part, give_up, same_topic))
 
@@ -127,7 +127,7 @@ class ImmediatePublisher:
             self._bench.topic.check()  # again, before any duplicate is dropped
             first = ledger.mark_duplicates(refused)
             # Past the lock another one had them rightly.
-            ledger.early += first if ledger.batch.seconds_left > 0 else 0
+            ledger.first_delivery_duplicates += first if ledger.batch.seconds_left > 0 else 0
             refused = self._attempt(ledger, part.rows, give_up, same_topic)
         return True
 

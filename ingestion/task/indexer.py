@@ -67,9 +67,9 @@ class Indexer:
             datasource=assignment.spec.dataSchema.dataSource, task=assignment.task_id, indexer=self._number
         )
         self._parse_exceptions = ParseExceptions(assignment.spec.tuningConfig, self._log)
-        self._kafka_away = OngoingProblem(self._log, "Kafka does not answer")
-        self._store_away = OngoingProblem(self._log, "the control plane does not answer")
-        self._complaints = OngoingProblem(self._log, "Kafka complains")
+        self._kafka_problem = OngoingProblem(self._log, "Kafka does not answer")
+        self._control_plane_problem = OngoingProblem(self._log, "the control plane does not answer")
+        self._client_problems = OngoingProblem(self._log, "Kafka complains")
         self._refusals = Refusals(assignment.spec.dataSchema, self._log)
         self._ids = column_ids(surroundings.client)
         self._stuck = ""  # why the last source did not close
@@ -146,18 +146,18 @@ class Indexer:
             state: Literal["paused", "refused"] = "paused"
             try:
                 identity = self._with.topic.identity()
-                self._kafka_away.over()
+                self._kafka_problem.report_recovery()
                 if identity is not None:
                     return identity
                 message = f"Topic {self._assignment.spec.ioConfig.topic!r} does not exist (yet)."
             except ReadRefused as refused:
                 state, message = "refused", str(refused)
-                self._complaints.met(message)
+                self._client_problems.report_failure(message)
             except SourceProblem as problem:
                 if problem.permanent:
                     raise
                 message = str(problem)
-                self._kafka_away.met(message)
+                self._kafka_problem.report_failure(message)
             self._control.show(state=state, message=message)
             self._control.pause(TOPIC_WAIT_S)
         return None
@@ -177,14 +177,14 @@ class Indexer:
             try:
                 started = self._with.client.start(self._number, request)
             except Unreachable as error:
-                self._store_away.met(str(error))
+                self._control_plane_problem.report_failure(str(error))
                 self._control.show(state="paused", message=f"The control plane does not answer: {error}")
                 self._control.pause(1.0)
             except PublishRefused as refused:
                 self._control.show(state="waiting", message=str(refused))
                 self._control.pause(PREDECESSOR_WAIT_S)
             else:
-                self._store_away.over()
+                self._control_plane_problem.report_recovery()
                 self._control.new_epoch(started.epoch)
                 self._parse_exceptions.set_totals(started.parse_exceptions)
                 self._log.info("started", epoch=started.epoch, topic_id=identity.topic_id)
@@ -200,12 +200,12 @@ class Indexer:
 
     def _read(self, source: Source, work: ImmediatePublisher | BufferingPublisher, guard: TopicGuard) -> None:
         while self._control.directive == "continue":
-            batch = source.take(TAKE_S)
-            self._tell_problem(source.problem, has_records=batch is not None)
+            batch = source.poll(TAKE_S)
+            self._report_problem(source.problem, has_records=batch is not None)
             self._control.show_reading(source.problem, source.refused)
             work.catch_up()
             if batch is not None:
-                work.take(batch)
+                work.process(batch)
             elif source.exhausted():
                 return
             else:
@@ -213,22 +213,22 @@ class Indexer:
             if work.due:
                 work.hand_off()
 
-    def _tell_problem(self, problem: str, has_records: bool) -> None:
+    def _report_problem(self, problem: str, has_records: bool) -> None:
         """Only records show that it is over: a client may be silent for long while it tries again."""
         if problem:
-            self._complaints.met(problem)
+            self._client_problems.report_failure(problem)
         elif has_records:
-            self._complaints.over()
+            self._client_problems.report_recovery()
 
     def _notice_another_topic(self, guard: TopicGuard) -> None:
         """Notice between batches that the topic was made again; while Kafka is away there is nothing to notice."""
         try:
-            guard.ask()
+            guard.check_now()
         except SourceProblem as problem:
-            self._kafka_away.met(str(problem))
+            self._kafka_problem.report_failure(str(problem))
             self._control.show(message=str(problem))
         else:
-            self._kafka_away.over()
+            self._kafka_problem.report_recovery()
 
 
 def _publisher_for(

@@ -32,14 +32,14 @@ class Indexes:
     def split_by_index(self, rows: pa.Table, partitions: Ints) -> Iterator[tuple[RowIndex, pa.Table]]:
         """The rows of a batch, and which index each of them is to be added to."""
         if not self._by_partition:
-            yield self._of(_ALL), rows
+            yield self._index_of(_ALL), rows
             return
         row_partitions = partitions[row_indexes(rows)]
         for partition in np.unique(row_partitions).tolist():
             chosen = row_partitions == partition
-            yield self._of(partition), rows if chosen.all() else rows.filter(pa.array(chosen))
+            yield self._index_of(partition), rows if chosen.all() else rows.filter(pa.array(chosen))
 
-    def _of(self, partition: int) -> RowIndex:
+    def _index_of(self, partition: int) -> RowIndex:
         if partition not in self._indexes:
             self._indexes[partition] = RowIndex(schema=self._schema, tuning=self._tuning, scratch=self._scratch)
         return self._indexes[partition]

@@ -41,8 +41,8 @@ class Ledger:
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # index → (reason, error)
     extra: dict[int, Outcomes] = field(init=False)  # offsets that end without a record, by partition
     faults: dict[int, str] = field(default_factory=dict)  # index → what is wrong with a field of what is stored
-    further: dict[int, int] = field(default_factory=dict)  # index → how many rows it has beyond the first
-    early: int = 0  # duplicates that were delivered for the first time
+    extra_rows: dict[int, int] = field(default_factory=dict)  # index → how many rows it has beyond the first
+    first_delivery_duplicates: int = 0  # duplicates that were delivered for the first time
 
     def __post_init__(self) -> None:
         self.extra = dict(self.batch.extra)
@@ -55,11 +55,11 @@ class Ledger:
         part.outcome = self.outcome[span.start : span.stop]
         part.errors = {i - start: error for i, error in self.errors.items() if i in span}
         part.faults = {i - start: fault for i, fault in self.faults.items() if i in span}
-        part.further = {i - start: rows for i, rows in self.further.items() if i in span}
-        part.early = 0 if start else self.early
+        part.extra_rows = {i - start: rows for i, rows in self.extra_rows.items() if i in span}
+        part.first_delivery_duplicates = 0 if start else self.first_delivery_duplicates
         return part
 
-    def bare(self) -> Ledger:
+    def without_payloads(self) -> Ledger:
         """A ledger that tells of its records only their places, and what is wrong with them."""
         nothing: list[None] = [None] * len(self.batch)
         told_of = replace(self.batch, keys=nothing, payloads=nothing, timestamps_ms=nothing, headers=())
@@ -81,7 +81,7 @@ class Ledger:
         """``indexes``: of the records, each as often as it has rows."""
         records, counts = np.unique(indexes, return_counts=True)
         several = counts > 1
-        self.further.update(zip(records[several].tolist(), (counts[several] - 1).tolist(), strict=True))
+        self.extra_rows.update(zip(records[several].tolist(), (counts[several] - 1).tolist(), strict=True))
 
     def mark_duplicates(self, settled: dict[int, list[offsets.Range]]) -> int:
         """Records at settled offsets are duplicates from here on; returns how many of them were first deliveries.
@@ -117,7 +117,7 @@ class Ledger:
         return mask
 
     @property
-    def verdicts(self) -> Ints:
+    def acknowledgements(self) -> Ints:
         """REJECT what is in quarantine, ACCEPT all else."""
         return np.where(self.outcome == UNPARSEABLE, REJECT, ACCEPT).astype(np.int64)
 
@@ -138,7 +138,7 @@ class Ledger:
 
     def further_rows(self, mask: Mask | None = None) -> int:
         """How many rows the stored ones of the records have beyond the first of each. ``mask``: of these alone."""
-        indexes, rows = (np.fromiter(some, np.int64) for some in (self.further.keys(), self.further.values()))
+        indexes, rows = (np.fromiter(some, np.int64) for some in (self.extra_rows.keys(), self.extra_rows.values()))
         stored = self.outcome[indexes] == STORED
         return int(rows[stored if mask is None else stored & mask[indexes]].sum())
 
@@ -239,5 +239,5 @@ class Ledger:
             counters=self.counters(sum(s.rows for s in segments)),
             quarantined=self.quarantined(),
             faulty=self.faulty(faulty),
-            early_duplicates=self.early,
+            early_duplicates=self.first_delivery_duplicates,
         )

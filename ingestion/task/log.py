@@ -13,32 +13,32 @@ from typing import Any
 import structlog
 
 LINES_PER_S = 20  # lines of one process that are handed on; more at once, if there were fewer before
-MOST_WAITING = 200
+MAX_WAITING = 200
 LONGEST_LINE = 4_000  # characters of a line that is handed on
-MOST_KINDS = 20
+MAX_KINDS = 20
 
 
 class LineBuffer:
-    """The last lines of this process, until they are handed on. Thread-safe; never more than ``MOST_WAITING``."""
+    """The last lines of this process, until they are handed on. Thread-safe; never more than ``MAX_WAITING``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: deque[str] = deque()
-        self._room = float(MOST_WAITING)
-        self._looked_at = clock()
+        self._free = float(MAX_WAITING)
+        self._updated_at = clock()
         self._dropped = 0
 
     def add(self, line: str) -> None:
         """Keep it, or count it."""
         with self._lock:
             now = self._clock()
-            self._room = min(float(MOST_WAITING), self._room + (now - self._looked_at) * LINES_PER_S)
-            self._looked_at = now
-            if self._room < 1 or len(self._waiting) >= MOST_WAITING:
+            self._free = min(float(MAX_WAITING), self._free + (now - self._updated_at) * LINES_PER_S)
+            self._updated_at = now
+            if self._free < 1 or len(self._waiting) >= MAX_WAITING:
                 self._dropped += 1
                 return
-            self._room -= 1
+            self._free -= 1
             self._waiting.append(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …")
 
     def take(self) -> list[str]:
@@ -52,7 +52,7 @@ class LineBuffer:
     def put_back(self, lines: list[str]) -> None:
         """They were not heard: the newest of them wait again."""
         with self._lock:
-            room = MOST_WAITING - len(self._waiting)
+            room = MAX_WAITING - len(self._waiting)
             self._waiting.extendleft(reversed(lines[-room:] if room else []))
             self._dropped += max(0, len(lines) - room)
 
@@ -103,18 +103,18 @@ class OngoingProblem:
 
     def __init__(self, log: Any, subject: str) -> None:
         self._log = log
-        self._what = subject
+        self._subject = subject
         self._kinds: set[str] = set()
 
-    def met(self, reason: str) -> None:
+    def report_failure(self, reason: str) -> None:
         """It fails."""
         kind = re.sub(r"\d+", "", reason)
-        if kind not in self._kinds and len(self._kinds) < MOST_KINDS:
+        if kind not in self._kinds and len(self._kinds) < MAX_KINDS:
             self._kinds.add(kind)
-            self._log.warning(self._what, reason=reason)
+            self._log.warning(self._subject, reason=reason)
 
-    def over(self) -> None:
+    def report_recovery(self) -> None:
         """It does not fail."""
         if self._kinds:
             self._kinds.clear()
-            self._log.info(f"no more: {self._what}")
+            self._log.info(f"no more: {self._subject}")

@@ -14,7 +14,7 @@ from ingestion.sources.base import SourceProblem
 from ingestion.sources.lookup import look_up
 from ingestion.sources.peek import TopicLocation
 from ingestion.sources.topic import checked_properties
-from ingestion.specs.messages.lookup import MOST_FOUND, SHOWN_BYTES, FoundRecord, LookupAnswer, LookupOrder
+from ingestion.specs.messages.lookup import MAX_FOUND, SHOWN_BYTES, FoundRecord, LookupAnswer, LookupOrder
 from ingestion.specs.messages.sampling import Bytes
 
 GRACE_S = 30
@@ -27,7 +27,7 @@ def answer_to(order: LookupOrder) -> LookupAnswer:
         lookup = look_up(TopicLocation(properties, order.topic, order.address_policy, order.isolation), order)
     except SourceProblem as error:
         return LookupAnswer(failure=str(error))
-    messages = sorted(lookup.found[:MOST_FOUND], key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
+    messages = sorted(lookup.found[:MAX_FOUND], key=lambda m: (m.timestamp()[1], m.partition(), m.offset()))
     return LookupAnswer.model_construct(
         topic_id=lookup.topic_id,
         found=[_found_record(message) for message in messages],

@@ -15,8 +15,8 @@ from ingestion.sources.base import SourceProblem
 from ingestion.sources.peek import Limits, NoSuchTopic, Peek, TopicLocation, peek
 from ingestion.sources.topic import checked_properties
 from ingestion.specs.messages.newest_records import (
-    MOST_HEADERS,
-    MOST_INPUT_BYTES,
+    MAX_HEADERS,
+    MAX_INPUT_BYTES,
     SHOWN_BYTES,
     NewestAnswer,
     NewestOrder,
@@ -38,7 +38,7 @@ def answer_to(order: NewestOrder) -> NewestAnswer:
 
 
 def _peek_topic(order: NewestOrder) -> Peek:
-    limits = Limits(order.rows, MOST_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
+    limits = Limits(order.rows, MAX_INPUT_BYTES, time.monotonic() + order.timeout_ms / 1000)
     properties = checked_properties(order.consumer_properties, order.address_policy)
     place = TopicLocation(properties, order.topic, order.address_policy, "read_committed")
     return peek(place, earliest=order.earliest, limits=limits)
@@ -51,7 +51,7 @@ def _to_answer(peeked: Peek) -> NewestAnswer:
 
 def _record(message: Any) -> NewestRecord:
     kind, timestamp = message.timestamp()
-    headers = (message.headers() or [])[:MOST_HEADERS]
+    headers = (message.headers() or [])[:MAX_HEADERS]
     return NewestRecord.model_construct(
         partition=message.partition(),
         offset=message.offset(),

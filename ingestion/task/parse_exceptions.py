@@ -12,7 +12,7 @@ from itertools import islice
 from structlog.typing import FilteringBoundLogger
 
 from ingestion.specs.counters import Counters
-from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.limits import MAX_UNREAD
 from ingestion.specs.messages.protocol import ParseExceptionTotals, UnreadRecord
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec, TuningConfig
 from ingestion.task.errors import TooManyParseExceptions
@@ -25,12 +25,12 @@ class ParseExceptions:
     """The task's count, as an indexer knows it."""
 
     def __init__(self, tuning: TuningConfig, log: FilteringBoundLogger) -> None:
-        self._most = tuning.most_parse_exceptions
-        self._most_saved = tuning.most_saved_parse_exceptions
+        self._max_parse_exceptions = tuning.parse_exceptions_limit
+        self._max_saved = tuning.saved_parse_exceptions_limit
         self._logs = tuning.logParseExceptions
         self._log = log
         self._known = ParseExceptionTotals()
-        self._gathered = 0  # that no publish has told yet
+        self._unreported = 0  # that no publish has told yet
         self._unpublished = Counters()  # the records among which these are
         self._unread: list[UnreadRecord] = []
 
@@ -38,34 +38,34 @@ class ParseExceptions:
         """What the control plane says; None: nothing new."""
         self._known = totals or self._known
 
-    def gather(self, ledger: Ledger) -> None:
+    def add(self, ledger: Ledger) -> None:
         """These are told with a later publish."""
-        self._gathered += len(ledger.parse_exceptions)
-        if self._most is not None:
+        self._unreported += len(ledger.parse_exceptions)
+        if self._max_parse_exceptions is not None:
             self._unpublished += ledger.counters(0)
             self._unread = [*self._unread, *_unread_records(ledger)][: self.room_to_save]
 
     def reset(self) -> None:
         """What was gathered is published, or given up."""
-        self._gathered, self._unpublished, self._unread = 0, Counters(), []
+        self._unreported, self._unpublished, self._unread = 0, Counters(), []
 
     @property
     def room_to_save(self) -> int:
         """How many more records with a faulty field the report has room for."""
-        return max(0, self._most_saved - self._known.saved)
+        return max(0, self._max_saved - self._known.saved)
 
-    def look_at(self, ledger: Ledger) -> None:
+    def check(self, ledger: Ledger) -> None:
         """Log a decoded batch's, if asked to. Raises ``TooManyParseExceptions``."""
-        errors = ledger.parse_exceptions if self._logs or self._most is not None else {}
+        errors = ledger.parse_exceptions if self._logs or self._max_parse_exceptions is not None else {}
         if self._logs:
             for index, error in errors.items():
                 place = {"partition": int(ledger.batch.partitions[index]), "offset": int(ledger.batch.offsets[index])}
                 self._log.warning("parse exception", **place, error=error)
-        total = self._known.seen + self._gathered + len(errors)
-        if self._most is not None and total > self._most:
+        total = self._known.seen + self._unreported + len(errors)
+        if self._max_parse_exceptions is not None and total > self._max_parse_exceptions:
             first = next(iter(errors.items()), None)
             unread = [*self._unread, *_unread_records(ledger)][: self.room_to_save]
-            message = _message(self._most, total, ledger, first)
+            message = _message(self._max_parse_exceptions, total, ledger, first)
             raise TooManyParseExceptions(message, self._unpublished + ledger.counters(0), unread)
 
 
@@ -89,7 +89,7 @@ def _unread_records(ledger: Ledger) -> list[UnreadRecord]:
             error=error[:_LONGEST],
             stored=ledger.outcome[index] == STORED,
         )
-        for index, error in islice(sorted(ledger.parse_exceptions.items()), MOST_UNREAD)
+        for index, error in islice(sorted(ledger.parse_exceptions.items()), MAX_UNREAD)
     ]
 
 

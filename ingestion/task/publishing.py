@@ -10,7 +10,7 @@ from ingestion.segments.column_ids import ColumnIds
 from ingestion.specs import offsets
 from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.messages.protocol import AbandonRequest, PublishRequest, SettledRequest
-from ingestion.specs.messages.publish_limits import MOST_SEGMENTS, excess
+from ingestion.specs.messages.publish_limits import MAX_SEGMENTS, excess
 from ingestion.task.breaker import Breaker
 from ingestion.task.control import Control
 from ingestion.task.epoch import Epoch
@@ -22,8 +22,8 @@ LONGEST_S = 6 * 3600.0  # older files that nobody has registered may be cleaned 
 
 def check_segments(intervals: int) -> None:
     """Raise ``Unacceptable`` before files are written that no one publish may name."""
-    if intervals > MOST_SEGMENTS:
-        raise Unacceptable(f"It has rows of {intervals:,} segments, and one publish may have {MOST_SEGMENTS:,}.")
+    if intervals > MAX_SEGMENTS:
+        raise Unacceptable(f"It has rows of {intervals:,} segments, and one publish may have {MAX_SEGMENTS:,}.")
 
 
 class Publisher:

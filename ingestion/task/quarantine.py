@@ -7,10 +7,10 @@ from ingestion.specs.messages.protocol import QuarantinedRecord
 ERROR_LENGTH = 2000  # the protocol's limit
 # Keys and payloads of one batch. The control plane takes messages of 64 MiB, and bytes travel as base64; what gathers
 # until a handoff has this much beside what gathered before.
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 
 
-def fit_records(records: list[QuarantinedRecord], most_bytes: int = MOST_BYTES) -> list[QuarantinedRecord]:
+def fit_records(records: list[QuarantinedRecord], most_bytes: int = MAX_BYTES) -> list[QuarantinedRecord]:
     """All of them; when they are larger than this together, the longest are cut to the same length, and say so."""
     sizes = [_record_size(r) for r in records]
     if sum(sizes) <= most_bytes:

@@ -23,12 +23,12 @@ from ingestion.task.http_connections import open_http, port_of
 
 # With four addresses and a schema's references still less than what a child process may take for a batch.
 TIMEOUT_S = 3.0
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 _DENIED = (401, 403)
 _UNAVAILABLE = (429, 502, 503, 504)  # too busy, or what stands before the registry does not reach it
 _NOT_FOUND = range(40401, 40500)  # subject, version, schema, and those that were deleted
 _TYPES_PATH = "/schemas/types"  # what every registry answers, whatever it holds
-_MOST_REFERENCES = 100
+_MAX_REFERENCES = 100
 _ACCEPTED = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 
@@ -38,12 +38,12 @@ class ConfluentRegistry:
     def __init__(self, spec: RegistryDecoder, policy: AddressPolicy) -> None:
         self._addresses = spec.addresses
         self._policy = policy
-        self._given = _TYPES_PATH
+        self._types_path = _TYPES_PATH
         self._headers = {"Accept": _ACCEPTED, **_auth_headers(spec.config), **_texts(spec.headers)}
 
     def schema(self, schema_id: int, kind: str) -> RegisteredSchema:
         query = "?format=serialized" if kind == "PROTOBUF" else ""
-        schema = self._asked(f"/schemas/ids/{schema_id}{query}")
+        schema = self._request(f"/schemas/ids/{schema_id}{query}")
         references: dict[str, str] = {}
         self._collect(schema, query, references)
         return RegisteredSchema(
@@ -54,14 +54,14 @@ class ConfluentRegistry:
         """Everything that the schema refers to, each after what it refers to itself."""
         for reference in schema.get("references") or []:
             name, subject, version = (str(reference[part]) for part in ("name", "subject", "version"))
-            if name in references or len(references) >= _MOST_REFERENCES:
+            if name in references or len(references) >= _MAX_REFERENCES:
                 continue
             path = f"/subjects/{quote(subject, safe='')}/versions/{quote(version, safe='')}{query}"
-            inner = self._asked(path)
+            inner = self._request(path)
             self._collect(inner, query, references)
             references[name] = _text(inner, "schema")
 
-    def _asked(self, path: str) -> dict[str, Any]:
+    def _request(self, path: str) -> dict[str, Any]:
         """The first good answer of the addresses. Raises ``UnknownSchema``, ``RegistryUnreachable``."""
         problems = []
         for address in self._addresses:
@@ -82,7 +82,7 @@ class ConfluentRegistry:
         except (OSError, HTTPException, ValueError, RecursionError) as error:
             raise RegistryUnreachable(f"{address} does not answer ({type(error).__name__})") from None
         if status == 200 and isinstance(answer, dict):
-            self._given = path
+            self._types_path = path
             return answer
         code = answer.get("error_code") if isinstance(answer, dict) else None
         if status == 404 and code in _NOT_FOUND:
@@ -97,7 +97,7 @@ class ConfluentRegistry:
     def _answers_otherwise(self, address: str) -> bool:
         """Whether what is asked there for something else is given: what it has given before, if anything."""
         try:
-            return _fetch(address, self._given, self._headers, self._policy)[0] == 200
+            return _fetch(address, self._types_path, self._headers, self._policy)[0] == 200
         except (AddressProblem, OSError, HTTPException, ValueError):
             return False
 
@@ -111,8 +111,8 @@ def _fetch(address: str, path: str, headers: Mapping[str, str], policy: AddressP
     with open_http(line, parts, end) as connection:
         connection.request("GET", parts.path.rstrip("/") + path, headers={**headers, "Accept-Encoding": "identity"})
         response = connection.getresponse()
-        body = response.read(MOST_BYTES + 1)
-    if len(body) > MOST_BYTES:
+        body = response.read(MAX_BYTES + 1)
+    if len(body) > MAX_BYTES:
         raise ValueError("the answer is too large")
     return response.status, body
 

@@ -20,8 +20,8 @@ class Ending:
     """Whether the process was told to end by a signal, and what its indexers are to do since. Of the main thread."""
 
     def __init__(self, bound_s: float = STOP_TIMEOUT_S) -> None:
-        self._bound_s = bound_s
-        self._asked_at: float | None = None
+        self._timeout_s = bound_s
+        self._requested_at: float | None = None
 
     @classmethod
     def from_environment(cls) -> Ending:
@@ -34,34 +34,34 @@ class Ending:
         return self
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.ask()
+        self.request()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Ask for the end; asked again, it changes nothing."""
-        if self._asked_at is None:
-            self._asked_at = time.monotonic()
+        if self._requested_at is None:
+            self._requested_at = time.monotonic()
 
     @property
-    def asked(self) -> bool:
-        return self._asked_at is not None
+    def is_requested(self) -> bool:
+        return self._requested_at is not None
 
     @property
     def directive(self) -> Directive:
         """What the indexers are to do, if the control plane wants nothing stricter."""
-        if not self.asked:
+        if not self.is_requested:
             return "continue"
         return "finish" if self._share < FINISH else "stop"
 
     @property
     def overdue(self) -> bool:
         """Whether there is no time left to wait for indexers."""
-        return self.asked and self._share >= RELEASE
+        return self.is_requested and self._share >= RELEASE
 
     @property
-    def over(self) -> bool:
+    def is_time_up(self) -> bool:
         """Whether there is no time left at all."""
-        return self.asked and self._share >= 1.0
+        return self.is_requested and self._share >= 1.0
 
     @property
     def _share(self) -> float:
-        return (time.monotonic() - (self._asked_at or 0.0)) / self._bound_s
+        return (time.monotonic() - (self._requested_at or 0.0)) / self._timeout_s

@@ -49,19 +49,23 @@ def run_standalone(work: Callable[[Client, Control], None], speaking: Callable[[
         log.exception("the task failed")
     done.set()
     beating.join(5)
-    message = "" if ending.asked else storable_text(error)[:ERROR_LENGTH]  # who was stopped from outside has not failed
-    _report_end(client, EndRequest(indexers=[control.status], error=message, interrupted=ending.asked), ending, log)
+    message = (
+        "" if ending.is_requested else storable_text(error)[:ERROR_LENGTH]
+    )  # who was stopped from outside has not failed
+    _report_end(
+        client, EndRequest(indexers=[control.status], error=message, interrupted=ending.is_requested), ending, log
+    )
     return 1 if error else 0
 
 
 def _report_end(client: HttpControlPlane, request: EndRequest, ending: Ending, log: FilteringBoundLogger) -> None:
     give_up, unheard = time.monotonic() + END_RETRY_S, OngoingProblem(log, "the end was not heard")
-    while time.monotonic() < give_up and not ending.over:
+    while time.monotonic() < give_up and not ending.is_time_up:
         try:
             client.end(request)
             return
         except Unreachable as problem:
-            unheard.met(str(problem))
+            unheard.report_failure(str(problem))
             time.sleep(HEARTBEAT_S)
         except ClientError as problem:  # it is over already
             log.error("the end was refused", reason=str(problem))
@@ -72,8 +76,8 @@ def _send_heartbeats(client: HttpControlPlane, control: Control, done: threading
     while not done.wait(HEARTBEAT_S):
         try:
             answer = client.heartbeat(HeartbeatRequest(indexers=[control.status], slots=1))
-            control.tell(stricter(answer.directive, ending.directive))
+            control.update(stricter(answer.directive, ending.directive))
         except TaskOver:
-            control.tell("stop", store_commits=False)
+            control.update("stop", store_commits=False)
         except ClientError:
-            control.tell(ending.directive, store_commits=False)  # the breaker waits for a heartbeat that is answered
+            control.update(ending.directive, store_commits=False)  # the breaker waits for a heartbeat that is answered

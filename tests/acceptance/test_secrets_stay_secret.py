@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from controlplane.connections.client_properties import MOST_BYTES
+from controlplane.connections.client_properties import MAX_BYTES
 from tests.support.browsing import browsing
 from tests.support.certificates import authority
 from tests.support.house import House
@@ -22,7 +22,7 @@ from tests.support.waiting import wait_for
 
 CANARY = "canary-7f3a"
 ROOT = authority()
-CHUNK = MOST_BYTES
+CHUNK = MAX_BYTES
 
 
 def key_with_a_canary() -> tuple[str, str]:

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.site import Site
 from tests.support.django_cast import PASSWORD
 
-MOST_TABS = 80
+MAX_TABS = 80
 # What is focused: its name as it is read out, and whether a mark around it can be seen, which an editor draws a moment
 # later than a field.
 FOCUSED = """async () => {
@@ -26,7 +26,7 @@ FOCUSED = """async () => {
 def tab_to(page: Page, name: str) -> None:
     """Tab by tab until it is focused; each that is passed must show that it has the focus."""
     passed = []
-    for _ in range(MOST_TABS):
+    for _ in range(MAX_TABS):
         page.keyboard.press("Tab")
         label, marked = page.evaluate(FOCUSED)
         assert marked, f"nothing shows that {label!r} is focused"

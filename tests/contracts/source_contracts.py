@@ -42,7 +42,7 @@ def until(
     give_up = time.monotonic() + DEADLINE_S
     while not done():
         assert time.monotonic() < give_up, f"{what}: {source.problem}"
-        batch = source.take(take_s)
+        batch = source.poll(take_s)
         if batch is not None:
             heard(batch)
 
@@ -79,7 +79,7 @@ class LeasedContract(ABC):
 
         with self.opened() as source:
             until("all of them", source, lambda: len(seen) >= len(RECORDS), take)
-            assert source.take(TAKE_S) is None
+            assert source.poll(TAKE_S) is None
         assert sorted(seen) == [(n, payload, 1) for n, payload in enumerate(RECORDS)]
 
     def test_what_is_released_comes_again_and_what_is_rejected_does_not(self) -> None:
@@ -94,7 +94,7 @@ class LeasedContract(ABC):
         again = [n for n in fate if fate[n] == RELEASE]
         with self.opened() as source:
             until("those that come again", source, lambda: len(seen) >= len(RECORDS) + len(again), take)
-            assert source.take(TAKE_S) is None
+            assert source.poll(TAKE_S) is None
             assert sorted(o for o, count in seen if count == 2) == again
             until("the book is kept", source, lambda: source.leases.acquired == len(seen), take)
             leases = source.leases
@@ -127,7 +127,7 @@ class LeasedContract(ABC):
         with self.opened() as source:
             for _ in range(2):
                 source.pause()
-            while (batch := source.take(TAKE_S)) is not None:
+            while (batch := source.poll(TAKE_S)) is not None:
                 take(batch)
             for _ in range(2):
                 source.resume()

@@ -30,7 +30,7 @@ class _InMemory(Log):
 
     def append(self, records: Sequence[bytes]) -> None:
         self._log.append(records)
-        self._log.leave_out(1)
+        self._log.skip_offsets(1)
 
     def remove_before(self, offset: int) -> None:
         self._log.remove_before(offset)

@@ -55,7 +55,7 @@ class SubscriptionIOConfig(IOConfig):
     replicas: int = 1
 
     @classmethod
-    def stand_ins(cls) -> dict[str, Any]:
+    def sample_defaults(cls) -> dict[str, Any]:
         return {"subscription": "sample"}
 
     def progress_name(self, owner: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from controlplane.common.strict_json import MOST_BYTES
+from controlplane.common.strict_json import MAX_BYTES
 from tests.support.bad_input import check_problem, everything, rows_before
 from tests.support.django_cast import SEED, Cast, spec_for
 from tests.support.routes import all_routes
@@ -118,7 +118,7 @@ BODIES: dict[str, tuple[bytes, str, int]] = {
     "rather deep": (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "application/json", 400),
     "a name twice": (b'{"type": "a", "type": "b"}', "application/json", 400),
     "unknown field": (b'{"surprise": 1}', "application/json", 400),
-    "too large": (b'{"a": "' + b"x" * MOST_BYTES + b'"}', "application/json", 413),
+    "too large": (b'{"a": "' + b"x" * MAX_BYTES + b'"}', "application/json", 413),
     "form": (b"a=1", "application/x-www-form-urlencoded", 415),
     "multipart": (b"--x--", "multipart/form-data; boundary=x", 415),
     "odd type": (b"{}", "application/octet-stream", 415),

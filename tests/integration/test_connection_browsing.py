@@ -89,7 +89,7 @@ def test_the_page_sorts_all_topics_by_what_is_asked_of_the_whole_list(
     monkeypatch.setattr(browsing, "PAGE", 2)
     assert shown("-records") == ["c", "a"]
     assert shown("-records", page="2") == ["b"]
-    monkeypatch.setattr(browsing, "MOST_PARTITIONS", 5)
+    monkeypatch.setattr(browsing, "MAX_PARTITIONS", 5)
     answer = client.get(address, {"search": prefix, "sort": "-records"}).content.decode()
     assert "can&#x27;t be sorted by records" in answer
     assert 'aria-sort="ascending"' in answer

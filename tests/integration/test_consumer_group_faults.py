@@ -196,12 +196,12 @@ def test_a_claim_that_comes_late_takes_no_partition_for_good(broker: Broker, mon
     source, plane, claims = member(broker, topic)
     source.open()
     try:
-        first = wait_for("records", lambda: source.take(0.2), 30)
+        first = wait_for("records", lambda: source.poll(0.2), 30)
         assert first.progress[0].generation == 1
         late = ClaimRequest(epoch=1, topic_id=claims.topic_id, partitions=[0], new_generation=True)
         assert plane.claim(0, late).partitions[0].generation == 2
         source.rewind({0})  # as after a publish that was refused
-        again = wait_for("the records again", lambda: source.take(0.2), 30)
+        again = wait_for("the records again", lambda: source.poll(0.2), 30)
         assert again.progress[0].generation == 3
         assert (again.progress[0].start, again.progress[0].end) == (0, 100)
     finally:
@@ -214,7 +214,7 @@ def test_a_member_ends_while_kafka_does_not_answer(broker: Broker) -> None:
     broker.produce(topic, numbered(0, 100))
     source, _, _ = member(broker, topic)
     source.open()
-    wait_for("records", lambda: source.take(0.2), 30)
+    wait_for("records", lambda: source.poll(0.2), 30)
     broker.kafka.pause()
     try:
         source.published({0: 100})

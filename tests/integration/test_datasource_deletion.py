@@ -113,7 +113,7 @@ def test_what_was_left_goes_on_with_whoever_comes_next(
     assert [d["name"] for d in clients["owner"].get("/api/v1/datasources/").json()["results"]] == []
     with pytest.raises(Conflict, match="still being deleted; try again in a minute"):
         submit(idle, spec_for("flights"))
-    monkeypatch.setattr(marking, "MOST_SEGMENTS", 1)
+    monkeypatch.setattr(marking, "MAX_SEGMENTS", 1)
     monkeypatch.setattr(marking, "INTERVALS_PER_TRANSACTION", 1)
     assert continue_deleting(60.0) == 1
     assert not Segment.objects.filter(kill_began_at=None).exists()

@@ -86,7 +86,7 @@ def holes(intervals: list[Interval]) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_sums_are_true_at_any_moment(datasource: Datasource, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[timeline.__module__], "MOST_INTERVALS", 100)
+    monkeypatch.setattr(sys.modules[timeline.__module__], "MAX_INTERVALS", 100)
     of, other = random.Random(seed), make_source("others", topic_id="topic-id-2").datasource
     fill(datasource, 300, of)
     fill(other, 50, of)

@@ -134,7 +134,7 @@ def test_specs_that_read_alike_make_one_task_and_others_their_own(alone: Cast) -
 
 
 def test_more_specs_than_may_run_at_once_are_refused(alone: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replays, "MOST_READERS", 1)
+    monkeypatch.setattr(replays, "MAX_READERS", 1)
     left_by(alone, b"1")
     left_by(alone, b"2", name="/b.json", dataSchema__timestampSpec={"column": "at"})
     with pytest.raises(Exception, match=r"2 different specs\. One replay allows at most 1"):

@@ -69,7 +69,7 @@ def read(reader: Reader, records: int, ends: dict[int, int] | None = None) -> di
                 ends[partition] = part.end
         return seen[0] >= records
 
-    wait_for(f"{records} records", enough, 60, lambda: (seen, reader.complaints.text))
+    wait_for(f"{records} records", enough, 60, lambda: (seen, reader.client_problems.text))
     assert seen[0] == records
     return ends
 
@@ -77,10 +77,10 @@ def read(reader: Reader, records: int, ends: dict[int, int] | None = None) -> di
 def refused(reader: Reader, *words: str) -> None:
     def said() -> bool:
         reader.read(0.2)
-        return bool(reader.complaints.refused)
+        return bool(reader.client_problems.refused)
 
     wait_for("it is refused", said, 60)
-    assert all(word in reader.complaints.text for word in words), reader.complaints.text
+    assert all(word in reader.client_problems.text for word in words), reader.client_problems.text
 
 
 def test_partitions_that_may_not_be_read(guarded: Guarded, make_reader: MakeReader) -> None:
@@ -92,15 +92,17 @@ def test_partitions_that_may_not_be_read(guarded: Guarded, make_reader: MakeRead
     refused(reader, f"lacks the right READ on topic '{topic}'")
     guarded.give("TOPIC", topic, "READ")
     read(reader, 100)
-    wait_for("nothing is refused", lambda: reader.read(0.2) is None and not reader.complaints.refused, 60)
+    wait_for("nothing is refused", lambda: reader.read(0.2) is None and not reader.client_problems.refused, 60)
     guarded.take("TOPIC", topic, "READ")
     refused(reader, f"lacks the right READ on topic '{topic}'")
     for _ in range(100):  # 20 s: longer than other complaints are remembered, and than it takes to ask again
         reader.read(0.2)
-    assert reader.complaints.refused and reader.complaints.text
+    assert reader.client_problems.refused and reader.client_problems.text
     guarded.give("TOPIC", topic, "READ")
-    wait_for("it is read, though nothing came", lambda: reader.read(0.2) is None and not reader.complaints.refused, 60)
-    assert reader.complaints.text == ""
+    wait_for(
+        "it is read, though nothing came", lambda: reader.read(0.2) is None and not reader.client_problems.refused, 60
+    )
+    assert reader.client_problems.text == ""
 
 
 def test_a_group_that_may_not_be_read(guarded: Guarded, make_reader: MakeReader) -> None:
@@ -149,7 +151,7 @@ def test_what_is_assigned_needs_no_right_to_a_group(guarded: Guarded) -> None:
     guarded.give("TOPIC", topic, "READ")
     guarded.produce(topic, numbered(0, 10))
     repair = RepairSource(guarded.client, topic, [RepairRange(partition=0, start=2, end=5)])
-    batch = repair.take(1)
+    batch = repair.poll(1)
     assert batch is not None and batch.offsets.tolist() == [2, 3, 4]
     assert holds_records(guarded.properties, topic, 0, 9, 10)
     guarded.take("TOPIC", topic, "READ")
@@ -174,7 +176,7 @@ def test_a_batch_whose_checksum_is_wrong_is_not_passed_over(guarded: Guarded, ma
     refused(reader, "")
     for _ in range(20):
         assert reader.read(0.2) is None
-    assert reader.complaints.refused == [0]
+    assert reader.client_problems.refused == [0]
 
 
 def test_a_topic_that_may_not_be_described_is_refused_not_silent(guarded: Guarded) -> None:
@@ -190,10 +192,10 @@ def test_why_the_members_of_a_group_are_not_known(guarded: Guarded) -> None:
     topic = guarded.topic(partitions=1)
     guarded.give("TOPIC", topic, "READ")
     asked = topic_offsets(guarded.properties, topic, "not-seen")
-    assert asked is not None and asked.members_unknown == "This login lacks the right DESCRIBE on group 'not-seen'."
+    assert asked is not None and asked.members_problem == "This login lacks the right DESCRIBE on group 'not-seen'."
     guarded.give("GROUP", "not-seen", "READ")
     asked = topic_offsets(guarded.properties, topic, "not-seen")
-    assert asked is not None and (asked.members, asked.members_unknown) == ((), "")
+    assert asked is not None and (asked.members, asked.members_problem) == ((), "")
 
 
 @pytest.mark.parametrize("group", [None, "of-nobody-yet"])
@@ -235,14 +237,14 @@ def test_a_share_group_without_rights(guarded: Guarded) -> None:
             said = f"lacks the right READ on {missing[0].lower()} {missing[1]!r}"
 
             def refused_so(said: str = said) -> bool:
-                return source.take(0.2) is None and source.refused and said in source.problem
+                return source.poll(0.2) is None and source.refused and said in source.problem
 
             wait_for(said, refused_so, 60, lambda: source.problem)
             guarded.give(*missing, "READ")
         taken: set[tuple[int, int]] = set()
 
         def all_of_them() -> bool:
-            batch = source.take(0.5)
+            batch = source.poll(0.5)
             if batch is not None:
                 taken.update(zip(batch.partitions.tolist(), batch.offsets.tolist(), strict=True))
                 source.acknowledge(batch, np.full(len(batch.offsets), ACCEPT))
@@ -293,7 +295,7 @@ def test_a_batch_that_unpacks_to_very_much(
     guarded.produce(topic, [b"x" * 120_000_000], partition=0, by=packing)
     guarded.produce(topic, numbered(20, 25), partition=0)
     if more:
-        monkeypatch.setattr(kafka_properties, "MOST_UNPACKED", 1)
+        monkeypatch.setattr(kafka_properties, "MAX_UNPACKED", 1)
     reader = assigned(make_reader(topic, **more), 2)
     if not more:
         read(reader, 16)
@@ -307,7 +309,7 @@ def test_a_batch_that_unpacks_to_very_much(
 
 def test_many_partitions_that_begin_behind_a_hole(guarded: Guarded, make_reader: MakeReader) -> None:
     """More of them than are looked into side by side: each has its records all the same."""
-    many = reading.MOST_PROBES + 4
+    many = reading.MAX_PROBES + 4
     topic = guarded.topic(partitions=many)
     guarded.give("TOPIC", topic, "READ")
     aborting = Producer({"bootstrap.servers": guarded.bootstrap, "transactional.id": f"of-{topic}"})

@@ -27,7 +27,7 @@ from controlplane.tasks.models import Goal
 from controlplane.tasks.services import stop_task
 from controlplane.tasks.watching import ObservedTopic, store_observation
 from controlplane.teams.services import remove_member
-from frontend.views.live import MOST_OF_USER
+from frontend.views.live import MAX_OF_USER
 from ingestion.specs.messages.protocol import HeartbeatRequest, IndexerStatus
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.django_cast import Cast, browsing_as
@@ -186,7 +186,7 @@ def test_one_user_takes_no_more_than_a_share_of_the_streams(cast: Cast) -> None:
         return answer
 
     async def run() -> None:
-        first = [await opened(viewer) for _ in range(MOST_OF_USER)]
+        first = [await opened(viewer) for _ in range(MAX_OF_USER)]
         refused, other = await opened(viewer), await opened(owner)
         assert (refused.status_code, refused["Retry-After"], other.status_code) == (429, "30", 200)
         for answer in [*first, other]:

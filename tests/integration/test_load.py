@@ -15,7 +15,7 @@ from controlplane.connections.secrets import unseal
 from controlplane.datasources.models import Datasource
 from controlplane.loading import samples
 from controlplane.loading.models import Draft
-from controlplane.loading.services import MOST_DRAFTS, RETENTION, drop_old_drafts
+from controlplane.loading.services import MAX_DRAFTS, RETENTION, drop_old_drafts
 from controlplane.supervisors.models import Supervisor
 from ingestion.specs.messages.sampling import SampleAnswer
 from tests.support.broker import Broker
@@ -89,11 +89,11 @@ def test_a_team_shares_a_draft_and_nobody_else_sees_it(cast: Cast, clients: dict
 
 def test_there_is_an_end_to_drafts(cast: Cast, owner: Client) -> None:
     team, user = cast.alpha, cast.users["owner"]
-    Draft.objects.bulk_create(Draft(owner=user, team=team) for _ in range(MOST_DRAFTS))
+    Draft.objects.bulk_create(Draft(owner=user, team=team) for _ in range(MAX_DRAFTS))
     assert owner.post(DRAFTS, {}, content_type="application/json").status_code == 409
     Draft.objects.update(updated_at=timezone.now() - RETENTION - timedelta(hours=1))
     fresh = Draft.objects.create(owner=user, team=team)
-    assert drop_old_drafts() == MOST_DRAFTS
+    assert drop_old_drafts() == MAX_DRAFTS
     assert Draft.objects.get() == fresh
 
 

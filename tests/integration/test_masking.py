@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.compaction.models import Job
-from controlplane.datasources.masking import MOST_COLUMNS, set_masks
+from controlplane.datasources.masking import MAX_COLUMNS, set_masks
 from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.segments.models import Segment, SegmentSchema
@@ -267,7 +267,7 @@ def test_admins_mask_and_the_trail_has_it(cast: Cast, clients: dict[str, Client]
         [{"column": "a", "role": "viewer"}],
         [{"column": "a"}, {"column": "a", "role": "operator"}],
         [{"column": "a" * 301}],
-        [{"column": f"c{n}"} for n in range(MOST_COLUMNS + 1)],
+        [{"column": f"c{n}"} for n in range(MAX_COLUMNS + 1)],
         "email",
     ],
     ids=["time", "empty", "nul", "viewer", "twice", "long", "many", "text"],

@@ -107,7 +107,7 @@ def test_a_window_and_what_is_wrong_with_one(clients: dict[str, Client], segment
 def test_more_segments_than_are_read_are_no_secret(
     clients: dict[str, Client], segments: list[Segment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newest_rows, "MOST_FILES", 2)
+    monkeypatch.setattr(newest_rows, "MAX_FILES", 2)
     answer = clients["operator"].get(REST).json()
     assert cells(answer, "n") == [2, 1]
     assert answer["certain_after"] == "2025-06-01T00:00:00Z"

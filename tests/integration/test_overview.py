@@ -123,7 +123,7 @@ def test_the_rate_of_now_is_over_a_minute_even_right_after_a_burst(cast: Cast, v
     look(cast.source, now, 210_000, resolution_s=5)
     assert overview(viewer).records_per_s == 3500
     [trend] = lag_trends([cast.source.pk]).values()
-    assert (trend.records_per_s, trend.over) == (3500, timedelta(seconds=5))
+    assert (trend.records_per_s, trend.elapsed) == (3500, timedelta(seconds=5))
 
 
 def test_the_rate_is_not_known_while_nobody_looks(cast: Cast, viewer: User) -> None:

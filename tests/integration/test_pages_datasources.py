@@ -380,7 +380,7 @@ def test_segments_are_sorted_by_the_address_while_they_are_not_too_many(
 
     assert rows(sort="-rows") == ["500", "400", "300", "300"]
     assert rows(sort="rows")[2:] == ["400", "500"]
-    monkeypatch.setattr(segments, "MOST_SORTED", 3)
+    monkeypatch.setattr(segments, "MAX_SORTED", 3)
     assert rows(sort="-rows") == rows()
     assert sorted(rows(sort="interval")[:2]) == ["400", "500"]
     one_day = {"from": "2013-01-01", "to": "2013-01-02"}

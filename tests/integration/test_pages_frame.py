@@ -8,7 +8,7 @@ from controlplane.loading.models import Draft
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import Membership
 from controlplane.teams.roles import Role
-from frontend.palette import MOST
+from frontend.palette import MAX_HITS
 from tests.support.alerting import alerting
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
@@ -102,7 +102,7 @@ def test_the_palette_without_a_text_offers_pages(cast: Cast) -> None:
 def test_any_text_may_be_looked_for(cast: Cast, text: str) -> None:
     answer = browsing_as(cast, "owner").get("/-/go.json", {"q": text.encode("utf-8", "surrogatepass")})
     assert answer.status_code == 200
-    assert len(answer.json()["hits"]) <= MOST
+    assert len(answer.json()["hits"]) <= MAX_HITS
 
 
 def test_a_chosen_team_s_things_alone_are_shown_until_it_is_left(cast: Cast) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from controlplane.common.strict_json import MOST_BYTES
+from controlplane.common.strict_json import MAX_BYTES
 from controlplane.connections.models import Connection
 from controlplane.supervisors.models import Supervisor
 from controlplane.teams.models import AuditEntry, Membership
@@ -115,9 +115,9 @@ def test_team_and_connection_are_chosen_for_all(owner: Client, cast: Cast) -> No
         ({"document": "[NaN]"}, "JSON not accepted: NaN is not a JSON number."),
         ({"document": "{}"}, "The body must be the list that Druid answers"),
         ({"document": json.dumps(IDS)}, "[0]: must be an object with id and spec"),
-        ({"document": "[" + " " * MOST_BYTES + "]"}, "Ensure this value has at most"),
+        ({"document": "[" + " " * MAX_BYTES + "]"}, "Ensure this value has at most"),
         ({"file": SimpleUploadedFile("x", b"\xff\xfe")}, "The file is not UTF-8 text."),
-        ({"file": SimpleUploadedFile("x", b" " * (MOST_BYTES + 1))}, "It is larger than 1,048,576 bytes."),
+        ({"file": SimpleUploadedFile("x", b" " * (MAX_BYTES + 1))}, "It is larger than 1,048,576 bytes."),
         ({"file": SimpleUploadedFile("x", b"")}, "The submitted file is empty."),
         ({"document": json.dumps(OF_DRUID[:1]), "sure": "1"}, "Tick at least one supervisor."),
         ({"document": json.dumps(OF_DRUID[:1]), "sure": "1", "ticked": "another"}, "Tick at least one supervisor."),

@@ -61,13 +61,13 @@ def test_one_shows_its_state_and_totals_and_keeps_them_fresh(owner: Client, cast
 
 
 def test_that_the_members_of_its_group_are_not_known_is_said_once(owner: Client, cast: Cast) -> None:
-    unknown = TopicOffsets("id", {0: 0}, {0: 0}, {0: 0}, members_unknown="This login lacks the right DESCRIBE.")
+    unknown = TopicOffsets("id", {0: 0}, {0: 0}, {0: 0}, members_problem="This login lacks the right DESCRIBE.")
     spec = parse_task_spec({name: value for name, value in cast.task.spec.items() if name != "suspended"})
-    for topic in (unknown, replace(unknown, members_unknown="")):
+    for topic in (unknown, replace(unknown, members_problem="")):
         store_observation(ObservedTopic(cast.task, spec, topic))
         shown = owner.get(FLIGHTS).content.decode()
-        assert shown.count("This login lacks the right DESCRIBE.") == bool(topic.members_unknown)
-        assert ("can't see the other members of its consumer group" in shown) == bool(topic.members_unknown)
+        assert shown.count("This login lacks the right DESCRIBE.") == bool(topic.members_problem)
+        assert ("can't see the other members of its consumer group" in shown) == bool(topic.members_problem)
 
 
 def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:

@@ -25,16 +25,16 @@ def role_of(username: str) -> str:
 @pytest.mark.parametrize("role", list(Role))
 def test_each_role_says_what_it_may_where_it_is_given(owner_page: Client, role: Role) -> None:
     page = parsed(owner_page.get("/teams/alpha/"))
-    assert f"{role.value} {role.may}" in page.one("dl", data_roles="").text
+    assert f"{role.value} {role.description}" in page.one("dl", data_roles="").text
     for name in ("invite-role", "link-role"):
         options = page.one("select", id=name).all("option")
-        assert f"{role.value}: {role.may}" in [option.text for option in options]
+        assert f"{role.value}: {role.description}" in [option.text for option in options]
 
 
 @pytest.mark.parametrize("address", ["/account/", "/teams/alpha/service-accounts/loader/"])
 def test_each_scope_says_what_it_may_where_it_is_given(owner_page: Client, address: str) -> None:
     shown = [option.text for option in parsed(owner_page.get(address)).one("select", name="scope").all("option")]
-    assert [f"{scope.value}: {scope.role.may}" for scope in Scope] == shown[-3:]
+    assert [f"{scope.value}: {scope.role.description}" for scope in Scope] == shown[-3:]
 
 
 def test_ones_own_role_asks_first(cast: Cast, owner_page: Client) -> None:

@@ -126,7 +126,7 @@ def test_larger_ones_have_tasks_and_jobs_leave_room_for_merges(
     assert [t.spec["ioConfig"]["inputSpec"]["interval"][:10] for t in planned()] == ["2025-06-02"]
     assert sorted((j.interval_start - DAY).days for j in Job.objects.all()) == [0, 2]
     Job.objects.all().delete()
-    monkeypatch.setattr(planning, "WAITING_ANEW", 1)
+    monkeypatch.setattr(planning, "MAX_WAITING_REWRITES", 1)
     planned()
     planned()
     assert Job.objects.count() == 1

@@ -130,7 +130,7 @@ def test_how_many_came_within_a_window_is_counted_by_their_times(broker: Broker)
     assert broker.producer.flush(30) == 0
     place = TopicLocation({"bootstrap.servers": broker.bootstrap}, topic, HERE)
     limits = Limits(3, MUCH, time.monotonic() + 30)
-    assert peek(place, earliest=False, limits=limits, windows_s=(60, 7200)).came == {60: 42, 7200: 47}
+    assert peek(place, earliest=False, limits=limits, windows_s=(60, 7200)).window_counts == {60: 42, 7200: 47}
 
 
 def test_an_empty_topic_has_none(broker: Broker) -> None:

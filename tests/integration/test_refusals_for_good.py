@@ -107,11 +107,11 @@ def test_what_a_publish_may_cost(plane: HttpControlPlane, deep: Path, monkeypatc
     poison = [Poison.model_construct(**_poison(n)) for n in range(3)]
     ranges = {0: Outcomes(unparseable=[(n, n + 1) for n in range(0, 6, 2)])}
     for limit, most, what in (
-        ("MOST_SEGMENTS", 1, {"segments": [stored(deep), stored(deep, 10, "two.parquet")]}),
-        ("MOST_COLUMNS", 0, {"segments": [stored(deep)]}),
-        ("MOST_RANGES", 2, {"outcomes": ranges, "quarantined": poison}),
-        ("MOST_QUARANTINED", 2, {"outcomes": ranges, "quarantined": poison}),
-        ("MOST_KEPT_BYTES", 30, {"outcomes": ranges, "quarantined": poison}),
+        ("MAX_SEGMENTS", 1, {"segments": [stored(deep), stored(deep, 10, "two.parquet")]}),
+        ("MAX_COLUMNS", 0, {"segments": [stored(deep)]}),
+        ("MAX_RANGES", 2, {"outcomes": ranges, "quarantined": poison}),
+        ("MAX_QUARANTINED", 2, {"outcomes": ranges, "quarantined": poison}),
+        ("MAX_KEPT_BYTES", 30, {"outcomes": ranges, "quarantined": poison}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(limits, limit, most)

@@ -9,7 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ingestion.sources import repair
-from ingestion.sources.repair import MOST_OFFSETS, RepairSource, plan_batches
+from ingestion.sources.repair import MAX_OFFSETS, RepairSource, plan_batches
 from ingestion.specs import offsets
 from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.messages.protocol import RepairRange
@@ -52,7 +52,7 @@ def read(broker: Broker, topic: str, *ranges: tuple[int, int], isolation: Isolat
 def test_records_are_read_and_the_rest_is_empty(broker: Broker, topic: str, isolation: Isolation, records: int) -> None:
     """Those that the share group would have had, by its isolation level."""
     source = read(broker, topic, (0, END), isolation=isolation)
-    batch = source.take(0)
+    batch = source.poll(0)
     assert batch is not None and source.exhausted()
     assert len(batch) == records
     empty = batch.extra[0].empty
@@ -63,7 +63,7 @@ def test_records_are_read_and_the_rest_is_empty(broker: Broker, topic: str, isol
 def test_holes_close_together_are_one_batch_and_hold_nothing_else(broker: Broker, topic: str) -> None:
     markers = [(COMMITTED, COMMITTED + 1), (END - 1, END)]
     source = read(broker, topic, (0, 2), *markers)
-    batch = source.take(0)
+    batch = source.poll(0)
     assert batch is not None and source.exhausted()
     assert batch.payloads == [b"0-0", b"0-1"]
     assert batch.offsets.tolist() == [0, 1]
@@ -76,7 +76,7 @@ def test_what_retention_removed_is_a_gap(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([TopicPartition(name, 0, 2)]).values():
         future.result(30)
-    batch = read(broker, name, (0, 3)).take(0)
+    batch = read(broker, name, (0, 3)).poll(0)
     assert batch is not None
     assert batch.extra[0].gap == [(0, 2)]
     assert batch.payloads == [b"c"]
@@ -84,7 +84,7 @@ def test_what_retention_removed_is_a_gap(broker: Broker) -> None:
 
 def test_what_retention_removed_is_one_gap_however_long_it_is(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer for each span of a hundred million removed offsets would take hours."""
-    monkeypatch.setattr(repair, "MOST_OFFSETS", 5)
+    monkeypatch.setattr(repair, "MAX_OFFSETS", 5)
     name = broker.topic("long-gap", partitions=2)
     for partition in range(2):
         broker.produce(name, [str(n).encode() for n in range(53)], partition=partition)
@@ -94,7 +94,7 @@ def test_what_retention_removed_is_one_gap_however_long_it_is(broker: Broker, mo
     holes = [RepairRange(partition=p, start=a, end=b) for p, a, b in [(0, 0, 20), (0, 22, 53), (1, 0, 7)]]
     source = RepairSource({"bootstrap.servers": broker.bootstrap}, name, holes)
     batches = []
-    while (batch := source.take(0)) is not None:
+    while (batch := source.poll(0)) is not None:
         batches.append((batch.payloads, {p: o.gap for p, o in batch.extra.items()}))
     assert batches == [
         ([], {0: [(0, 20), (22, 51)]}),
@@ -110,7 +110,7 @@ def test_a_stop_is_obeyed_while_kafka_is_waited_for(broker: Broker) -> None:
     source = RepairSource(
         {"bootstrap.servers": broker.bootstrap}, name, [RepairRange(partition=0, start=0, end=5)], lambda: True
     )
-    assert source.take(0) is None
+    assert source.poll(0) is None
     assert source.exhausted()
 
 
@@ -119,10 +119,10 @@ def test_a_stop_is_obeyed_while_kafka_is_waited_for(broker: Broker) -> None:
     [
         ([(0, 0, 5), (0, 10, 12)], [(0, [(0, 5), (10, 12)])]),
         ([(1, 0, 5), (0, 0, 5)], [(0, [(0, 5)]), (1, [(0, 5)])]),
-        ([(0, 0, MOST_OFFSETS + 1)], [(0, [(0, MOST_OFFSETS)]), (0, [(MOST_OFFSETS, MOST_OFFSETS + 1)])]),
+        ([(0, 0, MAX_OFFSETS + 1)], [(0, [(0, MAX_OFFSETS)]), (0, [(MAX_OFFSETS, MAX_OFFSETS + 1)])]),
         (
-            [(0, 0, 1), (0, MOST_OFFSETS - 1, MOST_OFFSETS), (0, MOST_OFFSETS, MOST_OFFSETS + 1)],
-            [(0, [(0, 1), (MOST_OFFSETS - 1, MOST_OFFSETS)]), (0, [(MOST_OFFSETS, MOST_OFFSETS + 1)])],
+            [(0, 0, 1), (0, MAX_OFFSETS - 1, MAX_OFFSETS), (0, MAX_OFFSETS, MAX_OFFSETS + 1)],
+            [(0, [(0, 1), (MAX_OFFSETS - 1, MAX_OFFSETS)]), (0, [(MAX_OFFSETS, MAX_OFFSETS + 1)])],
         ),
     ],
 )

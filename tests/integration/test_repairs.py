@@ -81,7 +81,7 @@ def test_what_retention_removed_since_the_first_look_is_a_hole(
 
 def looked(cast: Cast, start: int, end: int) -> Source:
     """The topic's only partition 0 is looked at, with its log between these offsets, while all indexers wait."""
-    topic = TopicOffsets(cast.source.topic_id, {0: start}, {0: end}, {0: end}, asked_at=timezone.now())
+    topic = TopicOffsets(cast.source.topic_id, {0: start}, {0: end}, {0: end}, observed_at=timezone.now())
     store_observation(ObservedTopic(cast.task, parse_task_spec(cast.task.spec), topic))
     cast.source.refresh_from_db()
     return cast.source

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running.second_run import MOST
+from tests.running.second_run import MAX_FAILED
 
 PROJECT = Path(__file__).resolve().parents[2]
 PLUGINS = ("lanes", "dealing", "costs", "second_run")
@@ -74,10 +74,10 @@ def test_elsewhere_flaky_is_broken(tmp_path: Path) -> None:
 
 
 def test_many_failures_are_no_race(tmp_path: Path) -> None:
-    many = "".join(f"def test_{n}():\n    assert False\n\n" for n in range(MOST + 1))
+    many = "".join(f"def test_{n}():\n    assert False\n\n" for n in range(MAX_FAILED + 1))
     code, said = Project(tmp_path, **{"tests__acceptance__test_it.py": many}).run()
     assert code == 1, said
-    assert f"{MOST + 1} failed" in said and "once more" not in said
+    assert f"{MAX_FAILED + 1} failed" in said and "once more" not in said
 
 
 def test_without_a_lane_nothing_is_collected(tmp_path: Path) -> None:

@@ -299,6 +299,6 @@ def test_what_is_acknowledged_too_late_is_taken_back_once(broker: Broker) -> Non
 
 
 def taken(source: ShareGroupSource, delivery: int) -> Batch:
-    batch = wait_for(f"delivery {delivery}", lambda: source.take(1.0), 60)
+    batch = wait_for(f"delivery {delivery}", lambda: source.poll(1.0), 60)
     assert (len(batch), set(batch.delivery_counts.tolist())) == (50, {delivery})
     return batch

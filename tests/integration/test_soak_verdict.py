@@ -22,13 +22,13 @@ def test_the_verdict_finds_what_is_wrong(house: House, make_workers: Callable[..
     log = read_log(house.bootstrap, lane.topic, PARTITIONS)
     wait_for("all is published", lambda: settled(house, lane, stream.ledger, log), 60, lambda: published(house, lane))
     workers.finish(0)
-    assert log.among(stream.ledger.poison)
-    assert log.among(stream.ledger.too_late)
+    assert log.present(stream.ledger.poison)
+    assert log.present(stream.ledger.too_late)
     clean = judge(house, lane, stream.ledger, log)
-    assert (clean.lost, clean.duplicated, clean.wrong) == (0, 0, [])
-    assert clean.stored == len(log.among(stream.ledger.good))
+    assert (clean.lost, clean.duplicated, clean.faults) == (0, 0, [])
+    assert clean.stored == len(log.present(stream.ledger.valid))
 
-    phantom = max(log.places) + max(log.undone) + 1
+    phantom = max(log.places) + max(log.aborted) + 1
     undone = max(stream.ledger.aborted)
     stream.ledger.acknowledged |= {phantom, undone}
     ((partition, offset),) = house.sql(
@@ -43,12 +43,12 @@ def test_the_verdict_finds_what_is_wrong(house: House, make_workers: Callable[..
     )
     found = judge(house, lane, stream.ledger, log)
     assert (found.lost, found.duplicated) == (rows, 0)
-    lost, poison, not_there, *_ = found.wrong
+    lost, poison, not_there, *_ = found.faults
     assert lost.startswith(f"lost: {rows} ids: ")
     assert "(stored ×1)" in lost, "with what the receipts say of it"
     assert poison.startswith("poison that is not in quarantine once: 1 ids: ")
     assert f"at {partition}/{offset} (unparseable ×1)" in poison
-    ((at_partition, at_offset),) = log.undone[undone]
+    ((at_partition, at_offset),) = log.aborted[undone]
     assert not_there == (
         "acknowledged by the broker, and not in the log: 2 ids: "
         f"{undone} at {at_partition}/{at_offset} (not committed); "

@@ -75,11 +75,11 @@ def test_the_bars_are_what_they_are_without_layers(layered: Cast) -> None:
 
 
 def test_of_too_many_none_is_shown_and_said_so(layered: Cast, clients: dict[str, Client], monkeypatch: Any) -> None:
-    monkeypatch.setitem(layers.__globals__, "MOST_LOOKED_AT", 1)
+    monkeypatch.setitem(layers.__globals__, "MAX_SCANNED", 1)
     by_name = {layer.name: layer for layer in layers(layered.datasource, ["unused", "merged", "late"])}
     assert (by_name["late"].too_many, by_name["late"].marks) == (True, ())
     assert not by_name["unused"].too_many
-    monkeypatch.setitem(layers.__globals__, "MOST_MARKS", 0)
+    monkeypatch.setitem(layers.__globals__, "MAX_MARKS", 0)
     assert {layer.too_many for layer in layers(layered.datasource, ["unused", "merged"])} == {True}
     data = browsing_as(layered, "viewer").get(f"{PAGE}timeline.json", {"layers": ALL}).json()
     assert data["layers"] == {"unused": None, "merged": None, "late": None}

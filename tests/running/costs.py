@@ -19,7 +19,7 @@ from tests.running.dealing import DURATIONS, file_of, measured
 from tests.running.lanes import LANE, LANES
 
 COLLECTION = "(collection)"
-MOST_FILES = 10
+MAX_FILES = 10
 Costs = dict[str, dict[str, list[float]]]  # lane → file → items, seconds, processor seconds
 
 
@@ -120,7 +120,7 @@ class Ledger:
         for files in self._sum.values():
             for file, cost in files.items():
                 used[file] += cost[2] if file else 0.0
-        return sorted(((cost, file) for file, cost in used.items()), reverse=True)[:MOST_FILES]
+        return sorted(((cost, file) for file, cost in used.items()), reverse=True)[:MAX_FILES]
 
     def _in_all(self) -> str:
         wall, ours = time.monotonic() - self._began, processor.used_by(os.getpid()) - self._ours

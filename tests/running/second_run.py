@@ -1,7 +1,7 @@
 """A test of *deep* or *cluster* that fails runs once more, alone, when the others are done.
 
 The closing lines name each with both outcomes and why it failed at first. Failing twice fails the run. Tests of the
-other lanes never run again. Nor does any when more than ``MOST`` have failed: that is no race.
+other lanes never run again. Nor does any when more than ``MAX_FAILED`` have failed: that is no race.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from tests.running.lanes import AGAIN
 
-MOST = 5
+MAX_FAILED = 5
 OUTCOMES = "HEADGATE_SECOND_RUN"  # the file for the outcomes; set for a second run alone
 
 
@@ -67,7 +67,7 @@ class SecondRun:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """The workers have ended. An interrupted run stays so."""
-        if not 0 < len(self._failed) <= MOST or exitstatus != pytest.ExitCode.TESTS_FAILED:
+        if not 0 < len(self._failed) <= MAX_FAILED or exitstatus != pytest.ExitCode.TESTS_FAILED:
             return
         self._passed = self._run(session.config)
         if not self._for_good and self._passed == set(self._failed):
@@ -85,7 +85,7 @@ class SecondRun:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not 0 < len(self._failed) <= MOST:
+        if not 0 < len(self._failed) <= MAX_FAILED:
             return
         terminalreporter.section("failed, then run once more, alone")
         terminalreporter.write_line(self._output)

@@ -14,7 +14,7 @@ from ingestion.batch.inputs import Inputs
 from ingestion.batch.partitions import PartitionKeys, Sample, plan_partitions
 from ingestion.batch.reading import Chunk, IntervalMs, Reader, SplitReport
 from ingestion.batch.shuffle_partitions import ShufflePartitions
-from ingestion.batch.split_quarantine import MOST_BYTES, QuarantineLimits
+from ingestion.batch.split_quarantine import MAX_BYTES, QuarantineLimits
 from ingestion.batch.splits import pack_splits, plan_splits
 from ingestion.batch.writing import write_bin
 from ingestion.segments.local import LocalStorage
@@ -27,7 +27,7 @@ from ingestion.specs.tasks.batch import BatchSpec, parse_batch_spec
 from tests.support.column_ids import some_ids
 
 START_MS, DAY_MS = 1_735_689_600_000, 86_400_000  # 2025-01-01
-ROOM = QuarantineLimits(100, MOST_BYTES)
+ROOM = QuarantineLimits(100, MAX_BYTES)
 JSON, CSV = {"type": "json"}, {"type": "csv", "findColumnsFromHeader": True}
 
 

@@ -16,7 +16,7 @@ CALM = Observation(
     task_count=2,
     tasks=[],
     runs=Runs(good=9, connected=True),
-    before=("RUNNING", "RUNNING"),
+    previous_states=("RUNNING", "RUNNING"),
     steady=True,
 )
 RUNNING = TaskSnapshot(
@@ -33,7 +33,7 @@ RUNNING = TaskSnapshot(
 
 STARTING = replace(RUNNING, id="starting", reading=False, ready=False)
 WAITING = replace(STARTING, id="waiting", ready=True)
-FRESH = replace(CALM, runs=Runs(), before=("PENDING", "PENDING"), steady=False)
+FRESH = replace(CALM, runs=Runs(), previous_states=("PENDING", "PENDING"), steady=False)
 REACHED = replace(FRESH, runs=Runs(good=1, connected=True))
 UNREACHED = Runs(failed=1, stream_failed=True)
 LOST = Runs(failed=1, stream_failed=True, connected=True)

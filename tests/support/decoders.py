@@ -11,7 +11,7 @@ from ingestion.specs.schema.data_schema import DataSchema
 
 # For values that are not JSON but get into columns by other formats: NaN and infinities.
 ANY_NUMBER = JsonInputFormat(type="json", featureSpec={"ALLOW_NON_NUMERIC_NUMBERS": True})
-_MOST = 32
+_MAX_OPEN = 32
 _made: OrderedDict[str, JsonDecoder] = OrderedDict()
 
 
@@ -21,6 +21,6 @@ def decoder_of(schema: DataSchema, input_format: InputFormat = JSON) -> JsonDeco
     if key not in _made:
         _made[key] = JsonDecoder(schema, input_format=input_format, memory_limit_bytes=2**28)
     _made.move_to_end(key)
-    if len(_made) > _MOST:
+    if len(_made) > _MAX_OPEN:
         _made.popitem(last=False)[1].close()
     return _made[key]

@@ -69,7 +69,7 @@ class Gathering:
         partitions: Iterable[int] | None = None,
         batch_records: int = 100,
     ) -> None:
-        given, self.plane = plane.given, plane
+        given, self.plane = plane.prepared_assignment, plane
         self.control, self.topic = Control(number, 1), FixedTopic()
         asked = StartRequest(cluster_id=TOPIC.cluster_id, topic_id=TOPIC.topic_id, host="here", pid=1)
         epoch = Epoch(number, plane.start(number, asked).epoch, TOPIC.topic_id)
@@ -103,9 +103,9 @@ class Gathering:
 
     def read(self) -> None:
         """Gather all that there is, as the loop does between two handoffs."""
-        while (batch := self.source.take(0.0)) is not None:
+        while (batch := self.source.poll(0.0)) is not None:
             self.gatherer.catch_up()
-            self.gatherer.take(batch)
+            self.gatherer.process(batch)
         self.gatherer.catch_up()
 
     @property

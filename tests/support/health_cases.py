@@ -20,19 +20,19 @@ from controlplane.tasks.slot_waits import SlotWait
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=48)
 LATELY = timedelta(minutes=5)
-CAUGHT_UP = LagTrend(NOW, lag=40, unread=0, before=30, over=LATELY, records_per_s=1000.0, records_per_s_now=1000.0)
-QUIET = LagTrend(NOW, lag=0, unread=0, before=0, over=LATELY, records_per_s=0.0, records_per_s_now=0.0)
-GROWING = LagTrend(NOW, lag=90_000, unread=80_000, before=60_000, over=LATELY, records_per_s=1000.0)
+CAUGHT_UP = LagTrend(NOW, lag=40, unread=0, before=30, elapsed=LATELY, records_per_s=1000.0, records_per_s_now=1000.0)
+QUIET = LagTrend(NOW, lag=0, unread=0, before=0, elapsed=LATELY, records_per_s=0.0, records_per_s_now=0.0)
+GROWING = LagTrend(NOW, lag=90_000, unread=80_000, before=60_000, elapsed=LATELY, records_per_s=1000.0)
 SHRINKING = replace(GROWING, lag=60_000, before=90_000)
 TOO_BAD = replace(CAUGHT_UP, ended=12_000, quarantined=4_000)
 STUCK = replace(GROWING, before=90_000, records_per_s=0.0)
 CALM = HealthFacts(
     now=NOW, topic="clicks", topic_exists=True, topic_seen_at=NOW, indexer_states=("reading",), lag=CAUGHT_UP
 )
-SILENT = ErrorStreak(2, "Connection refused", EARLIER, "KafkaProblem", of_stream=True)
-NO_TOPIC = ErrorStreak(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", of_stream=True)
+SILENT = ErrorStreak(2, "Connection refused", EARLIER, "KafkaProblem", is_of_source=True)
+NO_TOPIC = ErrorStreak(1, "There is no topic 'clicks'.", EARLIER, "TopicMissing", is_of_source=True)
 FAILED = ErrorStreak(3, "Out of memory.", EARLIER)
-WAITS = SlotWait(asked=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), others=2)
+WAITS = SlotWait(needed=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), other_slots=2)
 RESTS = Idleness(EARLIER, timedelta(seconds=30))
 BY_OPS = PastAction("ops", EARLIER)
 
@@ -47,7 +47,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "its team runs as many indexers as it may",
-        {"room": replace(WAITS, team=TeamSlots("web", 4, 4))},
+        {"slot_wait": replace(WAITS, team=TeamSlots("web", 4, 4))},
         Kind.WAITING,
         Code.WAITING_FOR_SLOT,
         ["It needs 4 slots; team web uses 4 of 4."],
@@ -100,26 +100,26 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("nothing comes", {"lag": QUIET}, Kind.WAITING, Code.IDLE, ["'clicks'", "in the last 5 min."]),
     (
         "nothing comes, for as long as anybody has looked",
-        {"lag": replace(QUIET, over=timedelta(minutes=5, seconds=1))},
+        {"lag": replace(QUIET, elapsed=timedelta(minutes=5, seconds=1))},
         Kind.WAITING,
         Code.IDLE,
         ["No records arrived in the last 5 min."],
     ),
     (
         "idle, and its task still publishes",
-        {"rests": RESTS, "lag": QUIET},
+        {"idleness": RESTS, "lag": QUIET},
         Kind.WAITING,
         Code.IDLE,
         ["no records arrived since 2025-06-01 11:12:00 UTC", "every 30 s", "Its task publishes what it holds"],
     ),
     (
         "idle, and nobody has looked at its lag",
-        {"rests": RESTS, "lag": replace(GROWING, at=EARLIER), "tasks": 0},
+        {"idleness": RESTS, "lag": replace(GROWING, at=EARLIER), "tasks": 0},
         Kind.WAITING,
         Code.IDLE,
         ["the first new record starts a task."],
     ),
-    ("idle, and Kafka is silent", {"rests": RESTS, "iterations": SILENT}, Kind.WAITING, Code.KAFKA_UNREACHABLE, []),
+    ("idle, and Kafka is silent", {"idleness": RESTS, "iterations": SILENT}, Kind.WAITING, Code.KAFKA_UNREACHABLE, []),
     (
         "falls behind",
         {"lag": GROWING, "behind_since": EARLIER, "indexers": 2},
@@ -158,7 +158,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "it stores since some seconds",
-        {"lag": replace(SHRINKING, over=timedelta(seconds=10), records_per_s=500.0)},
+        {"lag": replace(SHRINKING, elapsed=timedelta(seconds=10), records_per_s=500.0)},
         Kind.WORKING,
         Code.BEHIND,
         ["and catching up: done in about 20 s."],
@@ -188,7 +188,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "it has no rounds any more, and is to start a task",
-        {"ran_at": EARLIER, "tasks": 0, "rests": RESTS},
+        {"ran_at": EARLIER, "tasks": 0, "idleness": RESTS},
         Kind.WAITING,
         Code.NOT_OBSERVED,
         ["Its last run was at 2025-06-01 11:12:00 UTC", "`beat` are running. No task starts meanwhile."],
@@ -297,7 +297,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "no room",
-        {"room": WAITS},
+        {"slot_wait": WAITS},
         Kind.WAITING,
         Code.WAITING_FOR_SLOT,
         ["4 slots; 1 of 8 is free (clicks has 5, others have 2)"],
@@ -351,7 +351,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "others are in its consumer group",
-        {"strangers": ("console at 10.0.0.7",)},
+        {"foreign_members": ("console at 10.0.0.7",)},
         Kind.NEEDS_ATTENTION,
         Code.STRANGERS_IN_GROUP,
         ["Another application is in the consumer group: console at 10.0.0.7."],

@@ -55,7 +55,7 @@ class OneLog:
     ) -> None:
         self.log = MemoryLog()
         self.log.append(payloads)
-        self._at_end = lambda: control.tell(end)
+        self._at_end = lambda: control.update(end)
         self._batch_records = batch_records
         self.made: list[Rewinding] = []
 
@@ -144,7 +144,7 @@ def run_indexer(tmp_path: Path) -> Callable[..., MemoryControlPlane]:
         given = assignment(tmp_path, **data_schema)
         plane = plane or MemoryControlPlane(given)
         control = control or Control(0, 1)
-        control.tell("continue")
+        control.update("continue")
         surroundings = IndexerDependencies(
             client=plane,
             topic=topic or FixedTopic(),

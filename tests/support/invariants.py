@@ -243,7 +243,7 @@ def _records_in(house: House, key: _Key, start: int, end: int) -> Iterator[int]:
     ranges = [RepairRange(partition=key.partition, start=start, end=end)]
     source = RepairSource({"bootstrap.servers": house.bootstrap}, key.topic, ranges)
     while not source.exhausted():
-        batch = source.take(0)
+        batch = source.poll(0)
         assert batch is not None
         yield from batch.offsets.tolist()
 

@@ -15,7 +15,7 @@ from ingestion.specs.counters import Counters
 from ingestion.specs.messages.column_ids import ColumnsRequest
 from ingestion.specs.messages.protocol import Advance, Column, Outcomes, PublishRequest, SegmentFile
 from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
-from ingestion.specs.messages.publish_limits import MOST_COLUMNS
+from ingestion.specs.messages.publish_limits import MAX_COLUMNS
 from ingestion.specs.source_traits import SHARE_GROUPS
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
@@ -58,7 +58,7 @@ def segment(offsets: dict[int, list[tuple[int, int]]], day: datetime = DAY) -> S
 
 def too_many_columns() -> ColumnsRequest:
     """That asks for more than a publish may have."""
-    names = map(str, range(MOST_COLUMNS + 1))
+    names = map(str, range(MAX_COLUMNS + 1))
     return ColumnsRequest.model_construct(columns=[Column.model_construct(name=n, type="long") for n in names])
 
 

@@ -19,7 +19,7 @@ from tests.support.waiting import wait_for
 def check_reads(secured: Secured, properties: dict[str, Any]) -> None:
     """The control plane sees the topic's end, and a consumer that an indexer would make reads its records."""
     seen = kafka.topic_offsets(properties, secured.topic)
-    assert seen is not None and seen.ends == {0: 10}
+    assert seen is not None and seen.end_offsets == {0: 10}
     config = checked_client_config(client_properties(properties), HERE)
     consumer = Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False})
     try:

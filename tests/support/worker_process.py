@@ -12,4 +12,4 @@ def main(orders: WorkerConfig, said: Connection, scratch: str) -> None:
     """Send how the indexer ended and why; an error that Spark would see ends the process."""
     os.environ["HEADGATE_SCRATCH"] = scratch
     for ended in indexer_runner(orders)([orders.number]):
-        said.send((ended.how, ended.reason))
+        said.send((ended.kind, ended.reason))

@@ -90,7 +90,7 @@ class Workers:
         orders = self._client.assignment().model_dump_json()
         for number in numbers:
             self._board.forget(number)
-            self._board.direct(number, "continue")
+            self._board.set_directive(number, "continue")
             ours, theirs = _CONTEXT.Pipe()
             order = WorkerConfig(
                 number=number,
@@ -99,7 +99,7 @@ class Workers:
                 token=self._token,
                 board=self._board.address,
                 authkey=self._board.authkey,
-                elsewhere=False,
+                is_remote=False,
             )
             process = _CONTEXT.Process(target=main, args=(order, theirs, self._scratch), daemon=True)
             process.start()
@@ -138,7 +138,7 @@ class Workers:
     def finish(self, *numbers: int) -> None:
         """Tell these to publish what they hold and end; wait until they have."""
         for number in numbers:
-            self._board.direct(number, "finish")
+            self._board.set_directive(number, "finish")
         for number in numbers:
             self.ended(number)
 
@@ -176,7 +176,7 @@ class Workers:
                 answer = self._client.heartbeat(HeartbeatRequest(indexers=statuses, slots=len(numbers)))
                 self._board.note_store(True)
                 for number in numbers if answer.directive != "continue" else ():
-                    self._board.direct(number, answer.directive)
+                    self._board.set_directive(number, answer.directive)
                 self.start(*[n for n in numbers if self._died(n)])
             except TaskOver:
                 return

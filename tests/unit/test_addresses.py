@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.config import env
 from ingestion.specs.kafka.addresses import (
-    MOST_SERVERS,
+    MAX_SERVERS,
     AddressPolicy,
     AddressRefused,
     AddressUnknown,
@@ -170,7 +170,7 @@ def test_servers() -> None:
     [
         *["", " , ", "kafka", "kafka:0", "kafka:65536", "kafka:x", "PLAINTEXT://kafka:9092", "user@kafka:9092"],
         *["kafka:9092/x", "kafka:9092;b:1", "::1:9092", "[::1%lo]:9092", "ka fka:9092", "kafka:9092\nb:1", "ä:1"],
-        ",".join(f"k{i}:1" for i in range(MOST_SERVERS + 1)),
+        ",".join(f"k{i}:1" for i in range(MAX_SERVERS + 1)),
     ],
 )
 def test_what_is_no_list_of_servers(text: str) -> None:

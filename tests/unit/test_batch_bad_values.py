@@ -70,7 +70,7 @@ def test_a_text_that_is_not_utf_8_stops_its_row_alone(tmp_path: Path, form: str,
     a_file(tmp_path, form, kind)
     run = run_of(tmp_path, form, {"name": "v", "type": "json"}, careful=careful)
     assert sorted(run.stored(tmp_path)["n"]) == [0, 2]
-    [kept] = run.told[0].kept.records
+    [kept] = run.told[0].quarantine.records
     assert (kept.position, kept.reason) == (1, "unparseable")
     assert kept.place == f"{tmp_path}/x.{form}, {'stripe 0, ' if form == 'orc' else ''}row 1"
     assert kept.error == "column 'v' holds a text that is not UTF-8"

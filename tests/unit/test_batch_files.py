@@ -79,7 +79,7 @@ def test_what_there_is_not_or_can_not_be_read_is_refused(tmp_path: Path, monkeyp
     with pytest.raises(InputRefused, match="use gz, bz2 or xz"):
         Run(spec_of(below(tmp_path), JSON), tmp_path)
     (tmp_path / "x.json.zip").unlink()
-    monkeypatch.setattr("ingestion.batch.lines.MOST_LINE_BYTES", 100)
+    monkeypatch.setattr("ingestion.batch.lines.MAX_LINE_BYTES", 100)
     (tmp_path / "long.json").write_text('{"t": 1}\n' + '{"t": "%s"}' % ("x" * 100))
     with pytest.raises(InputRefused, match="a line of more than"):
         Run(spec_of(below(tmp_path), JSON), tmp_path)

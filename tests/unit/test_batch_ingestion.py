@@ -43,7 +43,7 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(
     for start in range(0, file.size, size):
         part = Part(file, start, min(start + size, file.size))
         with open_part(part, inputs) as (name, stream, end):
-            begins = read_layout(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).begins
+            begins = read_layout(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).first_row
             for lines in read_lines(part, name, stream, begins, end, of_json=of_json):
                 found += [(at, p.decode()) for at, p in zip(lines.at, lines.payloads, strict=True)]
                 assert lines.size_bytes == sum(map(len, lines.payloads))
@@ -138,8 +138,8 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_splits_are_as_large_as_a_task_is_worth() -> None:
-    assert split_bytes(100, 1 << 30, 2) == splits._LEAST_BYTES
-    assert split_bytes(1 << 40, 1 << 30, 2) == splits._MOST_BYTES
+    assert split_bytes(100, 1 << 30, 2) == splits._MIN_BYTES
+    assert split_bytes(1 << 40, 1 << 30, 2) == splits._MAX_BYTES
     assert split_bytes(1 << 40, 1 << 20, 2) == 1 << 20
     assert split_bytes(160 << 20, 1 << 30, 4) == 10 << 20
 
@@ -184,7 +184,7 @@ def test_what_was_read_is_in_lanes_each_of_which_one_task_writes(
     each = [lane for share in found for lane in share]
     assert len(each) == len(set(each))
     used = {lanes.lane_of(place, split, number) for place in rows for split in range(9) for number in range(9)}
-    assert used <= set(each) and max(each) < lanes.told < lanes.count
+    assert used <= set(each) and max(each) < lanes.report_partition < lanes.count
     for place, many in rows.items():
         mine = {lanes.lane_of(place, split, number) for split in range(99) for number in range(9)}
         writing = [share for share in found if mine & set(share)]

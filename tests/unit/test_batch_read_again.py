@@ -12,7 +12,7 @@ import pytest
 from ingestion.batch import reading, replay
 from ingestion.batch.quarantine_reader import QuarantineReader
 from ingestion.batch.replay import _Replay
-from ingestion.batch.split_quarantine import MOST_BYTES, QuarantineLimits, merge_quarantines
+from ingestion.batch.split_quarantine import MAX_BYTES, QuarantineLimits, merge_quarantines
 from ingestion.batch.writing import write_bin
 from ingestion.client.batch import BatchControlPlane
 from ingestion.client.errors import Unacceptable
@@ -103,7 +103,7 @@ def test_lines_of_files_with_different_headers_are_read_apart(tmp_path: Path) ->
     (tmp_path / "a.csv").write_text('\ufefft,n,page\nyesterday,1,"a, b"\n')
     (tmp_path / "b.csv").write_text("page,t,n\r\nc,yesterday,2\r\n")
     run = Run(spec_of(below(tmp_path, "*.csv"), CSV), tmp_path)
-    found = merge_quarantines((t.kept for t in run.told), 100)
+    found = merge_quarantines((t.quarantine for t in run.told), 100)
     assert [(r.header, r.payload, r.cut) for r in found] == [
         (b"t,n,page", b'yesterday,1,"a, b"', False),
         (b"page,t,n", b"c,yesterday,2", False),
@@ -147,7 +147,7 @@ def test_a_spec_that_overwrites_appends_then_and_ends_at_nothing() -> None:
         tuning={"reportParseExceptions": True, "forceGuaranteedRollup": True, "partitionsSpec": {"type": "hashed"}},
     ).for_kept_records
     assert (spec.ioConfig.appendToExisting, spec.ioConfig.dropExisting) == (True, False)
-    assert (spec.tuningConfig.dividing, spec.tuningConfig.most_parse_exceptions) == (None, None)
+    assert (spec.tuningConfig.dividing, spec.tuningConfig.parse_exceptions_limit) == (None, None)
     assert BatchSpec.model_validate_json(spec.model_dump_json()) == spec
 
 
@@ -155,9 +155,9 @@ def test_a_spec_that_overwrites_appends_then_and_ends_at_nothing() -> None:
 def test_a_header_is_kept_where_there_is_room_for_it(tmp_path: Path, room: int, header: bytes, cut: bool) -> None:
     (tmp_path / "a.csv").write_text("t,n\nyesterday,1234567\n")
     run = Run(spec_of(below(tmp_path, "*.csv"), CSV), tmp_path, room=QuarantineLimits(5, room))
-    [record] = merge_quarantines((t.kept for t in run.told), 100)
+    [record] = merge_quarantines((t.quarantine for t in run.told), 100)
     assert (record.header, record.cut) == (header, cut)
-    assert len(record.payload) + len(record.header) <= room < MOST_BYTES
+    assert len(record.payload) + len(record.header) <= room < MAX_BYTES
     assert FileRecord.model_validate_json(record.model_dump_json()) == record
 
 
@@ -205,7 +205,7 @@ def test_a_refused_publish_is_cut_up_until_the_records_at_fault_stand_alone(tmp_
 
 @pytest.mark.usefixtures("in_process")
 def test_what_is_refused_for_no_records_sake_ends_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "MOST_IN_A_ROW", 10)
+    monkeypatch.setattr(replay, "MAX_IN_A_ROW", 10)
     everything = set(range(15))
     with pytest.raises(Refused, match="not for a record's sake"):
         replayed(tmp_path / "a", Refusing(everything), *(kept(n, line(n)) for n in sorted(everything)))

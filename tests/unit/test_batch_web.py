@@ -129,7 +129,7 @@ def test_a_file_that_ends_too_early_or_is_too_large_is_not_taken(
     web.answers["/short.json"] = (200, {"Content-Length": "1000"}, b'{"t": 1}\n')
     with pytest.raises(InputUnreachable, match=r"ended too early|no whole answer"):
         run(tmp_path, JSON, web.url("/short.json"))
-    monkeypatch.setattr("ingestion.batch.http_files.MOST_BYTES", 100)
+    monkeypatch.setattr("ingestion.batch.http_files.MAX_BYTES", 100)
     with pytest.raises(InputRefused, match="has more than"):
         run(tmp_path, JSON, web.has("/large.json", b" " * 101))
 
@@ -166,7 +166,7 @@ def test_a_server_that_is_away_for_a_moment_is_asked_again_what_it_has(web: Web)
     address = web.has("/x.json", b"{}", 503)
     threading.Timer(0.1, lambda: web.has("/x.json", b"{}")).start()
     [found] = Inputs(reachable()).list_files(HttpInputSource(type="http", uris=[address]))
-    assert dict(found.told) == {"Content-Length": "2"}
+    assert dict(found.state_headers) == {"Content-Length": "2"}
 
 
 @pytest.mark.parametrize(

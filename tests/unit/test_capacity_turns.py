@@ -17,7 +17,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
 def asking(name: str, indexers: int, held: int = 0, waited: timedelta = PATIENCE) -> WaitingTask:
-    return WaitingTask(name, indexers, NOW - waited, follows=held > 0, held=held)
+    return WaitingTask(name, indexers, NOW - waited, is_successor=held > 0, held=held)
 
 
 TABLE: dict[str, tuple[Pool, list[str]]] = {
@@ -76,7 +76,7 @@ def test_the_pool_is_never_overfilled(pool: Pool) -> None:
 @given(pools())
 def test_somebody_gets_on(pool: Pool) -> None:
     """With all tasks ended, the first that can fit at all is admitted: nothing waits for ever."""
-    empty = replace(pool, used=0, waiting=[replace(a, held=0, follows=False) for a in pool.waiting])
+    empty = replace(pool, used=0, waiting=[replace(a, held=0, is_successor=False) for a in pool.waiting])
     possible = [a.id for a in empty.waiting if a.indexers <= (pool.size or 0)]
     assert admitted(empty)[:1] == possible[:1]
 
@@ -84,7 +84,7 @@ def test_somebody_gets_on(pool: Pool) -> None:
 @given(pools())
 def test_no_handover_waits_for_itself(pool: Pool) -> None:
     """In a pool that is full of one supervisor's own tasks, its next one is let in or its predecessor gives way."""
-    own = [a for a in pool.waiting if a.follows and a.held and a.held == pool.used and a.indexers <= a.held]
+    own = [a for a in pool.waiting if a.is_successor and a.held and a.held == pool.used and a.indexers <= a.held]
     for asks in own if pool.used <= (pool.size or 0) else []:
         alone = replace(pool, waiting=[asks])
         assert admitted(alone) or must_give_way(alone, asks.id, NOW)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingestion.specs.causes import MOST_CHARACTERS, Cause, cause_of
+from ingestion.specs.causes import MAX_CHARACTERS, Cause, cause_of
 from ingestion.specs.messages.protocol import QuarantinedRecord as Wire
 from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.task.quarantine import fit_records
@@ -99,7 +99,7 @@ def test_what_is_cut_has_the_cause_of_what_is_whole() -> None:
         ("field 'it\\'s 5' has a fraction", "field 'it\\'s 5' has a fraction"),
         ("KeyError: b'\\x00abc' at 0xff\n  in line 3", "KeyError: … at # in line #"),
         ("UTF-8 and int64 stay, -1.5e3 goes", "UTF-8 and int64 stay, # goes"),
-        ("x" * 5000, "x" * MOST_CHARACTERS),
+        ("x" * 5000, "x" * MAX_CHARACTERS),
         ("", ""),
     ],
 )  # fmt: skip

@@ -32,7 +32,7 @@ from ingestion.specs.messages.column_ids import TIME, ColumnsAnswer, ColumnsRequ
 from ingestion.specs.messages.deep_storage import RegisteredFile
 from ingestion.specs.messages.newest_rows import RowsOrder
 from ingestion.specs.messages.protocol import Column
-from ingestion.specs.messages.publish_limits import MOST_COLUMNS
+from ingestion.specs.messages.publish_limits import MAX_COLUMNS
 from ingestion.specs.schema.data_schema import EXTENTS
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
@@ -94,7 +94,7 @@ def test_hidden_columns_have_none(tmp_path: Path) -> None:
     shelf.add(batch_of([0, 0], a=pa.array(["x", "y"]), end=pa.array([1, 2])))
     schema = pq.read_schema(tmp_path / "deep" / shelf.files[0].path)
     assert [f.name for f in schema if not f.metadata] == list(EXTENTS)
-    assert [c.name for asked in shelf.registry.asked for c in asked.columns] == ["__time", "a", "end"]
+    assert [c.name for asked in shelf.registry.requests for c in asked.columns] == ["__time", "a", "end"]
 
 
 def test_a_column_is_asked_for_once_and_all_that_are_new_together(shelf: TwoVersions) -> None:
@@ -102,7 +102,7 @@ def test_a_column_is_asked_for_once_and_all_that_are_new_together(shelf: TwoVers
     shelf.add(batch_of([0], **wide))
     shelf.add(batch_of([1], **wide))
     shelf.add(batch_of([0], c0=pa.array([1]), late=pa.array([2])))
-    assert [len(asked.columns) for asked in shelf.registry.asked] == [1001, 1]
+    assert [len(asked.columns) for asked in shelf.registry.requests] == [1001, 1]
 
 
 def test_many_files_of_one_write_ask_once(shelf: TwoVersions) -> None:
@@ -112,14 +112,14 @@ def test_many_files_of_one_write_ask_once(shelf: TwoVersions) -> None:
         scratch=shelf.scratch, ids=shelf.ids,
     )  # fmt: skip
     assert len(files) == 20
-    assert len(shelf.registry.asked) == 1
+    assert len(shelf.registry.requests) == 1
 
 
 def test_the_twin_refuses_too_many_at_once(shelf: TwoVersions) -> None:
-    too_many = ColumnsRequest.model_construct(columns=[Column(name="n", type="long")] * (MOST_COLUMNS + 1))
+    too_many = ColumnsRequest.model_construct(columns=[Column(name="n", type="long")] * (MAX_COLUMNS + 1))
     with pytest.raises(Unacceptable, match="500,001 columns, and one message may have 500,000"):
         shelf.registry.ids(too_many)
-    assert not shelf.registry.asked
+    assert not shelf.registry.requests
 
 
 def test_arrows_own_copy_of_the_schema_does_not_repeat_them(shelf: TwoVersions) -> None:
@@ -241,7 +241,7 @@ def test_a_column_that_is_refused_leads_to_its_records(run_indexer: Any, tmp_pat
     else:
         source = MemoryLeasedSource([(0, n, p) for n, p in enumerate(payloads)])
         run_indexer(source, plane, control=control)
-        assert {offset for (_, offset), verdict in source.verdicts.items() if verdict == REJECT} == {17, 60}
+        assert {offset for (_, offset), verdict in source.acknowledgements.items() if verdict == REJECT} == {17, 60}
     assert stored(plane, tmp_path) == [n for n in range(100) if n not in (17, 60)]
     assert {q.offset: q.reason for p in plane.published for q in p.quarantined} == {17: "refused", 60: "refused"}
     assert total(plane).published == 98
@@ -252,7 +252,7 @@ def test_a_refusal_that_no_record_is_at_fault_for_ends_the_task(run_indexer: Any
     source = MemoryLeasedSource([(0, n, poison(n)) for n in range(64)])
     with pytest.raises(Refused, match="New columns were refused: status 403"):
         run_indexer(source, plane)
-    assert (plane.asked, plane.published, set(source.verdicts.values())) == (1, [], {RELEASE})
+    assert (plane.asked, plane.published, set(source.acknowledgements.values())) == (1, [], {RELEASE})
 
 
 def test_a_process_asks_no_more_after_its_first_files(run_indexer: Any, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_a_task_with_partitions_alone_writes_the_same_rows_by_them(tmp_path: Pat
     task = parse_compact_task(
         {"type": "compact", "dataSource": "w", "interval": "2025-01-01/P3D", "tuningConfig": tuning}
     )
-    assert task.writes_anew and not task.changes.any
+    assert task.rewrites_rows and not task.changes.any
     made = anew(tmp_path, spec.dataSchema, files, tuningConfig=tuning)
     assert rows_of(table(tmp_path, made)) == rows_of(table(tmp_path, files))
     parts = [(f.interval_start, frozenset(table(tmp_path, [f])["text"].dropna())) for f in made]
@@ -139,4 +139,4 @@ def test_a_task_with_partitions_alone_writes_the_same_rows_by_them(tmp_path: Pat
     dynamic = {"type": "index_parallel", "partitionsSpec": {"type": "dynamic"}}
     assert not parse_compact_task(
         {"type": "compact", "dataSource": "w", "interval": "2025/P3D", "tuningConfig": dynamic}
-    ).writes_anew
+    ).rewrites_rows

@@ -78,7 +78,7 @@ def test_many_files_become_what_one_batch_of_all_records_would_be(tmp_path: Path
 
 def is_sorted(rows: pa.Table, schema: DataSchema) -> bool:
     """Whether the order in which ingestion sorts leaves every key where it is."""
-    shape = Shape(rollup=False, how=Shape.of(schema).how, lead=0)
+    shape = Shape(rollup=False, aggregations=Shape.of(schema).aggregations, lead=0)
     keys = shape.keys(rows)
     names = [f"k{i}" for i in range(len(keys))]
     table = pa.table(keys, names=names)

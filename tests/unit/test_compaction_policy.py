@@ -77,7 +77,7 @@ def test_a_tier_has_one_job_at_a_time_and_its_segments_are_in_no_other() -> None
 def test_a_group_makes_one_segment_of_no_more_than_the_target() -> None:
     [group] = choose(seen(300, rows=900, age=timedelta()), NOW, LIMITS).groups
     assert len(group.segments) == 71  # 71 × 900 rows are below 64,000
-    few = Limits(target_rows=64_000, target_bytes=64_000_000, most_input_bytes=100_000)
+    few = Limits(target_rows=64_000, target_bytes=64_000_000, max_input_bytes=100_000)
     [group] = choose(seen(300), NOW, few).groups
     assert sum(s.size_bytes for s in group.segments) == 100_000 == 25 * 4_000
 

@@ -41,31 +41,31 @@ WAITING = Marks([mark(0, p0=5, p1=7), mark(5, p0=9, p1=7)])
 def test_it_is_complete_until_the_last_look_that_nothing_unsettled_lies_below(
     frontier: dict[int, int], until: float | None
 ) -> None:
-    found, after = WAITING.looked(mark(10, p0=12, p1=8), frontier, {})
+    found, after = WAITING.advanced(mark(10, p0=12, p1=8), frontier, {})
     assert found == (None if until is None else at(until) - CLOCK_MARGIN)
     assert [m.at for m in after.waiting] == [at(s) for s in (0, 5, 10) if until is None or s > until]
 
 
 def test_what_lies_behind_an_open_transaction_is_not_complete() -> None:
     """The log ends at 12; what may be read ends at 10, all of it settled."""
-    assert Marks().looked(mark(0, p0=12), {0: 10}, {})[0] is None
+    assert Marks().advanced(mark(0, p0=12), {0: 10}, {})[0] is None
 
 
 def test_a_partition_whose_reader_begins_nobody_knows_where_holds_back_what_came_since_it_was_seen() -> None:
     """Of a reader from the topic's end on nothing is settled: by its lag it would begin at the end each time."""
-    first, marks = Marks().looked(mark(0, p0=10), {0: 10}, unknown={0: 10})
+    first, marks = Marks().advanced(mark(0, p0=10), {0: 10}, unknown={0: 10})
     assert first == at(0) - CLOCK_MARGIN
     stored = Marks.read(marks.stored())
-    second, marks = stored.looked(mark(5, p0=12), {0: 12}, unknown={0: 12})
+    second, marks = stored.advanced(mark(5, p0=12), {0: 12}, unknown={0: 12})
     assert second is None
-    known, _ = marks.looked(mark(10, p0=12), {0: 12}, unknown={})
+    known, _ = marks.advanced(mark(10, p0=12), {0: 12}, unknown={})
     assert known == at(10) - CLOCK_MARGIN
 
 
 def test_marks_that_are_too_close_are_not_kept() -> None:
     marks = Marks()
     for n in range(11):
-        _, marks = marks.looked(mark(n, p0=n + 1), {0: 0}, {})
+        _, marks = marks.advanced(mark(n, p0=n + 1), {0: 0}, {})
     assert [m.at for m in marks.waiting] == [at(0), at(4), at(8)]
 
 
@@ -83,4 +83,4 @@ def test_a_topic_of_many_partitions_keeps_fewer_marks() -> None:
 def test_marks_are_stored_to_the_millisecond_and_never_later_than_they_were() -> None:
     one = Mark(at(0.0019), {0: 2**43})
     [read] = Marks.read(Marks([one], {3: 4}).stored()).waiting
-    assert (read.at, read.ends) == (at(0.001), one.ends)
+    assert (read.at, read.end_offsets) == (at(0.001), one.end_offsets)

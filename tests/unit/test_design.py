@@ -14,9 +14,13 @@ from frontend.templatetags.design import curl_line
 
 SHAPE = Shape(
     "things",
-    (Column("name", "Name", sorts="id"), Column("made", "Made", sorts="created_at", falls=True), Column("n", "N")),
+    (
+        Column("name", "Name", sorts="id"),
+        Column("made", "Made", sorts="created_at", descending_first=True),
+        Column("n", "N"),
+    ),
     default="-made",
-    last=("-id",),
+    tie_breakers=("-id",),
 )
 
 
@@ -53,18 +57,22 @@ def test_a_sparkline_has_gaps_and_a_label_that_is_text() -> None:
     ],
 )
 def test_a_table_sorts_by_its_columns(asked: str, order: list[str]) -> None:
-    assert SHAPE.asked({"sort": asked}).order == order
+    assert SHAPE.table_for({"sort": asked}).order == order
 
 
 @pytest.mark.parametrize("asked", ["n", "--name", "password", "created_at"])
 def test_a_table_sorts_by_its_own_columns_alone(asked: str) -> None:
     with pytest.raises(InvalidInput, match="can't be sorted by"):
-        SHAPE.asked({"sort": asked})
+        SHAPE.table_for({"sort": asked})
 
 
 def test_a_head_leads_to_the_other_direction() -> None:
-    assert [(h.sort, h.now) for h in SHAPE.asked({}).heads] == [("name", ""), ("made", "descending"), ("", "")]
-    assert [(h.sort, h.now) for h in SHAPE.asked({"sort": "name"}).heads] == [
+    assert [(h.sort, h.direction) for h in SHAPE.table_for({}).header_cells] == [
+        ("name", ""),
+        ("made", "descending"),
+        ("", ""),
+    ]
+    assert [(h.sort, h.direction) for h in SHAPE.table_for({"sort": "name"}).header_cells] == [
         ("-name", "ascending"),
         ("-made", ""),
         ("", ""),
@@ -72,8 +80,8 @@ def test_a_head_leads_to_the_other_direction() -> None:
 
 
 def test_heads_of_a_table_that_cannot_be_sorted_lead_nowhere() -> None:
-    assert [(h.sort, h.now) for h in SHAPE.still.heads] == [("", ""), ("", "descending"), ("", "")]
-    assert SHAPE.still.order == SHAPE.asked({}).order
+    assert [(h.sort, h.direction) for h in SHAPE.static.header_cells] == [("", ""), ("", "descending"), ("", "")]
+    assert SHAPE.static.order == SHAPE.table_for({}).order
 
 
 @dataclass(frozen=True)
@@ -84,15 +92,15 @@ class Thing:
 
 def test_rows_of_no_query_are_arranged_as_a_query_would() -> None:
     rows = [Thing(1, 5), Thing(2, None), Thing(3, 7), Thing(4, 5)]
-    assert [thing.id for thing in SHAPE.asked({}).arranged(rows)] == [3, 4, 1, 2]
-    assert [thing.id for thing in SHAPE.asked({"sort": "made"}).arranged(rows)] == [4, 1, 3, 2]
+    assert [thing.id for thing in SHAPE.table_for({}).arranged(rows)] == [3, 4, 1, 2]
+    assert [thing.id for thing in SHAPE.table_for({"sort": "made"}).arranged(rows)] == [4, 1, 3, 2]
 
 
 def test_a_column_can_be_left_out_and_no_longer_sorted_by() -> None:
-    shape = SHAPE.without("name")
-    assert [head.column.name for head in shape.asked({}).heads] == ["made", "n"]
+    shape = SHAPE.without_columns("name")
+    assert [head.column.name for head in shape.table_for({}).header_cells] == ["made", "n"]
     with pytest.raises(InvalidInput):
-        shape.asked({"sort": "name"})
+        shape.table_for({"sort": "name"})
 
 
 def test_a_line_for_curl_is_one_word_however_odd_the_address() -> None:

@@ -63,7 +63,7 @@ NOTHING = Totals()
     ("codes", "facts"),
     [
         (["starting"], {"status": "PENDING"}),
-        (["waiting_for_capacity"], {"status": "PENDING", "no_room": "It asks for 2 of the 1 …"}),
+        (["waiting_for_capacity"], {"status": "PENDING", "no_slot_reason": "It asks for 2 of the 1 …"}),
         (["starting"], {"status": "RUNNING"}),
         (["starting"], {"status": "RUNNING", "indexer_states": ["starting", "waiting_for_slot"]}),
         (["waiting_for_slot"], {"status": "RUNNING", "indexer_states": ["waiting_for_slot"] * 2, "slots": 1}),

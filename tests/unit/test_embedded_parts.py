@@ -122,7 +122,7 @@ def test_ports_are_told_while_the_services_answer(tmp_path: Path) -> None:
     book = PortBook(file)
     book.withdraw()
     assert book.assign("kafka") == before and not file.exists()
-    book.tell()
+    book.announce()
     assert read_json(file) == {"kafka": before}
     book.withdraw()
     assert PortBook(file).assign("kafka") == before and not file.exists()

@@ -146,7 +146,7 @@ def _made(engine: Engine, text: str, fields: list[str]) -> tuple[float, int] | N
         return None
     finally:
         engine.forget(sql)
-    return form.measured.made.of(columns), int(found or 0)
+    return form.measured.made.bytes_of(columns), int(found or 0)
 
 
 def _signatures(engine: Engine, name: str) -> list[list[str]]:

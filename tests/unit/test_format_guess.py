@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ingestion.specs.messages.sampling import FormatGuess
-from ingestion.task.sampler.format_guess import MOST_SCHEMAS, format_guesses
+from ingestion.task.sampler.format_guess import MAX_SCHEMAS, format_guesses
 
 JSON = {"type": "json"}
 NESTED = b'{"a":' * 5000 + b"1" + b"}" * 5000
@@ -105,7 +105,7 @@ def test_what_no_format_reads_is_named(payload: bytes, form: str, why: str) -> N
 
 
 def test_bytes_that_only_look_like_a_registry_s_are_none() -> None:
-    assert format_guesses([framed(n, b"\x06") for n in range(MOST_SCHEMAS + 1)]) == []
+    assert format_guesses([framed(n, b"\x06") for n in range(MAX_SCHEMAS + 1)]) == []
 
 
 def test_of_mixed_records_the_most_common_kind_comes_first() -> None:

@@ -51,5 +51,5 @@ def found_by(reader: Reader) -> Completeness:
 )
 def test_freshness_is_a_word_with_its_reason(of: Callable[[], Completeness], mark: str, words: str, why: str) -> None:
     fresh = freshness_of(of(), NOW)  # looked at now: what is looked at by the clock grows old
-    assert (fresh.mark, fresh.words) == (mark, words)
-    assert fresh.why.startswith(why) and bool(fresh.why) == bool(why)
+    assert (fresh.mark, fresh.text) == (mark, words)
+    assert fresh.explanation.startswith(why) and bool(fresh.explanation) == bool(why)

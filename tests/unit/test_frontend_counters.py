@@ -27,7 +27,7 @@ def test_what_is_missing_is_said(polled: int, missing: int) -> None:
 def test_poison_is_worrying_only_when_there_is_some() -> None:
     def worrying(totals: Totals) -> set[str]:
         shown = sum_of(totals, {})
-        return {c.name for c in (*shown.outcomes, *shown.details) if c.worrying}
+        return {c.name for c in (*shown.outcomes, *shown.details) if c.is_problem}
 
     assert worrying(Totals()) == set()
     assert worrying(Totals(polled=2, published=1, unparseable=1, quarantined=1)) == {"unparseable", "quarantined"}

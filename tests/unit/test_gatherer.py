@@ -234,7 +234,7 @@ def test_who_is_stopped_while_the_control_plane_is_away_leaves_it_to_the_next(
     one.read()
 
     def away(number: int, request: PublishRequest) -> PublishAnswer:
-        one.control.tell("stop")
+        one.control.update("stop")
         raise Unreachable("connection refused")
 
     monkeypatch.setattr(one.plane, "publish", away)
@@ -248,7 +248,7 @@ def test_who_is_stopped_while_the_control_plane_is_away_leaves_it_to_the_next(
 def test_at_the_end_it_publishes_or_leaves_it(make: Make, directive: Any, published: int) -> None:
     one = make()
     one.read()
-    one.control.tell(directive)
+    one.control.update(directive)
     one.gatherer.end()
     assert len(one.plane.published) == published
     assert one.unpublished.released == (0 if published else 20)

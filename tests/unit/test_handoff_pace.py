@@ -35,7 +35,7 @@ def test_the_next_ones_of_a_backlog_grow_to_half_a_minute() -> None:
     for _ in range(6):
         ages.append(next(a / 10 for a in range(400) if pace.due(held(age_s=a / 10, waiting=10))))
         clock.now += ages[-1]
-        pace.handed_off(1)
+        pace.note_handoff(1)
     assert ages == [1, 4, 16, 30, 30, 30]
 
 
@@ -43,15 +43,15 @@ def test_a_backlog_that_came_to_an_end_is_handed_off_soon_and_the_next_one_begin
     clock = Clock()
     pace = Pace(clock)
     for _ in range(4):
-        pace.handed_off(1)
+        pace.note_handoff(1)
         clock.now += 30
-    pace.handed_off(1)
+    pace.note_handoff(1)
     clock.now += 0.3
     assert pace.due(held(records=50_000, quiet_s=0.1)), "not small: it need not wait"
     assert not pace.due(held(records=49_999, quiet_s=0.1))
     clock.now += 1.7
     assert pace.due(held(records=1, quiet_s=0.1))
-    pace.handed_off(1)
+    pace.note_handoff(1)
     assert not pace.due(held(age_s=3.9, waiting=5))
     assert pace.due(held(age_s=4.0, waiting=5)), "the second of this backlog, and not the sixth"
 
@@ -63,7 +63,7 @@ def test_a_backlog_that_came_to_an_end_is_handed_off_soon_and_the_next_one_begin
 def test_a_stream_that_is_kept_up_with_is_handed_off_less_often_the_more_comes(rate: int, seconds: int) -> None:
     clock = Clock()
     pace = Pace(clock)
-    pace.handed_off(1)
+    pace.note_handoff(1)
     began = clock.now
     due = None
     for step in range(1, 400):
@@ -78,13 +78,13 @@ def test_many_segments_of_a_handoff_make_the_next_one_late() -> None:
     """Thousands of small files a minute help nobody."""
     clock = Clock()
     pace = Pace(clock)
-    pace.handed_off(50)
+    pace.note_handoff(50)
     clock.now += 9.9
     assert not pace.due(held(quiet_s=0.1))
     assert not pace.due(held(age_s=9.9, waiting=10))
     clock.now += 0.1
     assert pace.due(held(quiet_s=0.1))
-    pace.handed_off(2000)
+    pace.note_handoff(2000)
     clock.now += 30
     assert pace.due(held())
 
@@ -92,9 +92,9 @@ def test_many_segments_of_a_handoff_make_the_next_one_late() -> None:
 def test_what_another_replica_has_handed_off_counts() -> None:
     clock = Clock()
     pace = Pace(clock)
-    pace.handed_off(1)
+    pace.note_handoff(1)
     clock.now += 30
-    pace.handed_off()
+    pace.note_handoff()
     clock.now += 1
     assert not pace.due(held())
     clock.now += 1

@@ -38,12 +38,12 @@ WANTED = {"filter": {"type": "in", "dimension": "env", "values": ["prod", 7, Tru
     ],
 )
 def test_which_records_are_taken(headers: Any, taken: bool) -> None:
-    assert HeaderBasedFilterConfig.model_validate(WANTED).takes(headers) is taken
+    assert HeaderBasedFilterConfig.model_validate(WANTED).matches(headers) is taken
 
 
 def test_headers_in_another_encoding() -> None:
     latin = HeaderBasedFilterConfig.model_validate({**WANTED, "encoding": "ISO-8859-1"})
-    assert [latin.takes([("env", value)]) for value in (b"\xe9", "é".encode())] == [True, False]
+    assert [latin.matches([("env", value)]) for value in (b"\xe9", "é".encode())] == [True, False]
 
 
 def test_what_is_left_out_is_counted_as_filtered_and_not_decoded(run_indexer: Any, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_is_left_out_is_counted_as_filtered_and_not_decoded(run_indexer: An
     counted = total(plane)
     assert (counted.polled, counted.published, counted.filtered, counted.thrown_away) == (6, 2, 3, 3)
     assert (counted.unparseable, counted.tombstones) == (1, 0)
-    assert [source.verdicts[(0, n)] == ACCEPT for n in range(6)] == [True] * 5 + [False]
+    assert [source.acknowledgements[(0, n)] == ACCEPT for n in range(6)] == [True] * 5 + [False]
 
 
 def test_all_may_be_left_out(run_indexer: Any, tmp_path: Path) -> None:

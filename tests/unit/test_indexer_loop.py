@@ -27,7 +27,7 @@ def test_every_record_is_stored_and_accepted(run_indexer: Any, tmp_path: Path) -
     source = MemoryLeasedSource([(n % 4, n // 4, record(n, 1 + n % 3)) for n in range(1000)])
     plane = run_indexer(source)
     assert stored(plane, tmp_path) == list(range(1000))
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}
     assert total(plane).polled == total(plane).published == 1000
 
 
@@ -52,7 +52,15 @@ def test_what_can_not_be_decoded_is_quarantined_whole_and_rejected(run_indexer: 
     source = MemoryLeasedSource([(0, offset, payload) for offset, payload in enumerate(payloads)])
     plane = run_indexer(source, io_config={"tombstones": "quarantine"})
     assert stored(plane, tmp_path) == [0, 1]
-    assert [source.verdicts[(0, o)] for o in range(7)] == [ACCEPT, REJECT, ACCEPT, REJECT, REJECT, REJECT, REJECT]
+    assert [source.acknowledgements[(0, o)] for o in range(7)] == [
+        ACCEPT,
+        REJECT,
+        ACCEPT,
+        REJECT,
+        REJECT,
+        REJECT,
+        REJECT,
+    ]
     kept = [q for p in plane.published for q in p.quarantined]
     assert [q.offset for q in kept] == [1, 3, 4, 5, 6]
     assert [q.payload for q in kept] == [payloads[q.offset] for q in kept]
@@ -68,7 +76,7 @@ def test_tombstones_are_thrown_away_and_counted(run_indexer: Any, tmp_path: Path
     counted = total(plane)
     assert (counted.polled, counted.published, counted.thrown_away, counted.tombstones) == (9, 3, 6, 6)
     assert (counted.filtered, counted.outside_window, counted.unparseable) == (0, 0, 0)
-    assert set(source.verdicts.values()) <= {ACCEPT}
+    assert set(source.acknowledgements.values()) <= {ACCEPT}
 
 
 def test_what_the_filter_drops_is_thrown_away_and_accepted(run_indexer: Any, tmp_path: Path) -> None:
@@ -77,7 +85,7 @@ def test_what_the_filter_drops_is_thrown_away_and_accepted(run_indexer: Any, tmp
     plane = run_indexer(source, transformSpec={"filter": keep})
     assert stored(plane, tmp_path) == [5, 6, 7, 8, 9]
     assert (total(plane).thrown_away, total(plane).filtered) == (5, 5)
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,7 @@ def test_settled_records_are_dropped_as_duplicates(run_indexer: Any, tmp_path: P
     assert stored(plane, tmp_path) == list(range(80))
     assert total(plane).duplicates == 20
     assert total(plane).polled == 100
-    assert set(again.verdicts.values()) == {ACCEPT}
+    assert set(again.acknowledgements.values()) == {ACCEPT}
     assert sum(p.early_duplicates for p in plane.published) == 20
 
 
@@ -193,7 +201,7 @@ def test_a_publish_that_had_committed_is_found_out_when_the_lock_ends(run_indexe
     assert stored(plane, tmp_path) == list(range(100))
     assert total(plane).published == 100
     assert control.status.unpublished.released == 0
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}
 
 
 def test_a_topic_made_again_is_not_published_under_its_old_id(run_indexer: Any, tmp_path: Path) -> None:
@@ -215,11 +223,11 @@ def test_kafkas_own_fields_reach_the_rows_also_of_late_deliveries(run_indexer: A
         [(0, n, record(n) if n != 3 else None) for n in range(6)], extras=extras, batch_records=3
     )
     source.open()
-    first = source.take(0)
+    first = source.poll(0)
     assert first is not None
     source.lapse(first)  # these come a third time: decoded in a child process, beside others
     for _ in range(2):
-        again = source.take(0)
+        again = source.poll(0)
         assert again is not None
         source.lapse(again)
     source.batch_records = 6
@@ -253,7 +261,7 @@ def test_rolled_up_records_are_settled_and_counted_each(run_indexer: Any, tmp_pa
     assert sum(end - start for s in segments for r in s.offsets.values() for start, end in r) == 1000
     rows = [row for s in segments for row in pq.read_table(tmp_path / "segments" / s.path).to_pylist()]
     assert (sum(r["count"] for r in rows), sum(r["sum"] for r in rows)) == (1000, sum(range(1000)))
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}
 
 
 def test_duplicates_that_the_publish_tells_are_not_in_rolled_up_sums(run_indexer: Any, tmp_path: Path) -> None:
@@ -310,7 +318,7 @@ def test_too_many_parse_exceptions_end_the_indexer_with_nothing_published(run_in
     with pytest.raises(TooManyParseExceptions, match=r"maxParseExceptions .0. allows.*offset 1: not JSON"):
         run_indexer(source, plane, tuningConfig={"maxParseExceptions": 0})
     assert plane.published == []
-    assert ACCEPT not in source.verdicts.values()
+    assert ACCEPT not in source.acknowledgements.values()
     run_indexer(
         MemoryLeasedSource([(0, 0, record(1)), (0, 1, b"not JSON")]), plane, tuningConfig={"maxParseExceptions": 1}
     )
@@ -340,8 +348,8 @@ def test_too_many_parse_exceptions_tell_what_was_read_and_is_not_published(
 def test_who_reads_old_records_again_has_no_limit_of_parse_exceptions(tmp_path: Path) -> None:
     for tuning in ({"maxParseExceptions": 0}, {"reportParseExceptions": True}):
         spec = assignment(tmp_path, tuningConfig=tuning).spec
-        assert spec.tuningConfig.most_parse_exceptions == 0
-        assert without_parse_limits(spec).tuningConfig.most_parse_exceptions is None
+        assert spec.tuningConfig.parse_exceptions_limit == 0
+        assert without_parse_limits(spec).tuningConfig.parse_exceptions_limit is None
 
 
 class Stuck(MemoryLeasedSource):

@@ -40,7 +40,7 @@ def test_a_refusal_for_good_ends_the_task_with_nothing_published(run_indexer: An
     with pytest.raises(StorageRefused, match=r"deep storage refuses: can't store d/.*: Not a directory"):
         run_indexer(source, plane, deep_storage=str(tmp_path / "no-folder" / "deep"))
     assert plane.published == []
-    assert set(source.verdicts.values()) == {RELEASE}
+    assert set(source.acknowledgements.values()) == {RELEASE}
     assert not any((tmp_path / "scratch").iterdir())
 
 
@@ -54,7 +54,7 @@ def test_a_bucket_that_is_not_there_ends_the_task(
     with s3_server(tmp_path) as server, pytest.raises(StorageRefused, match="there is no such bucket"):
         run_indexer(source, plane, deep_storage=server.location(bucket="another-bucket"))
     assert plane.published == []
-    assert set(source.verdicts.values()) == {RELEASE}
+    assert set(source.acknowledgements.values()) == {RELEASE}
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def heard(control: Control) -> Iterator[None]:
 
     def beat() -> None:
         while not over.wait(0.05):
-            control.tell("continue")
+            control.update("continue")
 
     beating = threading.Thread(target=beat)
     beating.start()
@@ -110,7 +110,7 @@ def test_while_deep_storage_is_away_nothing_is_polled_and_then_all_is_stored(
             assert len(set(storage.files())) == len(files) + 1  # and what was given up, to be cleaned up
     assert control.status.redelivery_counts == {1: 300, 2: 100}
     assert control.status.message == ""
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}
 
 
 def test_a_full_disk_pauses_and_publishes_nothing(run_indexer: Any, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_full_disk_pauses_and_publishes_nothing(run_indexer: Any, tmp_path: Pa
             wait_for(lambda: "File too large" in control.status.message)
             assert control.status.state == "paused"
             assert plane.published == []
-            assert source.verdicts == {}
+            assert source.acknowledgements == {}
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         running.result(60)
@@ -175,7 +175,7 @@ def test_a_registry_that_is_away_pauses_and_marks_nothing(run_indexer: Any, tmp_
         back.join()
     assert stored(plane, tmp_path) == list(range(50))
     assert (total(plane).unparseable, total(plane).polled) == (0, 50)
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}
 
 
 def test_a_schema_that_the_registry_refuses_stops_the_source_for_a_while_only(
@@ -213,7 +213,7 @@ def test_a_registry_that_does_not_take_the_login_ends_the_task(
         source = leased if kind == "share_group" else OneLog([framed(1, b"")] * 3, control)
         with pytest.raises(RegistryRefused, match=r"has refused for 1 s: http.* answers with status 403\. Mend"):
             run_indexer(source, plane, control=control, input_format=written, kafka=kind == "kafka")
-    assert plane.published == [] and set(leased.verdicts.values()) <= {RELEASE}
+    assert plane.published == [] and set(leased.acknowledgements.values()) <= {RELEASE}
 
 
 def test_a_registry_that_is_away_for_longer_than_locks_uses_up_one_delivery(
@@ -241,4 +241,4 @@ def test_a_registry_that_is_away_for_longer_than_locks_uses_up_one_delivery(
         plane = running_one.result(60)
     assert stored(plane, tmp_path) == list(range(50))
     assert control.status.redelivery_counts == {1: 50, 2: 50}
-    assert set(source.verdicts.values()) == {ACCEPT}
+    assert set(source.acknowledgements.values()) == {ACCEPT}

@@ -73,5 +73,5 @@ def test_whether_it_is_for_good_is_said_by_the_class_or_by_who_raises_it() -> No
 )
 def test_what_the_driver_hears_of_it(error: IngestionError, permanent: bool, may_pass: bool, farewell: str) -> None:
     heard = pickle.loads(pickle.dumps(IndexerEnd.of(error)))
-    assert (heard.how, heard.reason) == (type(error).__name__, str(error))
-    assert (heard.permanent, heard.may_pass, heard.farewell) == (permanent, may_pass, farewell)
+    assert (heard.kind, heard.reason) == (type(error).__name__, str(error))
+    assert (heard.permanent, heard.may_pass, heard.directive_for_others) == (permanent, may_pass, farewell)

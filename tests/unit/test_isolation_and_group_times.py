@@ -42,10 +42,10 @@ def test_the_isolation_of_a_spec(document: dict[str, Any], isolation: str) -> No
 
 
 def test_who_reads_what_is_not_committed_has_nothing_undecided() -> None:
-    topic = TopicOffsets("id", starts={0: 0, 1: 0}, ends={0: 5, 1: 7}, written={0: 9, 1: 7})
-    assert (topic.undecided, topic.read_by("read_committed")) == (4, topic)
-    dirty = topic.read_by("read_uncommitted")
-    assert (dirty.ends, dirty.undecided) == ({0: 9, 1: 7}, 0)
+    topic = TopicOffsets("id", start_offsets={0: 0, 1: 0}, end_offsets={0: 5, 1: 7}, log_ends={0: 9, 1: 7})
+    assert (topic.uncommitted, topic.for_isolation("read_committed")) == (4, topic)
+    dirty = topic.for_isolation("read_uncommitted")
+    assert (dirty.end_offsets, dirty.uncommitted) == ({0: 9, 1: 7}, 0)
 
 
 def test_the_times_of_a_consumer_group() -> None:

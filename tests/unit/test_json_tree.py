@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from frontend.json_tree import DEEPEST, MOST_NODES, tree_html
+from frontend.json_tree import DEEPEST, MAX_NODES, tree_html
 
 
 def test_values_stand_below_their_names() -> None:
@@ -23,8 +23,8 @@ def test_nothing_in_it_is_markup_or_hides_itself() -> None:
 
 
 def test_a_large_value_is_cut() -> None:
-    assert tree_html(list(range(MOST_NODES + 100))).count("<li") == MOST_NODES
-    assert "101 more, not shown" in tree_html(list(range(MOST_NODES + 100)))
+    assert tree_html(list(range(MAX_NODES + 100))).count("<li") == MAX_NODES
+    assert "101 more, not shown" in tree_html(list(range(MAX_NODES + 100)))
 
 
 def test_a_deep_value_is_cut() -> None:

@@ -11,7 +11,7 @@ import pytest
 from controlplane.common.errors import InvalidInput
 from controlplane.loading.documents import reusable_secrets, split_secrets, to_nested, with_secrets, with_value
 from controlplane.loading.dry_run import compare_samples
-from controlplane.loading.field_profiles import MOST_NESTED, field_profiles, nested_fields
+from controlplane.loading.field_profiles import MAX_NESTED, field_profiles, nested_fields
 from controlplane.loading.implausible_times import odd_times
 from controlplane.loading.ingestion_preview import INDEXER_ROWS_PER_S, preview_ingestion
 from frontend.topic_list import similar
@@ -108,7 +108,7 @@ def test_nested_values_are_offered_the_most_common_first() -> None:
 
 
 def test_very_many_and_very_deep_fields_are_bounded() -> None:
-    assert len(nested_fields([{"many": {f"f{i}": i for i in range(10_000)}}])) == MOST_NESTED
+    assert len(nested_fields([{"many": {f"f{i}": i for i in range(10_000)}}])) == MAX_NESTED
     assert nested_fields([{"x": {"y": {"z": {"a": {"b": {"c": {"d": 1}}}}}}}])[0].nodes == [
         "x",
         "y",
@@ -211,7 +211,7 @@ S = 1_769_860_800  # 2026-01-31T12:00:00Z
 def test_times_of_a_wrong_unit_are_told_with_the_right_one(form: str, time_ms: int, instead: str) -> None:
     odd = odd_times(SampleAnswer(records=[stored(time_ms), stored(S * 1000)]), form, NOW)
     assert odd is not None
-    assert (odd.rows, odd.of, odd.example_ms, odd.instead) == (1, 2, time_ms, instead)
+    assert (odd.rows, odd.total_rows, odd.example_ms, odd.instead) == (1, 2, time_ms, instead)
     assert odd.instead_ms == (S * 1000 if instead else None)
 
 

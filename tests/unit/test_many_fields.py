@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestion.decode.fields import MOST_DISCOVERED
+from ingestion.decode.fields import MAX_DISCOVERED
 from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.rows import row_indexes
 from tests.support.decoded_fields import decode, schema_of
@@ -14,7 +14,7 @@ def many(prefix: str, count: int) -> str:
     return ",".join(f'"{prefix}{i}":1' for i in range(count))
 
 
-@pytest.mark.parametrize("fields", [MOST_DISCOVERED + 1, 10_000])
+@pytest.mark.parametrize("fields", [MAX_DISCOVERED + 1, 10_000])
 def test_a_record_with_too_many_fields_falls_alone(fields: int) -> None:
     """Whatever is read with it, before it or after it; fields that are named or excluded don't count."""
     decoder = JsonDecoder(schema_of(dimensions=["id"], useSchemaDiscovery=True, dimensionExclusions=["never"]))
@@ -26,7 +26,7 @@ def test_a_record_with_too_many_fields_falls_alone(fields: int) -> None:
         assert list(decoded.unparseable) == faulty
         assert f"holds {fields:,} fields to discover, 1,000 at most" in decoded.unparseable[faulty[0]]
         assert row_indexes(decoded.rows).tolist() == [i for i in range(len(batch)) if i not in faulty]
-    most = f'"id":"m","never":1,{many("f", MOST_DISCOVERED)}'
+    most = f'"id":"m","never":1,{many("f", MAX_DISCOVERED)}'
     assert len(decode(decoder, most, wide).rows) == 1
     decoder.close()
 
@@ -34,12 +34,12 @@ def test_a_record_with_too_many_fields_falls_alone(fields: int) -> None:
 def test_records_with_many_fields_together_are_read_in_parts() -> None:
     """More than are read at once, each record having few enough."""
     decoder = JsonDecoder(schema_of(useSchemaDiscovery=True))
-    one, other = many("a", MOST_DISCOVERED), many("b", MOST_DISCOVERED)
+    one, other = many("a", MAX_DISCOVERED), many("b", MAX_DISCOVERED)
     for batch in ([one, other], [other, '"rare":1', other], ['"a":1', one, '"rare":1', one]):
         decoded = decode(decoder, *batch)
         assert decoded.unparseable == {}
         assert row_indexes(decoded.rows).tolist() == list(range(len(batch)))
-    assert len(decode(decoder, one, other).rows.column_names) == 2 + 2 * MOST_DISCOVERED
+    assert len(decode(decoder, one, other).rows.column_names) == 2 + 2 * MAX_DISCOVERED
     decoder.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ingestion.decode.decoded import Decoded
-from ingestion.specs.limits import MOST_FILTERED
+from ingestion.specs.limits import MAX_FILTERED
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.decoders import ANY_NUMBER, decoder_of
 from tests.unit.test_rows_metrics import rolled, schema_of
@@ -110,7 +110,7 @@ def test_what_is_refused(metric: dict[str, Any], message: str) -> None:
 
 
 def test_so_many_of_them_and_no_more() -> None:
-    metrics = [summed("v", name=f"m{number}") for number in range(MOST_FILTERED)]
+    metrics = [summed("v", name=f"m{number}") for number in range(MAX_FILTERED)]
     schema_of(metrics)
     with pytest.raises(ValidationError, match="101 metrics read an expression; 100 at most"):
         schema_of([*metrics, summed("v")])

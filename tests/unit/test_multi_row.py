@@ -145,7 +145,7 @@ def test_records_whose_rows_need_too_much_memory_together_are_decoded_apart(monk
         assert decoder.decode([payload]).rows.num_rows == 1000
         with pytest.raises(TooWide, match="2 records hold rows that need"):
             decoder.decode([payload, payload])
-        monkeypatch.setattr(module, "_MOST_OF_A_RECORD_BYTES", 15_000)
+        monkeypatch.setattr(module, "_MAX_BYTES_OF_RECORD", 15_000)
         assert decoder.decode([payload + b"\n1,x" * 1000]).unparseable[0].startswith("holds rows that need")
     finally:
         decoder.close()
@@ -161,7 +161,7 @@ def test_a_header_that_would_be_read_with_too_many_rows_makes_its_record_unparse
 
 
 def test_rows_that_hold_too_many_fields_together_make_their_record_unparseable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_IN_BATCH", 20)
+    monkeypatch.setattr(module, "MAX_IN_BATCH", 20)
     wide = b"".join(b'{"f%d":1}' % n for n in range(30))
     monkeypatch.setattr(module, "PORTION_ROWS", 10)
     assert fault(JSON, wide) == "holds rows with 30 fields in all, 20 at most"
@@ -173,7 +173,7 @@ def test_records_are_taken_apart_for_a_sample() -> None:
     assert owners == [0, 0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("most", [{"MOST_HELD_ROWS": 5}, {"MOST_INPUT_BYTES": 20}])
+@pytest.mark.parametrize("most", [{"MAX_HELD_ROWS": 5}, {"MAX_INPUT_BYTES": 20}])
 def test_a_sample_ends_where_its_records_hold_too_many_rows(monkeypatch: pytest.MonkeyPatch, most: Any) -> None:
     """Header rows count as often as they are read; the first record is shown whatever it holds."""
     for name, value in most.items():

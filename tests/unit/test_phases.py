@@ -57,7 +57,7 @@ TABLE = {
 @pytest.mark.parametrize(("one", "fences", "expected"), TABLE.values(), ids=TABLE)
 def test_phases(one: Task, fences: list[IndexerFence], expected: list[tuple[str, int | None]]) -> None:
     found = phases_of(one, fences)
-    lasted = [p.lasted(START).total_seconds() if p.end else None for p in found]
+    lasted = [p.duration(START).total_seconds() if p.end else None for p in found]
     assert list(zip([p.name for p in found], lasted, strict=True)) == expected
 
 

@@ -65,7 +65,7 @@ def test_a_share_groups_batch_is_cut_up_to_the_records_at_fault(run_indexer: Any
     kept = [q for p in plane.published for q in p.quarantined if q.reason == "refused"]
     assert [q.payload for q in kept] == [poison(n) for n in sorted(bad)]
     assert {q.error for q in kept} == {"its publish was refused: A value of it can't be stored."}
-    assert {o for (_, o), v in source.verdicts.items() if v == REJECT} == {*bad, 40}
+    assert {o for (_, o), v in source.acknowledgements.items() if v == REJECT} == {*bad, 40}
     assert (total(plane).polled, total(plane).published, total(plane).quarantined) == (100, 96, 4)
     assert all(len(p.quarantined) + sum(s.rows for s in p.segments) for p in plane.published)
     told = [(p.outcomes, [(s.offsets, s.columns) for s in p.segments]) for p in plane.asked]
@@ -92,14 +92,14 @@ def test_when_not_even_a_place_is_taken_the_task_fails(run_indexer: Any, tmp_pat
     source = MemoryLeasedSource([(0, n, b"{" if n == 3 else record(n)) for n in range(8)])
     with pytest.raises(Refused, match="even of a bare place in the quarantine: Something in quarantine"):
         run_indexer(source, plane)
-    assert ACCEPT not in source.verdicts.values() and set(source.verdicts.values()) == {RELEASE}
+    assert ACCEPT not in source.acknowledgements.values() and set(source.acknowledgements.values()) == {RELEASE}
 
 
 def test_when_it_is_no_records_fault_the_task_fails_and_quarantines_no_more(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row 30 of the failure matrix."""
-    monkeypatch.setattr(batch_splitting, "MOST_IN_A_ROW", 5)
+    monkeypatch.setattr(batch_splitting, "MAX_IN_A_ROW", 5)
     plane = Squeamish(assignment(tmp_path))
     with pytest.raises(Refused, match="not for a record's sake: A value of it can't be stored"):
         run_indexer(MemoryLeasedSource([(0, n, poison(n)) for n in range(64)]), plane)
@@ -142,9 +142,9 @@ def test_a_publish_keeps_to_its_limits_by_itself(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more segments, quarantined records and bytes than one may have: it is cut up before anything is sent."""
-    monkeypatch.setattr(publishing, "MOST_SEGMENTS", 4)
-    monkeypatch.setattr(limits, "MOST_QUARANTINED", 3)
-    monkeypatch.setattr(limits, "MOST_KEPT_BYTES", 50)
+    monkeypatch.setattr(publishing, "MAX_SEGMENTS", 4)
+    monkeypatch.setattr(limits, "MAX_QUARANTINED", 3)
+    monkeypatch.setattr(limits, "MAX_KEPT_BYTES", 50)
     days = [json.dumps({"time": f"2025-06-{n % 28 + 1:02d}", "n": n}).encode() for n in range(28)]
     bad = [b"x" * 30, b"y" * 30, *[b"z"] * 8]
     plane = Squeamish(assignment(tmp_path))

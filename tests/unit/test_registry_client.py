@@ -180,7 +180,7 @@ def test_row_4_slow_answers_come_to_an_end(monkeypatch: pytest.MonkeyPatch, answ
 @pytest.mark.parametrize(
     "answer",
     [
-        whole(b" " * (client.MOST_BYTES + 1)),
+        whole(b" " * (client.MAX_BYTES + 1)),
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"100000\r\n" + b" " * 0x100000 + b"\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n",

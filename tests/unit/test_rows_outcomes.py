@@ -176,10 +176,10 @@ def test_both_kinds_count_towards_the_limit_over_all_batches() -> None:
     """Druid: the task fails when there are more parse exceptions than maxParseExceptions."""
     seen, _ = parse_exceptions(maxParseExceptions=4)
     for ledger, total in ((faulty(1, 1), 2), (faulty(0, 0), None), (faulty(1, 1), 4)):
-        seen.look_at(ledger)
+        seen.check(ledger)
         seen.set_totals(None if total is None else ParseExceptionTotals(seen=total))
     with pytest.raises(TooManyParseExceptions) as caught:
-        seen.look_at(faulty(0, 1))
+        seen.check(faulty(0, 1))
     assert str(caught.value) == (
         "There are 5 parse exceptions, more than tuningConfig.maxParseExceptions (4) allows. "
         "The first of the last batch, at partition 3, offset 10: partly 0"
@@ -188,16 +188,16 @@ def test_both_kinds_count_towards_the_limit_over_all_batches() -> None:
 
 def test_a_batch_that_was_given_up_is_not_counted_twice() -> None:
     seen, _ = parse_exceptions(maxParseExceptions=2)
-    seen.look_at(faulty(1, 1))
-    seen.look_at(faulty(1, 1))
+    seen.check(faulty(1, 1))
+    seen.check(faulty(1, 1))
 
 
 def test_what_other_indexers_have_found_counts_too() -> None:
     seen, _ = parse_exceptions(maxParseExceptions=4)
     seen.set_totals(ParseExceptionTotals(seen=4))
-    seen.look_at(faulty(0, 0))
+    seen.check(faulty(0, 0))
     with pytest.raises(TooManyParseExceptions, match="There are 5 parse exceptions"):
-        seen.look_at(faulty(1, 0))
+        seen.check(faulty(1, 0))
 
 
 def test_as_many_with_a_faulty_field_are_saved_as_the_report_shows() -> None:
@@ -214,20 +214,20 @@ def test_as_many_with_a_faulty_field_are_saved_as_the_report_shows() -> None:
 
 def test_without_a_limit_nothing_fails_and_nothing_is_logged() -> None:
     seen, lines = parse_exceptions()
-    seen.look_at(faulty(50, 50))
+    seen.check(faulty(50, 50))
     assert lines == []
 
 
 def test_to_report_parse_exceptions_is_to_allow_none() -> None:
     seen, _ = parse_exceptions(reportParseExceptions=True, maxParseExceptions=100)
-    seen.look_at(faulty(0, 0))
+    seen.check(faulty(0, 0))
     with pytest.raises(TooManyParseExceptions):
-        seen.look_at(faulty(1, 0))
+        seen.check(faulty(1, 0))
 
 
 def test_each_is_logged_if_asked_for() -> None:
     seen, lines = parse_exceptions(logParseExceptions=True)
-    seen.look_at(faulty(1, 1))
+    seen.check(faulty(1, 1))
     assert [call.kwargs for call in lines] == [
         {"partition": 3, "offset": 10, "error": "unread 0"},
         {"partition": 3, "offset": 11, "error": "partly 1"},

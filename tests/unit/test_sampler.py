@@ -19,7 +19,7 @@ from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.utils import serialize
 
 from ingestion.specs.messages.sampler_spec import parse_sampler_spec
-from ingestion.specs.messages.sampling import MOST_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
+from ingestion.specs.messages.sampling import MAX_ANSWER_BYTES, SHOWN_BYTES, SampleAnswer, SampledRecord
 from ingestion.task.sampler.answering import answer_to
 from ingestion.task.sampler.decoding import decode_records
 from ingestion.task.sampler.records import Records
@@ -295,7 +295,7 @@ def test_an_answer_holds_no_more_than_it_may() -> None:
     answer = sample(*records, schema=schema)
     assert answer.stopped_by == "answer"
     assert 0 < len(answer.records) < len(records)
-    assert len(answer.model_dump_json()) < MOST_ANSWER_BYTES + 10_000
+    assert len(answer.model_dump_json()) < MAX_ANSWER_BYTES + 10_000
     assert answer.rollup is not None
     assert all(place < len(answer.records) for row in answer.rollup for place in row.records)
 

@@ -275,7 +275,7 @@ def test_a_persist_every_so_often(tmp_path: Path) -> None:
     [
         ({"maxRowsPerSegment": 3}, [0, 1, DAY_MS, DAY_MS + 1, DAY_MS + 2]),
         ({"maxTotalRows": 5}, [0, DAY_MS, 2 * DAY_MS, 3 * DAY_MS, 4 * DAY_MS]),
-        ({}, [day * DAY_MS for day in range(index_module.MOST_INTERVALS + 1)]),
+        ({}, [day * DAY_MS for day in range(index_module.MAX_INTERVALS + 1)]),
     ],
 )
 @pytest.mark.parametrize("in_memory", [1, 1_000])
@@ -291,7 +291,7 @@ def test_when_it_is_full(desk: Callable[..., Desk], tuning: dict[str, int], time
 
 def test_it_is_full_when_offsets_are_in_too_many_pieces(desk: Callable[..., Desk]) -> None:
     """Every second offset is a range of its own; so is each of two partitions' that alternate, or of two days'."""
-    count = index_module.MOST_RANGES + 1
+    count = index_module.MAX_RANGES + 1
     whole = np.zeros(count, np.int64)
     same_day, two_days = np.zeros(count, np.int64), np.arange(count) % 2 * DAY_MS
     for partitions, offsets, times in (

@@ -18,7 +18,7 @@ from ingestion.rows import JSON_TYPE, LIST_TYPE
 from ingestion.segments.newest_rows import open_locked_engine, read_newest
 from ingestion.segments.numbered_files import NumberedFiles
 from ingestion.specs.messages.deep_storage import RegisteredFile
-from ingestion.specs.messages.newest_rows import MOST_TEXT, RowsAnswer, RowsOrder
+from ingestion.specs.messages.newest_rows import MAX_TEXT, RowsAnswer, RowsOrder
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
 
@@ -159,15 +159,15 @@ def test_large_values_are_cut_and_their_size_is_told(desk: Desk) -> None:
         desk,
         batch_of(
             [0, 1, 2],
-            text=pa.array(["ü" * 100_000, "x" * MOST_TEXT, "x" * (MOST_TEXT + 1)]),
+            text=pa.array(["ü" * 100_000, "x" * MAX_TEXT, "x" * (MAX_TEXT + 1)]),
             many=pa.array([["y" * 5_000], ["z"], None], LIST_TYPE),
         ),
     )
     answer = asked(desk, files)
     assert column(answer, "text") == [
-        {"start": "x" * MOST_TEXT, "size_bytes": MOST_TEXT + 1},
-        "x" * MOST_TEXT,
-        {"start": "ü" * MOST_TEXT, "size_bytes": 200_000},
+        {"start": "x" * MAX_TEXT, "size_bytes": MAX_TEXT + 1},
+        "x" * MAX_TEXT,
+        {"start": "ü" * MAX_TEXT, "size_bytes": 200_000},
     ]
     assert column(answer, "many")[2]["size_bytes"] == 5_004  # as JSON: with brackets and quotes
 

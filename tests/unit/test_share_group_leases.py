@@ -28,9 +28,9 @@ def test_each_poll_ends_in_the_book() -> None:
     partitions = np.array([0, 0, 1, 1])
     book.count(partitions, np.array([ACCEPT, REJECT, RELEASE, ACCEPT]), 0.1)
     book.count(partitions, np.array([ACCEPT, ACCEPT, ACCEPT, REJECT]), 2.0)
-    book.take_back(np.array([ACCEPT, REJECT]))  # partition 1 of the second poll: refused
+    book.undo(np.array([ACCEPT, REJECT]))  # partition 1 of the second poll: refused
     book.count(partitions, None, 30.0)
-    seen = book.seen
+    seen = book.totals
     assert (seen.acquired, seen.accepted, seen.rejected, seen.released, seen.lock_expired) == (12, 4, 1, 1, 6)
     assert seen.acquired == seen.accepted + seen.rejected + seen.released + seen.lock_expired
     assert sum(seen.hold_ms.values()) == 12
@@ -53,25 +53,25 @@ def unanswered(book: LeaseBook) -> PendingAcks:
 
 
 def test_what_the_broker_takes_stays_in_the_book(book: LeaseBook, unanswered: PendingAcks) -> None:
-    before = book.seen
+    before = book.totals
     unanswered.answered(0, {1, 2, 3}, accepted=True)
     unanswered.answered(1, {1}, accepted=True)
     unanswered.overdue(0)  # nothing is left to be answered
-    assert book.seen == before
+    assert book.totals == before
 
 
 def test_what_the_broker_refuses_had_expired_each_record_once(book: LeaseBook, unanswered: PendingAcks) -> None:
     unanswered.answered(0, {1}, accepted=True)
     unanswered.answered(0, {2, 3}, accepted=False)
     unanswered.answered(0, {2, 3}, accepted=False)  # nobody waits for these any more
-    seen = book.seen
+    seen = book.totals
     assert (seen.accepted, seen.rejected, seen.lock_expired) == (2, 0, 2)
 
 
 def test_an_overdue_answer_that_comes_after_all_counts_no_more(book: LeaseBook, unanswered: PendingAcks) -> None:
     unanswered.overdue(0)
     unanswered.answered(0, {1, 2, 3}, accepted=False)
-    seen = book.seen
+    seen = book.totals
     assert (seen.accepted, seen.rejected, seen.lock_expired) == (1, 0, 3)
 
 
@@ -81,25 +81,25 @@ def test_answers_are_for_the_oldest_delivery_that_waits(book: LeaseBook, unanswe
     unanswered.expect(np.array([0]), np.array([1]), again)
     unanswered.answered(0, {1, 2, 3}, accepted=False)
     unanswered.answered(0, {1}, accepted=True)
-    seen = book.seen
+    seen = book.totals
     assert (seen.accepted, seen.rejected, seen.lock_expired) == (1, 1, 3)
 
 
 def test_of_a_consumer_that_is_gone_nothing_is_waited_for(book: LeaseBook, unanswered: PendingAcks) -> None:
-    before = book.seen
+    before = book.totals
     unanswered.forget()
     unanswered.answered(0, {1, 2, 3}, accepted=False)
     unanswered.overdue(1)
-    assert book.seen == before
+    assert book.totals == before
 
 
 def test_what_was_left_to_its_lock_is_not_taken_back_again(book: LeaseBook) -> None:
     book.count(np.array([0]), None, 30.0)
-    before = book.seen
+    before = book.totals
     unanswered = PendingAcks(book)
     unanswered.expect(np.array([0]), np.array([9]), None)
     unanswered.answered(0, {9}, accepted=False)
-    assert book.seen == before
+    assert book.totals == before
 
 
 def test_sums_are_over_all_indexers() -> None:

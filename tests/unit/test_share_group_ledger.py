@@ -102,7 +102,7 @@ def test_the_next_owner_finds_what_the_one_before_has_written(tmp_path: Path) ->
     second, found = claim_location(place)
     assert (found.store, [f.number for f in found.files], found.next) == (state.store, [0, 2], 3)
     assert found.settled == {"t/0": [(0, 5), (5, 9)]}
-    assert second.owned() and not first.owned()
+    assert second.is_owned() and not first.is_owned()
     write(first, 4, {"t/0": [(9, 20)]})  # it sees the claim before it acknowledges: this is nobody's
     write(second, 3, {"t/0": [(9, 12)]})
     second.leave()

@@ -17,20 +17,25 @@ NO_TIME_S = 1e-9
 
 def test_nothing_is_asked_before_a_signal() -> None:
     ending = Ending(NO_TIME_S)
-    assert (ending.asked, ending.directive, ending.overdue, ending.over) == (False, "continue", False, False)
+    assert (ending.is_requested, ending.directive, ending.overdue, ending.is_time_up) == (
+        False,
+        "continue",
+        False,
+        False,
+    )
 
 
 def test_at_first_what_is_held_is_published() -> None:
     ending = Ending(HOUR_S)
-    ending.ask()
-    assert (ending.asked, ending.directive, ending.overdue, ending.over) == (True, "finish", False, False)
+    ending.request()
+    assert (ending.is_requested, ending.directive, ending.overdue, ending.is_time_up) == (True, "finish", False, False)
 
 
 def test_at_the_end_of_the_bound_nothing_is_waited_for() -> None:
     ending = Ending(NO_TIME_S)
-    ending.ask()
-    ending.ask()
-    assert (ending.asked, ending.directive, ending.overdue, ending.over) == (True, "stop", True, True)
+    ending.request()
+    ending.request()
+    assert (ending.is_requested, ending.directive, ending.overdue, ending.is_time_up) == (True, "stop", True, True)
 
 
 def test_sigterm_asks() -> None:
@@ -38,7 +43,7 @@ def test_sigterm_asks() -> None:
     try:
         ending = Ending(HOUR_S).install()
         os.kill(os.getpid(), signal.SIGTERM)
-        assert ending.asked
+        assert ending.is_requested
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -46,7 +51,7 @@ def test_sigterm_asks() -> None:
 def test_the_bound_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_STOP_TIMEOUT", "3600")
     ending = Ending.from_environment()
-    ending.ask()
+    ending.request()
     assert ending.directive == "finish"
 
 

@@ -14,7 +14,7 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 def test_a_reader(capfd: pytest.CaptureFixture[str]) -> None:
     reader = Reader("topic", NOWHERE, "read_committed", "group", "client", 0.1)
-    poll_until(lambda: reader.read(0.1) is not None or reader.complaints.text, timeout_s=60)
+    poll_until(lambda: reader.read(0.1) is not None or reader.client_problems.text, timeout_s=60)
     reader.consumer.close()
     assert capfd.readouterr().err == ""
 
@@ -25,6 +25,6 @@ def test_a_share_group(capfd: pytest.CaptureFixture[str]) -> None:
     )
     source = ShareGroupSource(NOWHERE, io_config, "client")
     source.open()
-    poll_until(lambda: source.take(0.1) is not None or source.problem, timeout_s=60)
+    poll_until(lambda: source.poll(0.1) is not None or source.problem, timeout_s=60)
     source.close()
     assert capfd.readouterr().err == ""

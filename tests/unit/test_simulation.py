@@ -55,9 +55,9 @@ def test_steps_go_from_edge_to_edge() -> None:
     drawn = steps_of(samples, [(START, 1), (samples[-1][0], 2)], [])
     assert drawn.steps.startswith("M0.0,")
     assert drawn.steps.endswith("H1000.0")
-    assert drawn.then == ""
-    assert drawn.most_lag == 100
-    assert drawn.told == "1 scale action, from 1 to 2 indexers, at most 2."
+    assert drawn.actual == ""
+    assert drawn.max_lag == 100
+    assert drawn.summary == "1 scale action, from 1 to 2 indexers, at most 2."
 
 
 def run(begin: int, end: int | None, status: str = "SUCCESS", started: int | None = None) -> Task:
@@ -77,7 +77,7 @@ def test_runs_that_overlap_are_drawn_below_each_other() -> None:
     ]
     assert [b.tone for b in drawn.bars] == ["ok", "bad", "work"]
     assert [b.y for b in drawn.bars] == [4, 4, 26]
-    assert drawn.told == "3 runs, 1 of them failed"
+    assert drawn.summary == "3 runs, 1 of them failed"
     assert drawn.bars[0].task.status == Status.SUCCESS
 
 

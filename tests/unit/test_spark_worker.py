@@ -43,14 +43,14 @@ def orders(board: Board, deep_storage: str) -> WorkerConfig:
         token="token",
         board=board.address,
         authkey=board.authkey,
-        elsewhere=False,
+        is_remote=False,
     )
 
 
 @pytest.mark.parametrize("location", ["s3://AKIA:canary@bucket/x", "gopher://host/x", ""])
 def test_a_deep_storage_that_can_not_be_is_told(location: str, tmp_path: Path) -> None:
     [ended] = indexer_runner(orders(Board("127.0.0.1"), location))([3])
-    assert (ended.is_failure, ended.permanent, ended.farewell) == (True, True, "stop")
+    assert (ended.is_failure, ended.permanent, ended.directive_for_others) == (True, True, "stop")
     assert "deep storage" in ended.reason
     assert "canary" not in ended.reason
 

@@ -21,16 +21,16 @@ from ingestion.specs.limits import (
     LONGEST_NAME,
     LONGEST_PROPERTY,
     LONGEST_VALUE,
-    MOST_COLUMNS,
-    MOST_EXPRESSIONS,
-    MOST_FIELDS,
-    MOST_FILTERS,
-    MOST_FLATTENED,
-    MOST_HEADERS,
-    MOST_SCHEMAS,
-    MOST_SEARCHES,
-    MOST_STEPS,
-    MOST_VALUES,
+    MAX_COLUMNS,
+    MAX_EXPRESSIONS,
+    MAX_FIELDS,
+    MAX_FILTERS,
+    MAX_FLATTENED,
+    MAX_HEADERS,
+    MAX_SCHEMAS,
+    MAX_SEARCHES,
+    MAX_STEPS,
+    MAX_VALUES,
     duplicates,
 )
 from ingestion.specs.schema.joda import strptime_patterns
@@ -109,38 +109,38 @@ def schemas(count: int) -> Callable[[Spec, Spec], None]:
 
 # What is at the limit, and what is one beyond it.
 LIMITS: dict[str, tuple[Callable[[int], Callable[[Spec, Spec], None]], int]] = {
-    "dimensions": (lambda n: dimensions(dimensions=names(n)), MOST_COLUMNS),
+    "dimensions": (lambda n: dimensions(dimensions=names(n)), MAX_COLUMNS),
     "metrics": (
         lambda n: schema(metricsSpec=[{"type": "longSum", "name": m, "fieldName": "x"} for m in names(n)]),
-        MOST_COLUMNS,
+        MAX_COLUMNS,
     ),
     "dimensions and metrics": (
         lambda n: schema(dimensionsSpec={"dimensions": names(n - 1)}, metricsSpec=[{"type": "count", "name": "count"}]),
-        MOST_COLUMNS,
+        MAX_COLUMNS,
     ),
-    "exclusions": (lambda n: dimensions(dimensionExclusions=names(n)), MOST_FIELDS),
+    "exclusions": (lambda n: dimensions(dimensionExclusions=names(n)), MAX_FIELDS),
     "a name": (lambda n: dimensions(dimensions=["x" * n]), LONGEST_NAME),
     "a field": (lambda n: schema(timestampSpec={"column": "x" * n}), LONGEST_NAME),
-    "transforms": (lambda n: schema(transformSpec={"transforms": transforms(n)}), MOST_EXPRESSIONS),
-    "filters": (lambda n: kept(any_of(n - 1)), MOST_FILTERS),
-    "filters in two": (lambda n: kept(any_of(3, any_of((n - 4) // 3))), MOST_FILTERS),
+    "transforms": (lambda n: schema(transformSpec={"transforms": transforms(n)}), MAX_EXPRESSIONS),
+    "filters": (lambda n: kept(any_of(n - 1)), MAX_FILTERS),
+    "filters in two": (lambda n: kept(any_of(3, any_of((n - 4) // 3))), MAX_FILTERS),
     "filters' depth": (lambda n: kept(nested(n)), DEEPEST_FILTER),
-    "filters' values": (lambda n: kept(one_of(n)), MOST_VALUES),
-    "filters' values in two": (lambda n: kept({"type": "and", "fields": [one_of(n - 1), one_of(1)]}), MOST_VALUES),
+    "filters' values": (lambda n: kept(one_of(n)), MAX_VALUES),
+    "filters' values in two": (lambda n: kept({"type": "and", "fields": [one_of(n - 1), one_of(1)]}), MAX_VALUES),
     "a filter's value": (
         lambda n: kept({"type": "selector", "dimension": "a", "value": "x" * n}),
         LONGEST_VALUE,
     ),
     "filters' expressions": (
         lambda n: kept(any_of(n, {"type": "expression", "expression": "true"})),
-        MOST_EXPRESSIONS,
+        MAX_EXPRESSIONS,
     ),
-    "flattened": (lambda n: flattened(*names(n)), MOST_FLATTENED),
-    "searches": (lambda n: flattened(*paths(n)), MOST_SEARCHES),
-    "a way by names": (lambda n: flattened({"type": "tree", "name": "a", "nodes": names(n)}), MOST_STEPS),
-    "columns": (lambda n: reading(type="csv", columns=names(n)), MOST_FIELDS),
-    "schemas": (schemas, MOST_SCHEMAS),
-    "headers": (registry, MOST_HEADERS),
+    "flattened": (lambda n: flattened(*names(n)), MAX_FLATTENED),
+    "searches": (lambda n: flattened(*paths(n)), MAX_SEARCHES),
+    "a way by names": (lambda n: flattened({"type": "tree", "name": "a", "nodes": names(n)}), MAX_STEPS),
+    "columns": (lambda n: reading(type="csv", columns=names(n)), MAX_FIELDS),
+    "schemas": (schemas, MAX_SCHEMAS),
+    "headers": (registry, MAX_HEADERS),
     "a property": (
         lambda n: lambda _, io: io["consumerProperties"].update({"client.id": "x" * n}),
         LONGEST_PROPERTY,
@@ -183,7 +183,7 @@ def test_a_message_names_some_of_many() -> None:
     assert "880 more" in message
 
 
-@pytest.mark.parametrize("path", ["$..a..a", "$" + "..a" * 12, "$.x..a[*]..b.length()", "$" + ".a" * (MOST_STEPS + 1)])
+@pytest.mark.parametrize("path", ["$..a..a", "$" + "..a" * 12, "$.x..a[*]..b.length()", "$" + ".a" * (MAX_STEPS + 1)])
 def test_a_path_that_multiplies_its_cost_is_refused(path: str) -> None:
     """Row 20 of the security checklist: a path looks at each value of a record about once."""
     with pytest.raises(ValueError, match="at most"):

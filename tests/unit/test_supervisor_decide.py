@@ -81,19 +81,23 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
         Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
     "another spec: there is no room for the new beside the old, which finishes": (
-        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, crowded_out=True), RUNNING]),
+        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, waits_for_predecessor=True), RUNNING]),
         Decision("RUNNING", "RUNNING", finish=["running"]),
     ),
     "another spec: the new has found no slot for some time, and the old reads on": (
-        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, lacks="slot"), RUNNING]),
+        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, waits_for="slot"), RUNNING]),
         Decision("UNHEALTHY_TASKS", "WAITING_FOR_SLOT"),
     ),
     "another spec: the new has waited for long enough, and the old makes room": (
-        replace(CALM, version=2, tasks=[replace(STARTING, spec_version=2, lacks="slot", crowded_out=True), RUNNING]),
+        replace(
+            CALM,
+            version=2,
+            tasks=[replace(STARTING, spec_version=2, waits_for="slot", waits_for_predecessor=True), RUNNING],
+        ),
         Decision("UNHEALTHY_TASKS", "WAITING_FOR_SLOT", finish=["running"]),
     ),
     "it waits for capacity": (
-        replace(CALM, tasks=[replace(STARTING, lacks="capacity")]),
+        replace(CALM, tasks=[replace(STARTING, waits_for="capacity")]),
         Decision("UNHEALTHY_TASKS", "WAITING_FOR_CAPACITY"),
     ),
     "Kafka does not let it read": (
@@ -111,15 +115,15 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
         Decision("UNHEALTHY_TASKS", "STRANGERS_IN_GROUP"),
     ),
     "Kafka lets it read again: it is well at once": (
-        replace(CALM, tasks=[RUNNING], before=("UNHEALTHY_TASKS", "KAFKA_REFUSES")),
+        replace(CALM, tasks=[RUNNING], previous_states=("UNHEALTHY_TASKS", "KAFKA_REFUSES")),
         Decision("RUNNING", "RUNNING"),
     ),
     "it has got a slot: it is well at once": (
-        replace(CALM, tasks=[RUNNING], before=("UNHEALTHY_TASKS", "WAITING_FOR_SLOT")),
+        replace(CALM, tasks=[RUNNING], previous_states=("UNHEALTHY_TASKS", "WAITING_FOR_SLOT")),
         Decision("RUNNING", "RUNNING"),
     ),
     "one replica has no slot, the other reads": (
-        replace(CALM, replicas=2, tasks=[replace(STARTING, group="g", lacks="slot"), replace(RUNNING, group="g")]),
+        replace(CALM, replicas=2, tasks=[replace(STARTING, group="g", waits_for="slot"), replace(RUNNING, group="g")]),
         Decision("RUNNING", "RUNNING"),
     ),
     "another spec before the last one's task was up: that one ends, the one that reads goes on": (
@@ -163,19 +167,19 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
         Decision("IDLE", "IDLE", finish=["starting", "running"]),
     ),
     "idle, and its task ends": (
-        replace(CALM, idle=True, tasks=[replace(RUNNING, goal_is_run=False)], before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, tasks=[replace(RUNNING, goal_is_run=False)], previous_states=("IDLE", "IDLE")),
         Decision("IDLE", "IDLE"),
     ),
     "idle and at rest": (
-        replace(CALM, idle=True, tasks=[replace(failed(50), failed=False)], before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, tasks=[replace(failed(50), failed=False)], previous_states=("IDLE", "IDLE")),
         Decision("IDLE", "IDLE"),
     ),
     "something came: a task starts": (
-        replace(CALM, tasks=[replace(failed(50), failed=False)], before=("IDLE", "IDLE")),
+        replace(CALM, tasks=[replace(failed(50), failed=False)], previous_states=("IDLE", "IDLE")),
         Decision("RUNNING", "RUNNING", start=1),
     ),
     "idle, but its task did not end well: what it held is to be read": (
-        replace(CALM, idle=True, tasks=[failed(1.5)], before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, tasks=[failed(1.5)], previous_states=("IDLE", "IDLE")),
         Decision("RUNNING", "RUNNING", start=1, failures=1),
     ),
     "nothing comes, but its spec has not begun to read yet": (
@@ -183,19 +187,19 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
         Decision("RUNNING", "RUNNING", start=1, in_force=1),
     ),
     "idle, and Kafka is lost": (
-        replace(CALM, idle=True, runs=replace(LOST, failed=3), before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, runs=replace(LOST, failed=3), previous_states=("IDLE", "IDLE")),
         Decision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
     ),
     "idle, and Kafka is back": (
-        replace(CALM, idle=True, runs=Runs(good=3, connected=True), before=("UNHEALTHY_SUPERVISOR", "LOST")),
+        replace(CALM, idle=True, runs=Runs(good=3, connected=True), previous_states=("UNHEALTHY_SUPERVISOR", "LOST")),
         Decision("IDLE", "IDLE"),
     ),
     "idle and suspended": (
-        replace(CALM, idle=True, suspended=True, before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, suspended=True, previous_states=("IDLE", "IDLE")),
         Decision("SUSPENDED", "SUSPENDED"),
     ),
     "idle, and its team has used up a quota": (
-        replace(CALM, idle=True, used_up=True, before=("IDLE", "IDLE")),
+        replace(CALM, idle=True, over_quota=True, previous_states=("IDLE", "IDLE")),
         Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP"),
     ),
     "one failure, too soon": (
@@ -218,7 +222,7 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
         replace(
             CALM,
             tasks=[replace(RUNNING, healthy=True), failed(100), failed(120), failed(140)],
-            before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+            previous_states=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
         ),
         Decision("RUNNING", "RUNNING"),
     ),
@@ -226,13 +230,13 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
         replace(
             CALM,
             tasks=[replace(RUNNING, healthy=True), failed(100), failed(120), failed(140)],
-            before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+            previous_states=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
             thresholds=Thresholds(task_healthiness=2),
         ),
         Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
     ),
     "Kafka was never reached, for the third time": (
-        replace(FRESH, runs=replace(UNREACHED, failed=3), before=("RUNNING", "CONNECTING_TO_STREAM")),
+        replace(FRESH, runs=replace(UNREACHED, failed=3), previous_states=("RUNNING", "CONNECTING_TO_STREAM")),
         Decision("UNHEALTHY_SUPERVISOR", "UNABLE_TO_CONNECT_TO_STREAM"),
     ),
     "Kafka is lost, but not for long": (replace(CALM, runs=LOST, tasks=[RUNNING]), Decision("RUNNING", "RUNNING")),
@@ -249,7 +253,7 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
             CALM,
             runs=Runs(good=2, connected=True),
             tasks=[RUNNING],
-            before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+            previous_states=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
         ),
         Decision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
     ),
@@ -258,7 +262,7 @@ TABLE: dict[str, tuple[Observation, Decision]] = {
             CALM,
             runs=Runs(good=3, connected=True),
             tasks=[RUNNING],
-            before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+            previous_states=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
         ),
         Decision("RUNNING", "RUNNING"),
     ),
@@ -329,5 +333,7 @@ def test_an_idle_supervisor_is_calm_when_its_tasks_have_ended(
 
 
 def test_a_supervisor_that_gets_well_is_not_calm() -> None:
-    seen = replace(CALM, tasks=[RUNNING], runs=LOST, before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"))
+    seen = replace(
+        CALM, tasks=[RUNNING], runs=LOST, previous_states=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
+    )
     assert calm_until(seen, decide(seen)) is None

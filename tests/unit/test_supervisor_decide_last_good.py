@@ -11,8 +11,8 @@ from controlplane.supervisors.decide import Decision, LastGood, Observation, Tas
 from tests.support.decisions import CALM, LOST, NOW, RUNNING, STARTING, UNREACHED, WAITING, failed
 
 CHANGED = replace(CALM, version=2, in_force=1, last_good=LastGood(version=1, replicas=1))
-GOOD = replace(RUNNING, begun=True)
-DIED = replace(failed(1.5), begun=True, published=True)
+GOOD = replace(RUNNING, has_begun_reading=True)
+DIED = replace(failed(1.5), has_begun_reading=True, published=True)
 REFUSED = replace(STARTING, id="refused", spec_version=2, refused=True)
 
 
@@ -26,7 +26,7 @@ LAST_GOOD: dict[str, tuple[Observation, Decision]] = {
         Decision("RUNNING", "RUNNING", in_force=1),
     ),
     "the next begins: it is in force, and never goes back": (
-        replace(CHANGED, tasks=[replace(second_failed(0.5), begun=True), DIED]),
+        replace(CHANGED, tasks=[replace(second_failed(0.5), has_begun_reading=True), DIED]),
         Decision("RUNNING", "BACKING_OFF", failures=2, next_start_at=NOW + timedelta(seconds=1.5), in_force=2),
     ),
     "a version that differs in the task count only is the one that reads": (
@@ -61,7 +61,7 @@ LAST_GOOD: dict[str, tuple[Observation, Decision]] = {
         replace(
             CHANGED,
             tasks=[replace(GOOD, healthy=True), second_failed(1), second_failed(20), second_failed(40), DIED],
-            before=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+            previous_states=("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
         ),
         Decision(
             "UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3, next_start_at=NOW + timedelta(seconds=3), in_force=1

@@ -46,7 +46,7 @@ def test_what_is_behind_is_known_whatever_else_is_said() -> None:
 
 def test_more_than_there_will_ever_be_needs_somebody(settings: Any) -> None:
     settings.WORKER_CAPACITY = 8
-    said = health_of(replace(CALM, room=replace(WAITS, asked=9)))
+    said = health_of(replace(CALM, slot_wait=replace(WAITS, needed=9)))
     assert said.kind == Kind.NEEDS_ATTENTION
     assert "has 8" in said.text
 

@@ -11,7 +11,7 @@ from controlplane.embedded.waiting import poll_until
 from ingestion.spark.board import Board, Poster
 from ingestion.task import log
 from ingestion.task.control import Control
-from ingestion.task.log import LINES_PER_S, LONGEST_LINE, MOST_WAITING, LineBuffer, OngoingProblem
+from ingestion.task.log import LINES_PER_S, LONGEST_LINE, MAX_WAITING, LineBuffer, OngoingProblem
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
     trouble: OngoingProblem, said: list[dict[str, Any]]
 ) -> None:
     for attempt in range(1000):
-        trouble.met(f"connection refused (after {attempt} ms)")
-    trouble.over()
-    trouble.over()
-    trouble.met("connection refused (after 0 ms)")
+        trouble.report_failure(f"connection refused (after {attempt} ms)")
+    trouble.report_recovery()
+    trouble.report_recovery()
+    trouble.report_failure("connection refused (after 0 ms)")
     assert [(line["level"], line["event"]) for line in said] == [
         ("warning", "Kafka does not answer"),
         ("info", "no more: Kafka does not answer"),
@@ -46,25 +46,25 @@ def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
 
 def test_another_reason_is_logged_too_and_not_without_end(trouble: OngoingProblem, said: list[dict[str, Any]]) -> None:
     for reason in ("refused", "timed out", "refused", "timed out"):
-        trouble.met(reason)
+        trouble.report_failure(reason)
     assert [line["reason"] for line in said] == ["refused", "timed out"]
     for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
-        trouble.met(letter)
-    assert len(said) == log.MOST_KINDS
+        trouble.report_failure(letter)
+    assert len(said) == log.MAX_KINDS
 
 
 def test_lines_are_handed_on_once_and_as_many_as_there_is_room_for() -> None:
     now = 0.0
     lines = LineBuffer(lambda: now)
-    for number in range(MOST_WAITING + 50):
+    for number in range(MAX_WAITING + 50):
         lines.add(f"line {number}")
     taken = lines.take()
     assert taken[:2] == ["line 0", "line 1"]
-    assert len(taken) == MOST_WAITING + 1
+    assert len(taken) == MAX_WAITING + 1
     assert taken[-1] == "(50 more lines were not handed on)"
     assert lines.take() == []
     now = 2.0
-    for number in range(MOST_WAITING):
+    for number in range(MAX_WAITING):
         lines.add(f"line {number}")
     assert len(lines.take()) == 2 * LINES_PER_S + 1
 

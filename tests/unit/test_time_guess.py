@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ingestion.specs.messages.sampling import TimeGuess
-from ingestion.task.sampler.time_guess import MOST_CANDIDATES, time_guesses
+from ingestion.task.sampler.time_guess import MAX_CANDIDATES, time_guesses
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 NOON_S = int(NOON.timestamp())
@@ -77,4 +77,4 @@ def test_without_kafka_s_time_there_is_no_distance() -> None:
 
 
 def test_of_very_many_fields_some_are_looked_at() -> None:
-    assert len(guesses({f"f{i}": NOON_MS for i in range(10_000)})) == MOST_CANDIDATES
+    assert len(guesses({f"f{i}": NOON_MS for i in range(10_000)})) == MAX_CANDIDATES

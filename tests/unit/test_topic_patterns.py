@@ -21,7 +21,7 @@ from controlplane.supervisors.pattern_health import PatternFacts, health_of_patt
 from controlplane.supervisors.problems import problems_of
 from controlplane.supervisors.topic_supervisors import LONGEST_ID, LONGEST_PARENT_ID, child_id
 
-READS = ChildSnapshot("a", "RUNNING", "RUNNING", follows=1, suspended=False, terminated=False, matches=True)
+READS = ChildSnapshot("a", "RUNNING", "RUNNING", pattern_version=1, suspended=False, terminated=False, matches=True)
 ANSWERED = Runs(good=3, connected=True)
 
 
@@ -45,24 +45,24 @@ def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> 
         (seen(matched=["a"], own_tasks=1), TopicsDecision("RUNNING", "CREATING_TASKS")),
         (seen(child("a", terminated=True), matched=["a"]), TopicsDecision("RUNNING", "CREATING_TASKS", begin=["a"])),
         (seen(child("a", terminated=True)), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS")),
-        (seen(READS, version=2), TopicsDecision("RUNNING", "RUNNING", follow=["a"])),
+        (seen(READS, version=2), TopicsDecision("RUNNING", "RUNNING", to_update=["a"])),
         (seen(child("a", matches=False)), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS", end=["a"])),
-        (seen(READS, suspended=True), TopicsDecision("STOPPING", "STOPPING", follow=["a"])),
+        (seen(READS, suspended=True), TopicsDecision("STOPPING", "STOPPING", to_update=["a"])),
         (seen(child("a", "SUSPENDED", suspended=True), suspended=True), TopicsDecision("SUSPENDED", "SUSPENDED")),
         (seen(suspended=True, own_tasks=1), TopicsDecision("STOPPING", "STOPPING")),
-        (seen(child("a", "SUSPENDED", suspended=True)), TopicsDecision("SUSPENDED", "SUSPENDED", follow=["a"])),
+        (seen(child("a", "SUSPENDED", suspended=True)), TopicsDecision("SUSPENDED", "SUSPENDED", to_update=["a"])),
         (seen(READS, terminated=True), TopicsDecision("STOPPING", "STOPPING", end=["a"])),
         (
             seen(child("a", "STOPPING", "TERMINATED", terminated=True), terminated=True),
             TopicsDecision("STOPPING", "TERMINATED"),
         ),
         (
-            seen(READS, matched=["a", "b", "c"], most=2),
+            seen(READS, matched=["a", "b", "c"], max_topics=2),
             TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS"),
         ),
-        (seen(READS, last_match_count=3, most=2), TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
+        (seen(READS, last_match_count=3, max_topics=2), TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
         (
-            seen(READS, matched=["a"], most=2, before=("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
+            seen(READS, matched=["a"], max_topics=2, previous_states=("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
             TopicsDecision("RUNNING", "RUNNING"),
         ),
         (
@@ -70,7 +70,11 @@ def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> 
             TopicsDecision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
         ),
         (
-            seen(READS, runs=Runs(good=1, connected=True), before=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")),
+            seen(
+                READS,
+                runs=Runs(good=1, connected=True),
+                previous_states=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+            ),
             TopicsDecision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
         ),
         (

@@ -37,13 +37,13 @@ from tests.unit.test_refused_publishes import POISON, Squeamish
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 DISCOVERY = {"useSchemaDiscovery": True, "dimensionExclusions": ["never", "t"]}
-MOST, MOST_TOGETHER = 10, 20
+MAX_COUNT, MAX_TOGETHER = 10, 20
 
 
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fields, "MOST_DISCOVERED", MOST)
-    monkeypatch.setattr(json_decoder, "MOST_IN_BATCH", MOST_TOGETHER)
+    monkeypatch.setattr(fields, "MAX_DISCOVERED", MAX_COUNT)
+    monkeypatch.setattr(json_decoder, "MAX_IN_BATCH", MAX_TOGETHER)
 
 
 def record(n: int, **own: int) -> bytes:
@@ -71,7 +71,7 @@ def test_a_records_verdict_is_the_same_however_its_batch_is_cut(cuts: set[int], 
     parts = [batch[start:stop] for start, stop in pairwise([0, *sorted(cuts), len(batch)])]
     found = [v for part in parts for v in verdicts(decode_together(decoder, part, MessageWindow()))]
     expected = ["stored"] * len(BATCH)
-    expected[3] = f"holds 22 fields to discover, {MOST} at most: name the dimensions, or exclude some"
+    expected[3] = f"holds 22 fields to discover, {MAX_COUNT} at most: name the dimensions, or exclude some"
     expected[5] = found[batch.index(b"{no")]
     assert found == (expected[::-1] if turned else expected)
 
@@ -97,8 +97,8 @@ def test_a_child_process_says_so_too() -> None:
 class Late(MemoryLeasedSource):
     """Every second record has been delivered before."""
 
-    def take(self, timeout_s: float) -> Batch | None:
-        batch = super().take(timeout_s)
+    def poll(self, timeout_s: float) -> Batch | None:
+        batch = super().poll(timeout_s)
         return batch and replace(batch, delivery_counts=np.where(batch.offsets % 2, LATE_DELIVERY, 1))
 
 
@@ -111,7 +111,7 @@ def test_a_share_groups_batch_is_published_in_parts(
     plane = run_indexer(source, dimensionsSpec=DISCOVERY)
     fallen = {3, 5} if kind is MemoryLeasedSource else {5}  # a child takes a wider one
     assert {q.offset for p in plane.published for q in p.quarantined} == fallen
-    assert {o for (_, o), v in source.verdicts.items() if v == ACCEPT} == set(range(len(BATCH))) - fallen
+    assert {o for (_, o), v in source.acknowledgements.items() if v == ACCEPT} == set(range(len(BATCH))) - fallen
     assert (total(plane).polled, total(plane).unparseable) == (len(BATCH), len(fallen))
     assert len(plane.published) > 1
     assert stored(plane, tmp_path) == sorted([0, 1, 2, 3, 4, 6, 7, 8, *([] if 3 in fallen else [5])])
@@ -121,7 +121,7 @@ def test_a_share_groups_batch_is_published_in_parts(
 def test_what_gathers_is_handed_off_before_it_is_too_wide(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_columns: int
 ) -> None:
-    monkeypatch.setattr(index, "MOST_COLUMNS", most_columns)
+    monkeypatch.setattr(index, "MAX_COLUMNS", most_columns)
     plane, control = MemoryControlPlane(assignment(tmp_path)), Control(0, 1)
     source = OneLog(BATCH * 3, control, batch_records=len(BATCH))
     tuning = {"intermediateHandoffPeriod": "PT1H"}
@@ -131,14 +131,14 @@ def test_what_gathers_is_handed_off_before_it_is_too_wide(
     assert total(plane).unparseable == 6
     widest = max(len(s.columns) for p in plane.published for s in p.segments)
     assert (len(plane.published) > 1) == (most_columns < 1_000)
-    assert widest <= most_columns + MOST_TOGETHER
+    assert widest <= most_columns + MAX_TOGETHER
 
 
 def test_a_batch_that_is_begun_anew_is_not_gone_on_with(
     run_indexer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first half is refused, and read again with all that follows."""
-    monkeypatch.setattr(index, "MOST_COLUMNS", 5)
+    monkeypatch.setattr(index, "MAX_COLUMNS", 5)
     plane, control = Squeamish(assignment(tmp_path)), Control(0, 1)
     batch = [json.dumps({"time": 0, "n": 9, POISON: 1}).encode(), *RARE]
     source = OneLog(batch, control, batch_records=len(batch))

@@ -17,7 +17,7 @@ from controlplane.api.authentication import (
 )
 from controlplane.api.base import HeadgateView, ProblemSchema
 from controlplane.api.passwords import BASIC_CHALLENGE
-from controlplane.api.problems import MOST_ERRORS, Problem, handle_error
+from controlplane.api.problems import MAX_ERRORS, Problem, handle_error
 
 # status → Druid's error code and category (DruidException.Category).
 _CATEGORIES = {
@@ -36,7 +36,7 @@ def error_body(problem: Problem) -> dict[str, Any]:
     ours = problem.status >= 500
     usual = ("general", "RUNTIME_FAILURE") if ours else ("invalidInput", "INVALID_INPUT")
     code, category = _CATEGORIES.get(problem.status, usual)
-    faults = [{"path": e.path, "pointer": e.pointer, "detail": e.message} for e in problem.errors[:MOST_ERRORS]]
+    faults = [{"path": e.path, "pointer": e.pointer, "detail": e.message} for e in problem.errors[:MAX_ERRORS]]
     return {
         "error": "druidException",
         "errorCode": code,

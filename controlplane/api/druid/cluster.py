@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from controlplane.api.druid import openapi, shapes
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.tasks import IN_STATE, MOST_TASKS, filter_by_type, limit_of
+from controlplane.api.druid.tasks import IN_STATE, MAX_TASKS, filter_by_type, limit_of
 from controlplane.common.errors import InvalidInput
 from controlplane.tasks import capacity, selectors
 from controlplane.tasks.models import Status
@@ -66,7 +66,7 @@ class WorkersView(DruidView):
     def get(self, request: Request) -> Response:
         """The pool of indexers as one worker. Its tasks are those that you may see; its capacity is everybody's."""
         tasks = selectors.list_tasks(self.actor)
-        running = list(tasks.filter(status=Status.RUNNING)[:MOST_TASKS])
+        running = list(tasks.filter(status=Status.RUNNING)[:MAX_TASKS])
         last = tasks.exclude(ended_at=None).order_by("-ended_at").first()
         return Response([shapes.worker(request.get_host(), str(request.scheme), capacity.shown_pool(), running, last)])
 
@@ -148,7 +148,7 @@ class CompleteTasksView(_TasksInState):
     @extend_schema(
         operation_id="druid_list_complete_tasks",
         tags=["Druid-shaped"],
-        parameters=[OpenApiParameter("n", int, description=f"{MOST_TASKS} at most.")],
+        parameters=[OpenApiParameter("n", int, description=f"{MAX_TASKS} at most.")],
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
@@ -168,8 +168,8 @@ class TaskStatusesView(DruidView):
         ids = request.data
         if not (isinstance(ids, list) and ids and all(isinstance(i, str) for i in ids)):
             raise InvalidInput("The body must be a list of ids of tasks.")
-        if len(ids) > MOST_TASKS:
-            raise InvalidInput(f"At most {MOST_TASKS} tasks are asked for at once.")
+        if len(ids) > MAX_TASKS:
+            raise InvalidInput(f"At most {MAX_TASKS} tasks are asked for at once.")
         tasks = selectors.list_tasks(self.actor).filter(pk__in=ids)
         return Response({task.pk: shapes.short_status(task) for task in tasks})
 

@@ -20,7 +20,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import User
 
-MOST_DATASOURCES = 1000
+MAX_DATASOURCES = 1000
 COMMENT = "X-Druid-Comment"
 _TAG = ["Druid-shaped"]
 _CONFIGS = shape(
@@ -83,7 +83,7 @@ class ConfigsView(DruidView):
 
 def configs_in_force(user: User) -> list[dict[str, Any]]:
     """Those of the user's datasources, by name."""
-    datasources = Datasource.objects.visible_to(user).order_by("name")[:MOST_DATASOURCES]
+    datasources = Datasource.objects.visible_to(user).order_by("name")[:MAX_DATASOURCES]
     return [config for d in datasources if (config := configs.config_of(d)) is not None]
 
 
@@ -172,8 +172,8 @@ def history_of(request: Request, datasource: Datasource) -> list[dict[str, Any]]
 
 def _count(request: Request) -> int:
     text = request.query_params.get("count", "100")
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_DATASOURCES:
-        raise InvalidInput(f"count must be 1 to {MOST_DATASOURCES}.")
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_DATASOURCES:
+        raise InvalidInput(f"count must be 1 to {MAX_DATASOURCES}.")
     return int(text)
 
 
@@ -193,7 +193,7 @@ class StatusView(DruidView):
 
 def statuses(user: User) -> list[dict[str, Any]]:
     """Of the user's datasources, by name."""
-    return [status_of(d) for d in Datasource.objects.visible_to(user).order_by("name")[:MOST_DATASOURCES]]
+    return [status_of(d) for d in Datasource.objects.visible_to(user).order_by("name")[:MAX_DATASOURCES]]
 
 
 def status_of(datasource: Datasource) -> dict[str, Any]:

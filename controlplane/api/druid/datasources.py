@@ -20,8 +20,8 @@ from controlplane.datasources.selectors import find_datasource
 from controlplane.retention import services
 from controlplane.retention.segment_selection import interval_bounds, select_segments
 from controlplane.retention.storage_summary import (
-    MOST_NAMED,
-    MOST_TOLD,
+    MAX_LISTED_SEGMENTS,
+    MAX_NAMED,
     StorageSummary,
     find_segment,
     intervals_in_use,
@@ -30,7 +30,7 @@ from controlplane.retention.storage_summary import (
     storage_summary,
 )
 
-MOST_DATASOURCES = 1000
+MAX_DATASOURCES = 1000
 SIMPLE, FULL = (
     OpenApiParameter(name, bool, description="A flag: give it without a value.") for name in ("simple", "full")
 )
@@ -39,7 +39,7 @@ _INTERVALS = {"oneOf": [array(TEXT), named(shape(size=NUMBER, count=NUMBER)), na
 
 def visible_datasources(view: DruidView) -> list[Datasource]:
     """Those of the caller's teams that have segments in use."""
-    datasources = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MOST_DATASOURCES])
+    datasources = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MAX_DATASOURCES])
     summaries = storage_summary(datasources)
     return [d for d in datasources if d.pk in summaries]
 
@@ -58,7 +58,7 @@ class DatasourcesView(DruidView):
         datasources = visible_datasources(self)
         if self.flag("full"):
             return Response(
-                [shapes.full(d, list_at_most(segments_in_use(self.actor, d), MOST_TOLD)) for d in datasources]
+                [shapes.full(d, list_at_most(segments_in_use(self.actor, d), MAX_LISTED_SEGMENTS)) for d in datasources]
             )
         if self.flag("simple"):
             summaries = storage_summary(datasources)
@@ -77,7 +77,9 @@ class DatasourceView(MarkDatasourceView):
         """How much it holds; with `full` its segments in use."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
-            return Response(shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MOST_TOLD)))
+            return Response(
+                shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MAX_LISTED_SEGMENTS))
+            )
         return Response(shapes.simple(storage_summary([datasource]).get(datasource.pk, StorageSummary())))
 
 
@@ -92,11 +94,11 @@ class IntervalsView(DruidView):
         """Its intervals with segments in use, the latest first."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
-            segments = list_at_most(segments_in_use(self.actor, datasource), MOST_TOLD)
+            segments = list_at_most(segments_in_use(self.actor, datasource), MAX_LISTED_SEGMENTS)
             return Response(dict(sorted(shapes.by_interval(segments).items(), reverse=True)))
-        intervals = list(intervals_in_use(datasource, None, None)[: MOST_NAMED + 1])
-        if len(intervals) > MOST_NAMED:
-            raise InvalidInput(f"There are more than {MOST_NAMED:,} intervals; ask for one that they lie in.")
+        intervals = list(intervals_in_use(datasource, None, None)[: MAX_NAMED + 1])
+        if len(intervals) > MAX_NAMED:
+            raise InvalidInput(f"There are more than {MAX_NAMED:,} intervals; ask for one that they lie in.")
         if self.flag("simple"):
             return Response(
                 {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in intervals}
@@ -116,14 +118,14 @@ class IntervalView(DruidView):
         datasource = find_datasource(self.actor, name)
         start, end = interval_bounds(interval.replace("_", "/"))
         if self.flag("simple"):
-            intervals = intervals_in_use(datasource, start, end)[:MOST_NAMED]
+            intervals = intervals_in_use(datasource, start, end)[:MAX_NAMED]
             return Response(
                 {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in intervals}
             )
         segments = segments_in_use(self.actor, datasource).filter(interval_start__gte=start, interval_end__lte=end)
         if self.flag("full"):
-            return Response(shapes.by_interval(list_at_most(segments, MOST_TOLD)))
-        return Response([s.identifier for s in list_at_most(segments, MOST_NAMED)])
+            return Response(shapes.by_interval(list_at_most(segments, MAX_LISTED_SEGMENTS)))
+        return Response([s.identifier for s in list_at_most(segments, MAX_NAMED)])
 
     @extend_schema(operation_id="druid_kill_interval", tags=TAG, responses={200: None})
     def delete(self, request: Request, name: str, interval: str) -> HttpResponse:
@@ -145,8 +147,8 @@ class SegmentsView(DruidView):
         """Ids of its segments in use; with `full` the segments."""
         segments = segments_in_use(self.actor, find_datasource(self.actor, name))
         if self.flag("full"):
-            return Response(shapes.data_segments(list_at_most(segments, MOST_TOLD)))
-        return Response([s.identifier for s in list_at_most(segments, MOST_NAMED)])
+            return Response(shapes.data_segments(list_at_most(segments, MAX_LISTED_SEGMENTS)))
+        return Response([s.identifier for s in list_at_most(segments, MAX_NAMED)])
 
 
 class SegmentView(MarkSegmentView):

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from controlplane.api.druid import segment_shapes as shapes
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES, visible_datasources
+from controlplane.api.druid.datasources import FULL, MAX_DATASOURCES, visible_datasources
 from controlplane.api.druid.marking import TAG, json_responses
 from controlplane.api.druid.openapi import TEXT, array
 from controlplane.common.errors import InvalidInput
@@ -19,8 +19,8 @@ from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import find_datasource
 from controlplane.retention.segment_selection import interval_bounds
 from controlplane.retention.storage_summary import (
-    MOST_NAMED,
-    MOST_TOLD,
+    MAX_LISTED_SEGMENTS,
+    MAX_NAMED,
     find_segment,
     has_segments,
     list_at_most,
@@ -28,7 +28,7 @@ from controlplane.retention.storage_summary import (
     unused_segments,
 )
 
-_MOST_INTERVALS = 100
+_MAX_INTERVALS = 100
 _SEGMENTS = {"oneOf": [array(TEXT), array(shapes.SEGMENT)]}
 
 
@@ -44,13 +44,13 @@ class MetadataDatasourcesView(DruidView):
         if self.flag("full"):
             return Response(
                 [
-                    shapes.full(d, list_at_most(segments_in_use(self.actor, d), MOST_TOLD))
+                    shapes.full(d, list_at_most(segments_in_use(self.actor, d), MAX_LISTED_SEGMENTS))
                     for d in visible_datasources(self)
                 ]
             )
         if self.flag("includeUnused") or self.flag("includeDisabled"):
             datasources = Datasource.objects.visible_to(self.actor).filter(has_segments()).order_by("name")
-            return Response(list(datasources.values_list("name", flat=True)[:MOST_DATASOURCES]))
+            return Response(list(datasources.values_list("name", flat=True)[:MAX_DATASOURCES]))
         return Response([d.name for d in visible_datasources(self)])
 
 
@@ -59,7 +59,9 @@ class MetadataDatasourceView(DruidView):
     def get(self, request: Request, name: str) -> Response:
         """A datasource with its segments in use."""
         datasource = find_datasource(self.actor, name)
-        return Response(shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MOST_TOLD)))
+        return Response(
+            shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MAX_LISTED_SEGMENTS))
+        )
 
 
 class MetadataDatasourceSegmentsView(DruidView):
@@ -82,8 +84,8 @@ class MetadataDatasourceSegmentsView(DruidView):
         segments = segments_in_use(self.actor, find_datasource(self.actor, name))
         intervals = request.data
         is_valid = isinstance(intervals, list) and all(isinstance(i, str) for i in intervals)
-        if not is_valid or not 1 <= len(intervals) <= _MOST_INTERVALS:
-            raise InvalidInput(f'The body must be a list of 1 to {_MOST_INTERVALS} intervals: ["2025-06-01/P1D"].')
+        if not is_valid or not 1 <= len(intervals) <= _MAX_INTERVALS:
+            raise InvalidInput(f'The body must be a list of 1 to {_MAX_INTERVALS} intervals: ["2025-06-01/P1D"].')
         matching = segments.none()
         for interval in intervals:
             start, end = interval_bounds(interval)
@@ -93,8 +95,8 @@ class MetadataDatasourceSegmentsView(DruidView):
 
 def _segments_response(view: DruidView, segments: Any) -> Response:
     if view.flag("full"):
-        return Response(shapes.data_segments(list_at_most(segments, MOST_TOLD)))
-    return Response([s.identifier for s in list_at_most(segments, MOST_NAMED)])
+        return Response(shapes.data_segments(list_at_most(segments, MAX_LISTED_SEGMENTS)))
+    return Response([s.identifier for s in list_at_most(segments, MAX_NAMED)])
 
 
 class MetadataSegmentView(DruidView):
@@ -124,9 +126,9 @@ class UnusedSegmentsView(DruidView):
 
 
 def _limit(request: Request) -> int:
-    text = request.query_params.get("limit", str(MOST_TOLD))
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_TOLD:
-        raise InvalidInput(f"limit must be 1 to {MOST_TOLD:,}.")
+    text = request.query_params.get("limit", str(MAX_LISTED_SEGMENTS))
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_LISTED_SEGMENTS:
+        raise InvalidInput(f"limit must be 1 to {MAX_LISTED_SEGMENTS:,}.")
     return int(text)
 
 
@@ -142,8 +144,8 @@ class MetadataSegmentsView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """The segments in use of some datasources, or of all."""
-        names = request.query_params.getlist("datasources")[:MOST_DATASOURCES]
+        names = request.query_params.getlist("datasources")[:MAX_DATASOURCES]
         datasources = [find_datasource(self.actor, name) for name in names] if names else visible_datasources(self)
-        segments = list_at_most(segments_in_use(self.actor, *datasources), MOST_TOLD)
+        segments = list_at_most(segments_in_use(self.actor, *datasources), MAX_LISTED_SEGMENTS)
         flagged = self.flag("includeOvershadowedStatus")
         return Response(shapes.with_status(segments) if flagged else shapes.data_segments(segments))

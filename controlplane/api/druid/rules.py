@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.druid.base import DruidView
-from controlplane.api.druid.datasources import FULL, MOST_DATASOURCES
+from controlplane.api.druid.datasources import FULL, MAX_DATASOURCES
 from controlplane.api.druid.marking import TAG, json_responses
 from controlplane.api.druid.openapi import ANYTHING, TEXT, TIME, array, named, nullable, shape
 from controlplane.api.druid.shapes import instant
@@ -45,7 +45,7 @@ class RulesView(DruidView):
         """The rules that are set, by datasource; those of the site are called `_default`."""
         rules: dict[str, Any] = {rule_runner.SITE: rules_json(rule_runner.rules_of(None))}
         datasources = Datasource.objects.visible_to(self.actor).filter(rule_set__isnull=False).order_by("name")
-        for datasource in datasources[:MOST_DATASOURCES]:
+        for datasource in datasources[:MAX_DATASOURCES]:
             rules[datasource.name] = rules_json(rule_runner.rules_of(datasource))
         return Response(rules)
 
@@ -100,6 +100,6 @@ def _change(key: str, change: RuleChange) -> dict[str, Any]:
 
 def _count(request: Request) -> int:
     text = request.query_params.get("count", "100")
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_DATASOURCES:
-        raise InvalidInput(f"count must be 1 to {MOST_DATASOURCES}.")
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_DATASOURCES:
+        raise InvalidInput(f"count must be 1 to {MAX_DATASOURCES}.")
     return int(text)

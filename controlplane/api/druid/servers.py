@@ -15,7 +15,7 @@ from controlplane.api.druid.marking import TAG, json_responses
 from controlplane.api.druid.openapi import ANYTHING, FLAG, NUMBER, TEXT, array, named, shape
 from controlplane.api.druid.segment_shapes import TIER, interval
 from controlplane.common.errors import InvalidInput
-from controlplane.retention.storage_summary import MOST_NAMED, intervals_in_use
+from controlplane.retention.storage_summary import MAX_NAMED, intervals_in_use
 
 # Of Druid's settings those that say something here: nothing is moved, copied or put off.
 _NOTHING_MOVES: dict[str, Any] = {
@@ -106,12 +106,12 @@ class AllIntervalsView(DruidView):
     def get(self, request: Request) -> Response:
         """Intervals with segments in use, the latest first, each with its datasources' sizes and counts."""
         by_interval: dict[str, dict[str, dict[str, int]]] = {}
-        left = MOST_NAMED
+        left = MAX_NAMED
         for datasource in visible_datasources(self):
             intervals = list(intervals_in_use(datasource, None, None)[: left + 1])
             left -= len(intervals)
             if left < 0:
-                raise InvalidInput(f"There are more than {MOST_NAMED:,} intervals; ask for those of a datasource.")
+                raise InvalidInput(f"There are more than {MAX_NAMED:,} intervals; ask for those of a datasource.")
             for row in intervals:
                 amount = {"size": row.size_bytes, "count": row.segments}
                 by_interval.setdefault(interval(row.start, row.end), {})[datasource.name] = amount

@@ -25,7 +25,7 @@ from controlplane.tasks.selectors import list_tasks, parse_exceptions
 from controlplane.teams.models import User
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
-MOST_SUPERVISORS = 1000
+MAX_SUPERVISORS = 1000
 
 
 @contextmanager
@@ -61,8 +61,8 @@ class SupervisorsView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """An array of ids; of objects with `?full`, whatever its value, or `?state=true`."""
-        supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MOST_SUPERVISORS])
-        merging = list(supervisor_documents.list_supervisors(self.actor)[:MOST_SUPERVISORS])
+        supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MAX_SUPERVISORS])
+        merging = list(supervisor_documents.list_supervisors(self.actor)[:MAX_SUPERVISORS])
         if self.flag("full"):
             return Response([*map(shapes.supervisor_full, supervisors), *map(compaction_supervisors.full_of, merging)])
         if self.is_true("state"):
@@ -170,8 +170,8 @@ class AllHistoryView(DruidView):
     )
     def get(self, request: Request) -> Response:
         """Every supervisor's spec versions by its id, terminated ones too."""
-        supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MOST_SUPERVISORS]
-        merging = supervisor_documents.list_supervisors(self.actor)[:MOST_SUPERVISORS]
+        supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MAX_SUPERVISORS]
+        merging = supervisor_documents.list_supervisors(self.actor)[:MAX_SUPERVISORS]
         return Response(
             {s.pk: _history(s) for s in supervisors} | dict(map(compaction_supervisors.id_and_history, merging))
         )

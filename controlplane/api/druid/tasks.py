@@ -24,7 +24,7 @@ from controlplane.tasks import capacity, selectors, services
 from controlplane.tasks.models import Status, Task, task_types
 from ingestion.specs.tasks.any_task import AnyTaskSpec
 
-MOST_TASKS = 1000
+MAX_TASKS = 1000
 # Druid's word for a state → our rows.
 IN_STATE = {
     "running": Q(status=Status.RUNNING),
@@ -57,9 +57,7 @@ class TasksView(DruidView):
             OpenApiParameter("datasource", str),
             OpenApiParameter("type", str),
             OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by _ or /."),
-            OpenApiParameter(
-                "max", int, description=f"{MOST_TASKS} at most. Counts all tasks, not complete ones only."
-            ),
+            OpenApiParameter("max", int, description=f"{MAX_TASKS} at most. Counts all tasks, not complete ones only."),
         ],
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
@@ -182,10 +180,10 @@ def _time(text: str) -> datetime:
 def limit_of(text: str | None) -> int:
     """How many are asked for at most. Raises ``InvalidInput``."""
     if text is None:
-        return MOST_TASKS
+        return MAX_TASKS
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 18):
         raise _fault("max", "must be a whole number of at least 0")
-    return min(int(text), MOST_TASKS)
+    return min(int(text), MAX_TASKS)
 
 
 def _offset(text: str | None) -> int | None:

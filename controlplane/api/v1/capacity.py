@@ -20,7 +20,7 @@ class CapacitySerializer(serializers.Serializer[Any]):
     waiting_tasks = serializers.SerializerMethodField(
         help_text="Tasks that are not launched yet, or wait for a slot of Spark."
     )
-    waiting_indexers = serializers.IntegerField(source="asked", help_text="What these tasks ask for.")
+    waiting_indexers = serializers.IntegerField(source="demand", help_text="What these tasks ask for.")
 
     def get_waiting_tasks(self, pool: Any) -> int:
         return len(pool.waiting)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import BodySerializer, HeadgateView, body_of
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.datasources.masking import MOST_COLUMNS, masked_columns, set_masks
+from controlplane.datasources.masking import MAX_COLUMNS, masked_columns, set_masks
 from controlplane.datasources.models import Datasource, MaskedColumn
 from controlplane.datasources.selectors import find_datasource
 from controlplane.segments.selectors.columns import datasource_schema, mask_warnings
@@ -35,7 +35,7 @@ class MasksSerializer(serializers.Serializer[Any]):
 
 
 class MasksBody(BodySerializer):
-    columns = serializers.ListField(child=MaskSerializer(), max_length=MOST_COLUMNS)
+    columns = serializers.ListField(child=MaskSerializer(), max_length=MAX_COLUMNS)
 
 
 class MasksView(HeadgateView):

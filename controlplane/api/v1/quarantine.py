@@ -17,7 +17,7 @@ from controlplane.api.v1.serializers import datasources as serializers
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
 from controlplane.quarantine import services as quarantine
-from controlplane.quarantine.selectors.filters import BIGGEST_KEY, Choice, QuarantineFilter
+from controlplane.quarantine.selectors.filters import MAX_KEY, Choice, QuarantineFilter
 from controlplane.quarantine.selectors.lists import get_quarantined, list_quarantined
 from controlplane.supervisors import replays, reprocess
 from controlplane.tasks.models import Task
@@ -34,7 +34,7 @@ def choice_of(body: dict[str, Any]) -> Choice:
     """The records that a body chooses."""
     if "ids" in body:
         return Choice(ids=tuple(body["ids"]))
-    return Choice(filter=filter_of(body["filter"]), upto=body.get("upto", BIGGEST_KEY))
+    return Choice(filter=filter_of(body["filter"]), max_id=body.get("upto", MAX_KEY))
 
 
 class QuarantineView(HeadgateView):

@@ -17,10 +17,10 @@ from controlplane.sources.models import Source
 from ingestion.specs import offsets
 
 CELLS = 200
-MOST_PARTITIONS = 64
-MOST_HOLES = 50
+MAX_PARTITIONS = 64
+MAX_HOLES = 50
 # Receipts that are looked at, the newest of each partition: what older ones ended is shown as settled.
-MOST_RECEIPTS = 40_000
+MAX_RECEIPTS = 40_000
 # Every offset of a partition ends (or waits) in one of these ways; duplicates are deliveries beside them.
 STATES = (
     "stored",
@@ -75,8 +75,8 @@ def coverage(source: Source, in_flight: Iterable[Hull] = ()) -> list[PartitionCo
     hulls: dict[int, Ranges] = {}
     for partition, start, end in in_flight:
         hulls.setdefault(partition, []).append((start, end))
-    keys = list(source.keys.order_by("partition")[:MOST_PARTITIONS])
-    most = MOST_RECEIPTS // max(1, len(keys))
+    keys = list(source.keys.order_by("partition")[:MAX_PARTITIONS])
+    most = MAX_RECEIPTS // max(1, len(keys))
     partitions = (_partition_coverage(key, offsets.merged(hulls.get(key.partition, [])), most) for key in keys)
     return [partition for partition in partitions if partition is not None]
 
@@ -96,7 +96,7 @@ def _partition_coverage(key: ProgressKey, in_flight: Ranges, most: int) -> Parti
     cells["in_flight"] = count_by_cell(offsets.subtracted(unsettled, free), start, width)
     cells["hole"] = count_by_cell(holes, start, width)
     cells["waiting"] = count_by_cell(offsets.subtracted(free, holes), start, width)
-    return PartitionCoverage(key.partition, start, end, width, cells, holes[:MOST_HOLES], complete)
+    return PartitionCoverage(key.partition, start, end, width, cells, holes[:MAX_HOLES], complete)
 
 
 def _bounds(key: ProgressKey, settled: Ranges, in_flight: Ranges) -> offsets.Range | None:

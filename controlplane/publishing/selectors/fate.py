@@ -19,7 +19,7 @@ from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
-MOST_PARTITION = 2**31 - 1
+MAX_PARTITION = 2**31 - 1
 _WAITING = "Not settled yet: Kafka has not delivered it, or an indexer holds it."
 _AT_LATEST = (
     "If it was written before the first poll of the {}, Headgate does not read it: without useEarliestOffset, reading "
@@ -86,8 +86,8 @@ def record_fate(user: User, *, topic: str, partition: int, offset: int, group: s
 
     Raises ``InvalidInput`` (numbers out of range) and ``NotFound`` (no datasource of the user's reads the topic).
     """
-    if not 0 <= partition <= MOST_PARTITION:
-        raise InvalidInput(f"partition must be 0 to {MOST_PARTITION}.")
+    if not 0 <= partition <= MAX_PARTITION:
+        raise InvalidInput(f"partition must be 0 to {MAX_PARTITION}.")
     if not 0 <= offset <= MAX_OFFSET:
         raise InvalidInput(f"offset must be 0 to {MAX_OFFSET}.")
     sources = _sources(user, topic, group)

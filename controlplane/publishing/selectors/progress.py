@@ -36,10 +36,10 @@ class PartitionProgress:
 @dataclass(frozen=True)
 class _Settled:
     count: int
-    first: int | None
-    upto: int | None
+    first_offset: int | None
+    end_offset: int | None
     ranges: int
-    within: int  # those between where the reader began and the log's end
+    count_in_log: int  # those between where the reader began and the log's end
 
 
 _NONE_SETTLED = _Settled(0, None, None, 0, 0)
@@ -69,13 +69,15 @@ def _partition_progress(
         source=source,
         partition=partition,
         settled=counts.count,
-        settled_from=counts.first,
-        settled_upto=counts.upto,
+        settled_from=counts.first_offset,
+        settled_upto=counts.end_offset,
         holes=max(0, counts.ranges - 1),
-        open_offsets=0 if counts.first is None or counts.upto is None else counts.upto - counts.first - counts.count,
+        open_offsets=0
+        if counts.first_offset is None or counts.end_offset is None
+        else counts.end_offset - counts.first_offset - counts.count,
         log_start_offset=start,
         end_offset=end,
-        lag=None if end is None else max(0, end - begin) - counts.within,
+        lag=None if end is None else max(0, end - begin) - counts.count_in_log,
         observed_at=None if end is None else source.looked_at,
         next_offset=key.next_offset if key else None,
     )
@@ -84,7 +86,7 @@ def _partition_progress(
 def _settled_by_key(bounds_by_key: Mapping[int, tuple[int, int]]) -> dict[int, _Settled]:
     """By key: its settled offsets. Neighbouring rows that are not folded yet count as one range.
 
-    ``of``: by key, between which offsets they are counted apart.
+    ``bounds_by_key``: by key, between which offsets they are counted apart.
     """
     with connection.cursor() as cursor:
         cursor.execute(

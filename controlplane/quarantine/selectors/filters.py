@@ -20,8 +20,8 @@ from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.replays import decode_headers
 
 EXPORT_BATCH_SIZE = 20  # a record may be as large as the broker lets it
-MOST_IDS = 10_000
-BIGGEST_KEY = 2**63 - 1
+MAX_IDS = 10_000
+MAX_KEY = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ EVERYTHING = QuarantineFilter()
 
 @dataclass(frozen=True)
 class Choice:
-    """Records to act on: those with these ids, or all that match the filter with ids up to ``upto``."""
+    """Records to act on: those with these ids, or all that match the filter with ids up to ``max_id``."""
 
     ids: tuple[int, ...] | None = None
     filter: QuarantineFilter = EVERYTHING
-    upto: int = BIGGEST_KEY  # the highest id that whoever chose has seen: what comes in meanwhile is not meant
+    max_id: int = MAX_KEY  # the highest id that whoever chose has seen: what comes in meanwhile is not meant
 
     def described(self) -> dict[str, Any]:
         """What it chooses by, as JSON has it."""
@@ -71,7 +71,7 @@ class MatchCounts:
 
     records: int
     size_bytes: int  # payloads
-    upto: int  # the highest id, 0 when there is none
+    max_id: int  # the highest id, 0 when there is none
     ingestable: int
     producible: int
     kept: int  # these, and those that are cut
@@ -121,10 +121,10 @@ def filter_records(datasource: Datasource, record_filter: QuarantineFilter) -> C
 def chosen_records(datasource: Datasource, choice: Choice) -> ConcealingQuerySet[QuarantinedRecord]:
     """The records of a choice, in no order. Raises ``InvalidInput`` for too many ids."""
     if choice.ids is None:
-        return filter_records(datasource, choice.filter).filter(pk__lte=choice.upto)
-    if len(choice.ids) > MOST_IDS:
-        raise InvalidInput(f"Choose at most {MOST_IDS} records by id, or all that match a filter.")
-    ids = [number for number in choice.ids if 0 < number <= BIGGEST_KEY]
+        return filter_records(datasource, choice.filter).filter(pk__lte=choice.max_id)
+    if len(choice.ids) > MAX_IDS:
+        raise InvalidInput(f"Choose at most {MAX_IDS} records by id, or all that match a filter.")
+    ids = [number for number in choice.ids if 0 < number <= MAX_KEY]
     return QuarantinedRecord.objects.filter(datasource=datasource, pk__in=ids)
 
 
@@ -150,7 +150,7 @@ def count_matching(records: QuerySet[QuarantinedRecord]) -> MatchCounts:
         **records.aggregate(
             records=Count("pk"),
             size_bytes=Coalesce(Sum(size), 0),
-            upto=Coalesce(Max("pk"), 0),
+            max_id=Coalesce(Max("pk"), 0),
             ingestable=Count("pk", filter=_INGESTABLE),
             producible=Count("pk", filter=_PRODUCIBLE),
             kept=Count("pk", filter=Q(state=states.KEPT)),

@@ -8,7 +8,7 @@ from controlplane.common.errors import NotFound
 from controlplane.datasources.masked_querysets import ConcealingQuerySet
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
-from controlplane.quarantine.selectors.filters import BIGGEST_KEY, EVERYTHING, QuarantineFilter, filter_records
+from controlplane.quarantine.selectors.filters import EVERYTHING, MAX_KEY, QuarantineFilter, filter_records
 from controlplane.teams.models import User
 
 PREVIEW_BYTES = 4096
@@ -49,7 +49,7 @@ def list_faulty(user: User, task_id: str) -> QuerySet[FaultyRecord]:
 
 def get_quarantined(user: User, datasource: Datasource, number: int) -> QuarantinedRecord:
     """One poison record, whole. Raises ``NotFound``."""
-    record = list_quarantined(user, datasource).filter(pk=min(number, BIGGEST_KEY)).first()
+    record = list_quarantined(user, datasource).filter(pk=min(number, MAX_KEY)).first()
     if record is None:
         raise NotFound(f"There is no quarantined record {number}.")
     return record

@@ -13,8 +13,8 @@ from controlplane.quarantine.selectors.lists import list_faulty, list_quarantine
 from controlplane.teams.models import User
 from ingestion.specs.causes import cause_of
 
-MOST_RECORDS = 20_000  # of each kind, the newest
-MOST_GROUPS = 50
+MAX_RECORDS = 20_000  # of each kind, the newest
+MAX_GROUPS = 50
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def error_groups(user: User, task_id: str) -> list[ErrorGroup]:
         *_groups("quarantine_quarantinedrecord", task_id, list_quarantined_by(user, task_id)),
         *_groups("quarantine_faultyrecord", task_id, list_faulty(user, task_id)),
     ]
-    return sorted(groups, key=lambda group: (-group.records, group.title))[:MOST_GROUPS]
+    return sorted(groups, key=lambda group: (-group.records, group.title))[:MAX_GROUPS]
 
 
 def _groups(table: str, task_id: str, records: Any) -> list[ErrorGroup]:
@@ -43,8 +43,8 @@ def _groups(table: str, task_id: str, records: Any) -> list[ErrorGroup]:
         cursor.execute(
             f"""
             SELECT count(*), min(created_at), max(created_at), max(id) FROM (
-                SELECT id, created_at, cause FROM {table} WHERE task_id = %s ORDER BY id DESC LIMIT {MOST_RECORDS}
-            ) AS newest GROUP BY cause ORDER BY count(*) DESC LIMIT {MOST_GROUPS}
+                SELECT id, created_at, cause FROM {table} WHERE task_id = %s ORDER BY id DESC LIMIT {MAX_RECORDS}
+            ) AS newest GROUP BY cause ORDER BY count(*) DESC LIMIT {MAX_GROUPS}
             """,
             [task_id],
         )

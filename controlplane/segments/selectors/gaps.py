@@ -9,7 +9,7 @@ from django.db import connection
 
 from controlplane.datasources.models import Datasource
 
-MOST_GAPS = 10
+MAX_GAPS = 10
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,6 @@ _GAPS = """
 def gaps(datasource: Datasource) -> Gaps:
     """Between its intervals."""
     with connection.cursor() as cursor:
-        cursor.execute(_GAPS, [datasource.pk, MOST_GAPS])
+        cursor.execute(_GAPS, [datasource.pk, MAX_GAPS])
         rows = cursor.fetchall()
     return Gaps(rows[0][2] if rows else 0, [Gap(low, high) for low, high, _ in rows])

@@ -20,8 +20,8 @@ LAYERS = {
     "merged": "Intervals of which segments were merged, and what was replaced.",
     "late": "Segments in use that a task wrote from records after their interval had ended.",
 }
-MOST_LOOKED_AT = 50_000
-MOST_MARKS = 5_000
+MAX_SCANNED = 50_000
+MAX_MARKS = 5_000
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,19 @@ def layers(
 
 def _layer(datasource: Datasource, name: str, start: datetime | None, end: datetime | None) -> Layer:
     # Nothing says which of them are late but they themselves.
-    if name == "late" and window_sums(datasource, start, end).segments > MOST_LOOKED_AT:
+    if name == "late" and window_sums(datasource, start, end).segments > MAX_SCANNED:
         return Layer(name, too_many=True)
     bounds = (" AND interval_end > %(start)s" if start else "") + (" AND interval_start < %(end)s" if end else "")
     values = {
         "datasource": datasource.pk,
         "start": start,
         "end": end,
-        "most": MOST_LOOKED_AT + 1,
-        "most_marks": MOST_MARKS + 1,
+        "most": MAX_SCANNED + 1,
+        "most_marks": MAX_MARKS + 1,
     }
     with connection.cursor() as cursor:
         cursor.execute(_BY_INTERVAL.format(_STATEMENTS[name], bounds), values)
         rows = cursor.fetchall()
-    if len(rows) > MOST_MARKS or (rows and rows[0][5] > MOST_LOOKED_AT):
+    if len(rows) > MAX_MARKS or (rows and rows[0][5] > MAX_SCANNED):
         return Layer(name, too_many=True)
     return Layer(name, tuple(Mark(*row[:5]) for row in rows))

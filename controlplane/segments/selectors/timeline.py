@@ -16,9 +16,9 @@ from controlplane.segments.selectors.gaps import Gap
 from controlplane.segments.selectors.sums import DAY, Selection, day_rows, interval_rows, window_sums
 
 Window = tuple[datetime, datetime]  # half-open
-MOST_BARS = 5000  # that may be asked for
-MOST_INTERVALS = 2000  # that have a bar each: more than a screen has columns, and as many as take a tenth of a second
-MOST_LOOKED_AT = 50_000  # intervals; of more, whole days are taken together, however few those are
+MAX_BARS = 5000  # that may be asked for
+MAX_INTERVALS = 2000  # that have a bar each: more than a screen has columns, and as many as take a tenth of a second
+MAX_SCANNED = 50_000  # intervals; of more, whole days are taken together, however few those are
 
 
 class BarState(StrEnum):
@@ -115,8 +115,8 @@ def timeline(
     """
     if start is not None and end is not None and start >= end:
         raise InvalidInput("The window is empty: 'from' must be before 'to'.")
-    if not 1 <= width <= MOST_BARS:
-        raise InvalidInput(f"width must be 1 to {MOST_BARS}.")
+    if not 1 <= width <= MAX_BARS:
+        raise InvalidInput(f"width must be 1 to {MAX_BARS}.")
     first, last, intervals = _extent(datasource)
     if first is None or last is None:
         return Timeline([], None, None, 0, merged=False, gaps=[])
@@ -125,8 +125,8 @@ def timeline(
         return Timeline([], first, last, 0, merged=False, gaps=[])
     if start is not None or end is not None:
         intervals = window_sums(datasource, start, end).intervals
-    merged = intervals > MOST_INTERVALS
-    days = merged and (intervals > MOST_LOOKED_AT or (high - low) > width / 2 * DAY)
+    merged = intervals > MAX_INTERVALS
+    days = merged and (intervals > MAX_SCANNED or (high - low) > width / 2 * DAY)
     selection = (day_rows if days else interval_rows)(datasource, low, high)
     bars = _read_bars(_MERGED if merged else _EACH, selection, -((low - high) // width), ongoing or Ongoing())
     gaps = _gaps(bars, max(low, first), min(high, last))

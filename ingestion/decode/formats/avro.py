@@ -42,7 +42,7 @@ _DECIMAL = "exact-decimal"  # fastavro's own rounds to the precision, which Java
 _SINGLE = "float of 32 bits"
 _WHOLE = "whole number that may become a float"
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_MOST_DECIMAL_BYTES = 4_096
+_MAX_DECIMAL_BYTES = 4_096
 _RECORDS = ("record", "error")
 _WRAPPER_FIELD = "v"  # a record of this one field is written as its value alone: so fastavro reads a union
 
@@ -57,12 +57,12 @@ class AvroSchema:
         for reference in references:
             parse_schema(_prepare_schema(reference), named)
         self._wrapped = not isinstance(schema, dict) or isinstance(seen_as, list)
-        self._written = self._parsed(_prepare_schema(schema, has_reader_schema=seen_as is not None), named)
-        self._seen_as = None
+        self._writer_schema = self._parsed(_prepare_schema(schema, has_reader_schema=seen_as is not None), named)
+        self._reader_schema = None
         if seen_as is not None:
             named = {}
-            self._seen_as = self._parsed(_prepare_schema(seen_as, defaults=True), named)
-        result_schema = self._written if self._seen_as is None else self._seen_as
+            self._reader_schema = self._parsed(_prepare_schema(seen_as, defaults=True), named)
+        result_schema = self._writer_schema if self._reader_schema is None else self._reader_schema
         result_schema = result_schema["fields"][0]["type"] if self._wrapped else result_schema
         members = result_schema if isinstance(result_schema, list) else [result_schema]
         if not all(_is_record(m, named) for m in members if m != "null"):
@@ -96,7 +96,7 @@ class AvroSchema:
         """
         named = self._expand is not None
         record: Any = fastavro.schemaless_reader(
-            stream, self._written, self._seen_as, handle_unicode_errors=not_unicode, return_named_type=named
+            stream, self._writer_schema, self._reader_schema, handle_unicode_errors=not_unicode, return_named_type=named
         )
         if self._wrapped:
             record = record[_WRAPPER_FIELD]
@@ -165,7 +165,7 @@ def _read_decimal(unscaled: bytes, schema: Any, _: Any = None) -> Decimal | byte
 
     More bytes than any number has stay bytes: their digits would take minutes.
     """
-    if len(unscaled) > _MOST_DECIMAL_BYTES:
+    if len(unscaled) > _MAX_DECIMAL_BYTES:
         return unscaled
     return Decimal(int.from_bytes(unscaled, signed=True)).scaleb(-schema.get("scale", 0), _EXACT)
 
@@ -259,6 +259,6 @@ def _numbered_schema_reader(schemas: dict[int, AvroSchema]) -> Callable[[bytes],
 def _registry_reader(schemas: RegistrySchemas[AvroSchema]) -> Callable[[bytes], Any]:
     def read(payload: bytes) -> Any:
         schema_id, start = split_head(payload)
-        return schemas.of(schema_id).read(payload, start)
+        return schemas.parsed(schema_id).read(payload, start)
 
     return read

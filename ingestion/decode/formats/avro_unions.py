@@ -35,17 +35,17 @@ def record_expander(members: list[Any], named: dict[str, Any]) -> Expand:
 
 class _Compiler:
     def __init__(self, named: dict[str, Any]) -> None:
-        self._named = dict(named)
+        self._named_schemas = dict(named)
         self._expanders: dict[str, Expand] = {}
 
     def expander(self, schema: Any) -> Expand:
         if isinstance(schema, list):
             return self._union(schema)
         if isinstance(schema, str):
-            return self._by_name(schema) if schema in self._named else _identity
+            return self._by_name(schema) if schema in self._named_schemas else _identity
         kind = schema["type"]
         if kind in _NAMED:
-            self._named[schema["name"]] = schema
+            self._named_schemas[schema["name"]] = schema
             return self._by_name(schema["name"])
         if kind == "array":
             items = self.expander(schema["items"])
@@ -59,7 +59,7 @@ class _Compiler:
         """By name only when it is called: a type may hold itself."""
         if name not in self._expanders:
             self._expanders[name] = lambda value: self._expanders[name](value)
-            schema = self._named[name]
+            schema = self._named_schemas[name]
             self._expanders[name] = self._record(schema) if schema["type"] in ("record", "error") else _identity
         return lambda value: self._expanders[name](value)
 

@@ -21,7 +21,7 @@ from ingestion.decode.errors import DecodeError
 from ingestion.decode.exact_numbers import NumberToken, decimal_number
 from ingestion.decode.payloads import empty_reason
 
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 _TOKEN = itemgetter(1)  # of a match
 _MARK = f"\ufdd0{secrets.token_hex(8)}"  # one that no producer knows, so that no text of theirs begins with it
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|NaN|-?Infinity)"')
@@ -82,7 +82,7 @@ def one_line(text: str) -> str:
 
 def short_error(error: Exception) -> str:
     """An error in one short line."""
-    text = (str(error).splitlines() or [""])[0][:_MOST_SHOWN]
+    text = (str(error).splitlines() or [""])[0][:_MAX_SHOWN]
     if isinstance(error, BadRecord):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

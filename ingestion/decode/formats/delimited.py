@@ -52,30 +52,30 @@ class DelimitedReader:
         self._engine = engine
         at_once = self._columns and not self._skipped and not spec.tryParseNumbers
         self._sql = _split_sql(self._columns or [], _delimiter(spec)) if at_once else ""
-        self._odd = [spec.listDelimiter, '"'] if isinstance(spec, CsvInputFormat) else [spec.listDelimiter]
+        self._special = [spec.listDelimiter, '"'] if isinstance(spec, CsvInputFormat) else [spec.listDelimiter]
 
     def read(self, payloads: Sequence[bytes | None], envelope: Envelope | None) -> Texts:
         if not self._sql:
             return read_texts(payloads, self._text)
         texts, errors = decode_texts(payloads)
         lines = pc.utf8_rtrim(texts, "\r\n")
-        plain = self._plain(lines)
+        plain = self._is_plain(lines)
         if plain.all():
-            return self._taken_apart(lines), errors
+            return self._split_lines(lines), errors
         others = np.flatnonzero(~plain)
         slow, faults = read_texts([payloads[i] for i in others.tolist()], self._text)
-        combined = pa.concat_arrays([self._taken_apart(lines.filter(pa.array(plain))), slow])
+        combined = pa.concat_arrays([self._split_lines(lines.filter(pa.array(plain))), slow])
         order = np.argsort(np.concatenate([np.flatnonzero(plain), others]))
         return combined.take(pa.array(order)), errors | {int(others[i]): fault for i, fault in faults.items()}
 
-    def _plain(self, lines: pa.Array) -> Mask:
+    def _is_plain(self, lines: pa.Array) -> Mask:
         """Which records are a line of values with nothing in them that means more."""
         is_odd = pc.match_substring_regex(lines, "^$|[\r\n]")
-        for text in self._odd:
+        for text in self._special:
             is_odd = pc.or_(is_odd, pc.match_substring(lines, text))
         return ~np.asarray(is_odd.fill_null(True).to_numpy(zero_copy_only=False), np.bool_)
 
-    def _taken_apart(self, lines: pa.Array) -> pa.Array:
+    def _split_lines(self, lines: pa.Array) -> pa.Array:
         return flat(self._engine.run(self._sql, RECORDS, pa.table({"j": lines})).column(0))
 
     def _text(self, payload: bytes) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from ingestion.decode.errors import UnusableSchema
 
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 
 
 def read_schema_file(place: str, folder: str) -> bytes:
@@ -24,8 +24,8 @@ def read_schema_file(place: str, folder: str) -> bytes:
     if not path.is_relative_to(root):
         raise UnusableSchema(f"the file {place} is not in the folder for schemas (HEADGATE_SCHEMA_FOLDER)")
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UnusableSchema(f"the file {place} is larger than {MOST_BYTES} bytes")
+        if path.stat().st_size > MAX_BYTES:
+            raise UnusableSchema(f"the file {place} is larger than {MAX_BYTES} bytes")
         return path.read_bytes()
     except OSError as error:
         raise UnusableSchema(f"the file {place} can't be read: {error.strerror}") from None

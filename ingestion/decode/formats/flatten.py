@@ -81,14 +81,14 @@ class FlatteningReader:
             suspects = pc.if_else(may_hold_exact_number(texts), texts, None)
             columns |= {name: self._found(suspects, path) for path, name in self._digits.items()}
         if self._programs:
-            program_values, failed = self._made(texts)
+            program_values, failed = self._results(texts)
             columns |= {f"q{number}": pa.array(column, pa.string()) for number, column in enumerate(program_values)}
             texts = pa.array([None if i in failed else text for i, text in enumerate(texts.to_pylist())], pa.string())
             errors = errors | failed
         table = pa.table({"j": texts, **columns})
         return flat(self._texts.run(self._sql, self._checking_sql, table).column(0)), errors
 
-    def _made(self, texts: pa.Array) -> tuple[list[list[str | None]], dict[int, str]]:
+    def _results(self, texts: pa.Array) -> tuple[list[list[str | None]], dict[int, str]]:
         """What each program finds, and why records are unparseable with which one fails."""
         columns: list[list[str | None]] = [[None] * len(texts) for _ in self._programs]
         failed = {}

@@ -36,7 +36,7 @@ def load_record(text: str) -> dict[str, Any] | None:
 def first_value(record: dict[str, Any], program: Node, check: Callable[[], None]) -> str:
     """The JSON text of the first value that it finds. Raises ``EvaluationFailed``."""
     try:
-        results = Run(Budget(check)).of(program, record)
+        results = Run(Budget(check)).evaluate(program, record)
         if not results:
             raise EvaluationFailed
         text = json.dumps(results[0], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -56,13 +56,13 @@ class Run:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
 
-    def of(self, node: Node, value: Any) -> list[Any]:
+    def evaluate(self, node: Node, value: Any) -> list[Any]:
         """All values that this part of the program makes of a value. Raises ``JqError``, ``EvaluationFailed``."""
         self.budget.spend()
         return list(_KINDS[node.kind](self, node, value))
 
     def _steps(self, node: Node, value: Any) -> Iterator[Any]:
-        current = self.of(node.parts[0], value)
+        current = self.evaluate(node.parts[0], value)
         for step in node.parts[1:]:
             current = [inner for item in current for inner in self._step(step, item, value)]
         yield from current
@@ -77,30 +77,30 @@ class Run:
             return []
 
     def _indexed(self, step: Node, item: Any, value: Any) -> Iterator[Any]:
-        for index in self.of(step.parts[0], value):
+        for index in self.evaluate(step.parts[0], value):
             yield _element_at(item, index)
 
     def _pipe(self, node: Node, value: Any) -> Iterator[Any]:
         current = [value]
         for part in node.parts:
-            current = [inner for item in current for inner in self.of(part, item)]
+            current = [inner for item in current for inner in self.evaluate(part, item)]
         yield from current
 
     def _comma(self, node: Node, value: Any) -> Iterator[Any]:
         for part in node.parts:
-            yield from self.of(part, value)
+            yield from self.evaluate(part, value)
 
     def _operator(self, node: Node, value: Any) -> Iterator[Any]:
         left, right = node.parts
-        items = self.of(left, value)
+        items = self.evaluate(left, value)
         if node.value == "//":
-            yield from [item for item in items if values.is_true(item)] or self.of(right, value)
+            yield from [item for item in items if values.is_true(item)] or self.evaluate(right, value)
             return
         for item in items:
             if node.value in ("and", "or") and values.is_true(item) == (node.value == "or"):
                 yield node.value == "or"
                 continue
-            for other in self.of(right, value):
+            for other in self.evaluate(right, value):
                 yield self._calculate(node.value, item, other)
 
     def _calculate(self, sign: str, left: Any, right: Any) -> Any:
@@ -108,43 +108,43 @@ class Run:
             return values.is_true(right)
         if sign in _COMPARISONS:
             return _COMPARISONS[sign](values.compare(self.budget, left, right))
-        return self.budget.made(_ARITHMETIC[sign](self.budget, left, right))
+        return self.budget.charge(_ARITHMETIC[sign](self.budget, left, right))
 
     def _minus(self, node: Node, value: Any) -> Iterator[Any]:
-        for item in self.of(node.parts[0], value):
+        for item in self.evaluate(node.parts[0], value):
             if not values.is_number(item):
                 raise JqError
             yield values.whole_or_double(-float(item))
 
     def _array(self, node: Node, value: Any) -> Iterator[Any]:
-        yield self.budget.made([inner for part in node.parts for inner in self.of(part, value)])
+        yield self.budget.charge([inner for part in node.parts for inner in self.evaluate(part, value)])
 
     def _object(self, node: Node, value: Any) -> Iterator[Any]:
         objects: list[dict[str, Any]] = [{}]
         for key, member in zip(node.parts[::2], node.parts[1::2], strict=True):
-            names, inner = self.of(key, value), self.of(member, value)
+            names, inner = self.evaluate(key, value), self.evaluate(member, value)
             if not all(isinstance(name, str) for name in names):
                 raise JqError
             self.budget.spend(len(objects) * len(names) * len(inner) * (len(node.parts) + 1))
             objects = [partial_object | {name: v} for partial_object in objects for name in names for v in inner]
-        yield from (self.budget.made(values.hash_ordered(partial_object)) for partial_object in objects)
+        yield from (self.budget.charge(values.hash_ordered(partial_object)) for partial_object in objects)
 
     def _text(self, node: Node, value: Any) -> Iterator[Any]:
         """With several values in a hole Druid's library makes texts that nobody would expect."""
-        parts = [self.of(part, value) for part in node.parts]
+        parts = [self.evaluate(part, value) for part in node.parts]
         if any(len(part) != 1 for part in parts):
             raise EvaluationFailed
         texts = [part if isinstance(part, str) else json_text(part) for [part] in parts]
-        yield self.budget.made("".join(texts))
+        yield self.budget.charge("".join(texts))
 
     def _if(self, node: Node, value: Any) -> Iterator[Any]:
         condition, then, otherwise = node.parts
-        for item in self.of(condition, value):
-            yield from self.of(then if values.is_true(item) else otherwise, value)
+        for item in self.evaluate(condition, value):
+            yield from self.evaluate(then if values.is_true(item) else otherwise, value)
 
     def _try(self, node: Node, value: Any) -> list[Any]:
         try:
-            return self.of(node.parts[0], value)
+            return self.evaluate(node.parts[0], value)
         except JqError:
             return []
 
@@ -175,13 +175,13 @@ def _slice(value: Any, ends: tuple[int | None, int | None]) -> Any:
 _STEPS: dict[str, Callable[[Run, Node, Any, Any], Any]] = {
     "name": lambda run, step, item, value: [_member(item, step.value)],
     "index": Run._indexed,
-    "slice": lambda run, step, item, value: [run.budget.made(_slice(item, step.value))],
+    "slice": lambda run, step, item, value: [run.budget.charge(_slice(item, step.value))],
     "values": lambda run, step, item, value: values.children(item),
 }
 _CALLS: dict[tuple[str, int], Function] = {
     **FUNCTIONS,
     **INDEX_FUNCTIONS,
-    ("nth", 1): lambda run, value, node: [_element_at(value, place) for place in run.of(node, value)],
+    ("nth", 1): lambda run, value, node: [_element_at(value, place) for place in run.evaluate(node, value)],
 }
 _KINDS: dict[str, Callable[[Run, Node, Any], Any]] = {
     "this": lambda run, node, value: [value],

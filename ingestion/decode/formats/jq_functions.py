@@ -33,7 +33,7 @@ class Evaluator(Protocol):
 
     budget: Budget
 
-    def of(self, node: Node, value: Any) -> list[Any]: ...
+    def evaluate(self, node: Node, value: Any) -> list[Any]: ...
 
 
 Function = Callable[..., list[Any]]
@@ -83,7 +83,7 @@ def _keys_unsorted(value: Any) -> list[Any]:
 def _add(run: Evaluator, value: Any) -> Any:
     total = None
     for item in children(value):
-        total = run.budget.made(values.add(total, item))
+        total = run.budget.charge(values.add(total, item))
     return total
 
 
@@ -98,7 +98,7 @@ def _flatten(run: Evaluator, value: Any, depth: float) -> list[Any]:
 
 
 def _flatten_to(run: Evaluator, value: Any, node: Node) -> list[Any]:
-    depths = run.of(node, value)
+    depths = run.evaluate(node, value)
     if not all(type(depth) is int for depth in depths):
         raise EvaluationFailed
     return [_flatten(run, value, depth) for depth in depths]
@@ -178,11 +178,11 @@ def _ascii(change: Callable[[str], str]) -> Callable[[Any], str]:
 
 
 def _map(run: Evaluator, value: Any, node: Node) -> list[Any]:
-    return [run.budget.made([mapped for item in children(value) for mapped in run.of(node, item)])]
+    return [run.budget.charge([mapped for item in children(value) for mapped in run.evaluate(node, item)])]
 
 
 def _select(run: Evaluator, value: Any, node: Node) -> list[Any]:
-    return [value for verdict in run.of(node, value) if is_true(verdict)]
+    return [value for verdict in run.evaluate(node, value) if is_true(verdict)]
 
 
 def _has(value: Any, key: Any) -> bool:
@@ -214,7 +214,7 @@ def _join(run: Evaluator, value: Any, by: Any) -> str:
     for item in children(value) if isinstance(value, dict | list) else ():
         text = "" if item is None else json_text(item) if isinstance(item, bool | int | float) else item
         before = "" if joined is None else values.add(joined, by)
-        joined = run.budget.made(values.add(before, text))
+        joined = run.budget.charge(values.add(before, text))
     return joined or ""
 
 
@@ -228,7 +228,7 @@ def _ends(value: Any, suffix: Any) -> bool:
 
 def _sort_with_keys(run: Evaluator, value: Any, node: Node) -> list[tuple[Any, Any]]:
     """The values with what they are sorted by, sorted."""
-    keyed = [(run.of(node, item), item) for item in _require_list(value)]
+    keyed = [(run.evaluate(node, item), item) for item in _require_list(value)]
     key = values.sort_key(run.budget)
     return sorted(keyed, key=lambda pair: key(pair[0]))
 
@@ -275,18 +275,18 @@ def _greatest_by(run: Evaluator, value: Any, node: Node) -> Any:
 def _truths(run: Evaluator, value: Any, *nodes: Node) -> list[bool]:
     """``any`` and ``all``: of the values in it, of what a program makes of them, or of what another one makes."""
     if len(nodes) == 2:
-        return [is_true(verdict) for item in run.of(nodes[0], value) for verdict in run.of(nodes[1], item)]
-    verdicts = [verdict for item in children(value) for verdict in (run.of(nodes[0], item) if nodes else [item])]
+        return [is_true(verdict) for item in run.evaluate(nodes[0], value) for verdict in run.evaluate(nodes[1], item)]
+    verdicts = [verdict for item in children(value) for verdict in (run.evaluate(nodes[0], item) if nodes else [item])]
     return [is_true(verdict) for verdict in verdicts]
 
 
 def _last_of(run: Evaluator, value: Any, node: Node) -> list[Any]:
-    results = run.of(node, value)
+    results = run.evaluate(node, value)
     return results[-1:] or [None]
 
 
 def _first_of(run: Evaluator, value: Any, node: Node) -> list[Any]:
-    return run.of(node, value)[:1]
+    return run.evaluate(node, value)[:1]
 
 
 def _element_getter(place: int) -> Callable[[Any], Any]:
@@ -297,17 +297,17 @@ def _element_getter(place: int) -> Callable[[Any], Any]:
 
 
 def _value_function(function: Callable[[Any], Any]) -> Function:
-    return lambda run, value: [run.budget.made(function(value))]
+    return lambda run, value: [run.budget.charge(function(value))]
 
 
 def _run_function(function: Callable[..., Any]) -> Function:
-    return lambda run, value, *nodes: [run.budget.made(function(run, value, *nodes))]
+    return lambda run, value, *nodes: [run.budget.charge(function(run, value, *nodes))]
 
 
 def _argument_function(function: Callable[[Evaluator, Any, Any], Any]) -> Function:
     """Of every value that the argument has."""
     return lambda run, value, node: [
-        run.budget.made(function(run, value, argument)) for argument in run.of(node, value)
+        run.budget.charge(function(run, value, argument)) for argument in run.evaluate(node, value)
     ]
 
 
@@ -355,7 +355,7 @@ FUNCTIONS: dict[tuple[str, int], Function] = {
     ("to_entries", 0): _value_function(_to_entries),
     ("from_entries", 0): _value_function(_from_entries),
     ("with_entries", 1): lambda run, value, node: [
-        run.budget.made(_from_entries(_map(run, run.budget.made(_to_entries(value)), node)[0]))
+        run.budget.charge(_from_entries(_map(run, run.budget.charge(_to_entries(value)), node)[0]))
     ],
     ("ascii_downcase", 0): _value_function(_ascii(str.lower)),
     ("ascii_upcase", 0): _value_function(_ascii(str.upper)),

@@ -42,8 +42,8 @@ def _range(budget: Budget, start: Any, end: Any) -> Iterator[Any]:
 def _limit(run: Evaluator, value: Any, number: Node, node: Node) -> list[Any]:
     """All of them with a number below 0, as in jq 1.5."""
     limited: list[Any] = []
-    for most in run.of(number, value):
-        results = run.of(node, value)
+    for most in run.evaluate(number, value):
+        results = run.evaluate(node, value)
         limited += results if _number(most) < 0 else results[: int(most)]
     return limited
 
@@ -51,8 +51,8 @@ def _limit(run: Evaluator, value: Any, number: Node, node: Node) -> list[Any]:
 def _nth_of(run: Evaluator, value: Any, number: Node, node: Node) -> list[Any]:
     """The last if there are fewer."""
     selected: list[Any] = []
-    for place in run.of(number, value):
-        results = run.of(node, value)
+    for place in run.evaluate(number, value):
+        results = run.evaluate(node, value)
         if _number(place) < 0:
             raise JqError
         selected.append((results[: int(place) + 1] or [None])[-1])
@@ -92,7 +92,7 @@ def _index_function(end: int) -> Function:
     """The first place or the last; null for none."""
 
     def find_index(run: Evaluator, value: Any, node: Node) -> list[Any]:
-        indexes = [_find_indexes(run.budget, value, searched) for searched in run.of(node, value)]
+        indexes = [_find_indexes(run.budget, value, searched) for searched in run.evaluate(node, value)]
         return [places[end] if places else None for places in indexes]
 
     return find_index
@@ -121,19 +121,19 @@ def _transpose(budget: Budget, value: Any) -> list[list[Any]]:
 
 
 def _run_function(function: Callable[[Evaluator, Any], Any]) -> Function:
-    return lambda run, value: [run.budget.made(function(run, value))]
+    return lambda run, value: [run.budget.charge(function(run, value))]
 
 
 INDEX_FUNCTIONS: dict[tuple[str, int], Function] = {
     ("recurse", 0): lambda run, value: list(_recurse(run.budget, value)),
-    ("range", 1): lambda run, value, end: _ranges(run, [0], run.of(end, value)),
-    ("range", 2): lambda run, value, start, end: _ranges(run, run.of(start, value), run.of(end, value)),
+    ("range", 1): lambda run, value, end: _ranges(run, [0], run.evaluate(end, value)),
+    ("range", 2): lambda run, value, start, end: _ranges(run, run.evaluate(start, value), run.evaluate(end, value)),
     ("limit", 2): _limit,
     ("nth", 2): _nth_of,
     ("index", 1): _index_function(0),
     ("rindex", 1): _index_function(-1),
     ("indices", 1): lambda run, value, node: [
-        run.budget.made(_find_indexes(run.budget, value, searched)) for searched in run.of(node, value)
+        run.budget.charge(_find_indexes(run.budget, value, searched)) for searched in run.evaluate(node, value)
     ],
     ("explode", 0): _run_function(lambda run, value: _explode(value)),
     ("utf8bytelength", 0): _run_function(lambda run, value: _utf8_length(value)),

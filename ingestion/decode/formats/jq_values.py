@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ingestion.decode.druid_values import GREATEST_LONG, LEAST_LONG, EvaluationFailed, to_units, wrap_long
+from ingestion.decode.druid_values import MAX_LONG, MIN_LONG, EvaluationFailed, to_units, wrap_long
 
-MOST_MADE = 1_000_000  # steps and values of one record; a text is one for each 16 characters
-_LOOK_EVERY = 1_000
+MAX_COST = 1_000_000  # steps and values of one record; a text is one for each 16 characters
+_CHECK_EVERY = 1_000
 CHARACTERS = 16
 _RANKS = {type(None): 0, bool: 1, int: 3, float: 3, str: 4, list: 5, dict: 6}
 
@@ -25,30 +25,30 @@ class JqError(Exception):
 class Budget:
     """How much a record may make. ``check`` is called now and then, and may raise."""
 
-    def __init__(self, check: Callable[[], None], most: int = MOST_MADE) -> None:
+    def __init__(self, check: Callable[[], None], most: int = MAX_COST) -> None:
         self._check = check
-        self._left = most
-        self._look_at = most - _LOOK_EVERY
+        self._remaining = most
+        self._next_check_at = most - _CHECK_EVERY
 
     def spend(self, count: int = 1) -> None:
         """Raises ``EvaluationFailed`` when it is too much."""
-        self._left -= count
-        if self._left <= self._look_at:
-            self._look_at = self._left - _LOOK_EVERY
+        self._remaining -= count
+        if self._remaining <= self._next_check_at:
+            self._next_check_at = self._remaining - _CHECK_EVERY
             self._check()
-            if self._left < 0:
+            if self._remaining < 0:
                 raise EvaluationFailed
 
-    def made(self, value: Any) -> Any:
+    def charge(self, value: Any) -> Any:
         """The value, with all that is in it paid for."""
         self.spend(1 + len(value) // CHARACTERS if isinstance(value, str) else 1)
         if isinstance(value, dict):
             for name, item in value.items():
                 self.spend(len(name) // CHARACTERS)
-                self.made(item)
+                self.charge(item)
         elif isinstance(value, list):
             for item in value:
-                self.made(item)
+                self.charge(item)
         return value
 
 
@@ -77,8 +77,8 @@ def whole_or_double(value: float) -> int | float:
     if not math.isfinite(value):
         raise EvaluationFailed
     if value == 2.0**63:
-        return GREATEST_LONG
-    return int(value) if LEAST_LONG <= value < 2.0**63 and value == int(value) else value
+        return MAX_LONG
+    return int(value) if MIN_LONG <= value < 2.0**63 and value == int(value) else value
 
 
 def compare(budget: Budget, left: Any, right: Any) -> int:

@@ -23,7 +23,7 @@ _END = ord("]")
 _AS_BRACKET = 0xDF  # makes a bracket of a brace
 _COMMA = ord(",")
 _BLANK = ord(" ")
-_MOST_BLANKS = 16  # that are gone back over; before an end of indented JSON there are some
+_MAX_BLANKS = 16  # that are gone back over; before an end of indented JSON there are some
 _COMMA_BEFORE_END = r",\s*[\]}]"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _WITH_COMMA = "not JSON: a comma before the end of an object or an array"
@@ -83,7 +83,7 @@ def _find_suspects(texts: pa.Array) -> tuple[Indexes, Indexes]:
     is_end = (data & _AS_BRACKET) == _END
     places = np.flatnonzero(is_end | (data == _COMMA))
     at = np.maximum(places - 1, 0)
-    for _ in range(_MOST_BLANKS):
+    for _ in range(_MAX_BLANKS):
         if not (is_blank := data[at] <= _BLANK).any():
             break
         at = np.maximum(at - is_blank, 0)

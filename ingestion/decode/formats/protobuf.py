@@ -153,7 +153,7 @@ def _registry_reader(schemas: RegistrySchemas[RegisteredFile]) -> Callable[[byte
     def read(payload: bytes) -> Any:
         schema_id, start = split_head(payload)
         path, start = _message_path(payload, start)
-        return _parse_message(schemas.of(schema_id).message(path), payload[start:])
+        return _parse_message(schemas.parsed(schema_id).message(path), payload[start:])
 
     return read
 

@@ -19,7 +19,7 @@ HEAD_BYTES = 5
 _UNKNOWN_FOR_S = 60.0
 REFUSED_FOR_S = 60.0  # for so long a schema may be refused, by a registry that answers else, before its records are bad
 REFUSAL_KEPT_S = 300.0  # a refusal that comes later than this after the last one counts as the first
-_MOST_UNKNOWN = 10_000
+_MAX_UNKNOWN = 10_000
 Parsed = TypeVar("Parsed")
 
 
@@ -83,21 +83,21 @@ class RegistrySchemas(Generic[Parsed]):
         self._kind = kind
         self._parse = parse
         self._parsed: dict[int, Parsed] = {}
-        self._bad: dict[int, tuple[str, float]] = {}
+        self._failures: dict[int, tuple[str, float]] = {}
         self._refused: dict[int, tuple[float, float]] = {}  # when first and last, by schema
 
-    def of(self, schema_id: int) -> Parsed:
+    def parsed(self, schema_id: int) -> Parsed:
         """The parsed schema. Raises ``BadRecord``, ``RegistryUnreachable``."""
         parsed = self._parsed.get(schema_id)
         if parsed is not None:
             return parsed
         self._raise_known(schema_id)
         try:
-            parsed = self._asked(schema_id)
+            parsed = self._fetch(schema_id)
         except BadRecord as error:
-            if len(self._bad) >= _MOST_UNKNOWN:
-                self._bad.clear()
-            self._bad[schema_id] = (str(error), time.monotonic())
+            if len(self._failures) >= _MAX_UNKNOWN:
+                self._failures.clear()
+            self._failures[schema_id] = (str(error), time.monotonic())
             raise
         self._refused.pop(schema_id, None)
         if len(self._parsed) >= self._capacity:
@@ -106,11 +106,11 @@ class RegistrySchemas(Generic[Parsed]):
         return parsed
 
     def _raise_known(self, schema_id: int) -> None:
-        message, since = self._bad.get(schema_id, ("", 0.0))
+        message, since = self._failures.get(schema_id, ("", 0.0))
         if message and time.monotonic() - since < _UNKNOWN_FOR_S:
             raise BadRecord(message)
 
-    def _asked(self, schema_id: int) -> Parsed:
+    def _fetch(self, schema_id: int) -> Parsed:
         try:
             schema = self._registry.schema(schema_id, self._kind)
         except UnknownSchema as error:

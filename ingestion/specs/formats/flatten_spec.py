@@ -13,10 +13,10 @@ from ingestion.specs.base import NullTaking
 from ingestion.specs.formats.jq import parse_jq
 from ingestion.specs.formats.json_path import parse_json_path
 from ingestion.specs.limits import (
-    MOST_FLATTENED,
-    MOST_PROGRAMS,
-    MOST_SEARCHES,
-    MOST_STEPS,
+    MAX_FLATTENED,
+    MAX_PROGRAMS,
+    MAX_SEARCHES,
+    MAX_STEPS,
     ColumnName,
     FieldName,
     duplicates,
@@ -36,10 +36,10 @@ class FlattenField(FormatModel):
     type: Literal["root", "path", "tree", "jq"]
     name: ColumnName
     expr: FieldName | None = None
-    nodes: list[FieldName] | None = Field(default=None, max_length=MOST_STEPS)
+    nodes: list[FieldName] | None = Field(default=None, max_length=MAX_STEPS)
 
     @model_validator(mode="after")
-    def _where_it_is(self) -> FlattenField:
+    def _check_expression(self) -> FlattenField:
         if self.type == "path":
             if not self.expr:
                 raise ValueError("a field of type path needs expr, a JsonPath such as $.foo.bar")
@@ -59,31 +59,31 @@ class FlattenSpec(FormatModel):
     """Fields made from nested values, beside the record's own or instead of them."""
 
     useFieldDiscovery: bool = True
-    fields: list[FlattenField] = Field(default_factory=list, max_length=MOST_FLATTENED)
+    fields: list[FlattenField] = Field(default_factory=list, max_length=MAX_FLATTENED)
 
     @field_validator("fields", mode="before")
     @classmethod
-    def _names_are_roots(cls, value: Any) -> Any:
+    def _expand_names(cls, value: Any) -> Any:
         if not isinstance(value, list):
             return value
         return [{"type": "root", "name": v} if isinstance(v, str) else v for v in value]
 
     @model_validator(mode="after")
-    def _no_doubles(self) -> FlattenSpec:
+    def _check_unique_names(self) -> FlattenSpec:
         twice = duplicates(f.name for f in self.fields)
         if twice:
             raise ValueError(f"fields are named twice: {list_names(twice)}")
         return self
 
     @model_validator(mode="after")
-    def _searches_little(self) -> FlattenSpec:
+    def _limit_searches(self) -> FlattenSpec:
         paths = (parse_json_path(f.expr or "") for f in self.fields if f.type == "path")
         searches = sum(path.searches for path in paths)
-        if searches > MOST_SEARCHES:
-            raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MOST_SEARCHES} at most")
+        if searches > MAX_SEARCHES:
+            raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MAX_SEARCHES} at most")
         programs = sum(f.type == "jq" for f in self.fields)
-        if programs > MOST_PROGRAMS:
-            raise ValueError(f"{programs} fields are of type jq; {MOST_PROGRAMS} at most")
+        if programs > MAX_PROGRAMS:
+            raise ValueError(f"{programs} fields are of type jq; {MAX_PROGRAMS} at most")
         return self
 
 

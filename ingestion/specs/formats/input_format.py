@@ -16,8 +16,8 @@ from ingestion.specs.formats.flatten_spec import FlattenSpec, FlattenSpecByPaths
 from ingestion.specs.kafka.connection_name import ConnectionName
 from ingestion.specs.kafka.registry_access import RegistryConfig, RegistryHeaders
 from ingestion.specs.limits import (
-    MOST_FIELDS,
-    MOST_SCHEMAS,
+    MAX_FIELDS,
+    MAX_SCHEMAS,
     ColumnName,
     FieldName,
     duplicates,
@@ -28,7 +28,7 @@ from ingestion.specs.limits import (
 
 # What the JSON decoder does anyway; every other feature of Jackson's would change what a record is.
 JSON_FEATURES = frozenset({"ALLOW_NON_NUMERIC_NUMBERS", "ALLOW_TRAILING_COMMA"})
-MOST_REGISTRIES = 4
+MAX_REGISTRIES = 4
 CONTROL_A = "\x01"
 
 
@@ -57,25 +57,25 @@ class JsonInputFormat(_RowsFormat):
 
     @field_validator("featureSpec")
     @classmethod
-    def _known_features(cls, value: dict[str, bool]) -> dict[str, bool]:
+    def _check_features(cls, value: dict[str, bool]) -> dict[str, bool]:
         refused = sorted(k for k, on in value.items() if on and k not in JSON_FEATURES)
         if refused:
             raise ValueError(f"not supported: {', '.join(refused)} (only {', '.join(sorted(JSON_FEATURES))} are)")
         return value
 
     @model_validator(mode="after")
-    def _one_reader(self) -> JsonInputFormat:
+    def _check_reader(self) -> JsonInputFormat:
         if self.assumeNewlineDelimited and self.useJsonNodeReader:
             raise ValueError("give assumeNewlineDelimited or useJsonNodeReader, not both")
         return self
 
 
 class _NamedColumns(_RowsFormat):
-    columns: list[ColumnName] | None = Field(default=None, min_length=1, max_length=MOST_FIELDS)
+    columns: list[ColumnName] | None = Field(default=None, min_length=1, max_length=MAX_FIELDS)
     listDelimiter: FieldName = CONTROL_A
 
     @model_validator(mode="after")
-    def _no_doubles(self) -> _NamedColumns:
+    def _check_unique_names(self) -> _NamedColumns:
         twice = duplicates(self.columns or [])
         if twice:
             raise ValueError(f"columns are named twice: {list_names(twice)}")
@@ -89,7 +89,7 @@ class _ColumnsFormat(_NamedColumns):
     tryParseNumbers: bool = False
 
     @model_validator(mode="after")
-    def _columns_are_known(self) -> _ColumnsFormat:
+    def _check_columns(self) -> _ColumnsFormat:
         if None not in (self.findColumnsFromHeader, self.hasHeaderRow):
             raise ValueError("give findColumnsFromHeader or its old name hasHeaderRow, not both")
         if self.columns is None and not self.has_header:
@@ -113,7 +113,7 @@ class CsvInputFormat(_ColumnsFormat):
     type: Literal["csv"]
 
     @model_validator(mode="after")
-    def _two_delimiters(self) -> CsvInputFormat:
+    def _check_delimiters(self) -> CsvInputFormat:
         if self.listDelimiter == ",":
             raise ValueError("listDelimiter must differ from the comma between the values")
         return self
@@ -126,7 +126,7 @@ class DelimitedInputFormat(_ColumnsFormat):
     delimiter: FieldName = "\t"
 
     @model_validator(mode="after")
-    def _two_delimiters(self) -> DelimitedInputFormat:
+    def _check_delimiters(self) -> DelimitedInputFormat:
         if self.delimiter == self.listDelimiter:
             raise ValueError("delimiter and listDelimiter must differ")
         return self
@@ -151,13 +151,13 @@ class RegistryDecoder(FormatModel):
     type: Literal["schema_registry"]
     connection: ConnectionName | None = None  # Headgate's own: a registry that the team has named
     url: FieldName | None = None
-    urls: list[FieldName] | None = Field(default=None, min_length=1, max_length=MOST_REGISTRIES)
+    urls: list[FieldName] | None = Field(default=None, min_length=1, max_length=MAX_REGISTRIES)
     capacity: int = Field(default=1000, ge=1)
     config: RegistryConfig = Field(default_factory=dict)
     headers: RegistryHeaders = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_address_at_least(self) -> RegistryDecoder:
+    def _check_has_address(self) -> RegistryDecoder:
         if self.connection is not None:
             if self.url is not None or self.urls is not None or self.config or self.headers:
                 raise ValueError(
@@ -201,7 +201,7 @@ class AvroMultipleDecoder(FormatModel):
     """A record is a byte 1, four bytes with the number of one of these schemas (big-endian), and the record's bytes."""
 
     type: Literal["multiple_schemas_inline"]
-    schemas: dict[int, dict[str, Any]] = Field(min_length=1, max_length=MOST_SCHEMAS)
+    schemas: dict[int, dict[str, Any]] = Field(min_length=1, max_length=MAX_SCHEMAS)
 
 
 class AvroFileDecoder(FormatModel):
@@ -227,7 +227,7 @@ class AvroInputFormat(FormatModel):
 
     @field_validator("avroBytesDecoder", mode="before")
     @classmethod
-    def _no_schema_repo(cls, value: Any) -> Any:
+    def _refuse_schema_repo(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("type", "schema_repo") == "schema_repo":
             raise ValueError(
                 "schema_repo (which is what is meant without a type) is not supported: its server, AVRO-1124, was "
@@ -266,7 +266,7 @@ class ProtobufInputFormat(FormatModel):
 
     @field_validator("protoBytesDecoder", mode="before")
     @classmethod
-    def _registry_by_default(cls, value: Any) -> Any:
+    def _default_registry(cls, value: Any) -> Any:
         return {"type": "schema_registry", **value} if isinstance(value, dict) else value
 
 
@@ -283,13 +283,13 @@ class ThriftInputFormat(FormatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_jar(cls, value: Any) -> Any:
+    def _refuse_jar(cls, value: Any) -> Any:
         if isinstance(value, dict) and "thriftJar" in value:
             raise ValueError("thriftJar is not supported, no Java runs here: give the IDL as text in thriftIdl instead")
         return value
 
     @model_validator(mode="after")
-    def _one_idl(self) -> ThriftInputFormat:
+    def _check_idl(self) -> ThriftInputFormat:
         if (self.thriftIdl is None) == (self.thriftFile is None):
             raise ValueError("give the IDL as text in thriftIdl, or in thriftFile a file of the folder for schemas")
         return self

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-MOST_JQ_DEPTH = 40
+MAX_JQ_DEPTH = 40
 # By how many arguments they have.
 _LISTED = (
     """length keys keys_unsorted values nulls numbers strings booleans arrays objects scalars iterables add any all min
@@ -61,13 +61,13 @@ class Node:
 
 def parse_jq(text: str) -> Node:
     """Read a program. Raises ``ValueError`` with what is wrong and where."""
-    return _Parser(text).whole()
+    return _Parser(text).parse()
 
 
 def _node(kind: Kind, value: Any = None, *parts: Node) -> Node:
     depth = 1 + max((part.depth for part in parts), default=0)
-    if depth > MOST_JQ_DEPTH:
-        raise ValueError(f"the jq program is nested more than {MOST_JQ_DEPTH} deep")
+    if depth > MAX_JQ_DEPTH:
+        raise ValueError(f"the jq program is nested more than {MAX_JQ_DEPTH} deep")
     return Node(kind, value, parts, depth)
 
 
@@ -78,7 +78,7 @@ class _Parser:
         self._inside = 0
         self._skip()
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         program = self._pipe()
         return program if self._place == len(self._text) else self._refuse()
 
@@ -99,7 +99,7 @@ class _Parser:
         self._place = match.end() if match else self._place
         return match
 
-    def _takes(self, sign: str) -> bool:
+    def _accepts(self, sign: str) -> bool:
         """Whether this stands there; what follows it is next then."""
         if not self._text.startswith(sign, self._place):
             return False
@@ -107,8 +107,8 @@ class _Parser:
         self._skip()
         return True
 
-    def _needs(self, sign: str) -> None:
-        if not self._takes(sign):
+    def _expect(self, sign: str) -> None:
+        if not self._accepts(sign):
             self._refuse(f"{sign!r} is missing")
 
     def _closes(self, sign: str) -> None:
@@ -119,14 +119,14 @@ class _Parser:
 
     def _word(self, word: str) -> bool:
         name = _NAME.match(self._text, self._place)
-        return name is not None and name[0] == word and self._takes(word)
+        return name is not None and name[0] == word and self._accepts(word)
 
     def _pipe(self, commas: bool = True) -> Node:
         self._inside += 1
-        if self._inside > MOST_JQ_DEPTH:
-            self._refuse(f"it is nested more than {MOST_JQ_DEPTH} deep")
+        if self._inside > MAX_JQ_DEPTH:
+            self._refuse(f"it is nested more than {MAX_JQ_DEPTH} deep")
         parts = [self._comma() if commas else self._level(0)]
-        while self._sign() == "|" and self._takes("|"):
+        while self._sign() == "|" and self._accepts("|"):
             parts.append(self._comma() if commas else self._level(0))
         self._inside -= 1
         return parts[0] if len(parts) == 1 else _node("pipe", None, *parts)
@@ -137,7 +137,7 @@ class _Parser:
 
     def _comma(self) -> Node:
         parts = [self._level(0)]
-        while self._sign() == "," and self._takes(","):
+        while self._sign() == "," and self._accepts(","):
             parts.append(self._level(0))
         return parts[0] if len(parts) == 1 else _node("comma", None, *parts)
 
@@ -147,7 +147,7 @@ class _Parser:
             return self._unary()
         left = self._level(level + 1)
         while (sign := self._sign()) in _LEVELS[level]:
-            self._takes(sign)
+            self._accepts(sign)
             # "//" goes together from the right, all others from the left.
             right = self._level(level if sign == "//" else level + 1)
             left = _node("operator", sign, left, right)
@@ -155,7 +155,7 @@ class _Parser:
 
     def _unary(self) -> Node:
         signs = 0
-        while self._takes("-"):
+        while self._accepts("-"):
             signs += 1
         operand = _node("try", None, self._postfix()) if self._word("try") else self._postfix()
         self._skip()
@@ -183,7 +183,7 @@ class _Parser:
             if ends[1] is None and ends[2] is None:
                 self._refuse(_INDEX_ERROR)
             return _node("slice", tuple(None if end is None else int(end) for end in ends.groups()))
-        self._takes("[")
+        self._accepts("[")
         step = _node("values") if self._text.startswith("]", self._place) else _node("index", None, self._pipe())
         if self._text.startswith(":", self._place):
             self._refuse(_INDEX_ERROR)
@@ -225,7 +225,7 @@ class _Parser:
         self._place += 1
         parts = [self._piece()]
         while not self._text.startswith('"', self._place):
-            if not self._takes("\\("):
+            if not self._accepts("\\("):
                 self._refuse()
             parts.append(self._pipe())
             self._closes(")")
@@ -238,23 +238,23 @@ class _Parser:
         return _node("literal", _unescape(match[0] if match else ""))
 
     def _group(self) -> Node:
-        self._takes("(")
+        self._accepts("(")
         inner = self._pipe()
         self._closes(")")
         return inner
 
     def _array(self) -> Node:
-        self._takes("[")
+        self._accepts("[")
         inner = () if self._text.startswith("]", self._place) else (self._pipe(),)
         self._closes("]")
         return _node("array", None, *inner)
 
     def _object(self) -> Node:
-        self._takes("{")
+        self._accepts("{")
         parts: list[Node] = []
         while not self._text.startswith("}", self._place):
             if parts:
-                self._needs(",")
+                self._expect(",")
             parts += self._member()
         self._place += 1
         return _node("object", None, *parts)
@@ -263,12 +263,12 @@ class _Parser:
         if self._text.startswith("(", self._place):
             key = self._group()
             self._skip()
-            self._needs(":")
+            self._expect(":")
             return key, self._pipe(commas=False)
         name = self._matches(_NAME)
         text = name[0] if name else self._plain_text()
         self._skip()
-        if self._takes(":"):
+        if self._accepts(":"):
             return _node("literal", text), self._pipe(commas=False)
         return _node("literal", text), _node("steps", None, _node("this"), _node("name", text))
 
@@ -283,9 +283,9 @@ class _Parser:
             self._place -= len(name)
             self._refuse()
         arguments: list[Node] = []
-        if self._takes("("):
+        if self._accepts("("):
             arguments.append(self._pipe())
-            while self._takes(";"):
+            while self._accepts(";"):
                 arguments.append(self._pipe())
             self._closes(")")
         if (name, len(arguments)) not in FUNCTIONS:

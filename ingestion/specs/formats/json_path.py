@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal, cast
 
-from ingestion.specs.limits import MOST_DESCENTS, MOST_STEPS
+from ingestion.specs.limits import MAX_DESCENTS, MAX_STEPS
 
 FUNCTIONS = ("min", "max", "avg", "stddev", "sum", "length", "keys")
 _FUNCTION = re.compile(r"\.(\w+)\((.*)\)$", re.DOTALL)
@@ -116,12 +116,12 @@ def _steps(text: str, rest: str) -> Iterator[Step]:
 
 
 def _check_cost(steps: Sequence[Step]) -> None:
-    if len(steps) > MOST_STEPS:
-        raise ValueError(f"the JsonPath has {len(steps)} steps; {MOST_STEPS} at most")
+    if len(steps) > MAX_STEPS:
+        raise ValueError(f"the JsonPath has {len(steps)} steps; {MAX_STEPS} at most")
     descents = sum(s.kind == "descent" for s in steps)
-    if descents > MOST_DESCENTS:
+    if descents > MAX_DESCENTS:
         raise ValueError(
-            f"the JsonPath has {descents} descents ('..name'); {MOST_DESCENTS} at most, since each further one takes "
+            f"the JsonPath has {descents} descents ('..name'); {MAX_DESCENTS} at most, since each further one takes "
             "as many times as long as a record is deep: name the steps between them"
         )
 

@@ -40,7 +40,7 @@ class AutoScalerConfig(SpecModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_that_is_off_does_nothing(cls, value: Any) -> Any:
+    def _ignore_when_disabled(cls, value: Any) -> Any:
         """Druid shows one with 0 for its bounds, and with the fields of whatever strategy it has."""
         if not isinstance(value, dict) or value.get("enableTaskAutoScaler") not in (None, False):
             return value
@@ -50,13 +50,13 @@ class AutoScalerConfig(SpecModel):
 
     @field_validator("autoScalerStrategy", mode="before")
     @classmethod
-    def _a_strategy_that_is_built(cls, value: Any) -> Any:
+    def _check_strategy(cls, value: Any) -> Any:
         if value in _OTHER_STRATEGIES:
             raise ValueError(f"{value} is not supported: use lagBased, by the lag alone")
         return value
 
     @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
+    def _check_bounds(self) -> Self:
         if not self.enableTaskAutoScaler:
             return self
         if self.taskCountMax is None or self.taskCountMin is None:

@@ -27,7 +27,7 @@ class Kind(StrEnum):
     SCHEMA_REGISTRY = "schema_registry"
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """For a sentence."""
         return "a Kafka cluster" if self is Kind.KAFKA else "a schema registry"
 

@@ -24,7 +24,7 @@ class HeaderBasedFilterConfig(SpecModel):
 
     @field_validator("filter", mode="before")
     @classmethod
-    def _one_kind(cls, value: Any) -> Any:
+    def _check_filter_kind(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("type") not in (None, "in"):
             raise ValueError('must be of the type "in": a header\'s name as dimension, and its values')
         return value
@@ -33,7 +33,7 @@ class HeaderBasedFilterConfig(SpecModel):
     def _values(self) -> frozenset[str]:
         return frozenset(_scalar_text(value) for value in self.filter.values if value is not None)
 
-    def takes(self, headers: Headers) -> bool:
+    def matches(self, headers: Headers) -> bool:
         """Whether a record with these (name, value) is read: as in Druid one without the header is.
 
         Of several headers of the name the last one counts; bytes that are no text in the encoding become U+FFFD.

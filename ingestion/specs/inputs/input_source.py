@@ -19,8 +19,8 @@ from ingestion.specs.base import SpecModel, check_plain_name, not_supported
 from ingestion.specs.limits import FieldName, one_line
 from ingestion.specs.schema.intervals import interval_ms
 
-MOST_FILES = 10_000  # that a spec names one by one
-MOST_DELEGATES = 100
+MAX_FILES = 10_000  # that a spec names one by one
+MAX_DELEGATES = 100
 _NO_SYSTEM_FIELDS = "is not supported: rows have no columns of file names"
 _NO_LOGIN = "is not supported: no login is kept for files. Use an address that needs none"
 _OF_THE_SITE = "is not supported: the site's settings say how it is reached"
@@ -53,11 +53,11 @@ class LocalInputSource(SpecModel):
     type: Literal["local"]
     baseDir: LocalPath | None = None
     filter: Annotated[FieldName, AfterValidator(one_line)] | None = None
-    files: list[LocalPath] = Field(default_factory=list, max_length=MOST_FILES)
+    files: list[LocalPath] = Field(default_factory=list, max_length=MAX_FILES)
     systemFields: Annotated[None, not_supported(_NO_SYSTEM_FIELDS)] = None
 
     @model_validator(mode="after")
-    def _one_way_to_say_it(self) -> LocalInputSource:
+    def _check_one_location(self) -> LocalInputSource:
         if (self.baseDir is None) == (not self.files):
             raise ValueError("give baseDir with a filter, or files")
         if (self.baseDir is None) != (self.filter is None):
@@ -88,7 +88,7 @@ class HttpInputSource(SpecModel):
     """Files of the web, by their addresses."""
 
     type: Literal["http"]
-    uris: list[Annotated[FieldName, AfterValidator(check_web_address)]] = Field(min_length=1, max_length=MOST_FILES)
+    uris: list[Annotated[FieldName, AfterValidator(check_web_address)]] = Field(min_length=1, max_length=MAX_FILES)
     httpAuthenticationUsername: Annotated[None, not_supported(_NO_LOGIN)] = None
     httpAuthenticationPassword: Annotated[None, not_supported(_NO_LOGIN)] = None
     requestHeaders: Annotated[None, not_supported("is not supported: use an address that needs none")] = None
@@ -139,19 +139,19 @@ class ObjectsInputSource(SpecModel):
     """Objects of an object storage: by their addresses, or all whose addresses begin so."""
 
     scheme: ClassVar[str]
-    uris: list[Address] = Field(default_factory=list, max_length=MOST_FILES)
-    prefixes: list[Address] = Field(default_factory=list, max_length=MOST_FILES)
-    objects: list[StoredObject] = Field(default_factory=list, max_length=MOST_FILES)
+    uris: list[Address] = Field(default_factory=list, max_length=MAX_FILES)
+    prefixes: list[Address] = Field(default_factory=list, max_length=MAX_FILES)
+    objects: list[StoredObject] = Field(default_factory=list, max_length=MAX_FILES)
     objectGlob: Annotated[None, not_supported(_NO_GLOB)] = None
     systemFields: Annotated[None, not_supported(_NO_SYSTEM_FIELDS)] = None
 
     @field_validator("uris", "prefixes")
     @classmethod
-    def _are_addresses(cls, value: list[str]) -> list[str]:
+    def _check_addresses(cls, value: list[str]) -> list[str]:
         return [_CHECKED[cls.scheme](address) for address in value]
 
     @model_validator(mode="after")
-    def _one_way_to_say_it(self) -> Self:
+    def _check_one_location(self) -> Self:
         if sum(map(bool, (self.uris, self.prefixes, self.objects))) != 1:
             raise ValueError("give one of uris, prefixes and objects")
         for address in self.named_one_by_one:
@@ -254,7 +254,7 @@ class CombiningInputSource(SpecModel):
     """Several others, one after the other."""
 
     type: Literal["combining"]
-    delegates: list[Annotated[_One, BeforeValidator(_refuse_unbuilt)]] = Field(min_length=1, max_length=MOST_DELEGATES)
+    delegates: list[Annotated[_One, BeforeValidator(_refuse_unbuilt)]] = Field(min_length=1, max_length=MAX_DELEGATES)
 
 
 AnySource = InlineInputSource | FilesSource | CombiningInputSource | DruidInputSource

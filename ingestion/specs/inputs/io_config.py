@@ -63,7 +63,7 @@ class IdleConfig(SpecModel):
     # None: a supervisor waits for ten minutes; a task longer for the first record than for those after it.
     inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
 
-    def patience(self, has_read: bool) -> timedelta:
+    def idle_timeout(self, has_read: bool) -> timedelta:
         """How long nothing must have come for a task. ``has_read``: whether anything has before."""
         return self._given or (_NOTHING_MORE if has_read else _NOTHING_YET)
 
@@ -122,14 +122,14 @@ class IOConfig(SpecModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_topic_beside_a_pattern(cls, value: Any) -> Any:
+    def _check_topic_or_pattern(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("topicPattern") is not None and value.get("topic") is None:
             return {**value, "topic": ""}
         return value
 
     @field_validator("topic")
     @classmethod
-    def _a_topic_name(cls, value: str, info: ValidationInfo) -> str:
+    def _check_topic_name(cls, value: str, info: ValidationInfo) -> str:
         if info.data.get("topicPattern") is not None:
             if value:
                 raise ValueError("excludes topicPattern: give one of the two")
@@ -142,11 +142,11 @@ class IOConfig(SpecModel):
 
     @field_validator("lateMessageRejectionStartDateTime")
     @classmethod
-    def _in_utc(cls, value: datetime | None) -> datetime | None:
+    def _convert_to_utc(cls, value: datetime | None) -> datetime | None:
         return to_utc(value)
 
     @model_validator(mode="after")
-    def _one_late_rejection(self) -> Self:
+    def _check_late_rejection(self) -> Self:
         if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
             raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
         return self
@@ -173,7 +173,7 @@ class IOConfig(SpecModel):
         return cls.TRAITS[0]
 
     @classmethod
-    def stand_ins(cls) -> dict[str, Any]:
+    def sample_defaults(cls) -> dict[str, Any]:
         """What a sample can do without: fields that a spec must have, and that say nothing of how records are read."""
         return {}
 
@@ -213,7 +213,7 @@ class IOConfig(SpecModel):
         return None
 
     @property
-    def keeps_its_place(self) -> bool:
+    def keeps_position(self) -> bool:
         """Whether what comes while nobody reads is read afterwards, on partitions too of which nothing was read yet."""
         return True
 
@@ -221,7 +221,7 @@ class IOConfig(SpecModel):
     def idle_after(self) -> timedelta | None:
         """How long nothing must have come for its supervisor to be idle; None: it never is."""
         idle = self.idleConfig
-        return idle.inactive_after if idle.enabled and self.keeps_its_place else None
+        return idle.inactive_after if idle.enabled and self.keeps_position else None
 
     @property
     def isolation(self) -> Isolation:
@@ -246,7 +246,7 @@ class ShareGroupIOConfig(IOConfig):
 
     @field_validator("replicas")
     @classmethod
-    def _no_replicas(cls, value: int) -> int:
+    def _check_replicas(cls, value: int) -> int:
         if value != 1:
             raise ValueError(
                 "must be 1: a second reader of a share group takes other records, it does not repeat the first one's. "
@@ -268,13 +268,13 @@ class ShareGroupIOConfig(IOConfig):
         }
 
     @model_validator(mode="after")
-    def _isolation_is_the_groups(self) -> Self:
+    def _check_isolation(self) -> Self:
         if str(self.consumerProperties.get("isolation.level", "read_committed")).lower() != "read_committed":
             refuse({"isolation.level": "for a share group use ioConfig.groupConfig.isolationLevel"})
         return self
 
     @classmethod
-    def stand_ins(cls) -> dict[str, Any]:
+    def sample_defaults(cls) -> dict[str, Any]:
         return {"groupId": "sample"}
 
     @property
@@ -289,7 +289,7 @@ class ShareGroupIOConfig(IOConfig):
         return self.consumersPerIndexer
 
     @property
-    def keeps_its_place(self) -> bool:
+    def keeps_position(self) -> bool:
         """At latest Kafka forgets where a partition begins that nothing was read of, once the last member has left."""
         return self.useEarliestOffset
 
@@ -327,7 +327,7 @@ class KafkaIOConfig(IOConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_copies(cls, value: Any) -> Any:
+    def _drop_copied_fields(cls, value: Any) -> Any:
         """Druid shows two fields once more under the names that all streams share."""
         if not isinstance(value, dict):
             return value
@@ -340,13 +340,13 @@ class KafkaIOConfig(IOConfig):
         return {name: v for name, v in value.items() if name not in _COPIES}
 
     @model_validator(mode="after")
-    def _a_group_only_for_groups(self) -> Self:
+    def _check_group(self) -> Self:
         if self.groupId is not None and not self.traits.in_consumer_group:
             raise ValueError('groupId is for "assignment": "consumer_group" only')
         return self
 
     @model_validator(mode="after")
-    def _replicas_of_offset_ranges_only(self) -> Self:
+    def _check_replicas_allowed(self) -> Self:
         if self.replicas > 1 and self.traits.in_consumer_group:
             raise ValueError(
                 'replicas: more than 1 needs "assignment": "offset_range". In a consumer group each partition is read '
@@ -355,7 +355,7 @@ class KafkaIOConfig(IOConfig):
         return self
 
     @model_validator(mode="after")
-    def _times_of_the_group(self) -> Self:
+    def _check_group_times(self) -> Self:
         if self.traits.in_consumer_group:
             refuse(faults_of(self.consumerProperties))
         return self

@@ -75,11 +75,11 @@ class DruidType:
     """A text that is one of Druid's types of the sources: ``type_of`` says which."""
 
     def __init__(self, type_of: Callable[[SourceTraits], str]) -> None:
-        self._of = type_of
+        self._type_of = type_of
 
     def names(self) -> list[str]:
         """Each once."""
-        return list(dict.fromkeys(self._of(traits) for traits in all_traits()))
+        return list(dict.fromkeys(self._type_of(traits) for traits in all_traits()))
 
     def check(self, written: Any) -> str:
         """Raises as a ``Literal`` would."""

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-MOST_SERVERS = 32
+MAX_SERVERS = 32
 _SERVER = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):([0-9]{1,5})")
 # Local NAT64 prefixes are /96 as a rule: the IPv4 address is in the last 32 bits, as in the well-known one.
 _NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
@@ -115,8 +115,8 @@ def parse_servers(text: str) -> list[tuple[str, int]]:
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     if not entries:
         raise ValueError("is required, for example kafka-broker:9092")
-    if len(entries) > MOST_SERVERS:
-        raise ValueError(f"names {len(entries)} servers; {MOST_SERVERS} at most: the client finds the others by itself")
+    if len(entries) > MAX_SERVERS:
+        raise ValueError(f"names {len(entries)} servers; {MAX_SERVERS} at most: the client finds the others by itself")
     return [_parse_server(entry) for entry in entries]
 
 

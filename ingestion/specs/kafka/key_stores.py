@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ingestion.specs.kafka import keytool
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 STORES = ("ssl.truststore", "ssl.keystore")
 FORMS = ("PEM", "PKCS12", "JKS")
 _KEY_MARKER = bytes.fromhex("060b2a864886f70d010c0a0102")  # what begins each encrypted key of a PKCS12 store

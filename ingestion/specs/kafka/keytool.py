@@ -21,8 +21,8 @@ from pathlib import Path
 MAGIC = b"\xfe\xed\xfe\xed"
 MANUAL_COMMAND = "keytool -importkeystore -srckeystore store.jks -destkeystore store.p12 -deststoretype PKCS12"
 TIMEOUT_S = 60.0
-MOST_KEPT = 64  # stores and refusals
-MOST_KEYS = 64  # of one store, whose password is asked for one by one
+MAX_CACHED = 64  # stores and refusals
+MAX_KEYS = 64  # of one store, whose password is asked for one by one
 # A small and quick Java, whose words are English.
 _JAVA = ("-J-Xmx64m", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-J-Duser.language=en")
 _OF_KEY = ("Cannot recover key", "Too many failures")
@@ -74,7 +74,7 @@ def _convert_once(digest: bytes, data: bytes, password: str, key_password: str) 
     with _lock:
         if digest not in _converted_stores:
             answer = _convert(data, password, key_password)
-            while len(_converted_stores) >= MOST_KEPT:
+            while len(_converted_stores) >= MAX_CACHED:
                 del _converted_stores[next(iter(_converted_stores))]
             _converted_stores[digest] = answer
         return _converted_stores[digest]
@@ -125,7 +125,7 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     """It asks for the password of a key that the store's does not open. It reads one byte for each character."""
     try:
-        key_passwords = f"{key_password}\n".encode("latin-1") * MOST_KEYS if key_password else b""
+        key_passwords = f"{key_password}\n".encode("latin-1") * MAX_KEYS if key_password else b""
     except UnicodeEncodeError:
         raise NotConverted(
             f"keytool does not accept these characters in a key's password. Manually: {MANUAL_COMMAND}"

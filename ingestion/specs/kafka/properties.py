@@ -23,7 +23,7 @@ _BYTES = ("org.apache.kafka.common.serialization.ByteArrayDeserializer",)
 # Who is spoken to, and how: what a named connection says for all specs that name it.
 CONNECTION_PREFIXES = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.", "enable.ssl.", "https.", "aws.")
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerLoginCallbackHandler"
-MOST_UNPACKED = 256 * 1024 * 1024  # bytes; an executor has less than three times as much
+MAX_UNPACKED = 256 * 1024 * 1024  # bytes; an executor has less than three times as much
 _NO_GROUP = "no consumer group is joined"
 _KEPT_HERE = "the metadata store keeps the offsets"
 
@@ -126,11 +126,11 @@ def without_effect(traits: SourceTraits) -> dict[str, str]:
 def quick_to_reconnect(properties: Mapping[str, str]) -> dict[str, str]:
     """What clients that go on for long begin with. A broker that is back is spoken to within a second, not ten.
 
-    Where the spec says how soon it is tried again, that holds. A batch may unpack to ``MOST_UNPACKED`` bytes, or to
+    Where the spec says how soon it is tried again, that holds. A batch may unpack to ``MAX_UNPACKED`` bytes, or to
     more if ``fetch.max.bytes`` is more: by itself librdkafka gives up a partition for good at 100 MB of zstd.
     """
     fetched = properties.get("fetch.max.bytes", "")
-    unpacked = max(MOST_UNPACKED, int(fetched) + 512 if fetched.isdecimal() else 0)
+    unpacked = max(MAX_UNPACKED, int(fetched) + 512 if fetched.isdecimal() else 0)
     soon = {} if "reconnect.backoff.ms" in properties else {"reconnect.backoff.max.ms": "1000"}
     return {**soon, "receive.message.max.bytes": str(min(unpacked, 2**31 - 1))}
 

@@ -51,11 +51,11 @@ class _Faults:
     def add(self, message: str, *place: str) -> None:
         self.found.append((place, _property_error(message)))
 
-    def lacks(self, message: str, *place: str) -> None:
+    def add_missing(self, message: str, *place: str) -> None:
         """A property that would have to be there."""
         self.found.append((place, PydanticCustomError(LACKING, "{message}", {"message": message})))
 
-    def tried(self, do: Callable[[], Any], *place: str) -> Any:
+    def attempt(self, do: Callable[[], Any], *place: str) -> Any:
         """What ``do`` gives; its ``ValueError`` is a fault at the place, and gives None."""
         try:
             return do()
@@ -147,7 +147,7 @@ def _value(name: str, written: Any, place: Place, faults: _Faults) -> Value | No
         return None
     raw = written
     if rule.secret:
-        raw = faults.tried(lambda: parse_secret(written), *place)
+        raw = faults.attempt(lambda: parse_secret(written), *place)
         if raw is None or isinstance(raw, EnvironmentVariable):
             return raw
     text = str(raw).lower() if isinstance(raw, bool) else str(raw) if isinstance(raw, int | float) else raw
@@ -165,13 +165,13 @@ def _check_value(name: str, rule: Property, text: str, place: Place, faults: _Fa
     if rule.values and text.upper() not in {v.upper() for v in rule.values}:
         faults.add(_wrong_choice(name, rule, text), *place)
     elif name in PEM_LABELS:
-        faults.tried(lambda: pem_of(text, PEM_LABELS[name]), *place)
+        faults.attempt(lambda: pem_of(text, PEM_LABELS[name]), *place)
     elif name == "bootstrap.servers":
-        faults.tried(lambda: parse_servers(text), *place)
+        faults.attempt(lambda: parse_servers(text), *place)
     elif name == ENDPOINT:
-        faults.tried(lambda: parse_endpoint(text), *place)
+        faults.attempt(lambda: parse_endpoint(text), *place)
     elif name == msk_login.REGION:
-        faults.tried(lambda: msk_login.checked_region(text), *place)
+        faults.attempt(lambda: msk_login.checked_region(text), *place)
     elif "\0" in text:
         faults.add("must not contain a NUL character", *place)
 
@@ -194,7 +194,7 @@ def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
     login: dict[str, str] | None = None
     if isinstance(written, str):
         mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
-        login = faults.tried(lambda: parse_login(written, str(mechanism)), "sasl.jaas.config")
+        login = faults.attempt(lambda: parse_login(written, str(mechanism)), "sasl.jaas.config")
         del properties["sasl.jaas.config"]
     inside = ("sasl.username", "sasl.password") if login is None else tuple(login)
     for name in properties if written is not None else ():
@@ -217,7 +217,7 @@ def _check_beside(connection: str, written: dict[str, Any], faults: _Faults) -> 
 def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
     protocol = str(properties.get("security.protocol", "PLAINTEXT")).upper()
     if protocol.startswith("SASL_") and not {"sasl.mechanism", "sasl.mechanisms"} & set(properties):
-        faults.lacks(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "sasl.mechanism")
+        faults.add_missing(f"sasl.mechanism is required with {protocol}: {', '.join(MECHANISMS)}", "sasl.mechanism")
     if not msk_login.is_msk_login(properties):
         for name in sorted(set(msk_login.LOGIN_PROPERTIES) & set(properties)):
             faults.add(f"needs sasl.mechanism {msk_login.MECHANISM}", name)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from ingestion.specs.kafka.providers import PROVIDER, Value, parse_secret, provider_entries
-from ingestion.specs.limits import MOST_HEADERS
+from ingestion.specs.limits import MAX_HEADERS
 
 # Name → the values it may have; None: any text.
 CONFIG: dict[str, str | None] = {
@@ -72,8 +72,8 @@ def _config(written: Any) -> Any:
 
 def _headers(written: Any) -> Any:
     headers = _read_entries(written)
-    if isinstance(headers, dict) and len(headers) > MOST_HEADERS:
-        raise ValueError(f"there are {len(headers)} headers; {MOST_HEADERS} at most")
+    if isinstance(headers, dict) and len(headers) > MAX_HEADERS:
+        raise ValueError(f"there are {len(headers)} headers; {MAX_HEADERS} at most")
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if _HEADER.fullmatch(name) is None:
             raise ValueError(f"{name[:100]!r} is not a header name")

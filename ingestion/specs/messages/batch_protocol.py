@@ -10,14 +10,14 @@ from pydantic import Base64Bytes, Field
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters
 from ingestion.specs.kafka.addresses import AddressPolicy
-from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.limits import MAX_UNREAD
 from ingestion.specs.messages.compaction import InputSegment
 from ingestion.specs.messages.protocol import SegmentFile, StorableText, UnreadRecord
-from ingestion.specs.messages.publish_limits import MOST_QUARANTINED
+from ingestion.specs.messages.publish_limits import MAX_QUARANTINED
 from ingestion.specs.tasks.batch import BatchSpec
 
-MOST_SEGMENTS = 20_000  # of one task: all are registered in one transaction
-MOST_COLUMNS = 500_000  # of all of them together: each lists its own
+MAX_SEGMENTS = 20_000  # of one task: all are registered in one transaction
+MAX_COLUMNS = 500_000  # of all of them together: each lists its own
 
 
 class Reachable(Message):
@@ -51,7 +51,7 @@ class BatchAssignment(Message):
     version: str  # in the files' paths; the publish decides under which one they are registered
     reachable: Reachable
     inputs: list[InputSegment] = Field(default_factory=list)  # of the input source druid
-    most_quarantined: int = Field(default=0, ge=0, le=MOST_QUARANTINED)  # records that can't be read, with payloads
+    most_quarantined: int = Field(default=0, ge=0, le=MAX_QUARANTINED)  # records that can't be read, with payloads
     failpoints: dict[str, str] = Field(default_factory=dict)
 
 
@@ -60,11 +60,11 @@ class BatchPublishRequest(Message):
 
     publish_id: UUID
     epoch: int
-    segments: list[SegmentFile] = Field(max_length=MOST_SEGMENTS)
+    segments: list[SegmentFile] = Field(max_length=MAX_SEGMENTS)
     counters: Counters
     read: list[UUID] = Field(default_factory=list)  # the segments of the assignment's ``inputs``
-    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)
-    quarantined: list[FileRecord] = Field(default_factory=list, max_length=MOST_QUARANTINED)
+    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MAX_UNREAD)
+    quarantined: list[FileRecord] = Field(default_factory=list, max_length=MAX_QUARANTINED)
 
 
 class BatchPublishAnswer(Message):

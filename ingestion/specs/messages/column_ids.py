@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ingestion.specs.base import Message
 from ingestion.specs.messages.protocol import Column
-from ingestion.specs.messages.publish_limits import MOST_COLUMNS
+from ingestion.specs.messages.publish_limits import MAX_COLUMNS
 
 TIME = Column(name="__time", type="timestamp")
 TIME_ID = 1  # of ``TIME``, in every datasource; the others' are higher
@@ -37,7 +37,7 @@ class ColumnsRequest(Message):
     def excess(self) -> str:
         """Why it is too much at once; empty when it is not."""
         count = len(self.columns)
-        return f"It has {count:,} columns, and one message may have {MOST_COLUMNS:,}." if count > MOST_COLUMNS else ""
+        return f"It has {count:,} columns, and one message may have {MAX_COLUMNS:,}." if count > MAX_COLUMNS else ""
 
 
 class ColumnsAnswer(Message):

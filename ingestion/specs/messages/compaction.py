@@ -17,7 +17,7 @@ from ingestion.specs.schema.data_schema import DataSchema
 from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.tasks.batch import BatchSpec
 
-MOST_INPUTS = 2_000  # segments that one job reads
+MAX_INPUTS = 2_000  # segments that one job reads
 
 
 class InputSegment(Message):
@@ -41,7 +41,7 @@ class CompactionJob(Message):
     data_schema: DataSchema  # of those who wrote the segments: which columns are metrics
     index_spec: IndexSpec = Field(default_factory=IndexSpec)
     rollup: bool  # whether equal rows become one
-    segments: list[InputSegment] = Field(min_length=1, max_length=MOST_INPUTS)
+    segments: list[InputSegment] = Field(min_length=1, max_length=MAX_INPUTS)
     schemas: list[list[Column]]  # that any of them has, the time first
     max_rows_per_segment: int = Field(gt=0)
     anew: BatchSpec | None = None

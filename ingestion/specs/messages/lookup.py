@@ -12,9 +12,9 @@ from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.messages.protocol import Header
 from ingestion.specs.messages.sampling import Bytes
 
-MOST_FOUND = 50
-MOST_SCANNED = 500_000  # records
-MOST_BYTES = 128 * 1024 * 1024
+MAX_FOUND = 50
+MAX_SCANNED = 500_000  # records
+MAX_BYTES = 128 * 1024 * 1024
 SHOWN_BYTES = 16 * 1024  # of a key or a payload
 
 
@@ -31,8 +31,8 @@ class LookupOrder(Message):
     # When it was written, as Kafka has it; half-open.
     from_ms: int = 0
     to_ms: int = 0
-    most_scanned: int = MOST_SCANNED
-    most_bytes: int = MOST_BYTES
+    most_scanned: int = MAX_SCANNED
+    most_bytes: int = MAX_BYTES
     timeout_ms: int = 10_000
 
 

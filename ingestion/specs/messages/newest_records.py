@@ -8,17 +8,17 @@ from ingestion.specs.base import Message
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.messages.sampling import Bytes
 
-MOST_ROWS = 50
-MOST_HEADERS = 50  # of a record
+MAX_ROWS = 50
+MAX_HEADERS = 50  # of a record
 SHOWN_BYTES = 4 * 1024  # of a key, a payload or a header
-MOST_INPUT_BYTES = 8 * 1024 * 1024
+MAX_INPUT_BYTES = 8 * 1024 * 1024
 
 
 class NewestOrder(Message):
     """What to read."""
 
     topic: str
-    rows: int = Field(ge=1, le=MOST_ROWS)
+    rows: int = Field(ge=1, le=MAX_ROWS)
     timeout_ms: int
     earliest: bool = False
     consumer_properties: dict[str, str]  # under librdkafka's names, secrets included

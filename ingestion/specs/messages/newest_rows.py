@@ -12,11 +12,11 @@ from pydantic import Field
 from ingestion.specs.base import Message
 from ingestion.specs.messages.deep_storage import RegisteredFile
 
-MOST_ROWS = 500
-MOST_FILES = 200
-MOST_CELLS = 200_000  # rows beyond are not asked for: a table of a thousand columns has fewer
-MOST_TEXT = 1_000  # characters of one value
-MOST_ANSWER = 8 * 1024 * 1024  # characters of all values together
+MAX_ROWS = 500
+MAX_FILES = 200
+MAX_CELLS = 200_000  # rows beyond are not asked for: a table of a thousand columns has fewer
+MAX_TEXT = 1_000  # characters of one value
+MAX_ANSWER = 8 * 1024 * 1024  # characters of all values together
 
 
 class RowsOrder(Message):

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Base64Bytes, Field
 from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters, Unpublished
 from ingestion.specs.kafka.addresses import AddressPolicy
-from ingestion.specs.limits import MOST_UNREAD
+from ingestion.specs.limits import MAX_UNREAD
 from ingestion.specs.schema.metric_base import SketchKind
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
 
@@ -22,7 +22,7 @@ OffsetRange = tuple[int, int]
 Partition = Annotated[int, Field(ge=0, lt=2**31)]
 Header = tuple[str, Base64Bytes | None]
 Directive = Literal["continue", "finish", "stop"]
-MOST_PARTS = 2**31 - 1
+MAX_PARTS = 2**31 - 1
 
 
 _REPLACEMENTS = {0: "\u2400", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
@@ -316,8 +316,8 @@ class HeartbeatRequest(Message):
     slots: int = Field(ge=0)
     message: StorableText = ""
     # Of a batch task's phase: how many of its parts there are, and are done.
-    parts: int = Field(default=0, ge=0, le=MOST_PARTS)
-    parts_done: int = Field(default=0, ge=0, le=MOST_PARTS)
+    parts: int = Field(default=0, ge=0, le=MAX_PARTS)
+    parts_done: int = Field(default=0, ge=0, le=MAX_PARTS)
 
 
 class HeartbeatAnswer(Message):
@@ -345,7 +345,7 @@ class EndRequest(Message):
     indexers: list[IndexerStatus] = Field(default_factory=list)
     error: StorableText = Field(default="", max_length=4000)  # empty when it did what it was told
     interrupted: bool = False  # it was stopped from outside, with the stack or its machine, before its task was done
-    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MOST_UNREAD)
+    unread: list[UnreadRecord] = Field(default_factory=list, max_length=MAX_UNREAD)
     # What was read and, for the error, is not published; ``rolled_up``: would have been stored.
     given_up: Counters = Field(default_factory=Counters)
 

@@ -11,7 +11,7 @@ from ingestion.specs.base import Message
 from ingestion.specs.counters import Counters
 from ingestion.specs.messages.protocol import Header, SegmentFile, StorableText
 
-MOST_RECORDS = 500  # that are handed to a replay, or published by one of records of files, at once
+MAX_RECORDS = 500  # that are handed to a replay, or published by one of records of files, at once
 
 
 class KeptRecord(Message):
@@ -66,12 +66,12 @@ class KeptPublishRequest(Message):
 
     publish_id: UUID
     epoch: int
-    segments: list[SegmentFile] = Field(max_length=MOST_RECORDS)
+    segments: list[SegmentFile] = Field(max_length=MAX_RECORDS)
     counters: Counters
     # By their numbers; each is in one of the three.
-    stored: list[int] = Field(max_length=MOST_RECORDS)
-    thrown_away: list[int] = Field(max_length=MOST_RECORDS)
-    unparseable: list[StillBad] = Field(max_length=MOST_RECORDS)
+    stored: list[int] = Field(max_length=MAX_RECORDS)
+    thrown_away: list[int] = Field(max_length=MAX_RECORDS)
+    unparseable: list[StillBad] = Field(max_length=MAX_RECORDS)
 
 
 class KeptPublishAnswer(Message):

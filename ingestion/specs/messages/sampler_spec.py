@@ -20,7 +20,7 @@ from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.formats.input_format import CsvInputFormat, DelimitedInputFormat, JsonInputFormat, as_single_row
 from ingestion.specs.inputs.io_config import KafkaIOConfig
 from ingestion.specs.inputs.sources import all_traits, model_named
-from ingestion.specs.messages.sampling import MOST_ROWS, Place, SampleOrder
+from ingestion.specs.messages.sampling import MAX_ROWS, Place, SampleOrder
 from ingestion.specs.tasks.batch import BatchTaskSpec
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec, SupervisorSpec, parse_submitted
 
@@ -50,7 +50,7 @@ _PLACES: dict[Place, list[str]] = {
 class SamplerConfig(SpecModel):
     """How much: ``numRows`` records at most, read from Kafka for ``timeoutMs`` at most."""
 
-    numRows: int = Field(default=200, ge=1, le=MOST_ROWS)
+    numRows: int = Field(default=200, ge=1, le=MAX_ROWS)
     timeoutMs: int = Field(default=5_000, ge=100, le=15_000)
 
 
@@ -62,7 +62,7 @@ class InlineSource(SpecModel):
     encoding: Literal["text", "base64"] = "text"  # Headgate's own
 
     @model_validator(mode="after")
-    def _readable(self) -> InlineSource:
+    def _check_readable(self) -> InlineSource:
         self.records(1)
         return self
 
@@ -141,7 +141,7 @@ def sampler_of_batch(spec: BatchTaskSpec) -> dict[str, Any]:
     }
     schema = spec.canonical()["spec"]["dataSchema"]
     parts = {"dataSchema": schema, "ioConfig": io_config}
-    return {"type": spec.type, "spec": parts, "samplerConfig": {"numRows": MOST_ROWS}}
+    return {"type": spec.type, "spec": parts, "samplerConfig": {"numRows": MAX_ROWS}}
 
 
 def _config(written: Any) -> tuple[SamplerConfig, list[SpecIssue]]:
@@ -159,7 +159,7 @@ class _Completion:
         model = model_named(kind) or KafkaIOConfig  # of what is no stream's only that is looked at which all have
         self.source = model.TRAITS[0].supervisor_type
         self._names = model.NAMES
-        self._stand_ins = model.stand_ins()
+        self._sample_defaults = model.sample_defaults()
         self._inline: InlineSource | None = None
         self._named = self._timed = self._formatted = False
         self.issues: list[SpecIssue] = []
@@ -202,7 +202,7 @@ class _Completion:
         if self._kind in INLINE_TYPES:
             io_config = {name: io_config[name] for name in _USED_FIELDS if name in io_config}
         self._formatted = "inputFormat" in io_config
-        stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}, **self._stand_ins}
+        stand_ins: dict[str, Any] = {"inputFormat": {"type": "json"}, **self._sample_defaults}
         if pasted:
             io_config.pop("topicPattern", None)
             stand_ins |= {"topic": _STAND_IN, "consumerProperties": _NO_KAFKA}

@@ -15,10 +15,10 @@ from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.schema.data_schema import DataSchema
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 SHOWN_BYTES = 16 * 1024  # of a key or a payload
-MOST_INPUT_BYTES = 16 * 1024 * 1024
-MOST_ANSWER_BYTES = 4 * 1024 * 1024
+MAX_INPUT_BYTES = 16 * 1024 * 1024
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
 WINDOWS_S = (60, 3600, 86_400)  # within which it is counted what came: a burst is no rate, and its topic may be quiet
 
 Outcome = Literal["raw", "stored", "processed_with_error", "filtered", "outside_window", "tombstone", "unparseable"]
@@ -63,7 +63,7 @@ class SampleOrder(Message):
     records: list[Base64Bytes] | None = None
     kept: list[KeptRecord] | None = None  # what an earlier order has read, instead of either
     rows: int
-    most_bytes: int = MOST_INPUT_BYTES  # of keys and payloads
+    most_bytes: int = MAX_INPUT_BYTES  # of keys and payloads
     timeout_ms: int
     schema_folder: str = ""
     consumer_properties: dict[str, str] = Field(default_factory=dict)

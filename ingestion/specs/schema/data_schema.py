@@ -13,11 +13,11 @@ from ingestion.specs.limits import (
     LONGEST_EXPRESSION,
     LONGEST_PATTERN,
     LONGEST_TYPE,
-    MOST_COLUMNS,
-    MOST_EXPRESSIONS,
-    MOST_FIELDS,
-    MOST_FILTERED,
-    MOST_INTERVALS,
+    MAX_COLUMNS,
+    MAX_EXPRESSIONS,
+    MAX_FIELDS,
+    MAX_FILTERED,
+    MAX_INTERVALS,
     ColumnName,
     FieldName,
     duplicates,
@@ -70,7 +70,7 @@ class TimestampSpec(SpecModel):
 
     @field_validator("format")
     @classmethod
-    def _known_format(cls, value: str) -> str:
+    def _check_format(cls, value: str) -> str:
         if value.lower() in TIME_FORMATS:
             return value.lower()
         if "%" not in value:
@@ -79,7 +79,7 @@ class TimestampSpec(SpecModel):
 
     @field_validator("missingValue")
     @classmethod
-    def _in_utc(cls, value: datetime | None) -> datetime | None:
+    def _convert_to_utc(cls, value: datetime | None) -> datetime | None:
         return to_utc(value)
 
 
@@ -105,19 +105,19 @@ class DimensionSchema(SpecModel):
 
     @field_validator("multiValueHandling", mode="before")
     @classmethod
-    def _any_case(cls, value: Any) -> Any:
+    def _ignore_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
 
     @field_validator("castToType")
     @classmethod
-    def _as_druid_reads_it(cls, value: str | None) -> str | None:
+    def _normalize_cast_type(cls, value: str | None) -> str | None:
         if value is None:
             return None
         cast_type(value)
         return value.upper() if value.upper() in _PLAIN_TYPES else value
 
     @model_validator(mode="after")
-    def _auto_alone_is_cast(self) -> DimensionSchema:
+    def _check_cast(self) -> DimensionSchema:
         if self.castToType is not None and self.type != "auto":
             raise ValueError(f"castToType is for dimensions of type auto; {self.name} is of type {self.type}")
         return self
@@ -129,7 +129,7 @@ class DimensionSchema(SpecModel):
 
     @field_validator("name")
     @classmethod
-    def _not_time(cls, value: str) -> str:
+    def _check_name(cls, value: str) -> str:
         if value == "__time":
             raise ValueError("__time is the segment's own time column and can't be a dimension")
         return value
@@ -142,26 +142,26 @@ def _to_schema(value: Any) -> Any:
 class DimensionsSpec(SpecModel):
     """Which columns are stored: those named, or every field of the records."""
 
-    dimensions: list[DimensionSchema] = Field(default_factory=list, max_length=MOST_COLUMNS)
-    dimensionExclusions: list[FieldName] = Field(default_factory=list, max_length=MOST_FIELDS)
+    dimensions: list[DimensionSchema] = Field(default_factory=list, max_length=MAX_COLUMNS)
+    dimensionExclusions: list[FieldName] = Field(default_factory=list, max_length=MAX_FIELDS)
     useSchemaDiscovery: bool = False
     includeAllDimensions: bool = False
     spatialDimensions: list[Any] = Field(default_factory=list)
 
     @field_validator("spatialDimensions")
     @classmethod
-    def _no_spatial_index(cls, value: list[Any]) -> list[Any]:
+    def _refuse_spatial_dimensions(cls, value: list[Any]) -> list[Any]:
         if value:
             raise ValueError("Parquet has no spatial index: add the coordinates as dimensions of type double")
         return value
 
     @field_validator("dimensions", mode="before")
     @classmethod
-    def _names_to_schemas(cls, value: Any) -> Any:
+    def _expand_names(cls, value: Any) -> Any:
         return [_to_schema(v) for v in value] if isinstance(value, list) else value
 
     @model_validator(mode="after")
-    def _no_doubles(self) -> DimensionsSpec:
+    def _check_unique_names(self) -> DimensionsSpec:
         names = [d.name for d in self.dimensions]
         twice = duplicates(names)
         if twice:
@@ -190,16 +190,16 @@ class GranularitySpec(SpecModel):
     queryGranularity: AnyGranularity = Granularity.NONE
     rollup: bool = True
     # For Druid's batch tasks: taken, and without effect on a stream.
-    intervals: list[FieldName] | None = Field(default=None, max_length=MOST_INTERVALS)
+    intervals: list[FieldName] | None = Field(default=None, max_length=MAX_INTERVALS)
 
     @field_validator("segmentGranularity", "queryGranularity", mode="before")
     @classmethod
-    def _a_name_or_an_object(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         return granularity_of(value)
 
     @field_validator("segmentGranularity")
     @classmethod
-    def _a_real_interval(cls, value: AnyGranularity) -> AnyGranularity:
+    def _check_granularity(cls, value: AnyGranularity) -> AnyGranularity:
         if value is Granularity.NONE:
             raise ValueError("NONE would make a segment per millisecond; use SECOND or longer")
         if not isinstance(value, Granularity) and (value.fixed_ms or (0, 1000))[1] < 1000:
@@ -219,11 +219,11 @@ class ExpressionTransform(SpecModel):
 class TransformSpec(SpecModel):
     """Which fields are made, and which rows are kept."""
 
-    transforms: list[ExpressionTransform] = Field(default_factory=list, max_length=MOST_EXPRESSIONS)
+    transforms: list[ExpressionTransform] = Field(default_factory=list, max_length=MAX_EXPRESSIONS)
     filter: Annotated[Filter, AfterValidator(within_limits)] | None = None
 
     @model_validator(mode="after")
-    def _no_doubles(self) -> TransformSpec:
+    def _check_unique_names(self) -> TransformSpec:
         twice = duplicates(t.name for t in self.transforms)
         if twice:
             raise ValueError(f"transforms are named twice: {list_names(twice)}")
@@ -236,16 +236,16 @@ class DataSchema(SpecModel):
     dataSource: Annotated[str, AfterValidator(check_plain_name)]
     timestampSpec: TimestampSpec
     dimensionsSpec: DimensionsSpec = Field(default_factory=DimensionsSpec)
-    metricsSpec: list[Metric] = Field(default_factory=list, max_length=MOST_COLUMNS)
+    metricsSpec: list[Metric] = Field(default_factory=list, max_length=MAX_COLUMNS)
     granularitySpec: GranularitySpec = Field(default_factory=GranularitySpec)
     transformSpec: TransformSpec = Field(default_factory=TransformSpec)
     projections: list[Any] | None = None  # Druid's: rows that are added up once more, for queries
 
     @model_validator(mode="after")
-    def _one_column_a_name(self) -> DataSchema:
+    def _check_unique_columns(self) -> DataSchema:
         names = [*(d.name for d in self.dimensionsSpec.dimensions), *(m.name for m in self.metricsSpec)]
-        if len(names) > MOST_COLUMNS:
-            raise ValueError(f"dimensions and metrics are {len(names)} columns; {MOST_COLUMNS} at most")
+        if len(names) > MAX_COLUMNS:
+            raise ValueError(f"dimensions and metrics are {len(names)} columns; {MAX_COLUMNS} at most")
         twice = duplicates(names)
         if twice:
             raise ValueError(f"columns are named twice among dimensions and metrics: {list_names(twice)}")
@@ -255,12 +255,12 @@ class DataSchema(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _computes_little(self) -> DataSchema:
+    def _limit_expressions(self) -> DataSchema:
         filtered = sum(isinstance(m, FilteredMetric) for m in self.metricsSpec)
         computed = sum(m.made_from is not None for m in self.metricsSpec)
         for count, predicate in ((filtered, "are filtered"), (computed, "read an expression")):
-            if count > MOST_FILTERED:
-                raise ValueError(f"{count} metrics {predicate}; {MOST_FILTERED} at most")
+            if count > MAX_FILTERED:
+                raise ValueError(f"{count} metrics {predicate}; {MAX_FILTERED} at most")
         return self
 
     @property

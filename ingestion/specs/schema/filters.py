@@ -14,9 +14,9 @@ from ingestion.specs.limits import (
     DEEPEST_FILTER,
     LONGEST_EXPRESSION,
     LONGEST_VALUE,
-    MOST_EXPRESSIONS,
-    MOST_FILTERS,
-    MOST_VALUES,
+    MAX_EXPRESSIONS,
+    MAX_FILTERS,
+    MAX_VALUES,
     FieldName,
     list_names,
 )
@@ -69,7 +69,7 @@ class InFilter(SpecModel):
 
     type: Literal["in"]
     dimension: FieldName
-    values: list[Value | None] = Field(max_length=MOST_VALUES)
+    values: list[Value | None] = Field(max_length=MAX_VALUES)
 
 
 def _sorted(values: list[Any]) -> list[Any]:
@@ -83,7 +83,7 @@ class InTypeFilter(SpecModel):
     type: Literal["inType"]
     column: FieldName
     matchValueType: Annotated[Literal["STRING", "LONG"], BeforeValidator(_upper)]
-    sortedValues: list[Value | None] = Field(max_length=MOST_VALUES)
+    sortedValues: list[Value | None] = Field(max_length=MAX_VALUES)
 
     @property
     def values(self) -> list[Value | None]:
@@ -92,7 +92,7 @@ class InTypeFilter(SpecModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _either_name(cls, value: Any) -> Any:
+    def _accept_either_name(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         if isinstance(value.get("matchValueType"), str) and value["matchValueType"].upper() in ("DOUBLE", "FLOAT"):
@@ -108,7 +108,7 @@ class InTypeFilter(SpecModel):
         return {**rest, "sortedValues": [None] * (None in plain_values) + _sorted(plain_values)}
 
     @model_validator(mode="after")
-    def _of_its_type(self) -> InTypeFilter:
+    def _check_type_of_values(self) -> InTypeFilter:
         for value in self.values if self.matchValueType == "LONG" else []:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**53):
                 raise ValueError(f"{value!r} is not a whole number of at most 53 bits, which matchValueType LONG needs")
@@ -137,7 +137,7 @@ class BoundFilter(SpecModel):
 
     @field_validator("ordering", mode="before")
     @classmethod
-    def _a_name_or_an_object(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         return value["type"] if isinstance(value, dict) and set(value) == {"type"} else value
 
 
@@ -183,7 +183,7 @@ class SearchQuery(SpecModel):
     caseSensitive: bool = False
 
     @model_validator(mode="after")
-    def _what_its_type_needs(self) -> SearchQuery:
+    def _check_fields_of_type(self) -> SearchQuery:
         needed = {"fragment": "values", "regex": "pattern", "all": None}.get(self.type, "value")
         written = [name for name in ("value", "values", "pattern") if getattr(self, name) is not None]
         if written != [needed] * (needed is not None):
@@ -191,7 +191,7 @@ class SearchQuery(SpecModel):
         return self
 
     @property
-    def wanted(self) -> list[str]:
+    def required_values(self) -> list[str]:
         """All of them have to be found."""
         return self.values or [self.value or ""]
 
@@ -218,7 +218,7 @@ class IntervalFilter(SpecModel):
 
     @field_validator("intervals")
     @classmethod
-    def _readable(cls, value: list[str]) -> list[str]:
+    def _check_readable(cls, value: list[str]) -> list[str]:
         for text in value:
             interval_ms(text)
         return value
@@ -253,7 +253,7 @@ class RangeFilter(SpecModel):
     upperOpen: bool = False
 
     @model_validator(mode="after")
-    def _of_its_type(self) -> RangeFilter:
+    def _check_type_of_values(self) -> RangeFilter:
         bounds = [b for b in (self.lower, self.upper) if b is not None]
         if not bounds:
             raise ValueError("give lower, upper or both")
@@ -293,14 +293,14 @@ class AndFilter(SpecModel):
     """Rows that match all ``fields``."""
 
     type: Literal["and"]
-    fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
+    fields: list[Filter] = Field(min_length=1, max_length=MAX_FILTERS)
 
 
 class OrFilter(SpecModel):
     """Rows that match at least one of ``fields``."""
 
     type: Literal["or"]
-    fields: list[Filter] = Field(min_length=1, max_length=MOST_FILTERS)
+    fields: list[Filter] = Field(min_length=1, max_length=MAX_FILTERS)
 
 
 class IsTrueFilter(SpecModel):
@@ -364,8 +364,8 @@ def within_limits(condition: Filter) -> Filter:
         if depth > DEEPEST_FILTER:
             raise ValueError(f"filters are nested deeper than {DEEPEST_FILTER} levels")
         level = [inner for f in level for inner in _child_filters(f)]
-    counts = ((filters, MOST_FILTERS, "filters"), (values, MOST_VALUES, "values of filters of type in and inType"))
-    for count, most, noun in (*counts, (expressions, MOST_EXPRESSIONS, "expressions")):
+    counts = ((filters, MAX_FILTERS, "filters"), (values, MAX_VALUES, "values of filters of type in and inType"))
+    for count, most, noun in (*counts, (expressions, MAX_EXPRESSIONS, "expressions")):
         if count > most:
             raise ValueError(f"there are {count} {noun}; {most} at most")
     return condition

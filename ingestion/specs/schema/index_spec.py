@@ -27,7 +27,7 @@ class IndexSpec(SpecModel):
 
     @field_validator(*_COMPRESSIONS, "longEncoding", mode="before")
     @classmethod
-    def _any_case(cls, value: Any) -> Any:
+    def _ignore_case(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
 
     def without_effect(self) -> dict[str, str]:

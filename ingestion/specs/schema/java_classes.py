@@ -28,25 +28,25 @@ class Class:
 
     def both(self, other: Class) -> Class:
         """What is in either. Raises ``BadPattern``."""
-        return self.without(other.negated())
+        return self.minus(other.negated())
 
-    def without(self, other: Class) -> Class:
+    def minus(self, other: Class) -> Class:
         if self.more or other.more:
             raise BadPattern("a property such as \\p{L} beside && or in a class that is negated within another one")
         return Class(tuple(_subtract(self.ranges, other.ranges)))
 
     def negated(self) -> Class:
-        return Class(((0, LAST),)).without(self)
+        return Class(((0, LAST),)).minus(self)
 
     def folded(self) -> Class:
         """With the other case of the letters of ASCII."""
         other = [(max(lo, a) + by, min(hi, z) + by) for lo, hi in self.ranges for a, z, by in _CASES]
         return Class(_merged([*self.ranges, *((lo, hi) for lo, hi in other if lo <= hi)]), self.more)
 
-    def written(self, negative: bool = False) -> str:
+    def to_re2(self, negative: bool = False) -> str:
         """In RE2's words."""
         if not self.ranges and not self.more:
-            return Class(((0, LAST),)).written(not negative)
+            return Class(((0, LAST),)).to_re2(not negative)
         spans = "".join(f"{_code(lo)}-{_code(hi)}" if lo < hi else _code(lo) for lo, hi in self.ranges)
         return f"[{'^' if negative else ''}{spans}{''.join(self.more)}]"
 

@@ -28,7 +28,7 @@ _GROUP = re.compile(r"\(\?(?:<([a-zA-Z][a-zA-Z0-9]*)>|([imsdux]*)(-[imsdux]*)?([
 _TIMES = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _QUOTED = re.compile(r"(?s)((?:[^\\]|\\[^Q])*?)\\Q(.*?)(?:\\E|$)")
 _LINE_END = r"(?:\r\n|[\n-\r\x{85}\x{2028}\x{2029}])"
-_NOT_ENDED = TERMINATORS.written(negative=True)
+_NOT_ENDED = TERMINATORS.to_re2(negative=True)
 _UNCLOSED = "a class of characters that nobody closes"
 _DEEPEST = 50
 _DOTLESS = "\u0130\u0131"  # letters that are an i to Java where the case of all letters counts for nothing
@@ -45,10 +45,10 @@ class _Cursor:
     depth: int = 0  # of classes in one another
     loose: int = -1  # where a part of a class last began that is no class itself
 
-    def rest(self) -> str:
+    def next_character(self) -> str:
         return self.text[self.place : self.place + 1]
 
-    def taken(self, text: str) -> bool:
+    def accept(self, text: str) -> bool:
         is_next = self.text.startswith(text, self.place)
         self.place += len(text) * is_next
         return is_next
@@ -80,28 +80,28 @@ def _without_quotes(text: str) -> str:
 
 def _sequence(cursor: _Cursor) -> str:
     parts: list[str] = []
-    while cursor.rest():
+    while cursor.next_character():
         if "x" in cursor.flags and _skip(cursor):
             continue
-        if parts and not parts[-1] and cursor.rest() in "*+?{":
+        if parts and not parts[-1] and cursor.next_character() in "*+?{":
             raise BadPattern("a sign of repetition behind flags, which RE2 takes for what stands before them")
         parts.append(_part(cursor))
     return "".join(parts)
 
 
 def _skip(cursor: _Cursor) -> bool:
-    if cursor.rest() in " \t\n\x0b\f\r":
+    if cursor.next_character() in " \t\n\x0b\f\r":
         cursor.place += 1
         return True
-    if cursor.rest() != "#":
+    if cursor.next_character() != "#":
         return False
-    while cursor.rest() and cursor.rest() not in "\n\r\x85\u2028\u2029":
+    while cursor.next_character() and cursor.next_character() not in "\n\r\x85\u2028\u2029":
         cursor.place += 1
     return True
 
 
 def _part(cursor: _Cursor) -> str:
-    letter = cursor.rest()
+    letter = cursor.next_character()
     if letter == "(":
         return _group(cursor)
     if letter == "[":
@@ -141,20 +141,20 @@ def _group(cursor: _Cursor) -> str:
 
 
 def _repetition(cursor: _Cursor) -> str:
-    if cursor.rest() == "{":
+    if cursor.next_character() == "{":
         match = cursor.match(_TIMES)
         if match is None:
             raise BadPattern("a { that says no number of times; \\{ stands for itself")
         sign = match[0]
     else:
-        sign = cursor.rest()
+        sign = cursor.next_character()
         cursor.place += 1
-    if cursor.taken("+"):
+    if cursor.accept("+"):
         raise BadPattern(f"{sign}+: possessive signs")
-    if cursor.taken("?"):
+    if cursor.accept("?"):
         sign += "?"
-    if cursor.rest() and (cursor.rest() in "*+?" or _TIMES.match(cursor.text, cursor.place)):
-        raise BadPattern(f"two signs of repetition behind one another: {sign}{cursor.rest()}")
+    if cursor.next_character() and (cursor.next_character() in "*+?" or _TIMES.match(cursor.text, cursor.place)):
+        raise BadPattern(f"two signs of repetition behind one another: {sign}{cursor.next_character()}")
     return sign
 
 
@@ -171,7 +171,7 @@ def _anchor(cursor: _Cursor, letter: str) -> str:
 
 def _letter(cursor: _Cursor, point: int) -> str:
     if "i" not in cursor.flags:
-        return char_class((point, point)).written()
+        return char_class((point, point)).to_re2()
     return _class_text(cursor, char_class((point, point)).folded(), False)
 
 
@@ -180,21 +180,21 @@ def _class_text(cursor: _Cursor, characters: Class, negative: bool) -> str:
         if any(lo <= ord(c) <= hi for lo, hi in characters.ranges for c in _DOTLESS):
             raise BadPattern("flags i and u with a letter that RE2 and Java fold in two ways")
         cursor.odd.add("letters")
-        return f"(?i:{characters.written(negative)})"
-    return characters.written(negative)
+        return f"(?i:{characters.to_re2(negative)})"
+    return characters.to_re2(negative)
 
 
 def _escaped(cursor: _Cursor) -> str:
     cursor.place += 1
-    letter = cursor.rest()
+    letter = cursor.next_character()
     characters = _escaped_class(cursor)
     if characters is not None:
-        return characters.written()
+        return characters.to_re2()
     simple = {"A": r"\A", "z": r"\z", "Z": r"\z", "b": r"\b", "B": r"\B", "R": _LINE_END}
     if letter in simple and letter:
         cursor.place += 1
         cursor.odd |= {"letters"} if letter in "bB" else {"end"} if letter == "Z" else set()
-        if letter == "b" and cursor.rest() == "{":
+        if letter == "b" and cursor.next_character() == "{":
             raise BadPattern("\\b{")
         return simple[letter]
     return _letter(cursor, _escaped_character(cursor))
@@ -202,7 +202,7 @@ def _escaped(cursor: _Cursor) -> str:
 
 def _escaped_class(cursor: _Cursor) -> Class | None:
     """Of an escape that stands for several characters."""
-    letter, any_case = cursor.rest(), "i" in cursor.flags
+    letter, any_case = cursor.next_character(), "i" in cursor.flags
     if letter.lower() in ESCAPED and letter:
         cursor.place += 1
         return ESCAPED[letter] if letter in ESCAPED else ESCAPED[letter.lower()].negated()
@@ -225,9 +225,9 @@ def _escaped_character(cursor: _Cursor) -> int:
     octal = cursor.match(_OCTAL)
     if octal:
         return int(octal[1], 8)
-    letter = cursor.rest()
+    letter = cursor.next_character()
     cursor.place += 1
-    if letter == "c" and cursor.rest():
+    if letter == "c" and cursor.next_character():
         cursor.place += 1
         return _check_point(ord(cursor.text[cursor.place - 1]) ^ 64)
     if not letter or (letter.isascii() and letter.isalnum() and letter not in _CONTROLS):
@@ -243,11 +243,11 @@ def _check_point(point: int) -> int:
 
 def _class(cursor: _Cursor) -> tuple[Class, bool]:
     """Behind its bracket: what is in it, and whether it is all but that."""
-    negative = cursor.taken("^")
+    negative = cursor.accept("^")
     characters = _union(cursor)
-    while cursor.taken("&&"):
+    while cursor.accept("&&"):
         characters = characters.both(_intersection(cursor))
-    if not cursor.taken("]"):
+    if not cursor.accept("]"):
         raise BadPattern(_UNCLOSED)
     return characters, negative
 
@@ -264,12 +264,12 @@ def _intersection(cursor: _Cursor) -> Class:
 def _union(cursor: _Cursor) -> Class:
     """Up to ``&&`` or its end; at least one part."""
     characters: Class | None = None
-    while cursor.rest() and not cursor.text.startswith("&&", cursor.place):
-        if cursor.rest() == "]" and characters is not None:
+    while cursor.next_character() and not cursor.text.startswith("&&", cursor.place):
+        if cursor.next_character() == "]" and characters is not None:
             break
         part = _class_part(cursor)
         characters = part if characters is None else characters.joined(part)
-    if characters is None and not cursor.rest():
+    if characters is None and not cursor.next_character():
         raise BadPattern(_UNCLOSED)
     if characters is None or cursor.text.startswith("&&&", cursor.place):
         raise BadPattern("nothing beside &&")
@@ -277,7 +277,7 @@ def _union(cursor: _Cursor) -> Class:
 
 
 def _class_part(cursor: _Cursor) -> Class:
-    if cursor.taken("["):
+    if cursor.accept("["):
         cursor.depth += 1
         if cursor.depth > _DEEPEST:
             raise BadPattern(f"more than {_DEEPEST} classes of characters in others")
@@ -286,20 +286,20 @@ def _class_part(cursor: _Cursor) -> Class:
         cursor.loose = before
         return inner.negated() if negative else inner
     cursor.loose = cursor.place
-    if "x" in cursor.flags and cursor.rest() in " \t\n\x0b\f\r#":
+    if "x" in cursor.flags and cursor.next_character() in " \t\n\x0b\f\r#":
         raise BadPattern("a blank in a class of characters, with the flag x")
     folded = Class.folded if "i" in cursor.flags else (lambda c: c)
-    if cursor.taken("\\"):
+    if cursor.accept("\\"):
         several = _escaped_class(cursor)
         if several is not None:
             return several
         first = _escaped_character(cursor)
     else:
         first = _class_character(cursor)
-    if cursor.rest() != "-" or cursor.text[cursor.place + 1 : cursor.place + 2] in ("[", "]", ""):
+    if cursor.next_character() != "-" or cursor.text[cursor.place + 1 : cursor.place + 2] in ("[", "]", ""):
         return folded(char_class((first, first)))
     cursor.place += 1
-    last = _escaped_character(cursor) if cursor.taken("\\") else _class_character(cursor)
+    last = _escaped_character(cursor) if cursor.accept("\\") else _class_character(cursor)
     if last < first:
         raise BadPattern("a range of characters that ends before it begins")
     return folded(char_class((first, last)))

@@ -25,7 +25,7 @@ _FIELDS: dict[str, dict[int, tuple[str, ...]]] = {
     "S": dict.fromkeys(range(1, 10), ("%f",)),
     "Z": {1: ("%z",), 2: ("%z",)},
 }
-_MOST_NAMES = 4  # each doubles the patterns of which one has to match
+_MAX_NAMES = 4  # each doubles the patterns of which one has to match
 
 
 def split_pattern(pattern: str) -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def strptime_patterns(pattern: str) -> list[str]:
     choices = [_choices(run, text) for run, text in split_pattern(pattern)]
     fields = {field for choice in choices for field in choice}
     halves = fields & {"%p", "%I"}
-    if len(halves) == 1 or not all(choices) or sum(len(choice) > 1 for choice in choices) > _MOST_NAMES:
+    if len(halves) == 1 or not all(choices) or sum(len(choice) > 1 for choice in choices) > _MAX_NAMES:
         return []
     return ["".join(fields) for fields in product(*choices)]
 

@@ -23,7 +23,7 @@ class BaseMetric(SpecModel):
 
     @field_validator("name")
     @classmethod
-    def _not_time(cls, value: str) -> str:
+    def _check_name(cls, value: str) -> str:
         if value == "__time":
             raise ValueError("__time is the segment's own time column and can't be a metric")
         return value

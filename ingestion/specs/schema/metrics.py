@@ -27,7 +27,7 @@ class CountMetric(BaseMetric):
     type: Literal["count"]
 
     @property
-    def how(self) -> str:
+    def aggregation(self) -> str:
         return "count"
 
     @property
@@ -72,12 +72,14 @@ class NumberMetric(BaseMetric):
     timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)
 
     @model_validator(mode="after")
-    def _reads_one_thing(self) -> NumberMetric:
-        if self.expression is not None and self.how not in _EXPRESSION_AGGREGATES:
+    def _check_input(self) -> NumberMetric:
+        if self.expression is not None and self.aggregation not in _EXPRESSION_AGGREGATES:
             raise ValueError(f"{self.type} takes no expression, as in Druid: give fieldName")
         if (self.fieldName is None) == (self.expression is None):
             raise ValueError(
-                "give either fieldName or expression" if self.how in _EXPRESSION_AGGREGATES else "needs fieldName"
+                "give either fieldName or expression"
+                if self.aggregation in _EXPRESSION_AGGREGATES
+                else "needs fieldName"
             )
         return self
 
@@ -91,7 +93,7 @@ class NumberMetric(BaseMetric):
         return self.expression
 
     @property
-    def how(self) -> str:
+    def aggregation(self) -> str:
         return self.type.removeprefix("long").removeprefix("float").removeprefix("double").lower()
 
     @property
@@ -107,7 +109,7 @@ class StringMetric(FieldMetric):
     maxStringBytes: int = Field(default=1024, ge=1, le=1_048_576)
 
     @property
-    def how(self) -> str:
+    def aggregation(self) -> str:
         return self.type.removeprefix("string").lower()
 
     @property
@@ -124,7 +126,7 @@ class FilteredMetric(BaseMetric):
 
     @model_validator(mode="before")
     @classmethod
-    def _named_as_what_it_filters(cls, value: Any) -> Any:
+    def _default_name(cls, value: Any) -> Any:
         named = value
         for _ in range(DEEPEST_FILTER):
             if not isinstance(named, dict) or named.get("name"):
@@ -133,13 +135,13 @@ class FilteredMetric(BaseMetric):
         return {**value, "name": named["name"]} if isinstance(named, dict) and named.get("name") else value
 
     @model_validator(mode="after")
-    def _is_one_of_those_records(self) -> FilteredMetric:
+    def _check_filter(self) -> FilteredMetric:
         if has_expressions(self.filter):
             raise ValueError(
                 "the filter of a metric has no expressions, which Druid evaluates in another way there: make a field "
                 "of the expression by a transform, and filter by that"
             )
-        if self.how in BY_TIME:
+        if self.aggregation in BY_TIME:
             raise ValueError(f"{self.plain.type} takes no filter here: first and last are those of all records")
         return self
 
@@ -156,8 +158,8 @@ class FilteredMetric(BaseMetric):
         return AndFilter(type="and", fields=[self.filter, self.aggregator.condition])
 
     @property
-    def how(self) -> str:
-        return self.plain.how
+    def aggregation(self) -> str:
+        return self.plain.aggregation
 
     @property
     def kind(self) -> ValueKind:

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ingestion.specs.base import SpecModel
-from ingestion.specs.limits import MOST_COLUMNS, FieldName
+from ingestion.specs.limits import MAX_COLUMNS, FieldName
 
 DEFAULT_ROWS = 5_000_000  # of a segment
-MOST_SHARDS = 20_000  # as many as a task may publish segments
+MAX_SHARDS = 20_000  # as many as a task may publish segments
 
 
 def _unbounded(value: Any) -> Any:
@@ -24,7 +24,7 @@ def _unbounded(value: Any) -> Any:
 
 
 Rows = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_unbounded)]
-_Names = Annotated[list[FieldName], Field(max_length=MOST_COLUMNS)]
+_Names = Annotated[list[FieldName], Field(max_length=MAX_COLUMNS)]
 
 
 class DynamicPartitionsSpec(SpecModel):
@@ -39,13 +39,13 @@ class HashedPartitionsSpec(SpecModel):
     """By a hash of dimensions; of the time and all dimensions where none are named."""
 
     type: Literal["hashed"]
-    numShards: Annotated[Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None, BeforeValidator(_unbounded)] = None
+    numShards: Annotated[Annotated[int, Field(ge=1, le=MAX_SHARDS)] | None, BeforeValidator(_unbounded)] = None
     targetRowsPerSegment: Rows = None
     partitionDimensions: _Names = Field(default_factory=list)
     partitionFunction: Literal["murmur3_32_abs"] | None = None  # Druid's: nobody reads here which hash it was
 
     @model_validator(mode="after")
-    def _one_size(self) -> Self:
+    def _check_size(self) -> Self:
         if self.numShards is not None and self.targetRowsPerSegment is not None:
             raise ValueError("give either numShards or targetRowsPerSegment")
         return self
@@ -70,7 +70,7 @@ class _Ranges(SpecModel):
     assumeGrouped: bool = False
 
     @model_validator(mode="after")
-    def _one_size(self) -> Self:
+    def _check_size(self) -> Self:
         if (self.targetRowsPerSegment is None) == (self.maxRowsPerSegment is None):
             raise ValueError("give either targetRowsPerSegment or maxRowsPerSegment")
         return self

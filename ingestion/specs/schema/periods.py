@@ -39,7 +39,7 @@ class _Buckets(BaseModel):
 
     @field_validator("origin", mode="before")
     @classmethod
-    def _of_milliseconds(cls, value: Any) -> Any:
+    def _parse_duration(cls, value: Any) -> Any:
         """A number is one of milliseconds, as in Druid."""
         if isinstance(value, str) and value.lstrip("+-").isdigit():
             raise ValueError("must be a time in ISO 8601, or milliseconds since 1970")
@@ -52,7 +52,7 @@ class _Buckets(BaseModel):
 
     @field_validator("origin")
     @classmethod
-    def _in_utc(cls, value: datetime | None) -> datetime | None:
+    def _convert_to_utc(cls, value: datetime | None) -> datetime | None:
         return value if value is None else value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
 
@@ -81,7 +81,7 @@ class PeriodGranularity(_Buckets):
 
     @field_validator("timeZone")
     @classmethod
-    def _a_zone(cls, value: str | None) -> str | None:
+    def _check_zone(cls, value: str | None) -> str | None:
         try:
             zone_of(value)
         except (ValueError, OSError, LookupError):
@@ -91,7 +91,7 @@ class PeriodGranularity(_Buckets):
         return value
 
     @model_validator(mode="after")
-    def _of_one_kind(self) -> PeriodGranularity:
+    def _check_period_kind(self) -> PeriodGranularity:
         match = _PERIOD.fullmatch(self.period)
         parts = {name: int(number) for name, number in match.groupdict().items() if number} if match else {}
         if not any(parts.values()) or self.period.endswith("T"):

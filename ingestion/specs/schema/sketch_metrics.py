@@ -33,7 +33,7 @@ class HllMetric(FieldMetric):
     round: bool = Field(default=False, exclude=True)
 
     @property
-    def how(self) -> str:
+    def aggregation(self) -> str:
         return "hll"
 
     @property
@@ -55,7 +55,7 @@ class ThetaMetric(FieldMetric):
     errorBoundsStdDev: int | None = Field(default=None, exclude=True)
 
     @property
-    def how(self) -> str:
+    def aggregation(self) -> str:
         return "theta"
 
     @property
@@ -76,7 +76,7 @@ class QuantilesMetric(FieldMetric):
     shouldFinalize: bool = Field(default=True, exclude=True)
 
     @property
-    def how(self) -> str:
+    def aggregation(self) -> str:
         return "quantiles"
 
     @property

@@ -17,7 +17,7 @@ from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.file_format import CONTAINERS, AvroFileInputFormat, FileFormat, LineFormat
 from ingestion.specs.formats.input_format import JsonInputFormat
 from ingestion.specs.inputs.input_source import DruidInputSource, InlineInputSource, InputSource, leaf_sources
-from ingestion.specs.limits import MOST_UNREAD, duplicates, list_names
+from ingestion.specs.limits import MAX_UNREAD, duplicates, list_names
 from ingestion.specs.schema.data_schema import DataSchema, schema_options_without_effect
 from ingestion.specs.schema.granularity import Granularity
 from ingestion.specs.schema.index_spec import IndexSpec
@@ -57,13 +57,13 @@ class BatchIOConfig(SpecModel):
     firehose: Annotated[None, not_supported("is not supported: use inputSource, as in Druid 0.17 and newer")] = None
 
     @model_validator(mode="after")
-    def _append_or_drop(self) -> Self:
+    def _check_append_and_drop(self) -> Self:
         if self.appendToExisting and self.dropExisting:
             raise ValueError("dropExisting and appendToExisting can't both be true")
         return self
 
     @model_validator(mode="after")
-    def _a_format_for_files(self) -> Self:
+    def _check_input_format(self) -> Self:
         if isinstance(self.inputSource, DruidInputSource):
             if self.inputFormat is not None:
                 raise ValueError("inputFormat is for files: omit it with the input source druid")
@@ -103,7 +103,7 @@ class SplitHintSpec(SpecModel):
 
     @field_validator("maxSplitSize", mode="before")
     @classmethod
-    def _with_unit(cls, value: Any) -> Any:
+    def _parse_size(cls, value: Any) -> Any:
         """Druid's byte sizes may have a unit."""
         if not isinstance(value, str):
             return value
@@ -152,7 +152,7 @@ class BatchTuningConfig(SpecModel):
     buildV9Directly: bool | None = None
 
     @model_validator(mode="after")
-    def _perfect_rollup_by_partitions(self) -> Self:
+    def _check_perfect_rollup(self) -> Self:
         partitions = self.partitionsSpec
         if partitions is None or isinstance(partitions, DynamicPartitionsSpec):
             if partitions is not None and self.forceGuaranteedRollup:
@@ -184,15 +184,15 @@ class BatchTuningConfig(SpecModel):
         return most_rows or DEFAULT_ROWS
 
     @property
-    def most_parse_exceptions(self) -> int | None:
+    def parse_exceptions_limit(self) -> int | None:
         """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
         return 0 if self.reportParseExceptions else self.maxParseExceptions
 
     @property
     def saved_parse_exceptions(self) -> int:
         """How many the report shows at most."""
-        most_saved = MOST_UNREAD if self.maxSavedParseExceptions is None else self.maxSavedParseExceptions
-        return min(most_saved, 1 if self.reportParseExceptions else MOST_UNREAD)
+        most_saved = MAX_UNREAD if self.maxSavedParseExceptions is None else self.maxSavedParseExceptions
+        return min(most_saved, 1 if self.reportParseExceptions else MAX_UNREAD)
 
     @property
     def decoding_bytes(self) -> int:
@@ -243,7 +243,7 @@ class BatchSpec(SpecModel):
         return self.model_copy(update={"ioConfig": io_config, "tuningConfig": tuning})
 
     @model_validator(mode="after")
-    def _time_of_rows(self) -> Self:
+    def _check_time(self) -> Self:
         timestamp_spec = self.dataSchema.timestampSpec
         wrong = timestamp_spec.column != "__time" or timestamp_spec.format not in ("auto", "millis")
         if isinstance(self.ioConfig.inputSource, DruidInputSource) and wrong:
@@ -291,7 +291,7 @@ class BatchTaskSpec(SpecModel):
     spec: BatchSpec
 
     @model_validator(mode="after")
-    def _one_type(self) -> Self:
+    def _check_type(self) -> Self:
         if self.spec.ioConfig.type != self.type:
             raise ValueError(f"type is {self.type!r}, but ioConfig.type is {self.spec.ioConfig.type!r}")
         tuning = self.spec.tuningConfig.type
@@ -304,7 +304,7 @@ class BatchTaskSpec(SpecModel):
         return self.spec.dataSchema.dataSource
 
     @property
-    def most_slots(self) -> int:
+    def max_slots(self) -> int:
         """How many of Spark's slots it has use for."""
         return self.spec.tuningConfig.maxNumConcurrentSubTasks if self.type == "index_parallel" else 1
 

@@ -63,7 +63,7 @@ class AppendableIndexSpec(SpecModel):
 
     @field_validator("preserveExistingMetrics")
     @classmethod
-    def _adds_up_records(cls, value: bool) -> bool:
+    def _check_preserved_metrics(cls, value: bool) -> bool:
         if value:
             raise ValueError("is not supported: metrics are made of the records' fields, not of metrics in them")
         return value
@@ -117,12 +117,12 @@ class TuningConfig(SpecModel):
     buildV9Directly: bool | None = None
 
     @property
-    def most_parse_exceptions(self) -> int | None:
+    def parse_exceptions_limit(self) -> int | None:
         """After how many the task fails; None: never. ``reportParseExceptions`` overrides, as in Druid."""
         return 0 if self.reportParseExceptions else self.maxParseExceptions
 
     @property
-    def most_saved_parse_exceptions(self) -> int:
+    def saved_parse_exceptions_limit(self) -> int:
         """How many a report shows."""
         return min(self.maxSavedParseExceptions, 1) if self.reportParseExceptions else self.maxSavedParseExceptions
 
@@ -150,7 +150,7 @@ class _Submitted(SpecModel):
     spec: IngestionSpec
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_types(self) -> Self:
         """The two types must mean the same kind of source."""
         io_config = self.spec.ioConfig
         if self.type not in (io_config.traits.task_type, io_config.traits.supervisor_type):
@@ -173,7 +173,7 @@ class TaskSpec(_Submitted):
 
     @field_validator("spec")
     @classmethod
-    def _of_one_topic(cls, value: IngestionSpec) -> IngestionSpec:
+    def _check_single_topic(cls, value: IngestionSpec) -> IngestionSpec:
         if value.ioConfig.topicPattern is not None:
             refuse_at("ioConfig", "topicPattern", message="is for supervisors: a task reads one topic, so use topic")
         return value

@@ -45,12 +45,12 @@ class CompactGranularitySpec(SpecModel):
 
     @field_validator("segmentGranularity", "queryGranularity", mode="before")
     @classmethod
-    def _a_name_or_an_object(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         return None if value is None else granularity_of(value)
 
     @field_validator("segmentGranularity")
     @classmethod
-    def _some_length(cls, value: AnyGranularity | None) -> AnyGranularity | None:
+    def _check_granularity(cls, value: AnyGranularity | None) -> AnyGranularity | None:
         if value in (Granularity.ALL, Granularity.NONE):
             raise ValueError(f"{value} is not supported: give the length of the new segments' intervals")
         return value

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from ingestion.specs.base import SpecModel, check_plain_name, not_supported, to_utc
 from ingestion.specs.errors import SpecError, error_text, issue_at, issues_of
-from ingestion.specs.limits import MOST_COLUMNS, FieldName
+from ingestion.specs.limits import MAX_COLUMNS, FieldName
 from ingestion.specs.schema.data_schema import DimensionsSpec
 from ingestion.specs.schema.intervals import interval_ms
 from ingestion.specs.schema.metrics import Metric
@@ -31,8 +31,8 @@ from ingestion.specs.tasks.reindexing import (
 )
 
 SEGMENT_TASKS = ("compact", "kill")
-MOST_VERSIONS = 1_000
-MOST_SEGMENTS = 2**31 - 1
+MAX_VERSIONS = 1_000
+MAX_SEGMENTS = 2**31 - 1
 DEFAULT_BATCH = 100  # segments that are deleted at once
 PRIORITY = 25  # Druid's, of a compaction
 
@@ -87,26 +87,26 @@ class CompactTaskSpec(SpecModel):
     segmentGranularity: AnyGranularity | None = None  # an older form of the above
     dimensionsSpec: DimensionsSpec | None = None
     dimensions: DimensionsSpec | None = None  # as above
-    metricsSpec: Annotated[list[Metric], Field(max_length=MOST_COLUMNS)] | None = None
+    metricsSpec: Annotated[list[Metric], Field(max_length=MAX_COLUMNS)] | None = None
     transformSpec: CompactTransformSpec | None = None
     projections: Annotated[None, not_supported("is not supported: queries read the rows")] = None
 
     @model_validator(mode="after")
-    def _one_interval(self) -> Self:
+    def _check_single_interval(self) -> Self:
         if (self.ioConfig is None) == (self.interval is None):
             raise ValueError("give an interval in ioConfig.inputSpec or in the older field interval, not both")
         return self
 
     @field_validator("segmentGranularity", mode="before")
     @classmethod
-    def _as_in_granularity_spec(cls, value: Any) -> Any:
+    def _accept_granularity_name(cls, value: Any) -> Any:
         try:
             return CompactGranularitySpec(segmentGranularity=value).segmentGranularity
         except ValidationError as error:
             raise ValueError(error_text(error.errors()[0])) from None
 
     @model_validator(mode="after")
-    def _each_said_once(self) -> Self:
+    def _check_granularities(self) -> Self:
         inner = self.granularitySpec.segmentGranularity if self.granularitySpec else None
         if None not in (inner, self.segmentGranularity) and inner != self.segmentGranularity:
             raise ValueError("segmentGranularity and granularitySpec.segmentGranularity differ: omit the former")
@@ -115,7 +115,7 @@ class CompactTaskSpec(SpecModel):
         return self
 
     @model_validator(mode="after")
-    def _can_be_written_anew(self) -> Self:
+    def _check_rewrite(self) -> Self:
         changes = self.changes
         if changes.segment_granularity is not None:
             check_interval(self.span_ms, changes.segment_granularity)
@@ -124,12 +124,12 @@ class CompactTaskSpec(SpecModel):
                 "transformSpec.filter needs ioConfig.dropExisting true: without it Druid leaves an interval as it was "
                 "where the filter drops all rows, and here they would go"
             )
-        if self.writes_anew:
+        if self.rewrites_rows:
             self.batch_task(None)
         return self
 
     @property
-    def writes_anew(self) -> bool:
+    def rewrites_rows(self) -> bool:
         """Whether it is a batch task in other words; else segments are merged within their intervals."""
         return self.changes.any or self.tuningConfig.dividing is not None
 
@@ -180,7 +180,7 @@ class CompactTaskSpec(SpecModel):
 
     def options_without_effect(self) -> list[str]:
         """What it sets that does not do here what it says in Druid, by path and with the reason."""
-        if self.writes_anew:
+        if self.rewrites_rows:
             options = batch_options_without_effect(self.batch_task(None).canonical())
         else:
             tuning = self.tuningConfig.model_dump(exclude_unset=True, exclude_none=True)
@@ -188,7 +188,7 @@ class CompactTaskSpec(SpecModel):
             options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
         if self.ioConfig is not None and self.ioConfig.dropExisting:
             options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
-        if self.writes_anew and self.context:
+        if self.rewrites_rows and self.context:
             options.append("context: nothing here reads it")
         elif self.context.keys() - {"priority"}:
             options.append("context: nothing here reads anything of it but priority")
@@ -205,15 +205,15 @@ class KillTaskSpec(SpecModel):
     id: Name | None = None
     dataSource: Name
     interval: Interval
-    versions: Annotated[list[FieldName], Field(min_length=1, max_length=MOST_VERSIONS)] | None = None
+    versions: Annotated[list[FieldName], Field(min_length=1, max_length=MAX_VERSIONS)] | None = None
     markAsUnused: bool = False
-    batchSize: int = Field(default=DEFAULT_BATCH, ge=1, le=MOST_SEGMENTS)
-    limit: int | None = Field(default=None, ge=1, le=MOST_SEGMENTS)
+    batchSize: int = Field(default=DEFAULT_BATCH, ge=1, le=MAX_SEGMENTS)
+    limit: int | None = Field(default=None, ge=1, le=MAX_SEGMENTS)
     maxUsedStatusLastUpdatedTime: Annotated[datetime, AfterValidator(to_utc)] | None = None
     context: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _limit_or_mark(self) -> Self:
+    def _check_limit(self) -> Self:
         if self.markAsUnused and (self.limit is not None or self.maxUsedStatusLastUpdatedTime is not None):
             raise ValueError(
                 "markAsUnused is for all of the interval: leave limit and maxUsedStatusLastUpdatedTime out"

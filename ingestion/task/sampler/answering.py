@@ -17,7 +17,7 @@ from ingestion.errors import IngestionError
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.peek import NoSuchTopic
 from ingestion.specs.messages.sampling import (
-    MOST_ANSWER_BYTES,
+    MAX_ANSWER_BYTES,
     Place,
     RolledUpRow,
     SampleAnswer,
@@ -32,9 +32,9 @@ from ingestion.task.sampler.format_guess import format_guesses
 from ingestion.task.sampler.records import Records, load_records
 from ingestion.task.sampler.time_guess import time_guesses
 
-MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 GRACE_S = 30
-LARGE_BYTES = MOST_ANSWER_BYTES // 8
+LARGE_BYTES = MAX_ANSWER_BYTES // 8
 
 
 def answer_to(order: SampleOrder) -> SampleAnswer:
@@ -85,12 +85,14 @@ def _rows(order: SampleOrder, records: Records) -> SampleAnswer:
     if order.formatted:
         records = records.fitting(order.io_config.inputFormat)
     outcomes = decode_records(order, records)
-    budget = _Budget(MOST_ANSWER_BYTES)
-    shown = list(budget.kept(_trim_record(_sampled_record(records, outcomes, index)) for index in range(len(records))))
-    rollup = None if outcomes.rollup is None else list(budget.kept(_shown_rollup(outcomes.rollup, len(shown))))
+    budget = _Budget(MAX_ANSWER_BYTES)
+    shown = list(
+        budget.fitting(_trim_record(_sampled_record(records, outcomes, index)) for index in range(len(records)))
+    )
+    rollup = None if outcomes.rollup is None else list(budget.fitting(_shown_rollup(outcomes.rollup, len(shown))))
     return SampleAnswer.model_construct(
         records=shown,
-        stopped_by="answer" if budget.spent else records.stopped_by,
+        stopped_by="answer" if budget.is_spent else records.stopped_by,
         fields=outcomes.field_columns,
         columns=outcomes.columns,
         absent=outcomes.absent,
@@ -139,14 +141,14 @@ class _Budget:
     """Keeps what comes until all of it would be too much."""
 
     def __init__(self, size_bytes: int) -> None:
-        self._left = size_bytes
-        self.spent = False
+        self._remaining_bytes = size_bytes
+        self.is_spent = False
 
-    def kept(self, parts: Iterator[Any]) -> Iterator[Any]:
+    def fitting(self, parts: Iterator[Any]) -> Iterator[Any]:
         for part in parts:
-            self._left -= len(part.model_dump_json())
-            if self._left < 0:
-                self.spent = True
+            self._remaining_bytes -= len(part.model_dump_json())
+            if self._remaining_bytes < 0:
+                self.is_spent = True
                 return
             yield part
 
@@ -163,5 +165,5 @@ def answer_line(orders: TextIO, answers: TextIO) -> None:
 def limit_memory() -> None:
     """Limits on this process's memory, which those that it forks inherit."""
     with suppress(ValueError, OSError):  # not every system has these limits
-        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -179,7 +179,7 @@ def _decoded(order: SampleOrder, records: Records) -> Decoded:
         window = MessageWindow.of(order.io_config, now, now)
         indexes, left_out = _by_headers(order, records)
         payloads = [records.payloads[i] for i in indexes]
-        decoded = decode_together(decoder, payloads, window, records.envelope.taken(indexes)).moved(indexes)
+        decoded = decode_together(decoder, payloads, window, records.envelope.select(indexes)).moved(indexes)
         decoded = replace(decoded, filtered=sorted([*decoded.filtered, *left_out]))
         if order.bounded:
             decoded = _within_intervals(decoded, order.data_schema)
@@ -203,7 +203,7 @@ def _within_intervals(decoded: Decoded, schema: DataSchema) -> Decoded:
 def _by_headers(order: SampleOrder, records: Records) -> tuple[list[int], list[int]]:
     """Which records are decoded, and which are left out by their headers."""
     header_filter = order.io_config.header_filter
-    takes = [header_filter is None or header_filter.takes(headers) for headers in records.headers]
+    takes = [header_filter is None or header_filter.matches(headers) for headers in records.headers]
     return [i for i, is_taken in enumerate(takes) if is_taken], [i for i, is_taken in enumerate(takes) if not is_taken]
 
 

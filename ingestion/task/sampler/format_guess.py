@@ -15,16 +15,16 @@ from typing import Any
 
 from ingestion.specs.messages.sampling import FormatGuess
 
-MOST_RECORDS = 200  # records; more would tell the same
-MOST_RECORD_BYTES = 256 * 1024  # bytes: a record that is larger is left out, unless all are
-MOST_SCHEMAS = 16  # ids of a registry: bytes that only look like them have more
+MAX_RECORDS = 200  # records; more would tell the same
+MAX_RECORD_BYTES = 256 * 1024  # bytes: a record that is larger is left out, unless all are
+MAX_SCHEMAS = 16  # ids of a registry: bytes that only look like them have more
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 _REGISTRY = {"type": "schema_registry"}
 _NO_ADDRESS = "the address of the schema registry"
 _HEAD = 5  # bytes: a byte 0 and a schema's number
 _SEVERAL = "several JSON objects"
 _GZIP = b"\x1f\x8b\x08"
-_MOST_UNZIPPED = 64 * 1024
+_MAX_UNZIPPED = 64 * 1024
 # What no format reads: how records of it are called, and what has to change.
 _UNREADABLE = {
     "framed": ("are JSON behind a byte 0 and the number of a schema, as serializers of JSON Schema write it",
@@ -40,7 +40,7 @@ _UNREADABLE = {
 def format_guesses(payloads: Sequence[bytes | None]) -> list[FormatGuess]:
     """The likeliest first; empty when nothing fits, or there is nothing to look at."""
     present = [p for p in payloads if p]
-    records = ([p for p in present if len(p) <= MOST_RECORD_BYTES] or present)[:MOST_RECORDS]
+    records = ([p for p in present if len(p) <= MAX_RECORD_BYTES] or present)[:MAX_RECORDS]
     if not records:
         return []
     unreadable = {kind: [r for r in records if _unreadable_kind(r) == kind] for kind in _UNREADABLE}
@@ -74,7 +74,7 @@ def _nearest_format(kind: str, record: bytes) -> dict[str, Any]:
 def _unzipped(record: bytes) -> bytes:
     """The beginning of it."""
     try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(record, _MOST_UNZIPPED)
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(record, _MAX_UNZIPPED)
     except zlib.error:
         return b""
 
@@ -105,7 +105,7 @@ def _registry_guesses(records: list[bytes], total: int) -> Iterator[FormatGuess]
     """Confluent's framing: a byte 0, four bytes of the schema's id, and for Protobuf the path of the message."""
     framed = [r for r in records if len(r) > _HEAD and r[0] == 0]
     ids = sorted({int.from_bytes(r[1:5], "big") for r in framed})
-    if not framed or len(ids) > MOST_SCHEMAS:
+    if not framed or len(ids) > MAX_SCHEMAS:
         return
     share = len(framed) / total
     why = f"{_share_text(len(framed), total)} begin with a byte 0 and the number of a schema ({_list_ids(ids)})"

@@ -13,7 +13,7 @@ from ingestion.sources.peek import Limits, TopicLocation, peek
 from ingestion.sources.topic import checked_properties
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.messages.sampling import (
-    MOST_INPUT_BYTES,
+    MAX_INPUT_BYTES,
     SHOWN_BYTES,
     WINDOWS_S,
     Arrived,
@@ -22,7 +22,7 @@ from ingestion.specs.messages.sampling import (
     SampleOrder,
 )
 
-MOST_HELD_ROWS = 5_000  # of all records of a sample together
+MAX_HELD_ROWS = 5_000  # of all records of a sample together
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -48,7 +48,7 @@ class Records:
 
     def fitting(self, input_format: InputFormat) -> Records:
         """The first of them, as many as do not hold more rows than can be answered for in time."""
-        count = count_fitting(input_format, self.payloads, MOST_HELD_ROWS, 2 * MOST_INPUT_BYTES)
+        count = count_fitting(input_format, self.payloads, MAX_HELD_ROWS, 2 * MAX_INPUT_BYTES)
         if count == len(self):
             return self
         columns = ("payloads", "keys", "timestamps_ms", "headers", "places")
@@ -142,7 +142,7 @@ def _from_topic(order: SampleOrder) -> Records:
         topic=io_config.topic,
         places=[(m.partition(), m.offset()) for m in messages],
         stopped_by=peeked.stopped_by,
-        arrived=next((Arrived(records=n, window_s=window) for window, n in peeked.came.items() if n), None),
+        arrived=next((Arrived(records=n, window_s=window) for window, n in peeked.window_counts.items() if n), None),
     )
 
 

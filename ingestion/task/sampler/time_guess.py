@@ -23,11 +23,11 @@ from ingestion.specs.schema.data_schema import TimestampSpec
 from ingestion.specs.schema.granularity import Granularity
 
 MEMORY_BYTES = 128 * 1024 * 1024
-MOST_CANDIDATES = 40  # fields
-MOST_SEEN = 2000  # fields of all records: who has more, has those looked at that come first
+MAX_CANDIDATES = 40  # fields
+MAX_SEEN = 2000  # fields of all records: who has more, has those looked at that come first
 DEEPEST = 4
 LONGEST_TEXT = 60
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([Tt ]|$)")
 _PATTERNS = {
     re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d$"): ("yyyy/MM/dd HH:mm:ss",),
@@ -63,7 +63,7 @@ def time_guesses(fields: Sequence[Any], timestamps_ms: Sequence[int | None]) -> 
                 _try_format(engine, candidate, form, len(fields), timestamps_ms)
                 for form in _candidate_formats(candidate)
             ]
-            plausible = [guess for guess in tried if guess is not None and guess.share >= LEAST_SHARE]
+            plausible = [guess for guess in tried if guess is not None and guess.share >= MIN_SHARE]
             if plausible:
                 guesses.append(min(plausible, key=_rank))
     finally:
@@ -83,12 +83,12 @@ def _candidates(fields: Sequence[Any]) -> list[_Candidate]:
         if isinstance(record, dict):
             for path, value in _leaves(record, ()):
                 if path not in candidates:
-                    if len(candidates) >= MOST_SEEN:
+                    if len(candidates) >= MAX_SEEN:
                         continue
                     candidates[path] = _Candidate(path)
                 candidates[path].values[index] = value
     likely = [c for c in candidates.values() if _candidate_formats(c)]
-    return sorted(likely, key=lambda c: (-len(c.values), len(c.path)))[:MOST_CANDIDATES]
+    return sorted(likely, key=lambda c: (-len(c.values), len(c.path)))[:MAX_CANDIDATES]
 
 
 def _leaves(value: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

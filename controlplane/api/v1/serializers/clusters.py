@@ -8,9 +8,9 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.connections import KINDS, PROPERTIES
-from controlplane.connections.browsing import MOST_PAGE, PAGE
+from controlplane.connections.browsing import MAX_PAGE_SIZE, PAGE
 from controlplane.connections.probe_report import CAUSES
-from ingestion.specs.messages.newest_records import MOST_ROWS
+from ingestion.specs.messages.newest_records import MAX_ROWS
 
 
 class TestBody(BodySerializer):
@@ -55,7 +55,7 @@ class ListingQuery(QuerySerializer):
     after = serializers.CharField(
         required=False, max_length=1000, allow_blank=True, default="", help_text="``next`` of the page before."
     )
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST_PAGE, default=PAGE)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_PAGE_SIZE, default=PAGE)
 
 
 class TopicsQuery(ListingQuery):
@@ -101,7 +101,7 @@ class TopicSerializer(serializers.Serializer[Any]):
 
 
 class NewestQuery(QuerySerializer):
-    rows = serializers.IntegerField(required=False, min_value=1, max_value=MOST_ROWS, default=20)
+    rows = serializers.IntegerField(required=False, min_value=1, max_value=MAX_ROWS, default=20)
     earliest = serializers.BooleanField(required=False, default=False, help_text="The first ones instead.")
 
 

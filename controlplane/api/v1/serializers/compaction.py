@@ -30,7 +30,8 @@ class FragmentedSerializer(serializers.Serializer[Any]):
     rows = serializers.IntegerField(source="interval.rows")
     next = serializers.SerializerMethodField(help_text="How many segments each merge would read that is due now.")
     anew = serializers.BooleanField(
-        source="choice.anew", help_text="A task is due that rewrites all of it, by the config's partitionsSpec."
+        source="choice.rewrites_whole",
+        help_text="A task is due that rewrites all of it, by the config's partitionsSpec.",
     )
     reason = serializers.CharField(source="choice.reason", help_text="Why nothing is due; empty when something is.")
 

@@ -15,9 +15,9 @@ from controlplane.api.v1.serializers.plain import PlainSerializer
 from controlplane.api.v1.serializers.totals import TotalsSerializer
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.quarantine.replays import decode_headers
-from controlplane.quarantine.selectors.filters import BIGGEST_KEY, MOST_IDS
+from controlplane.quarantine.selectors.filters import MAX_IDS, MAX_KEY
 from controlplane.segments.selectors.layers import LAYERS
-from controlplane.segments.selectors.timeline import MOST_BARS, STATES
+from controlplane.segments.selectors.timeline import MAX_BARS, STATES
 from controlplane.sources.models import SourceEvent
 from ingestion.specs.causes import FINGERPRINT_LENGTH
 from ingestion.specs.messages.protocol import QuarantinedRecord as WireRecord
@@ -72,7 +72,7 @@ class WindowQuery(QuerySerializer):
 
 
 class TimelineQuery(WindowQuery):
-    width = serializers.IntegerField(required=False, min_value=1, max_value=MOST_BARS, default=1000)
+    width = serializers.IntegerField(required=False, min_value=1, max_value=MAX_BARS, default=1000)
     layers = serializers.CharField(
         required=False, max_length=100, help_text=f"Also these, with commas: {', '.join(LAYERS)}."
     )
@@ -195,14 +195,14 @@ class ChoiceBody(BodySerializer):
     """Which records: ``ids``, or all that match ``filter`` with ids up to ``upto``."""
 
     ids = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=BIGGEST_KEY),
+        child=serializers.IntegerField(min_value=1, max_value=MAX_KEY),
         required=False,
         allow_empty=False,
-        max_length=MOST_IDS,
+        max_length=MAX_IDS,
     )
     filter = MatchingBody(required=False)
     upto = serializers.IntegerField(
-        required=False, min_value=0, max_value=BIGGEST_KEY, help_text="With filter: the highest id that is meant."
+        required=False, min_value=0, max_value=MAX_KEY, help_text="With filter: the highest id that is meant."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

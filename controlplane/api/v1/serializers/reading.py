@@ -13,7 +13,7 @@ from controlplane.api.v1.serializers.datasources import SegmentSerializer, Segme
 from controlplane.feed.entries import PublishedFiles
 from controlplane.segments.models import Segment
 from controlplane.segments.newest_rows import DEFAULT_ROWS
-from ingestion.specs.messages.newest_rows import MOST_ROWS
+from ingestion.specs.messages.newest_rows import MAX_ROWS
 
 
 class ManifestQuery(SegmentsQuery):
@@ -72,7 +72,7 @@ class PublishesSerializer(serializers.Serializer[Any]):
 
 
 class RowsQuery(WindowQuery):
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST_ROWS, default=DEFAULT_ROWS)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_ROWS, default=DEFAULT_ROWS)
 
 
 class ShownColumnSerializer(serializers.Serializer[Any]):

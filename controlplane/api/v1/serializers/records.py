@@ -14,12 +14,12 @@ from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.datasources import SourceSerializer
 from controlplane.api.v1.serializers.reading import NewestRowsSerializer
 from controlplane.publishing.models import MAX_OFFSET
-from controlplane.publishing.selectors.fate import MOST_PARTITION
+from controlplane.publishing.selectors.fate import MAX_PARTITION
 
 
 class RecordQuery(QuerySerializer):
     topic = serializers.CharField(max_length=249)
-    partition = serializers.IntegerField(min_value=0, max_value=MOST_PARTITION)
+    partition = serializers.IntegerField(min_value=0, max_value=MAX_PARTITION)
     offset = serializers.IntegerField(min_value=0, max_value=MAX_OFFSET)
     group = serializers.CharField(required=False, max_length=249)
 
@@ -70,7 +70,7 @@ class SearchRecordsQuery(QuerySerializer):
     """A place, or a key with the time in which the record was written."""
 
     topic = serializers.CharField(max_length=249)
-    partition = serializers.IntegerField(required=False, min_value=0, max_value=MOST_PARTITION)
+    partition = serializers.IntegerField(required=False, min_value=0, max_value=MAX_PARTITION)
     offset = serializers.IntegerField(required=False, min_value=0, max_value=MAX_OFFSET)
     key = serializers.CharField(required=False, max_length=4000, trim_whitespace=False, help_text="As text.")
     key_base64 = serializers.CharField(required=False, max_length=6000, help_text="Instead of key, for any bytes.")

@@ -117,8 +117,8 @@ class ScaleActionSerializer(serializers.Serializer[Any]):
 
 
 class AutoScalerSerializer(serializers.Serializer[Any]):
-    task_count_min = serializers.IntegerField(source="least")
-    task_count_max = serializers.IntegerField(source="most")
+    task_count_min = serializers.IntegerField(source="min_tasks")
+    task_count_max = serializers.IntegerField(source="max_tasks")
     last_action = ScaleActionSerializer(allow_null=True)
 
 
