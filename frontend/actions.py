@@ -82,12 +82,12 @@ class SupervisorActions:
     @classmethod
     def _resume(cls, supervisor: Supervisor) -> PageAction:
         return cls._action(
-            supervisor, "resume", "Resume", "A new task starts and goes on where the last one stopped.", "primary"
+            supervisor, "resume", "Resume", "A new task starts. It continues where the last one stopped.", "primary"
         )
 
     @classmethod
     def _scale(cls, supervisor: Supervisor) -> PageAction:
-        text = "Indexers are added or ended while the others go on. This writes a new version of the spec."
+        text = "Indexers start or stop while the others continue. This writes a new version of the spec."
         return cls._action(supervisor, "scale", "Scale", text).with_form(
             ScaleForm(initial={"task_count": task_count(supervisor)})
         )
@@ -95,16 +95,17 @@ class SupervisorActions:
     @classmethod
     def _handoff(cls, supervisor: Supervisor) -> PageAction:
         text = (
-            "Its task publishes what it holds and ends as soon as the next one is up. Nothing is lost, nothing waits."
+            "The next task starts. Then the current one publishes what it holds and ends. Nothing is lost. Reading "
+            "pauses only if there are too few slots for both tasks."
         )
         return cls._action(supervisor, "handoff", "Hand off", text)
 
     @classmethod
     def _reset(cls, supervisor: Supervisor) -> PageAction:
         text = (
-            "Reading continues at other offsets. Records before them are never read, records that are read twice are "
-            "stored twice, and work in progress is given up. With all offsets deleted, reading starts where "
-            "useEarliestOffset says."
+            "Reading continues at the new offsets. Headgate skips unread records before them. It stores records again "
+            "that it reads again. The running task discards its unpublished records. If you delete all offsets, "
+            "reading starts where useEarliestOffset says."
         )
         action = cls._action(supervisor, "reset", "Reset offsets", text, "danger").with_form(ResetForm())
         return replace(action, question=f"Reset the offsets of {supervisor.id}?")
@@ -112,8 +113,8 @@ class SupervisorActions:
     @classmethod
     def _terminate(cls, supervisor: Supervisor) -> PageAction:
         text = (
-            "Its task ends and it never starts another. The datasource and its segments stay. "
-            "Submitting a spec with the same id starts it again."
+            "Its task ends, and no other task starts. The datasource and its segments stay. "
+            "To start it again, submit a spec with the same id."
         )
         return cls._action(supervisor, "terminate", "Terminate", text, "danger")
 
@@ -162,8 +163,10 @@ class TaskActions:
         """By name, only what the role and the state allow."""
         if task.ended or task.goal == Goal.STOP or not may(user, Action.OPERATE, task.datasource.team):
             return {}
-        held_text = "It ends at once. The broker delivers the records that it holds again, to others."
-        rest = "It ends at once. What it has done stays."
+        held_text = (
+            "It ends at once and discards its unpublished records. They are not lost: a later task can read them again."
+        )
+        rest = "It ends at once. Changes that it has made stay."
         question = f"Stop task {short_name(task.id)} now?"
         stop = cls._action(task, "stop", "Stop now", question, rest if task.is_of_segments else held_text, "danger")
         actions = [stop]

@@ -146,7 +146,7 @@ class KafkaForm(ConnectionForm):
         required=False,
         choices=[("", "None"), *((m, m) for m in MECHANISMS)],
         widget=_select(),
-        help_text="Enter the properties for OAUTHBEARER and AWS_MSK_IAM under the other properties below.",
+        help_text="For OAUTHBEARER and AWS_MSK_IAM, enter the properties under Other properties (JSON) below.",
     )
     username = forms.CharField(label="User", required=False, max_length=1000, widget=_line())
     password = forms.CharField(label="Password", required=False, max_length=10_000, strip=False, widget=_password())
@@ -155,7 +155,7 @@ class KafkaForm(ConnectionForm):
         required=False,
         max_length=LONGEST_TEXT,
         widget=_text(3),
-        help_text="Leave empty for those of the system.",
+        help_text="Leave empty to use the system's authorities.",
     )
     certificate = forms.CharField(
         label="Client certificate (PEM)", required=False, max_length=LONGEST_TEXT, widget=_text(3)

@@ -17,9 +17,9 @@ WORDS = {
     "empty": "no record there",
     "gap": "removed before read",
     "skipped": "skipped by a reset",
-    "settled": "settled, receipt not looked at",
+    "settled": "settled, details not shown",
     "in_flight": "in flight",
-    "hole": "hole, not settled",
+    "hole": "gap, not settled",
     "waiting": "not read yet",
 }
 _NOTABLE = ("gap", "hole", "unparseable", "skipped", "in_flight", "thrown_away", "duplicate", "empty")

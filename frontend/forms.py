@@ -134,7 +134,7 @@ class ResetForm(forms.Form):
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     offsets = forms.CharField(
-        label="Next offset of each partition, one pair per line, as 0: 1200. Empty: all offsets are deleted.",
+        label="One partition and its next offset per line, such as 0: 1200. Empty: all stored offsets are deleted.",
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 4, "placeholder": "0: 1200"}),

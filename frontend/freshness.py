@@ -23,7 +23,7 @@ class Freshness:
 def freshness_of(completeness: Completeness, now: datetime) -> Freshness:
     """By the time until which it is complete, and by what holds it back."""
     if not completeness.readers:
-        return Freshness("quiet", "not followed", completeness.reason)
+        return Freshness("quiet", "not tracked", completeness.reason)
     if completeness.complete_until is None:
         return Freshness("wait", "not known yet", completeness.reason)
     behind = now - completeness.complete_until

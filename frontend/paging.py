@@ -109,5 +109,5 @@ def _decode_cursor(queryset: QuerySet[Row], order: Sequence[str], cursor: str | 
         return _Cursor(bool(back), [f.to_python(v) for f, v in zip(fields, values, strict=True)])
     except (ValueError, TypeError, binascii.Error, ValidationError):
         raise InvalidInput(
-            "This address names no page of this list as it is sorted. Open the list from its beginning."
+            "This address does not fit the list's sort order. Open the first page of the list."
         ) from None

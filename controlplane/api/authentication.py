@@ -78,7 +78,7 @@ class SessionAuthentication(PlainSessionAuthentication):
     def authenticate(self, request: Request) -> Any:
         user_and_auth = super().authenticate(request)
         if user_and_auth is not None and must_add_factor(user_and_auth[0]):
-            text = "This site wants a second factor of you: set one up on the page of your account."
+            text = "This site requires a second factor. Set one up on the page Your account."
             raise PermissionDenied(text, code="second_factor_required")
         return user_and_auth
 

@@ -170,7 +170,7 @@ def query_of(request: Request, kind: type[QuerySerializer]) -> dict[str, Any]:
             for message in messages
         ]
     if faults:
-        raise InvalidInput("The query parameters have faults.", faults)
+        raise InvalidInput("The query parameters have errors.", faults)
     data: dict[str, Any] = serializer.validated_data
     return data
 

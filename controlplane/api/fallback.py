@@ -16,7 +16,7 @@ from controlplane.api import problems
 from controlplane.api.druid.base import error_body
 
 NOT_FOUND = problems.Problem(404, "Not found", "There is nothing at this address.")
-UNREADABLE = problems.Problem(400, "The request is not valid", "The request can't be taken: see its Host header.")
+UNREADABLE = problems.Problem(400, "The request is not valid", "This site does not accept the request's Host header.")
 
 
 # The view that answers in the end checks what there is to check.

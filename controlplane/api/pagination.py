@@ -127,7 +127,7 @@ def _decoded(cursor: str, keys: Sequence[Key]) -> list[Any]:
             raise TypeError("a cursor holds a list")
         return [_typed(v, k.kind) for v, k in zip(values, keys, strict=True)]
     except (ValueError, TypeError, RecursionError):
-        fault = FieldError("", "was not made by this list; begin without one", "cursor")
+        fault = FieldError("", "does not belong to this list: start without a cursor", "cursor")
         raise InvalidInput("The cursor is not valid.", [fault]) from None
 
 

@@ -35,4 +35,4 @@ class StrictJSONParser(BaseParser):
         except UnicodeDecodeError:
             raise ParseError("The body is not UTF-8.") from None
         except ValueError as error:
-            raise ParseError(f"The body is not JSON that can be taken: {error}"[:500]) from None
+            raise ParseError(f"The body is not valid JSON: {error}"[:500]) from None

@@ -71,12 +71,12 @@ def authenticate_person(request: Request, username: str, password: str, code: st
         raise AuthenticationFailed("The user name or the password is wrong.")
     if must_add_factor(user):
         raise AuthenticationFailed(
-            "This site wants a second factor of you: log in on its pages and set one up.", code="second_factor_required"
+            "This site requires a second factor. Log in on its pages and set one up.", code="second_factor_required"
         )
     if not has_second_factor(user):
         return user
     if not code:
-        raise AuthenticationFailed("A code of the second factor is needed, too.", code="second_factor_required")
+        raise AuthenticationFailed("A code of your second factor is required, too.", code="second_factor_required")
     verdict, _ = try_code(user, code)
     if verdict is not CodeResult.RIGHT:
         raise AuthenticationFailed(verdict.value, code="second_factor_required")

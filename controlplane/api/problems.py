@@ -101,7 +101,7 @@ def problem_of(error: Exception) -> Problem:
             headers = {"Retry-After": str(RETRY_AFTER_S)} if error.status == 503 else {}
             return Problem(error.status, error.title, error.detail, error.errors, headers=headers)
         case exceptions.ValidationError():
-            return Problem(400, "The request is not valid", "The request has faults.", _field_errors(error.detail))
+            return Problem(400, "The request is not valid", "The request has errors.", _field_errors(error.detail))
         case exceptions.APIException():
             return _drf_problem(error)
         case Http404():
@@ -122,10 +122,12 @@ def _store_problem(error: Exception) -> Problem:
         case RedisError():
             return Problem(503, "Unavailable", "Redis does not answer; try again.")
         case IntegrityError():
-            return Problem(409, "Conflict", "Somebody else made the same thing at the same time; look, then try again.")
+            return Problem(
+                409, "Conflict", "Someone else created the same object at the same time. Check it, then try again."
+            )
         case DataError():
-            return Problem(400, "The request is not valid", "A value is out of the range of what can be stored.")
-    return Problem(500, "Something went wrong", "An error of the server's own; its log has the details.")
+            return Problem(400, "The request is not valid", "A value is out of range and can't be stored.")
+    return Problem(500, "Something went wrong", "The server failed. Its log has the details.")
 
 
 def _drf_problem(error: exceptions.APIException) -> Problem:
@@ -139,7 +141,7 @@ def _drf_problem(error: exceptions.APIException) -> Problem:
     title = HTTPStatus(status).phrase.capitalize() if status in HTTPStatus._value2member_map_ else "Error"
     code = str(getattr(error.detail, "code", ""))
     wait_s = headers.get("Retry-After")
-    detail = f"Too many tries. Wait {wait_s} seconds, then try again." if wait_s else str(error.detail)
+    detail = f"Too many attempts. Wait {wait_s} seconds, then try again." if wait_s else str(error.detail)
     return Problem(status, title, detail, headers=headers, code=code)
 
 

@@ -88,9 +88,7 @@ class CompactionConfig(_Strict):
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         if self.dividing is not None and self.maxRowsPerSegment is not None:
-            raise ValueError(
-                f"partitionsSpec {self.dividing.type} has its own number of rows: leave maxRowsPerSegment out"
-            )
+            raise ValueError(f"partitionsSpec {self.dividing.type} sets the rows per segment: omit maxRowsPerSegment")
         return self
 
     @property
@@ -195,7 +193,7 @@ def invalid_config(error: ValidationError) -> InvalidInput:
 def _fault(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"{where} is not supported by automatic compaction here: leave it out."
+        return f"{where} is not supported by automatic compaction here: omit it."
     return f"{where or 'the config'}: {error_text(error)}."
 
 

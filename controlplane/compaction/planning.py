@@ -219,7 +219,7 @@ def _skip_reason(interval: Interval, policy: Policy) -> str:
     if policy.partitioning.holds_for(interval):
         return "It is partitioned as partitionsSpec says."
     task = rewrites.open_task(interval)
-    return f"Task {task} writes its rows again." if task else ""
+    return f"Task {task} is rewriting its rows." if task else ""
 
 
 def _is_skipped(interval: Interval, policy: Policy) -> bool:

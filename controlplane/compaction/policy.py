@@ -90,7 +90,7 @@ def choose(
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
     if REST_TIER in busy:
         return Choice(
-            reason="A job writes its rows again." if limits.rewrites_whole else "A job is merging its segments."
+            reason="A job is rewriting its rows." if limits.rewrites_whole else "A job is merging its segments."
         )
     if limits.rewrites_whole and segments and not busy and _is_quiet(segments, now):
         return Choice(rewrites_whole=True)

@@ -70,16 +70,16 @@ def _check_metric(metric: Metric, source: Metric | None, extents: bool) -> None:
         return
     if not extents:
         raise _spec_error(
-            f"rows with the metric {source.name!r} ({source.type}) can't become one again, as nothing says which of "
-            "them is the first or last: some of the segments were written without rollup, or by an earlier version. "
-            "Give rollup false, or a metricsSpec without it",
+            f"rows with the metric {source.name!r} ({source.type}) can't be rolled up again: some segments were "
+            "written without rollup, or by an earlier version, and do not say which value came first. Set rollup to "
+            "false, or omit the metric from metricsSpec",
             "granularitySpec",
             "rollup",
         )
     if source.aggregation != metric.aggregation:
         raise _spec_error(
-            f"{metric.name!r} ({metric.type}) reads {source.name!r} ({source.type}), and of {source.aggregation} "
-            f"values only a {source.aggregation} one is made",
+            f"{metric.name!r} ({metric.type}) reads {source.name!r} ({source.type}), but {source.aggregation} "
+            f"values can only become a {source.aggregation} value again",
             "metricsSpec",
         )
 
@@ -98,7 +98,7 @@ def _read_held(ids: Collection[UUID], spec: CompactTaskSpec) -> SegmentContents:
     )
     if len({s.task_id for s in segments}) > len(written) and not says_all:
         raise _spec_error(
-            "it is no longer known how some of the segments were written: give granularitySpec.rollup, metricsSpec "
+            "Headgate no longer knows how some of the segments were written: give granularitySpec.rollup, metricsSpec "
             "and dimensionsSpec"
         )
     schemas = [DataSchema.model_validate(w.data_schema) for w in written.values()]

@@ -69,7 +69,7 @@ def submit(*, user: User, document: Any, comment: str = "", skip_unmodified: boo
         raise invalid_config(error) from None
     datasource = find_datasource(user, submitted.spec.dataSource)
     if submitted.id is not None and submitted.id != id_of(datasource):
-        raise InvalidInput(f"id is {id_of(datasource)!r} of this datasource: leave it out.")
+        raise InvalidInput(f"id is {id_of(datasource)!r} of this datasource: omit it.")
     require(user, Action.OPERATE, datasource.team)
     row = list_supervisors(user).filter(datasource=datasource).first()
     as_stored = submitted.spec.model_dump(mode="json", exclude_unset=True)

@@ -85,8 +85,8 @@ def internal_url(master: str) -> str:
     if master == "local" or not is_loopback(host) or all(map(is_loopback, hosts_of(master))):
         return value
     raise EnvironmentProblem(
-        f"HEADGATE_INTERNAL_URL is {value}, but executors run on the machines of {master}: there {host} is each "
-        "machine itself. Give the address under which they reach web, such as http://headgate.internal:8000"
+        f"HEADGATE_INTERNAL_URL is {value}, but executors run on the machines of {master}: on each of them, {host} is "
+        "the machine itself. Set an address at which they reach the web process, such as http://headgate.internal:8000"
     )
 
 
@@ -96,9 +96,9 @@ def spark_secret(master: str) -> str:
     if value or master == "local" or flag("HEADGATE_ALLOW_OPEN_SPARK"):
         return value
     raise EnvironmentProblem(
-        f"HEADGATE_SPARK_SECRET is not set: whoever reaches {master}, or an application there, could run programs in "
-        "it. Give the spark.authenticate.secret of that cluster, or set HEADGATE_ALLOW_OPEN_SPARK=1 if it has none and "
-        "nobody else is in its network"
+        f"HEADGATE_SPARK_SECRET is not set: anyone who can connect to {master}, or to an application there, could run "
+        "programs in it. Set it to the cluster's spark.authenticate.secret, or set HEADGATE_ALLOW_OPEN_SPARK=1 if it "
+        "has none and nobody else is in its network"
     )
 
 

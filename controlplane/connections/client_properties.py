@@ -70,7 +70,9 @@ def _read_store(name: str, file_name: str) -> bytes:
     folder = settings.KEY_FOLDER
     if not folder:
         raise PropertyProblem(
-            name, "a spec may name no files here: give the store as PEM text, or have HEADGATE_KEY_FOLDER set"
+            name,
+            "a spec may not name files here: give the store as PEM text, or ask an administrator to set "
+            "HEADGATE_KEY_FOLDER",
         )
     root = Path(folder).resolve()
     try:

@@ -147,7 +147,7 @@ def _check(masks: Mapping[str, str]) -> None:
         if role not in (Role.OPERATOR, Role.ADMIN):
             faults.append(FieldError("", "the lowest role that sees it must be operator or admin", name[:100]))
     if faults:
-        raise InvalidInput("The masked columns have faults.", faults)
+        raise InvalidInput("The masked columns have errors.", faults)
 
 
 @newest_records.add_guard

@@ -166,8 +166,8 @@ def _run_sampler(order: SampleOrder) -> SampleAnswer:
     except ProcessDied as death:
         log.warning("the sampler's process ended with %s", death.code)
         raise Unavailable(
-            f"There is no sample: the decoder's process died ({_exit_reason(death.code)}). One of the records may "
-            "be what kills it, or they take too much memory. Nothing else was harmed; ask for fewer or other records."
+            f"There is no sample: the decoder's process died ({_exit_reason(death.code)}). One record may have killed "
+            "it, or the records take too much memory. Nothing else is affected. Ask for fewer or other records."
         ) from None
     except OSError as error:
         raise Unavailable(f"There is no sample: the sampler's process does not start: {error.strerror}.") from error

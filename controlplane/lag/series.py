@@ -111,13 +111,13 @@ def _resolution_named(name: str, window: timedelta) -> Resolution:
         raise _resolution_error(f"must be one of {', '.join(by_name)}")
     if _point_count(window, by_name[name]) > MAX_POINTS:
         raise _resolution_error(
-            f"makes more than {MAX_POINTS:,} points of this window; ask for a coarser one or a shorter window"
+            f"makes more than {MAX_POINTS:,} points: choose a coarser resolution or a shorter window"
         )
     return by_name[name]
 
 
 def _resolution_error(message: str) -> InvalidInput:
-    return InvalidInput("The query parameters have faults.", [FieldError("", message, "resolution")])
+    return InvalidInput("The query parameters have errors.", [FieldError("", message, "resolution")])
 
 
 def _point_count(window: timedelta, resolution: Resolution) -> float:

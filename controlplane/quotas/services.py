@@ -55,10 +55,10 @@ class OverQuota:
         """One sentence or two for people."""
         what = f"{self.max_amount:,} rows a day" if self.limit == UsedUp.ROWS else f"{self.max_amount:,} stored bytes"
         since = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
-        then = f"reads on at {self.until:%Y-%m-%d %H:%M} UTC, or" if self.until else "reads on"
+        then = f"continues at {self.until:%Y-%m-%d %H:%M} UTC, or" if self.until else "continues"
         return (
             f"Team {self.team} has used up its quota of {what}{since}. Nothing is lost: records wait in Kafka. "
-            f"It {then} as soon as an administrator of the site raises the quota."
+            f"It {then} as soon as a site administrator raises the quota."
         )
 
 
@@ -142,7 +142,7 @@ def _check(limits: Mapping[str, int | None]) -> None:
                 FieldError(f"/{name}", f"must be a whole number from 0 to {MAX_VALUES[name]:,}, or null", name)
             )
     if faults:
-        raise InvalidInput("The quota has faults.", faults)
+        raise InvalidInput("The quota has errors.", faults)
 
 
 def _is_number(value: Any, most: int) -> bool:
@@ -154,8 +154,8 @@ def check_indexers(team: Team | None, field: str, indexers: int) -> None:
     limit = quota_of(team).indexers if team is not None else None
     if team is not None and limit is not None and indexers > limit:
         raise InvalidInput(
-            f"ioConfig.{field} makes {indexers} indexers, but team {team.name} may run {limit} at once; ask for fewer, "
-            "or have an administrator of the site raise the team's quota."
+            f"ioConfig.{field} makes {indexers} indexers, but team {team.name} may run at most {limit}. Reduce it, or "
+            "ask a site administrator to raise the team's quota."
         )
 
 

@@ -62,7 +62,7 @@ class RecordQuery:
         elif self.offset is not None:
             raise InvalidInput("Give an offset or a key, not both.")
         elif self.since is None or self.until is None or self.since >= self.until:
-            raise InvalidInput("With a key, say when the record was written: from, and to, which must be later.")
+            raise InvalidInput("With a key, give the time at which the record was written: from, and a later to.")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def look_up(*, user: User, query: RecordQuery, group: str = "") -> KafkaLookup:
         with _slots.place(user.pk, WAIT_S):
             answer = _run_lookup(order)
     except NoPlace:
-        raise Unavailable("Too many people search Kafka at this moment. Try again in a few seconds.") from None
+        raise Unavailable("Too many searches in Kafka are running. Try again in a few seconds.") from None
     if answer.failure:
         raise Unavailable(answer.failure)
     return KafkaLookup(source, answer)

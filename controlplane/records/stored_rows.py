@@ -60,10 +60,14 @@ def stored_rows(
 def _rows_of_fate(user: User, fate: Fate, lookup: KafkaLookup) -> list[StoredRow]:
     name, record = fate.source.datasource, lookup.answer.found[0]
     if lookup.answer.topic_id != fate.source.topic_id:
-        return [StoredRow(name, {}, False, None, "It was read from a topic of this name that was deleted since.")]
+        return [StoredRow(name, {}, False, None, "It was read from an earlier topic of this name, which was deleted.")]
     task = Task.objects.select_related("datasource__team").filter(pk=fate.task_id).first()
     if task is None:
-        return [StoredRow(name, {}, False, None, "The task that read it is gone, and with it the spec that says how.")]
+        return [
+            StoredRow(
+                name, {}, False, None, "The task that read it no longer exists, so there is no spec to decode it."
+            )
+        ]
     try:
         schema, sampled = _decode_again(user, task, record)
     except (Conflict, InvalidInput, NotAllowed, Unavailable) as error:
@@ -74,7 +78,7 @@ def _rows_of_fate(user: User, fate: Fate, lookup: KafkaLookup) -> list[StoredRow
     rows = sampled.stored_rows[:MAX_ROWS]
     if not rows:
         reason = sampled.error or sampled.outcome.replace("_", " ")
-        return [StoredRow(name, {}, rollup, None, f"Its spec makes no row of it now: {reason}")]
+        return [StoredRow(name, {}, rollup, None, f"Its spec no longer makes a row of it: {reason}")]
     return [_find_rows(user, task.datasource, fate, schema, row) for row in rows]
 
 
@@ -92,7 +96,7 @@ def _find_rows(user: User, datasource: Datasource, fate: Fate, schema: DataSchem
         )
     except HeadgateError as error:
         return StoredRow(datasource.name, row, rollup, None, error.detail)
-    problem = "" if rows.rows else "No row of its segments has its time and its dimensions."
+    problem = "" if rows.rows else "No row of its segments has the record's time and dimensions."
     if rows.problems:
         problem = f"{rows.problems[0].path} can't be read: {rows.problems[0].problem}"
     return StoredRow(datasource.name, row, rollup, rows, problem)
@@ -101,7 +105,7 @@ def _find_rows(user: User, datasource: Datasource, fate: Fate, schema: DataSchem
 def _decode_again(user: User, task: Task, record: FoundRecord) -> tuple[DataSchema, SampledRecord]:
     payload, key = record.payload, record.key
     if any(part is not None and part.size > len(part.start) for part in (payload, key)):
-        raise Conflict("The record is too large for its row to be looked for.")
+        raise Conflict("The record is too large, so Headgate does not search for its row.")
     kept_record = KeptRecord.model_construct(
         partition=record.partition,
         offset=record.offset,

@@ -70,7 +70,7 @@ def check_bound(datasource: Datasource, chosen: SegmentSelection, *, used: bool)
     if chosen.segments(datasource).filter(used=used)[: MAX_SEGMENTS + 1].count() > MAX_SEGMENTS:
         rule = ", or set a drop rule: rules have no limit" if used else ""
         raise InvalidInput(
-            f"These are more than {MAX_SEGMENTS:,} segments, the most of a request. Name shorter intervals{rule}."
+            f"A request marks at most {MAX_SEGMENTS:,} segments, and these are more. Choose shorter intervals{rule}."
         )
 
 

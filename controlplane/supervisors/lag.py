@@ -107,7 +107,7 @@ def sources_read(supervisor: Supervisor) -> QuerySet[Source]:
 
 def _problem(supervisor: Supervisor, task: Task | None, observed_at: datetime | None) -> str:
     if supervisor.terminated_at is not None:
-        return "It is terminated: the topic is not looked at any more."
+        return "It is terminated. Headgate no longer checks the topic."
     if task is not None and task.status == Status.RUNNING:
         error = task.observation.get("error")
         if error:

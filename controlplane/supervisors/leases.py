@@ -88,21 +88,24 @@ def warnings_of(sums: LeaseSums, hold: HoldTimes, delivery_limit: int) -> list[L
     warnings = []
     if hold.p99_ms is not None and hold.p99_ms > WARN_AT * hold.lock_ms:
         text = (
-            f"One record in a hundred is held for {hold.p99_ms} ms or longer; the lock ends after {hold.lock_ms} ms. "
-            "Before locks expire: raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or look at what "
-            "deep storage and the metadata store take."
+            f"1 % of the records are held for {hold.p99_ms} ms or longer, and their locks expire after {hold.lock_ms} "
+            "ms. Raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or check how fast deep storage "
+            "and the metadata store are."
         )
         warnings.append(LeaseWarning("long_hold", text))
     if sums.lock_expired:
         text = (
-            f"{_records(sums.lock_expired)} held until the lock had ended, to be delivered again. Each delivery counts "
-            f"towards the limit of {delivery_limit}."
+            f"{_records(sums.lock_expired)} held until the lock expired. Kafka delivers such records again. Each "
+            f"delivery counts towards the limit of {delivery_limit}."
         )
         warnings.append(LeaseWarning("locks_expired", text))
     last = sum(n for delivery, n in sums.deliveries.items() if delivery >= delivery_limit)
     if last:
         warnings.append(
-            LeaseWarning("last_deliveries", f"{_records(last)} delivered for the last time ({delivery_limit}).")
+            LeaseWarning(
+                "last_deliveries",
+                f"{_records(last)} delivered for the last time: the limit is {delivery_limit} deliveries.",
+            )
         )
     return warnings
 

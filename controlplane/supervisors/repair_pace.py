@@ -67,7 +67,9 @@ def _raise_alarm(source: Source, repair: Task, failures: int) -> None:
     """Once for this repair."""
     given_up = failures >= settings.REPAIR_MOST_FAILURES
     next_step = (
-        "They are given up for a day, or until the next task reads the topic." if given_up else "They are tried later."
+        "Headgate tries again after a day, or when the next task reads the topic."
+        if given_up
+        else "Headgate tries again later."
     )
     SourceEvent.objects.get_or_create(
         datasource_id=source.datasource_id,
@@ -76,7 +78,7 @@ def _raise_alarm(source: Source, repair: Task, failures: int) -> None:
         task_id=repair.pk,
         defaults={
             "alarm": True,
-            "detail": f"{failures} repairs of topic {source.topic} in a row have failed. {next_step} The reason: "
+            "detail": f"The last {failures} repairs of topic {source.topic} have failed. {next_step} The reason: "
             f"{repair.error[:1000]}",
         },
     )

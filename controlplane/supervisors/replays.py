@@ -37,12 +37,12 @@ from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 MAX_READERS = 5  # specs of files' records: each is a task, and a process
 NONE_WAITS = "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
 _NO_TOPIC = (
-    "These records, or some of them, are of files, which have no topic: they can't be produced again. Ingest them; or "
-    "mend the file, and submit a batch task that reads it again."
+    "Some of these records come from files, which have no topic, so they can't be produced again. Ingest them, or "
+    "correct the file and submit a batch task that reads it again."
 )
 _CUT = (
-    "Of these records, or some of them, only the beginning is kept: they can't be ingested. Mend the file, and submit "
-    "a batch task that reads it again."
+    "Some of these records are stored only in part, so they can't be ingested. Correct the file, and submit a batch "
+    "task that reads it again."
 )
 
 
@@ -195,7 +195,8 @@ def reader_of(source: Source) -> dict[str, Any]:
         if _reads(source, task.io_config, owner_of(task)):
             return {"spec": task.spec, "sealed": task.secrets}
     raise Conflict(
-        f"No supervisor or task reads topic {source.topic!r} as {source.group!r}: nothing says how to decode."
+        f"No supervisor or task reads topic {source.topic!r} as {source.group!r}, so there is no spec to decode "
+        "these records."
     )
 
 

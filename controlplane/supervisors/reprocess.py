@@ -169,7 +169,7 @@ def _require_matching(waiting: Any, cause: str) -> MatchCounts:
 
 def _source(record: QuarantinedRecord) -> Source:
     if record.source is None:
-        raise Conflict("This record is of a file, which has no topic.")
+        raise Conflict("This record comes from a file, so it has no topic.")
     return record.source
 
 
@@ -245,7 +245,7 @@ def _parse_edited(user: User, datasource: Datasource, reader: FileReader, docume
 
 def _check_datasource(name: str | None, datasource: Datasource) -> None:
     if name != datasource.name:
-        raise InvalidInput(f"The spec is of datasource {name!r}, and these records are of {datasource.name!r}.")
+        raise InvalidInput(f"The spec writes to {name!r}, but these records belong to {datasource.name!r}.")
 
 
 @transaction.atomic
@@ -298,5 +298,8 @@ def _only_reader(datasource: Datasource, choice: Choice) -> FileReader:
     if not readers:
         raise Conflict(NONE_WAITS)
     if len(readers) > 1:
-        raise Conflict(f"These records were read with {len(readers)} different specs: choose those of one, as by task.")
+        raise Conflict(
+            f"These records were read with {len(readers)} different specs. Choose the records of one spec, for example "
+            "by task."
+        )
     return readers[0]

@@ -197,12 +197,12 @@ def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
     older = [t for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
     if older:
         reads = any(i.state == "reading" for t in older for i in t.indexers.all())
-        effect = "reads on meanwhile" if reads else "restarts, and reads on meanwhile"
+        effect = "continues to read" if reads else "restarts and continues to read"
         return [Reason("version_not_started", f"{text} The task of version {older[0].spec_version} {effect}.")]
     last = published.filter(spec_version__lt=supervisor.version).order_by("-created_at").first()
     if last is None or not failed:
         return []
-    text += f" Version {last.spec_version} was the last that published. Submit it again to go back to it."
+    text += f" Version {last.spec_version} was the last that published. To go back to it, submit it again."
     return [Reason("version_not_started", text)]
 
 

@@ -108,7 +108,7 @@ def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
         how = io_config.traits.progress.label
         raise InvalidInput(f"Supervisor {supervisor.pk} reads with {how}; it has no share group.")
     if io_config.topicPattern is not None:
-        raise InvalidInput(f"Supervisor {supervisor.pk} reads several topics: look at one that reads a topic for it.")
+        raise InvalidInput(f"Supervisor {supervisor.pk} reads several topics. Choose the supervisor of one topic.")
     return cast("ShareGroupIOConfig", io_config)
 
 

@@ -88,13 +88,13 @@ def inputs_of(spec: BatchSpec) -> list[Segment]:
     span = _span(source.interval)
     segments = segments_in_use(Datasource.objects.get(name=source.dataSource), span)
     if len(segments) > MAX_INPUTS:
-        raise InvalidInput(f"There are more than {MAX_INPUTS:,} segments in {source.interval}: read less at once.")
+        raise InvalidInput(f"There are more than {MAX_INPUTS:,} segments in {source.interval}. Use a shorter one.")
     partial = [s for s in segments if not (span[0] <= s.interval_start and s.interval_end <= span[1])]
     if partial and spec.reindexes:
         start, end = (f"{t:%Y-%m-%dT%H:%M:%SZ}" for t in (partial[0].interval_start, partial[0].interval_end))
         raise InvalidInput(
-            f"There are segments of {start}/{end}, which reaches beyond the interval {source.interval}, and a segment "
-            "can't be replaced in part: name whole intervals."
+            f"There are segments of {start}/{end}, which reaches beyond the interval {source.interval}. A segment "
+            "can't be replaced in part. Choose an interval of whole segments."
         )
     return segments
 

@@ -382,4 +382,4 @@ def _slot_wait_reason(task: Task) -> str:
     if not _predecessors(task, list(running())):
         return text + "It reads when a core is free."
     bound = settings.HANDOVER_PATIENCE.total_seconds()
-    return text + f"The previous task reads on with its own spec and stops after {bound:.0f} s."
+    return text + f"The previous task continues with its own spec and stops after {bound:.0f} s."

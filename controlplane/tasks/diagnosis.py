@@ -180,7 +180,8 @@ def _waiting_reasons(facts: Facts) -> list[Reason]:
     if states and all(s == "paused" for s in states):
         return [
             Reason(
-                "paused", f"Reading is paused: {facts.pause.rstrip('.') or 'a store refuses'}. It continues by itself."
+                "paused",
+                f"Reading is paused: {facts.pause.rstrip('.') or 'a store refuses'}. It continues automatically.",
             )
         ]
     if not any(s in ("reading", "finishing") for s in states):

@@ -56,7 +56,7 @@ def readers_of(task_ids: Iterable[str]) -> list[FileReader]:
         reader = readers.get(spec.spec.reads_as, FileReader(task, spec, ()))
         readers[spec.spec.reads_as] = replace(reader, tasks=(*reader.tasks, task.pk))
     if not readers:
-        raise Conflict("The batch task that has read these records is not known any more: nothing says how to decode.")
+        raise Conflict("The batch task that read these records no longer exists, so there is no spec to decode them.")
     return list(readers.values())
 
 

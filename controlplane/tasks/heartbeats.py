@@ -81,7 +81,9 @@ def end(task: Task, request: EndRequest) -> None:
             unread = [record.model_dump() for record in request.unread]
             Task.objects.active().filter(pk=task.pk).update(unread=unread, given_up=given_up)
         if request.interrupted and not request.error:
-            ended = interrupt_task(task, message="Stopped with the stack or its machine, in order.")
+            ended = interrupt_task(
+                task, message="The stack or its machine was shut down, and the task stopped cleanly."
+            )
         else:
             ended = end_task(task, error=request.error)
         if ended and task.kind == Task.Kind.REPAIR:
@@ -124,8 +126,9 @@ def _report_failing(task: Task, indexers: list[IndexerStatus]) -> None:
             kind=FAILING,
             alarm=True,
             task_id=task.pk,
-            detail=f"{prefix}has failed {indexer.failures} times in a row and is started again; after "
-            f"{settings.INDEXER_MOST_FAILURES} times the task fails. The reason: {indexer.message[:1000]}",
+            detail=f"{prefix}has failed {indexer.failures} times in a row and restarts. After "
+            f"{settings.INDEXER_MOST_FAILURES} failures in a row, the task fails. The reason: "
+            f"{indexer.message[:1000]}",
         )
 
 

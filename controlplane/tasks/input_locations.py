@@ -24,7 +24,7 @@ from ingestion.specs.tasks.batch import BatchTaskSpec
 from ingestion.specs.tasks.ingestion_spec import issues_as_written
 
 _FOLDERS, _LOCATIONS = "HEADGATE_LOCAL_INPUT_FOLDERS", "HEADGATE_INPUT_LOCATIONS"
-_SWITCHED_OFF = "can't be read here: an administrator of the site has to name"
+_SWITCHED_OFF = "can't be read here: a site administrator must name"
 _MAX_HOSTS = 16  # that are asked for before a task is taken; its reading judges all
 _RESOLVED_S = 10.0
 

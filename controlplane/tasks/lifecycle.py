@@ -91,11 +91,11 @@ def interrupt_task(task: Task, *, message: str) -> bool:
     """
     with transaction.atomic():
         task.indexers.update(state="stopped", in_flight=0)
-        if _requeue(task, f"{message} It goes on by itself."):
+        if _requeue(task, f"{message} It continues automatically."):
             return True
         if not end_task(task):
             return False
-        Task.objects.filter(pk=task.pk).update(message=f"{message} What was not published is read again.")
+        Task.objects.filter(pk=task.pk).update(message=f"{message} Unpublished records are read again.")
         return True
 
 

@@ -126,5 +126,5 @@ def _loss_reason(resident: Resident, now: datetime) -> str:
     since = heartbeat_gaps.heartbeats_accepted_since()
     patience = settings.TASK_HEARTBEAT_TIMEOUT if resident.last_heartbeat_at else settings.TASK_START_TIMEOUT
     if since is not None and now - max(last_heard, since) > patience:
-        return f"It was lost: no word of it for {(now - last_heard).total_seconds():.0f} s."
+        return f"It was lost: no heartbeat for {(now - last_heard).total_seconds():.0f} s."
     return REASON if resident.last_heartbeat_at and unlisted([resident.pk], "residents") else ""

@@ -96,9 +96,9 @@ def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
     others = Task.objects.active().reading().filter(supervisor_tasks(datasource.name))
     if any(o.io_config.traits.keeps_offsets and o.io_config.topic == io_config.topic for o in others):
         raise Conflict(
-            f"Supervisor {datasource.name!r} reads topic {io_config.topic!r} now, from the stored offsets that this "
-            "task would read from; change the supervisor's spec instead, or suspend it first and wait until its task "
-            "has ended."
+            f"Supervisor {datasource.name!r} reads topic {io_config.topic!r} now, with the same stored offsets as "
+            "this task. Change the supervisor's spec instead. Or suspend the supervisor, and wait until its task has "
+            "ended."
         )
 
 
@@ -118,14 +118,14 @@ def check_slots(field: str, indexers: int, replicas: int = 1) -> None:
     """Check one number of a spec. A task has Spark's slots to itself; all tasks share the pool."""
     if indexers > settings.SPARK_SLOTS:
         raise InvalidInput(
-            f"ioConfig.{field} is {indexers}, but Spark has {settings.SPARK_SLOTS} slots an application; "
-            "ask for fewer, or raise HEADGATE_SPARK_SLOTS."
+            f"ioConfig.{field} is {indexers}, but one Spark application has {settings.SPARK_SLOTS} slots. Reduce it, "
+            "or raise HEADGATE_SPARK_SLOTS."
         )
     if settings.WORKER_CAPACITY and indexers * replicas > settings.WORKER_CAPACITY:
         times = f" (times {replicas} replicas)" if replicas > 1 else ""
         raise InvalidInput(
-            f"ioConfig.{field} is {indexers}{times}, but this installation runs {settings.WORKER_CAPACITY} indexers "
-            "at most; ask for fewer, or raise HEADGATE_WORKER_CAPACITY."
+            f"ioConfig.{field} is {indexers}{times}, but this installation runs at most {settings.WORKER_CAPACITY} "
+            "indexers. Reduce it, or raise HEADGATE_WORKER_CAPACITY."
         )
 
 

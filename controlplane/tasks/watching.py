@@ -94,7 +94,7 @@ def _fail_unlisted() -> None:
         lifecycle.end_task(task, error=f"{REASON} {lifecycle.loss_note(task)}")
 
 
-_STOPPED_TEXT = "Stopped with the stack or its machine, and killed before it ended cleanly."
+_STOPPED_TEXT = "The stack or its machine was shut down, and the task was killed before it stopped cleanly."
 
 
 def _dead_message(task: Task) -> str:

@@ -64,7 +64,7 @@ def read_subscription(user: User, topics: Sequence[str]) -> Subscription:
     """Raises ``InvalidInput``, and ``NotFound`` for what the user does not see."""
     unique = tuple(dict.fromkeys(topics))
     if not unique or len(unique) > MAX_TOPICS:
-        raise InvalidInput(f"Ask for 1 to {MAX_TOPICS} topics.")
+        raise InvalidInput(f"Give 1 to {MAX_TOPICS} topics.")
     for topic in unique:
         _check(user, topic)
     team_ids = Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)

@@ -128,7 +128,7 @@ class TransformForm(StepForm):
 
 
 class SchemaForm(StepForm):
-    discover = forms.BooleanField(label="Every field becomes a column, also new ones", required=False, widget=check())
+    discover = forms.BooleanField(label="Every field becomes a column, even new ones", required=False, widget=check())
     cut = forms.ChoiceField(label="Query granularity", choices=_choices(_CUTS), widget=select())
     rollup = forms.BooleanField(label="Rollup", required=False, widget=check())
     metrics = forms.CharField(
@@ -258,7 +258,7 @@ class ReadingForm(StepForm):
             (
                 SHARE_GROUP.kind,
                 "Share group: exactly once, without order, any number of indexers. A slow record does not block its "
-                "partition. Needs Kafka 4.2 or newer. About 0.4 times the rows/s of stored offsets. "
+                "partition. Needs Kafka 4.2 or newer. Stores fewer rows/s than stored offsets. "
                 "Makes small segments, which compaction merges later.",
             ),
         ]

@@ -41,7 +41,7 @@ def _question(event: SourceEvent, url: str) -> PageAction:
         name="acknowledge",
         label="Acknowledge",
         question=f"Acknowledge this alarm? {event.get_kind_display()}",
-        text=f"{event.detail} Home no longer shows it, or older alarms of its kind, to anyone. The event stays.",
+        text=f"{event.detail} Home then hides it and older alarms of its kind from everyone. The event stays.",
         url=url,
         confirm_url=url,
     )

@@ -101,7 +101,7 @@ def new_rule(request: PageRequest) -> HttpResponse:
     def save() -> str:
         team_name = form.cleaned_data["team"]
         created = services.create_rule(user=request.user, team_name=team_name, kind=kind.code, **form.service_arguments)
-        return f"The rule {created.name} was created. Headgate checks it every ten seconds."
+        return f"The rule {created.name} was created. Headgate evaluates it every ten seconds."
 
     return _form(request, "alerts/rule_form.html", form, save, RULES, context)
 
@@ -297,7 +297,7 @@ def _silence_scope(request: PageRequest) -> tuple[dict[str, Any], Team]:
 def end_silence(request: PageRequest, number: int) -> HttpResponse:
     """Before its time."""
     silence = selectors.get_silence(request.user, number)
-    done = "The silence has ended. Headgate sends what still fires."
+    done = "The silence has ended. Headgate sends the alerts that still fire."
     return act(request, lambda: services.end_silence(user=request.user, silence=silence), done, reverse(SILENCES))
 
 

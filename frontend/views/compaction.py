@@ -128,7 +128,7 @@ def apply(request: PageRequest, name: str) -> HttpResponse:
     require(request.user, Action.OPERATE, datasource.team)
     form = PolicyForm.of(datasource, request.POST.dict())
     if not form.is_valid():
-        raise InvalidInput("Give both settings: rows per segment, and what to skip.")
+        raise InvalidInput("Enter both settings: rows per segment, and skip newest.")
     config = form.config(datasource)
     back = reverse("frontend:datasource-compaction", args=[name])
     done = f"Compaction of {name} is on with these settings."

@@ -39,7 +39,7 @@ async def stream(request: HttpRequest) -> HttpResponseBase:
     if hub().closing or hub().streams >= MAX_STREAMS:
         return HttpResponse("Ask again later.", status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "30"})
     if hub().streams_of(subscription.user) >= MAX_OF_USER:
-        text = f"You have {MAX_OF_USER} pages open: this one asks by itself."
+        text = f"You have {MAX_OF_USER} pages open. This one reloads its data every few seconds."
         return HttpResponse(text, status=HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": "30"})
     page_stream = Stream(subscription, lambda: _allowed(request, topics))
     answer = StreamingHttpResponse(_events(page_stream, request.headers.get("Last-Event-ID", "")), "text/event-stream")

@@ -80,8 +80,8 @@ BULK_ACTIONS = {
         "quarantine-replay",
         Action.OPERATE,
         "Produce {} to the topic again?",
-        "A task writes them to the end of their topic with the same key, value and headers. One more header names "
-        "their old place. All readers of the topic get them, not only this datasource.",
+        "A task writes them to the end of their topic with the same key, value and headers. An extra header names the "
+        "old topic, partition and offset. All readers of the topic get them, not only this datasource.",
     ),
     "purge": BulkAction(
         "Purge",
@@ -89,7 +89,7 @@ BULK_ACTIONS = {
         Action.ADMINISTER,
         "Delete {} for good?",
         "Their keys, payloads and errors are deleted, and you cannot replay them. Counters and the outcome of each "
-        "record are kept.",
+        "record stay.",
         "danger",
     ),
 }

@@ -117,6 +117,6 @@ def _read_window(request: PageRequest) -> tuple[datetime | None, datetime | None
         if start is not None and end is not None and start >= end:
             raise ValueError("from must be before to")
     except ValueError as error:
-        messages.warning(request, f"The newest of all rows are shown: {error}.")
+        messages.warning(request, f"The time range is ignored, and the newest rows of all time are shown: {error}.")
         return None, None
     return start, end

@@ -65,7 +65,7 @@ def rules(request: PageRequest, name: str) -> HttpResponse:
         "site": [(describe_rule(rule), rule.loads) for rule in rule_runner.rules_of(None)],
         "rest": rest_address("api:rules", name),
     }
-    done = f"The rules of {name} are saved. The next round, within a minute, applies them."
+    done = f"The rules of {name} are saved. The next run, within a minute, applies them."
     return _edit(
         request, _RuleEditor(datasource, "datasources/rules.html", back, done, context, _preview_of(datasource))
     )
@@ -80,7 +80,7 @@ def site_rules(request: PageRequest) -> HttpResponse:
     """The site's, which are asked after every datasource's own."""
     require_site_admin(request.user)
     back = reverse("frontend:site-rules")
-    done = "The site's rules are saved. The next round, within a minute, applies them."
+    done = "The site's rules are saved. The next run, within a minute, applies them."
 
     def preview(changed_rules: list[Rule]) -> dict[str, Any]:
         by_datasource = rule_runner.preview_site(request.user, changed_rules)

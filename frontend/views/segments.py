@@ -146,7 +146,7 @@ def _intervals_table(timeline: Timeline, layer_names: list[str]) -> Shape:
     """With a column for each layer that is asked for."""
     before, after = INTERVALS.columns[:LAYERS_AFTER], INTERVALS.columns[LAYERS_AFTER:]
     layers = [
-        Column(layer, LAYER_LABELS[layer], number=True, unsortable_reason="Counted for this page alone")
+        Column(layer, LAYER_LABELS[layer], number=True, unsortable_reason="Counted for this page only")
         for layer in layer_names
     ]
     shape = replace(INTERVALS, columns=(*before, *layers, *after))

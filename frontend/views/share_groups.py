@@ -24,8 +24,8 @@ MEMBERS = Shape(
         Column("state", "State", sorts="state"),
         Column("consumers", "Consumers", sorts="consumers", number=True, descending_first=True),
         Column("held", "In flight", sorts="in_flight", number=True, descending_first=True),
-        Column("partitions", "Partitions just now", sorts="partitions"),
-        Column("heard", "Last heard", sorts="last_heartbeat_at", descending_first=True),
+        Column("partitions", "Partitions now", sorts="partitions"),
+        Column("heard", "Last heartbeat", sorts="last_heartbeat_at", descending_first=True),
     ),
     default="indexer",
     tie_breakers=("number",),
@@ -90,6 +90,6 @@ def apply(request: PageRequest, supervisor_id: str) -> HttpResponse:
     return act(
         request,
         lambda: share_group.apply_group_config(user=request.user, supervisor=supervisor),
-        "The broker now has what the spec says.",
+        "The broker's configuration now matches the spec.",
         reverse("frontend:share-group", args=[supervisor.id]),
     )

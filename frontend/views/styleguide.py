@@ -64,8 +64,8 @@ def styleguide(request: PageRequest) -> HttpResponse:
                 "need",
                 "clicks",
                 "#rows",
-                "is 2 min 10 s behind and falling back.",
-                cause="8 indexers use the whole pool; 3 wait for a place.",
+                "is 2 min 10 s behind and falling behind.",
+                cause="8 indexers use the whole pool; 3 wait for a slot.",
                 since=now - timedelta(minutes=12),
                 step="Scale…",
                 step_url="#rows",
@@ -85,7 +85,7 @@ def styleguide(request: PageRequest) -> HttpResponse:
 def _phases(now: datetime) -> list[Phase]:
     begins = [now - timedelta(minutes=n) for n in (12, 11, 8)]
     return [
-        Phase("waiting", "Until there was room.", begins[0], begins[1]),
+        Phase("waiting", "Until a slot was free.", begins[0], begins[1]),
         Phase("starting", "Until the first indexer reads.", begins[1], begins[2]),
         Phase("publishing", "Reading and publishing.", begins[2], None),
     ]

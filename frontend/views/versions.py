@@ -57,7 +57,7 @@ def ask(request: PageRequest, supervisor_id: str, number: int) -> HttpResponse:
 def roll_back(request: PageRequest, supervisor_id: str, number: int) -> HttpResponse:
     """A new version with the content of that one."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    done = f"{supervisor.id} has a new version with the content of version {number}; its tasks follow."
+    done = f"{supervisor.id} has a new version with the content of version {number}. New tasks use it."
     back = reverse("frontend:supervisor-spec", args=[supervisor.id])
     return act(
         request, lambda: services.roll_back(user=request.user, supervisor=supervisor, version=number), done, back

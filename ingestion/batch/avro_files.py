@@ -36,7 +36,7 @@ def read_records(stream: BinaryIO, written: AvroFileInputFormat) -> Iterator[Any
     """
     header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
     if header["magic"] != _MAGIC:
-        raise ValueError("no Avro container file")
+        raise ValueError("not an Avro container file")
     writers = json.loads(header["meta"]["avro.schema"])
     schema = AvroSchema(writers, written.extractUnionsByType, seen_as=written.avro_schema)
     unpack = fastavro.read.BLOCK_READERS[header["meta"].get("avro.codec", b"null").decode()]

@@ -49,8 +49,8 @@ def read_container_rows(
     ) as error:
         # Whatever a library makes of a file that is something else, or of a type that has no JSON form.
         raise InputRefused(
-            f"{name} can't be read: it is no {_FORMAT_LABELS[written.type]} file, a damaged one, or holds what "
-            f"JSON has not. The reason: {short_error(error)}."
+            f"{name} can't be read: it is not a valid {_FORMAT_LABELS[written.type]} file, or has values that JSON "
+            f"cannot express. The reason: {short_error(error)}."
         ) from None
 
 

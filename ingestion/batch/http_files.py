@@ -94,11 +94,11 @@ def _get_following_redirects(url: str, policy: AddressPolicy, end: float, use: C
         try:
             onward = check_web_address(urljoin(at, leads_to))
         except ValueError:
-            raise InputRefused(f"{url} can't be read: it leads to what is no address of the web.") from None
+            raise InputRefused(f"{url} can't be read: it redirects to an address that is not http or https.") from None
         if at.startswith("https:") and not onward.startswith("https:"):
-            raise InputRefused(f"{url} can't be read: it leads from https to http.")
+            raise InputRefused(f"{url} can't be read: it redirects from https to http.")
         at = onward
-    raise InputRefused(f"{url} can't be read: it leads on more than {_MAX_REDIRECTS} times.")
+    raise InputRefused(f"{url} can't be read: it redirects more than {_MAX_REDIRECTS} times.")
 
 
 def _get(

@@ -25,7 +25,7 @@ from ingestion.specs.tasks.batch import BatchIOConfig
 _LIMITS = QuarantineLimits(MAX_RECORDS, sys.maxsize)
 _LONGEST_ERROR = 2_000
 _FILE = "its file"
-_NO_HEADER = "The line of its file that names the columns is not kept: name them in columns of the inputFormat."
+_NO_HEADER = "The header line of its file is not stored. Name the columns in inputFormat.columns."
 
 
 class QuarantineReader:

@@ -258,7 +258,7 @@ def check_parse_exceptions(spec: BatchSpec, total: int, unread: Sequence[UnreadR
     if most is not None and total > most:
         first = f" The first: {unread[0].place}: {unread[0].error}" if unread else ""
         raise TooManyParseExceptions(
-            f"There are {total} parse exceptions at least, more than tuningConfig.maxParseExceptions ({most}) allows."
+            f"There are at least {total} parse exceptions, more than tuningConfig.maxParseExceptions ({most}) allows."
             f"{first}"
         )
 

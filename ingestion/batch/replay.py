@@ -97,12 +97,12 @@ class _Replay:
         """One record, with the refusal."""
         self._refused_in_a_row += 1
         if self._refused_in_a_row > MAX_IN_A_ROW:
-            raise Refused(f"Publishes are refused, and not for a record's sake: {reason}")
+            raise Refused(f"Publishes are refused, but not because of a record: {reason}")
         try:
             self._publish(read.refused(reason))
         except Unacceptable as second_error:
             raise Refused(
-                f"Publishes are refused, even of what is to stay in quarantine: {second_error}"
+                f"Publishes are refused, even of records that stay in quarantine: {second_error}"
             ) from second_error
 
 

@@ -58,7 +58,7 @@ def plan_splits(spec: BatchSpec, inputs: Inputs, slots: int, segments: Sequence[
         else:
             parts += [Part(file, 0, file.size) for file in inputs.list_files(leaf) if file.size]
     if not parts:
-        raise InputRefused("There is nothing to read: what the inputSource names has nothing in it.")
+        raise InputRefused("There is nothing to read: the inputSource is empty.")
     parts = [replace(part, is_indivisible=_is_unsplittable(part.file, spec)) if part.file else part for part in parts]
     size = split_bytes(sum(p.size for p in parts), hint.maxSplitSize, slots)
     return pack_splits(parts, size, hint.maxNumFiles)

@@ -103,8 +103,8 @@ class Inputs:
     def _check_extents(self, columns: pa.Schema, segment: InputSegment) -> None:
         if not self._extents.issubset(columns.names):
             raise LacksExtents(
-                f"{segment.path} does not keep when the first and last records of its rows came: it was written by an "
-                "earlier version, or without rollup, and its rows can't be rolled up again"
+                f"{segment.path} does not hold the times of its first and last values, because it was written by an "
+                "earlier version or without rollup. Its rows can't be rolled up again"
             )
 
     def _shaped(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

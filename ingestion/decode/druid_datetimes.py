@@ -36,7 +36,7 @@ def parse_zone(name: str | None) -> tzinfo:
     try:
         return zone_of(name)
     except (ValueError, OSError, LookupError):
-        raise BadTime(f"{name!r} is no time zone's name, nor an offset such as -08:00") from None
+        raise BadTime(f"{name!r} is neither a time zone's name nor an offset such as -08:00") from None
 
 
 @lru_cache(maxsize=256)

@@ -68,7 +68,7 @@ def check(name: str, arguments: tuple[Node, ...]) -> None:
         if isinstance(written, Literal) and written.value is None and name in ("timestamp_parse", "timestamp_format"):
             continue
         if not (isinstance(written, Literal) and isinstance(written.value, str)):
-            raise NotSupported(f"argument {place + 1} of {name!r} must be a text, written out: {USE_SQL_HINT}")
+            raise NotSupported(f"argument {place + 1} of {name!r} must be a text literal: {USE_SQL_HINT}")
         try:
             checked(written.value)
         except ValueError as error:
@@ -82,7 +82,7 @@ def _check_names_of_zones(arguments: tuple[Node, ...]) -> None:
     written = [a.value for a in arguments[1:] if isinstance(a, Literal)]
     shows = bool(written) and any(run.startswith("z") for run, _ in split_pattern(str(written[0] or "")))
     if shows and written[1:] not in ([], [None], ["UTC"]):
-        raise NotSupported(f"letter 'z' in argument 2 of 'timestamp_format' is taken of UTC alone: {USE_SQL_HINT}")
+        raise NotSupported(f"letter 'z' in argument 2 of 'timestamp_format' works only with UTC: {USE_SQL_HINT}")
 
 
 def _check_lambdas(name: str, arguments: tuple[Node, ...]) -> None:
@@ -153,7 +153,7 @@ class Evaluator:
             name = node.name
             return lambda names: names[name]
         if isinstance(node, Lambda):
-            raise NotSupported("a function stands where a value must be")
+            raise NotSupported("a function is not a value")
         return self._called(node)
 
     def _called(self, node: Call) -> Evaluated:

@@ -35,7 +35,7 @@ def parse_path(text: str) -> tuple[str | int, ...]:
     while place < len(text):
         match = _STEP.match(text, place)
         if match is None:
-            raise ValueError(f"the path {text!r} is not taken: it has .name, ['name'] and [0] only")
+            raise ValueError(f"the path {text!r} is not supported: only .name, ['name'] and [0] are")
         name, index, single, double = match.groups()
         steps.append(int(index) if index is not None else next(n for n in (name, single, double) if n is not None))
         place = match.end()

@@ -194,7 +194,7 @@ class _Reader:
         self._next()
         kinds = {type(v) for v in values if v is not None}
         if str in kinds and len(kinds) > 1:
-            raise NotSupported("an array that is written out holds texts or numbers, not both")
+            raise NotSupported("an array literal holds texts or numbers, not both")
         array = array_of(values)
         if element is not None and element != array.element:
             array = Array(element, tuple(cast(v, element) for v in array.values))
@@ -208,7 +208,7 @@ class _Reader:
         if kind == "name" and word == "null" and not negative:
             return None
         if kind not in _LITERALS or (negative and kind == "text"):
-            raise NotSupported(f"{word!r} is not expected in an array that is written out: array(…) takes expressions")
+            raise NotSupported(f"{word!r} is not expected in an array literal: array(…) takes expressions")
         value = _LITERALS[kind](word)
         return -value if negative and not isinstance(value, str) else value
 
@@ -251,16 +251,14 @@ class _Reader:
         self._check(name, arguments)
         depth = 1 + max((a.depth for a in arguments), default=0)
         if depth > MAX_DEPTH:
-            raise NotSupported(
-                f"it is nested more than {MAX_DEPTH} levels deep: so are more than so many signs in a row"
-            )
+            raise NotSupported(f"it is nested more than {MAX_DEPTH} levels deep; each sign in a row is a level")
         return Call(name, arguments, depth)
 
 
 def unsupported_call(name: str) -> NotSupported:
     """The refusal of an operator or function by its name."""
     noun = "operator" if not name[:1].isalpha() else "function"
-    return NotSupported(f"Druid's {noun} {name!r} is not taken: {USE_SQL_HINT}")
+    return NotSupported(f"Druid's {noun} {name!r} is not supported here: {USE_SQL_HINT}")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -276,26 +274,24 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 def _syntax_error(rest: str) -> str:
     if rest[0] in "'\"":
-        text = "a text or name without its end, or with a \\ before a letter that needs none, is not taken"
+        text = "a text or name does not end, or has a \\ before a letter that needs none"
         return f"{text}: {USE_SQL_HINT}"
     dotted = _DOTTED.match(rest)
     if dotted:
-        text = f"{dotted[0]!r} is no name in Druid's expression language"
+        text = f"{dotted[0]!r} is not a name in Druid's expression language"
         return f'{text}: write "{dotted[0]}" in quotes, or {USE_SQL_HINT}'
     word = re.match(r"[\w.$]+|\S", rest)
-    return (
-        f"{word[0] if word else rest[:1]!r} is not of Druid's expression language as it is taken here: {USE_SQL_HINT}"
-    )
+    return f"{word[0] if word else rest[:1]!r} is not supported in Druid expressions here: {USE_SQL_HINT}"
 
 
 def _number(word: str) -> int | float:
     if word.isdecimal():
         if int(word) > _LONGEST_LONG:
-            raise NotSupported(f"{word} is beyond a long")
+            raise NotSupported(f"{word} is out of the range of a long")
         return int(word)
     number = float(word)
     if number == float("inf"):
-        raise NotSupported(f"{word} is beyond a double")
+        raise NotSupported(f"{word} is out of the range of a double")
     return number
 
 

@@ -136,7 +136,7 @@ def pattern(text: str) -> Pattern:
         return Pattern(re2.compile(words, options), odd_texts)
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
-        raise BadPattern(f"the pattern {text!r} is not taken: {reason}") from None
+        raise BadPattern(f"the pattern {text!r} is not supported: {reason}") from None
 
 
 @lru_cache(maxsize=256)

@@ -90,7 +90,7 @@ def period_parts(text: str) -> tuple[int, timedelta]:
     match = _PERIOD.fullmatch(text)
     parts = [int(p or 0) for p in match.groups()] if match else []
     if not any(parts) or max(parts) > 10_000_000:
-        raise BadTime(f"{text!r} is no period such as P1D or PT15M")
+        raise BadTime(f"{text!r} is not a period such as P1D or PT15M")
     years, months, weeks, days, hours, minutes, seconds = parts
     return years * 12 + months, timedelta(days=weeks * 7 + days, hours=hours, minutes=minutes, seconds=seconds)
 

@@ -161,7 +161,7 @@ class _Parser(DuckDBParser):
     def _advance(self, times: int = 1) -> None:
         self._steps += 1
         if self._steps > _MAX_STEPS:
-            raise TooLarge("it is too entangled: write it with fewer brackets")
+            raise TooLarge("it is too complex: write it with fewer brackets")
         super()._advance(times)
 
 
@@ -251,7 +251,7 @@ def _duckdb_tree(text: str, sql: str, columns: set[str], engine: Engine) -> dict
         or any("class" in d for d in _nested_objects(rest))
         or node["from_table"]["type"] != "EMPTY"
     ):
-        raise BadExpression(f"only a scalar expression is taken: {shorten(text)}")
+        raise BadExpression(f"it must be a scalar expression: {shorten(text)}")
     for part in _nested_objects(node["select_list"]):
         if "class" in part:
             _check_node(part, columns, text)
@@ -272,7 +272,7 @@ def _check_node(node: dict[str, Any], columns: set[str], text: str) -> None:
     if kind == "FUNCTION":
         _check_function(node)
     elif kind not in _CLASSES or (kind == "OPERATOR" and node["type"] not in _OPERATORS):
-        raise BadExpression(f"only a scalar expression is taken, without {kind.lower()}: {shorten(text)}")
+        raise BadExpression(f"it must be a scalar expression, without {kind.lower()}: {shorten(text)}")
     elif kind == "COLUMN_REF" and (len(node["column_names"]) != 1 or node["column_names"][0] not in columns):
         raise BadExpression(f"{'.'.join(node['column_names'])} can't be used in an expression")
 
@@ -280,7 +280,7 @@ def _check_node(node: dict[str, Any], columns: set[str], text: str) -> None:
 def _check_function(node: dict[str, Any]) -> None:
     name = str(node["function_name"]).lower()
     if name not in ALLOWED or node["schema"] or node["catalog"]:
-        raise BadExpression(f"function {name!r} is not among those that an expression may call")
+        raise BadExpression(f"function {name!r} is not supported in expressions")
     if node["distinct"] or node["filter"] or node["order_bys"]["orders"]:
         raise BadExpression(f"{name!r} takes no DISTINCT, FILTER or ORDER BY here")
 

@@ -70,7 +70,7 @@ def writer(pattern: str, utc_as_z: bool = False) -> Callable[[datetime], str]:
         raise BadTime("the pattern is empty")
     for run, _ in tokens:
         if run and (run[0] not in _SHOWN or len(run) > 20):
-            raise BadTime(f"{run!r} in the pattern {pattern!r} is not taken")
+            raise BadTime(f"{run!r} in the pattern {pattern!r} is not supported")
 
     def written(time: datetime) -> str:
         return "".join(

@@ -70,7 +70,7 @@ def _steps(pattern: str) -> list[Step]:
     try:
         check_read(pattern)
     except ValueError as error:
-        raise BadTime(f"the pattern {pattern!r} is not taken: {error}") from None
+        raise BadTime(f"the pattern {pattern!r} is not supported: {error}") from None
     pairs = split_pattern(pattern)
     after = [*(run for run, _ in pairs[1:]), ""]
     return [_step(run, then) if run else _literal_step(text) for (run, text), then in zip(pairs, after, strict=True)]

@@ -142,5 +142,6 @@ class StoredOffsets:
         )
         return (
             f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has {log.low} to "
-            f"{log.log_end}: {reason}. Set tuningConfig.resetOffsetAutomatically to go on with what is there."
+            f"{log.log_end}: {reason}. Set tuningConfig.resetOffsetAutomatically to continue with the records that "
+            "exist."
         )

@@ -74,11 +74,11 @@ class PinnedTopic:
         """Raises ``SourceProblem`` for good when it is gone."""
         identity = self.topic.identity()
         if identity is None:
-            raise SourceProblem(f"Topic {self.name!r} was deleted, and what was to be read with it.", permanent=True)
+            raise SourceProblem(f"Topic {self.name!r} was deleted, with its unread records.", permanent=True)
         if identity.topic_id != self.pinned_id:
             raise SourceProblem(
-                f"Topic {self.name!r} was deleted and made again: its id was {self.pinned_id} and is "
-                f"{identity.topic_id}. What was to be read is gone with the old one.",
+                f"Topic {self.name!r} was deleted and recreated: its id was {self.pinned_id} and is "
+                f"{identity.topic_id}. The unread records of the old topic are lost.",
                 permanent=True,
             )
         return identity

@@ -125,7 +125,7 @@ def write_bins(order: WriteOrder) -> Callable[[Iterable[tuple[int, Chunk]]], Ite
                     (chunk for _, chunk in chunks), assignment.spec, assignment.version, storage, scratch, ids
                 )
         except Invalid as refused:  # the same would be answered the same way
-            yield TaskFailure(f"The control plane does not take its columns: {refused}")
+            yield TaskFailure(f"The control plane refuses its columns: {refused}")
             return
         except IngestionError as error:
             if not error.permanent:

@@ -81,7 +81,7 @@ class Batcher:
         self._token = token
         self._ending = ending
         self._failpoints = Failpoints(assignment.failpoints)
-        self._message = "Looking for what there is to read."
+        self._message = "Listing the input."
         self._phase, self._parts = "", 0
         self._unread: list[UnreadRecord] = []
         self._given_up = Counters()
@@ -200,7 +200,7 @@ class Batcher:
             self._give_up(reports)
             raise
         if [t.split for t in reports] != [s.number for s in splits]:
-            raise JobFailed("Not all that there is to read was read; the log says why.")
+            raise JobFailed("Not all of the input was read. The log says why.")
         return rows, dict.fromkeys(schema for read_ in summaries for schema in read_.held), reports
 
     def _add_to_report(self, reports: Sequence[SplitReport]) -> list[UnreadRecord]:

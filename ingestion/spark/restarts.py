@@ -84,6 +84,4 @@ class SilentStarts:
 
     def failure(self, reason: str) -> str:
         """What the task ends with."""
-        return (
-            f"No indexer could be started in {self._count} attempts. The last one: {reason or 'it was never heard of'}"
-        )
+        return f"No indexer could be started in {self._count} attempts. The last one: {reason or 'no heartbeat came'}"

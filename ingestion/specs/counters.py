@@ -64,32 +64,35 @@ class Counts(Message):
         Count,
         Outcome(
             "Thrown away",
-            "By the filter, for a time that is too late or too early, or for want of a value.",
+            "Dropped by the filter, too late or too early, or without a value.",
             druid="thrownAway",
         ),
     ] = 0
     unparseable: Annotated[
-        Count,
-        Outcome("Unparseable", "Could not be read; kept in the quarantine.", is_problem=True, druid="unparseable"),
+        Count, Outcome("Unparseable", "Could not be read. See the quarantine.", is_problem=True, druid="unparseable")
     ] = 0
     duplicates: Annotated[Count, Outcome("Duplicates dropped", "Delivered again, but settled already.")] = 0
-    released: Annotated[Count, Outcome("Released", "Given up undecided; they are read again.", unpublished=True)] = 0
+    released: Annotated[
+        Count, Outcome("Released", "Given back without an outcome; they are read again.", unpublished=True)
+    ] = 0
     redundant: Annotated[
         Count,
-        Outcome("Redundant", "Read by a replica too late: another one had published them.", unpublished=True),
+        Outcome("Redundant", "Read by a replica, but another replica published them first.", unpublished=True),
     ] = 0
     further_rows: Annotated[
-        Count, Surplus("Further rows", "Of records that hold several rows: those stored beyond the first of each.")
+        Count, Surplus("Further rows", "Rows after the first of records that hold several rows.")
     ] = 0
-    filtered: Annotated[
-        Count, Detail("Filtered", "Of those thrown away: by the spec's filter.", of=("thrown_away",))
-    ] = 0
+    filtered: Annotated[Count, Detail("Filtered", "Thrown away by the spec's filter.", of=("thrown_away",))] = 0
     outside_window: Annotated[
         Count,
-        Detail("Too late or too early", "Of those thrown away: outside the spec's time window.", of=("thrown_away",)),
+        Detail(
+            "Too late or too early",
+            "Thrown away because their time is outside the spec's time window.",
+            of=("thrown_away",),
+        ),
     ] = 0
     tombstones: Annotated[
-        Count, Detail("Tombstones", "Of those thrown away: records without a value.", of=("thrown_away",))
+        Count, Detail("Tombstones", "Thrown away because they have no value.", of=("thrown_away",))
     ] = 0
     processed_with_error: Annotated[
         Count,
@@ -105,7 +108,10 @@ class Counts(Message):
     quarantined: Annotated[
         Count,
         Detail(
-            "Quarantined", "Poison records, kept whole before they were rejected.", of=("unparseable",), is_problem=True
+            "Quarantined",
+            "Unparseable records that were stored in the quarantine.",
+            of=("unparseable",),
+            is_problem=True,
         ),
     ] = 0
     input_bytes: Annotated[Count, Size("Input", "The size of the records' values.", druid="processedBytes")] = 0

@@ -94,7 +94,7 @@ class Refusals:
     def _quarantined(self, part: Part, reason: str, register: Register) -> bool:
         self.in_a_row += 1
         if not len(part.ledger.batch) or self.in_a_row > MAX_IN_A_ROW:
-            raise Refused(f"Publishes are refused, and not for a record's sake: {reason}")
+            raise Refused(f"Publishes are refused, but not because of a record: {reason}")
         part.ledger.mark_unparseable({0: f"its publish was refused: {reason}"}, "refused")
         try:
             return register(Part(part.ledger, None))
@@ -104,7 +104,7 @@ class Refusals:
             return register(Part(part.ledger.without_payloads(), None))
         except Unacceptable as second_error:
             raise Refused(
-                f"Publishes are refused, even of a bare place in the quarantine: {second_error}"
+                f"Publishes are refused, even of a quarantined record without its payload: {second_error}"
             ) from second_error
 
 

@@ -95,7 +95,7 @@ class Breaker:
             return
         self._denied_since = self._denied_since or time.monotonic()
         if time.monotonic() - self._denied_since >= DENIED_S:
-            message = f"The schema registry has refused for {DENIED_S:g} s: {error}. Mend the spec's login"
+            message = f"The schema registry has refused for {DENIED_S:g} s: {error}. Correct the login in the spec"
             raise RegistryRefused(message) from error
 
     def _note_refused(self, write: Callable[[], Any], error: DeepStorageError) -> None:

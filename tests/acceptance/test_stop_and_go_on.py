@@ -63,10 +63,10 @@ def test_nothing_is_red_lost_or_doubled(house: House) -> None:
         for topic in (share, ranges):
             [(status, error, message)] = tasks_of(house, topic)
             assert (status, error) == ("SUCCESS", ""), house.logs(topic)
-            assert message.startswith("Stopped with the stack or its machine, in order.")
+            assert message.startswith("The stack or its machine was shut down, and the task stopped cleanly.")
         [(status, error, message)] = tasks_of(house, hand)
         assert (status, error) == ("PENDING", ""), house.logs(hand)
-        assert message.endswith("It goes on by itself.")
+        assert message.endswith("It continues automatically.")
         stored = {topic: house.totals(topic)["published"] for topic in topics}
     for topic in topics:
         published(house, topic, stored[topic] + 500, 180)

@@ -47,11 +47,11 @@ def test_lag_is_drawn_and_read_out(page: Page, site: Cast, live_server: LiveServ
     section.locator("[data-lag-chart]").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
-    expect(section.locator("[data-lag-announce]")).to_contain_text("UTC: lag 10, 8.3 rows a second")  # in a minute
+    expect(section.locator("[data-lag-announce]")).to_contain_text("UTC: lag 10, 8.3 rows per second")  # in a minute
     page.keyboard.press("Shift+ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect(section.locator("[data-lag-announce]")).to_contain_text("UTC: lag 120, 100 rows a second")
-    expect(section.locator(".timeline-tip")).to_contain_text("Redelivered a second1")
+    expect(section.locator("[data-lag-announce]")).to_contain_text("UTC: lag 120, 100 rows per second")
+    expect(section.locator(".timeline-tip")).to_contain_text("Redelivered/s1")
     section.get_by_label("Time window").select_option("7d")
     expect(section.locator(".lag-empty")).to_be_visible()
     section.get_by_role("link", name="As tables").click()

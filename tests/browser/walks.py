@@ -349,4 +349,4 @@ def apply_the_spec(visit: Visit) -> None:
     visit.open("/supervisors/flights/share-group/")
     expect(visit.page.locator("#group-config[data-drifted=yes]")).to_be_visible()
     visit.press("Apply the spec")
-    visit.told("The broker now has what the spec says.")
+    visit.told("The broker's configuration now matches the spec.")

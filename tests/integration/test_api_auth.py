@@ -71,7 +71,7 @@ def test_logins_are_throttled_whatever_a_header_says(client: Client, cast: Cast)
     answer = login(client)
     assert answer.status_code == 429
     assert int(wait_s := answer.headers["Retry-After"]) > 0
-    assert answer.json()["detail"] == f"Too many tries. Wait {wait_s} seconds, then try again."
+    assert answer.json()["detail"] == f"Too many attempts. Wait {wait_s} seconds, then try again."
 
 
 @pytest.mark.parametrize("token", ["x", "a" * 64, "é" * 10, "a\x00b", "a b", ""])

@@ -118,10 +118,10 @@ def test_an_object_that_is_not_there_or_has_changed_ends_the_task(
         ({"uris": ["https://bucket/x"]}, "must be s3://bucket/key"),
         ({"prefixes": ["s3://bucket/a/../b"]}, "must be s3://bucket/key"),
         ({"uris": ["s3://bucket/x"], "objectGlob": "*.json"}, "objectGlob"),
-        ({"uris": ["s3://bucket/x"], "properties": {"accessKeyId": "a"}}, "the site's settings say"),
+        ({"uris": ["s3://bucket/x"], "properties": {"accessKeyId": "a"}}, "the site's settings define"),
         (
             {"uris": ["s3://bucket/x"], "endpointConfig": {"url": "http://x"}},
-            "the site's settings say",
+            "the site's settings define",
         ),
     ],
 )

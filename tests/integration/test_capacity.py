@@ -290,7 +290,7 @@ def test_the_list_says_what_tasks_wait_for(cast: Cast, settings: LazySettings) -
         status=Status.RUNNING, launched_at=timezone.now(), without_slot_since=timezone.now()
     )
     line = parsed(browsing_as(cast, "owner").get("/tasks/")).one("span", data_capacity="").text
-    assert line == "4 of 4 indexers in use, of all teams. 1 task waits for a free slot of Spark, for 3 more."
+    assert line == "4 of 4 indexers in use, of all teams. 1 task waits for 3 more: Spark has no free slot."
     assert states_in_list(cast) == {second.pk: "RUNNING waiting for slot", first.pk: "PENDING"}
 
 

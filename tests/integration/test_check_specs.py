@@ -81,7 +81,7 @@ def test_a_schema_file_is_checked_only_where_the_folder_is(
     spec = copy.deepcopy(SEED)
     decoder = {"type": "schema_file", "file": "flights.avsc"}
     spec["ioConfig"]["inputFormat"] = {"type": "avro_stream", "avroBytesDecoder": decoder}
-    assert b"a spec may name no files here" in post(owner, TASKS, spec).content
+    assert b"a spec may not name files here" in post(owner, TASKS, spec).content
     settings.SCHEMA_FOLDER = str(tmp_path)
     assert b"can't be read" in post(owner, TASKS, spec).content
     settings.SCHEMA_FOLDER = str(tmp_path / "on-another-machine")

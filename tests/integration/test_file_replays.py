@@ -157,7 +157,7 @@ def test_what_no_spec_reads_again_is_refused_and_says_why(alone: Cast) -> None:
         with pytest.raises(Conflict, match=said):
             ingest(alone)
     QuarantinedRecord.objects.update(task_id="nobody")
-    with pytest.raises(Conflict, match="nothing says how to decode"):
+    with pytest.raises(Conflict, match="there is no spec to decode"):
         ingest(alone)
     assert states() == ["kept"]
 

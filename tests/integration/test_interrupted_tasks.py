@@ -61,7 +61,7 @@ def test_a_task_by_hand_waits_to_be_launched_again(cast: Cast) -> None:
     task = by_hand(cast)
     assert end(task, EndRequest(interrupted=True)) == 200
     assert (task.status, task.launched_at, task.last_heartbeat_at, task.error) == (Status.PENDING, None, None, "")
-    assert task.message.endswith("It goes on by itself.")
+    assert task.message.endswith("It continues automatically.")
     assert set(task.indexers.values_list("state", flat=True)) == {"stopped"}
 
 
@@ -113,7 +113,7 @@ def test_a_process_that_is_found_dead_was_stopped_if_that_was_noted(cast: Cast, 
     watching._fail_dead()
     cast.task.refresh_from_db()
     assert (cast.task.status, cast.task.error) == (Status.SUCCESS, "")
-    assert "killed before it ended cleanly" in cast.task.message
+    assert "killed before it stopped cleanly" in cast.task.message
 
 
 def test_a_process_that_is_found_dead_without_a_note_has_failed(cast: Cast, folder: Path) -> None:

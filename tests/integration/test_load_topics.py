@@ -123,7 +123,7 @@ def test_a_mistyped_topic_keeps_the_list_and_finds_the_one_that_was_meant(
     assert meant[:-1] in page.one(id="preview-problem").text
     assert meant in [row.attributes["data-topic"] for row in page.all("tr") if "data-topic" in row.attributes]
     offered = page.one("form", data_similar="").all("button")
-    assert offered[0].text == f"Take {meant}"
+    assert offered[0].text == f"Use {meant}"
     pages.post(f"/load/{draft.pk}/topic/", {"guess": offered[0].attributes["value"]})
     draft.refresh_from_db()
     assert draft.document["spec"]["ioConfig"]["topic"] == meant

@@ -199,5 +199,5 @@ def test_nobody_reads_it_now(cast: Cast, clients: dict[str, Client]) -> None:
     cast.supervisor.delete()
     Task.objects.all().delete()
     body = clients["operator"].get(SEARCH, at("flights-topic", 1)).json()
-    assert "nothing says how to decode" in body["problem"]
+    assert "there is no spec to decode" in body["problem"]
     assert lookup.may_look_up(cast.users["operator"], [cast.source])

@@ -338,16 +338,16 @@ def test_one_request_marks_so_many_and_refuses_more_before_it_changes_anything(
     published(source, days=2, each=2)
     monkeypatch.setattr(retention_preview, "MAX_SEGMENTS", 3)
     root, there = User.objects.create(username="root", is_superuser=True), source.datasource
-    with pytest.raises(InvalidInput, match=r"more than 3 segments.*Name shorter intervals, or set a drop rule"):
+    with pytest.raises(InvalidInput, match=r"at most 3 segments.*Choose shorter intervals, or set a drop rule"):
         services.mark_unused(user=root, datasource=there, chosen=SegmentSelection())
-    with pytest.raises(InvalidInput, match="more than 3 segments"):
+    with pytest.raises(InvalidInput, match="at most 3 segments"):
         retention_preview.preview_step(
             user=root, datasource=there, chosen=SegmentSelection(), step=retention_preview.Step.MARK_UNUSED
         )
     assert count_segments(there) == 4 and not Removal.objects.exists()
     for day in range(2):
         assert services.mark_unused(user=root, datasource=there, chosen=one_day(day)).segments == 2
-    with pytest.raises(InvalidInput, match=r"Name shorter intervals\."):
+    with pytest.raises(InvalidInput, match=r"Choose shorter intervals\."):
         services.mark_used(user=root, datasource=there, chosen=SegmentSelection())
     assert count_segments(there) == 0
     assert services.mark_used(user=root, datasource=there, chosen=one_day()).amount.segments == 2

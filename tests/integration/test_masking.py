@@ -290,11 +290,11 @@ def test_the_page_masks_and_shows_who_sees(cast: Cast) -> None:
 # Of a datasource with the columns __time, carrier and user.
 DOUBTS = [
     (["carrier"], []),
-    (["Carrier"], ["Column 'carrier' is not masked: case counts, and the mask names 'Carrier'."]),
+    (["Carrier"], ["Column 'carrier' is not masked: names are case-sensitive, and the mask names 'Carrier'."]),
     (["carrier", "Carrier"], ["No segment has a column 'Carrier' yet. If one comes, it is masked."]),
     (["email"], ["No segment has a column 'email' yet. If one comes, it is masked."]),
-    (["user.email"], ["Column 'user' is hidden whole: its field 'user.email' is masked."]),
-    (["User.email"], ["Column 'user' is not masked: case counts, and the mask names 'User.email'."]),
+    (["user.email"], ["Column 'user' is completely hidden, because its field 'user.email' is masked."]),
+    (["User.email"], ["Column 'user' is not masked: names are case-sensitive, and the mask names 'User.email'."]),
 ]
 
 

@@ -175,7 +175,7 @@ def test_both_or_neither(waiting: Cast) -> None:
     )  # fmt: skip
     QuarantinedRecord.objects.filter(cause=CAUSE, offset=3).update(source=other)
     text = post(browsing_as(waiting, "owner"), SUBMIT, spec("at"), 409)
-    assert "nothing says how to decode" in text or "nothing was changed" in text
+    assert "there is no spec to decode" in text or "nothing was changed" in text
     nothing_changed(waiting)
     moved = spec("at")
     moved["ioConfig"]["topic"] = "another-topic"

@@ -52,7 +52,7 @@ def test_the_list_says_how_fresh_each_is_and_sorts_by_the_address(viewer: Client
     Datasource.objects.create(name="another", team=cast.alpha)
     by_name = rows_of(parsed(viewer.get("/datasources/")))
     assert [row[:4] for row in by_name] == [
-        ["another", "not followed", "–", "–"],
+        ["another", "not tracked", "–", "–"],
         ["flights", "up to date", f"{now:%Y-%m-%d %H:%M:%S} UTC", "10.0"],  # 600 in a minute
     ]
     for sort in ("-rows", "-latest", "-name", "latest"):  # what has no rows is last either way
@@ -261,7 +261,7 @@ def test_a_cursor_that_is_none_is_said_to_be_so(viewer: Client, cursor: str) -> 
     answer = viewer.get(f"{FLIGHTS}segments/", {"cursor": cursor})
     assert answer.status_code == 400
     said = parsed(answer).one("div", class_="empty")
-    assert "This address names no page of this list" in said.text
+    assert "This address does not fit the list's sort order" in said.text
     assert len(rows_of(parsed(viewer.get(said.one("a").attributes["href"])))) == 4
 
 

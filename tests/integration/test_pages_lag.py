@@ -209,7 +209,7 @@ def test_the_pool_is_shown(viewer: Client, cast: Cast, settings: LazySettings) -
         indexers_wanted=2,
         created_at=timezone.now(),
     )
-    assert line() == "2 of 3 indexers in use, of all teams. 1 task waits to be launched, for 2 more."
+    assert line() == "2 of 3 indexers in use, of all teams. 1 task waits for 2 more."
     waiting = parsed(viewer.get("/tasks/waits/"))
     assert [r.attributes["data-reason"] for r in waiting.all("li") if "data-reason" in r.attributes] == [
         "waiting_for_capacity"

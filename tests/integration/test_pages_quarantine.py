@@ -38,7 +38,7 @@ def test_a_replay_that_nothing_can_read_is_refused_before_it_asks(cast: Cast) ->
     Task.objects.all().delete()
     chosen = {"action": "ingest", "scope": "ticked", "record": [cast.quarantined.pk]}
     answer = browsing_as(cast, "operator").post(f"{PAGE}confirm/", chosen, follow=True)
-    assert "nothing says how to decode" in answer.content.decode()
+    assert "there is no spec to decode" in answer.content.decode()
     assert answer.redirect_chain == [(PAGE, 302)]
 
 

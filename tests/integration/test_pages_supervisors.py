@@ -67,7 +67,7 @@ def test_that_the_members_of_its_group_are_not_known_is_said_once(owner: Client,
         store_observation(ObservedTopic(cast.task, spec, topic))
         shown = owner.get(FLIGHTS).content.decode()
         assert shown.count("This login lacks the right DESCRIBE.") == bool(topic.members_problem)
-        assert ("can't see the other members of its consumer group" in shown) == bool(topic.members_problem)
+        assert ("can't list the other members of its consumer group" in shown) == bool(topic.members_problem)
 
 
 def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:

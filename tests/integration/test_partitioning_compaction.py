@@ -100,7 +100,7 @@ def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source
         "2025-06-01T00:00:00.000Z/2025-06-02T00:00:00.000Z",
         "2025-06-02T00:00:00.000Z/2025-06-03T00:00:00.000Z",
     }
-    assert why(source) == [f"Task {t.pk} writes its rows again." for t in (first, second)]
+    assert why(source) == [f"Task {t.pk} is rewriting its rows." for t in (first, second)]
     by_day = {t.spec["ioConfig"]["inputSpec"]["interval"][:10]: t for t in (first, second)}
     done(by_day["2025-06-01"])
     done(by_day["2025-06-02"], day=1)
@@ -268,7 +268,7 @@ def test_what_segments_do_not_allow_is_said_without_a_task(source: Source, root:
         (config({"type": "range", "targetRowsPerSegment": 5}), "partitionDimensions"),
         (config({"type": "range", "partitionDimensions": ["item"]}), "targetRowsPerSegment or maxRowsPerSegment"),
         (config({"type": "hashed", "numShards": 2, "targetRowsPerSegment": 5}), "either numShards"),
-        (config(maxRowsPerSegment=1000), "partitionsSpec range has its own number of rows"),
+        (config(maxRowsPerSegment=1000), "partitionsSpec range sets the rows per segment"),
         (config({"type": "dynamic", "numShards": 2}), "numShards is not supported"),
         (
             {"dataSource": "flights", "tuningConfig": {"maxNumConcurrentSubTasks": 2}},

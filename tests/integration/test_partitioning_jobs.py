@@ -57,7 +57,7 @@ def replaced(job: CompactionJob) -> None:
 def test_each_interval_has_a_job_once_and_again_after_a_late_append(source: Source) -> None:
     assert planned() == [] and planned() == []
     assert [(j.state, j.priority, j.rows_before) for j in Job.objects.all()] == [(State.WAITING, 7, 20)] * DAYS
-    assert why(source) == ["A job writes its rows again."] * DAYS
+    assert why(source) == ["A job is rewriting its rows."] * DAYS
     for job in taken():
         assert job.anew is not None and job.anew.tuningConfig.dividing is not None and job.rollup
         assert job.anew.tuningConfig.dividing.model_dump(exclude_defaults=True) == RANGE

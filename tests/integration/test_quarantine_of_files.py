@@ -143,8 +143,8 @@ def test_they_are_not_produced_and_what_is_cut_is_not_ingested(
     for mode, chosen, said in (
         ("produce", {"ids": [whole.pk]}, "they can't be produced again"),
         ("produce", {"filter": {}}, "they can't be produced again"),
-        ("ingest", {"ids": [whole.pk, cut.pk]}, "only the beginning is kept"),
-        ("ingest", {"ids": [cut.pk]}, "only the beginning is kept"),
+        ("ingest", {"ids": [whole.pk, cut.pk]}, "stored only in part"),
+        ("ingest", {"ids": [cut.pk]}, "stored only in part"),
     ):
         answer = clients["operator"].post(path, {"mode": mode, **chosen}, content_type="application/json")
         assert answer.status_code == 409 and said in answer.json()["detail"], answer.content
@@ -176,7 +176,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     of_file, cut = QuarantinedRecord.objects.filter(source=None).order_by("pk")
     client, path = browsing_as(cast, "operator"), f"/datasources/{cast.datasource.name}/quarantine/"
     page = parsed(client.get(path))
-    assert page.all("button", value="ingest") and "1 of them is kept only in part" in page.one("p", data_cut="1").text
+    assert page.all("button", value="ingest") and "1 of them is stored only in part" in page.one("p", data_cut="1").text
     boxes = {box.attributes["value"] for box in page.all("input", name="record")}
     assert boxes == {str(of_topic.pk), str(of_file.pk)}
     question = parsed(client.post(f"{path}confirm/", {"action": "produce", "scope": "matching"}))
@@ -186,7 +186,7 @@ def test_of_files_and_topics_both_are_ingested_and_those_of_topics_produced(cast
     for chosen in ({"scope": "matching"}, ticked):
         question = parsed(client.post(f"{path}confirm/", {"action": "ingest", **chosen}))
         assert "Ingest 2 records with the current spec?" in question.text
-        assert "1 more is kept only in part, and stays in quarantine." in question.text
+        assert "1 more is stored only in part, and stays in quarantine." in question.text
         assert question.one("p", data_readers="1").one("a").attributes["href"] == f"/tasks/{task.pk}/"
     sent = {"action": "ingest", "scope": "matching"}
     answer = client.post(f"{path}replay/", sent)

@@ -150,13 +150,13 @@ def test_repairs_that_fail_wait_longer_each_time_raise_an_alarm_and_are_given_up
         assert repaired() == [], f"{wait} s are not over"
         assert alarms.count() == raised
         Task.objects.filter(kind=Task.Kind.REPAIR).update(ended_at=timezone.now() - timedelta(seconds=wait + 5))
-    assert "3 repairs of topic flights-topic in a row have failed." in alarms.get().detail
+    assert "3 repairs of topic flights-topic have failed." in alarms.get().detail
     assert alarms.get().detail.endswith("The reason: records can't be decoded in time")
     assert repaired() == [(100, 150), (200, 220)]
     failed_one(timedelta(hours=23))
     for _ in range(2):
         assert repaired() == []
-    assert alarms.count() == 2 and "given up for a day" in alarms.order_by("-id")[0].detail
+    assert alarms.count() == 2 and "tries again after a day" in alarms.order_by("-id")[0].detail
     assert [e["message"] for e in run_errors(busy)] == ["records can't be decoded in time"] * 4
 
 
@@ -188,7 +188,7 @@ def test_an_indexer_that_fails_over_and_over_raises_one_alarm(busy: Cast) -> Non
     [event] = SourceEvent.objects.filter(kind=SourceEvent.Kind.FAILING)
     assert event.alarm and event.task_id == busy.task.pk
     assert event.detail == (
-        "Indexer 1 has failed 3 times in a row and is started again; after 15 times the task fails. "
+        "Indexer 1 has failed 3 times in a row and restarts. After 15 failures in a row, the task fails. "
         "The reason: no \u2400 room"
     )
     run(busy.supervisor.pk)

@@ -74,7 +74,7 @@ def test_the_indexers_are_the_teams(cast: Cast) -> None:
     assert line() == "0 indexers in use, of team beta only."
     assert figure() == "0"
     choose(root, "alpha")
-    assert line() == "2 indexers in use, of team alpha only. 1 task waits to be launched, for 2 more."
+    assert line() == "2 indexers in use, of team alpha only. 1 task waits for 2 more."
     assert figure() == "2"
 
 

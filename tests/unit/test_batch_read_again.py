@@ -113,7 +113,7 @@ def test_lines_of_files_with_different_headers_are_read_apart(tmp_path: Path) ->
     request, rows = read(spec, tmp_path, *records)
     assert (rows, request.stored) == ([(1, "a, b"), (2, "c")], [0, 1])
     request, rows = read(spec, tmp_path, kept(4, b"yesterday,1,x"))
-    assert rows == [] and "name them in columns of the inputFormat" in request.unparseable[0].error
+    assert rows == [] and "Name the columns in inputFormat.columns" in request.unparseable[0].error
     named = {"type": "csv", "columns": ["when", "n", "page"], "skipHeaderRows": 1}
     _, rows = read(
         spec_of(below(tmp_path), named, schema={"timestampSpec": spec.dataSchema.timestampSpec.model_dump()}),
@@ -207,7 +207,7 @@ def test_a_refused_publish_is_cut_up_until_the_records_at_fault_stand_alone(tmp_
 def test_what_is_refused_for_no_records_sake_ends_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MAX_IN_A_ROW", 10)
     everything = set(range(15))
-    with pytest.raises(Refused, match="not for a record's sake"):
+    with pytest.raises(Refused, match="not because of a record"):
         replayed(tmp_path / "a", Refusing(everything), *(kept(n, line(n)) for n in sorted(everything)))
-    with pytest.raises(Refused, match="even of what is to stay in quarantine"):
+    with pytest.raises(Refused, match="even of records that stay in quarantine"):
         replayed(tmp_path / "b", Refusing({1}, {1}), kept(1, line(1)))

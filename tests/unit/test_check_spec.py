@@ -70,7 +70,7 @@ def test_every_expression_that_is_no_good_is_told_with_its_place() -> None:
         "/dataSchema/transformSpec/transforms/2/expression",
         "/dataSchema/transformSpec/filter/fields/1/field/fields/1/expression",
     ]
-    assert told[0][1].startswith("function 'getenv' is not among those")
+    assert told[0][1].startswith("function 'getenv' is not supported in expressions")
 
 
 def test_a_metrics_expression_that_is_no_good_is_told_with_its_place() -> None:
@@ -111,7 +111,7 @@ def test_in_the_nested_form_places_are_those_of_that_form() -> None:
         (
             {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_file", "file": "a.avsc"}},
             "/avroBytesDecoder",
-            "a spec may name no files here",
+            "a spec may not name files here",
         ),
     ],
 )

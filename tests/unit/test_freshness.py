@@ -31,7 +31,7 @@ def found_by(reader: Reader) -> Completeness:
 @pytest.mark.parametrize(
     ("of", "mark", "words", "why"),
     [
-        (lambda: Completeness(None, [], None), "quiet", "not followed", "No supervisor"),
+        (lambda: Completeness(None, [], None), "quiet", "not tracked", "No supervisor"),
         (lambda: found(10), "good", "up to date", ""),
         (lambda: found(60), "good", "up to date", ""),
         (

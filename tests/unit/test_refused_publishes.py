@@ -90,7 +90,7 @@ def test_what_is_refused_even_in_quarantine_leaves_its_place(run_indexer: Any, t
 def test_when_not_even_a_place_is_taken_the_task_fails(run_indexer: Any, tmp_path: Path) -> None:
     plane = Squeamish(assignment(tmp_path), places=(3,))
     source = MemoryLeasedSource([(0, n, b"{" if n == 3 else record(n)) for n in range(8)])
-    with pytest.raises(Refused, match="even of a bare place in the quarantine: Something in quarantine"):
+    with pytest.raises(Refused, match="even of a quarantined record without its payload: Something in quarantine"):
         run_indexer(source, plane)
     assert ACCEPT not in source.acknowledgements.values() and set(source.acknowledgements.values()) == {RELEASE}
 
@@ -101,7 +101,7 @@ def test_when_it_is_no_records_fault_the_task_fails_and_quarantines_no_more(
     """Row 30 of the failure matrix."""
     monkeypatch.setattr(batch_splitting, "MAX_IN_A_ROW", 5)
     plane = Squeamish(assignment(tmp_path))
-    with pytest.raises(Refused, match="not for a record's sake: A value of it can't be stored"):
+    with pytest.raises(Refused, match="not because of a record: A value of it can't be stored"):
         run_indexer(MemoryLeasedSource([(0, n, poison(n)) for n in range(64)]), plane)
     assert len(quarantined(plane)) == 5
 

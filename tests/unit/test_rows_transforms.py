@@ -234,7 +234,7 @@ def test_names_of_the_decoders_own_tables_and_columns_are_fields_like_others(nam
 
 
 def test_where_it_is_wrong_is_told() -> None:
-    with pytest.raises(UnusableSchema, match="transform 'x': function 'getenv' is not among those"):
+    with pytest.raises(UnusableSchema, match="transform 'x': function 'getenv' is not supported in expressions"):
         JsonDecoder(schema_of({"x": "getenv('HOME')"}))
     with pytest.raises(UnusableSchema, match="filter: an expression can't hold a subquery"):
         JsonDecoder(schema_of({}, expression("a IN (SELECT 1)")))

@@ -28,7 +28,7 @@ class Deleted(FixedTopic):
     ("topic", "said"),
     [
         (Deleted(), "Topic 't' was deleted"),
-        (FixedTopic(change_after=1), "was deleted and made again: its id was topic-id and is another-id"),
+        (FixedTopic(change_after=1), "was deleted and recreated: its id was topic-id and is another-id"),
         (FixedTopic(change_after=0), "was deleted and made again"),
     ],
     ids=["deleted", "made again meanwhile", "made again before"],

@@ -169,7 +169,7 @@ class TaskStatusesView(DruidView):
         if not (isinstance(ids, list) and ids and all(isinstance(i, str) for i in ids)):
             raise InvalidInput("The body must be a list of ids of tasks.")
         if len(ids) > MAX_TASKS:
-            raise InvalidInput(f"At most {MAX_TASKS} tasks are asked for at once.")
+            raise InvalidInput(f"One request may ask for at most {MAX_TASKS} tasks.")
         tasks = selectors.list_tasks(self.actor).filter(pk__in=ids)
         return Response({task.pk: shapes.short_status(task) for task in tasks})
 

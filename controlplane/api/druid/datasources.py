@@ -98,7 +98,7 @@ class IntervalsView(DruidView):
             return Response(dict(sorted(shapes.by_interval(segments).items(), reverse=True)))
         intervals = list(intervals_in_use(datasource, None, None)[: MAX_NAMED + 1])
         if len(intervals) > MAX_NAMED:
-            raise InvalidInput(f"There are more than {MAX_NAMED:,} intervals; ask for one that they lie in.")
+            raise InvalidInput(f"There are more than {MAX_NAMED:,} intervals. Ask for one that contains them.")
         if self.flag("simple"):
             return Response(
                 {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in intervals}

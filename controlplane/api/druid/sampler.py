@@ -29,7 +29,7 @@ _TYPES = {
     "json": ("json", "COMPLEX<json>"),
     **{kind: (kind, kind) for kind in _SKETCHES},
 }
-_UNREAD = "There is no inputFormat to read it with."
+_UNREAD = "The spec has no inputFormat, so the records cannot be decoded."
 
 
 class SamplerView(DruidView):

@@ -195,4 +195,4 @@ def _offset(text: str | None) -> int | None:
 
 
 def _fault(name: str, message: str) -> InvalidInput:
-    return InvalidInput("The query parameters have faults.", [FieldError("", message, name)])
+    return InvalidInput("The query parameters have errors.", [FieldError("", message, name)])

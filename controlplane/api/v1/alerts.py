@@ -231,14 +231,15 @@ class SilencesView(HeadgateView):
         teams = list(list_teams(self.actor)[:2])
         if len(teams) != 1:
             raise InvalidInput(
-                "Say what is to be silent.", [FieldError("/team", "is needed: you have several", "team")]
+                "Choose the team of the silence.",
+                [FieldError("/team", "is required: you are in several teams", "team")],
             )
         return teams[0]
 
 
 def _end_time(body: dict[str, Any]) -> Any:
     if ("ends_at" in body) == ("for_s" in body):
-        raise InvalidInput("Say until when.", [FieldError("", "give either ends_at or for_s")])
+        raise InvalidInput("Give the end of the silence.", [FieldError("", "give either ends_at or for_s")])
     return body.get("ends_at") or timezone.now() + timedelta(seconds=body["for_s"])
 
 

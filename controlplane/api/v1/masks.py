@@ -54,7 +54,7 @@ class MasksView(HeadgateView):
         masks = {mask["column"]: mask["role"] for mask in listed}
         if len(masks) < len(listed):
             fault = FieldError("/columns", "names a column twice")
-            raise InvalidInput("The masked columns have faults.", [fault])
+            raise InvalidInput("The masked columns have errors.", [fault])
         datasource = find_datasource(self.actor, name)
         return _answer(datasource, set_masks(user=self.actor, datasource=datasource, masks=masks))
 

@@ -65,7 +65,7 @@ class TeamView(HeadgateView):
         team, body = selectors.get_team(self.actor, name), body_of(request, TeamChangeBody)
         require(self.actor, Action.ADMINISTER, team)
         if not body:
-            raise InvalidInput("Say what is to change: name or description.")
+            raise InvalidInput("Give a new name or description.")
         if "description" in body:
             describe_team(user=self.actor, team=team, description=body["description"])
         renamed = rename_team(user=self.actor, team=team, name=body["name"]) if "name" in body else team

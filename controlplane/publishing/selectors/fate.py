@@ -34,7 +34,7 @@ _EXPLANATION = {
     "empty": "There is no record at this offset: a transaction marker, an aborted or a compacted record.",
     "gap": "Retention removed it before it was read.",
     "skipped": "Skipped: somebody reset the stored offset to the latest one.",
-    "settled": "Its final outcome is recorded. The receipt with the details is folded.",
+    "settled": "Its final outcome is recorded. The details are no longer stored.",
 }
 
 

@@ -39,9 +39,14 @@ def mask_warnings(masks: Collection[str], columns: Collection[str]) -> list[str]
         twins = [column for column in unmasked if columns_overlap(mask.casefold(), column.casefold())]
         parents = [column for column in columns if mask.startswith(f"{column}.")]
         if twins:
-            warnings += [f"Column {twin!r} is not masked: case counts, and the mask names {mask!r}." for twin in twins]
+            warnings += [
+                f"Column {twin!r} is not masked: names are case-sensitive, and the mask names {mask!r}."
+                for twin in twins
+            ]
         elif parents:
-            warnings += [f"Column {parent!r} is hidden whole: its field {mask!r} is masked." for parent in parents]
+            warnings += [
+                f"Column {parent!r} is completely hidden, because its field {mask!r} is masked." for parent in parents
+            ]
         elif not any(columns_overlap(mask, column) for column in columns):
             warnings.append(f"No segment has a column {mask!r} yet. If one comes, it is masked.")
     return warnings

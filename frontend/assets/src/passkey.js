@@ -4,7 +4,7 @@
 async function options(form) {
   if (form.dataset.options) return JSON.parse(document.getElementById(form.dataset.options).textContent);
   const answer = await fetch(form.dataset.from, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error("the server does not answer");
+  if (!answer.ok) throw new Error("the server did not answer");
   return (await answer.json()).request_options;
 }
 
@@ -26,9 +26,9 @@ function why(error) {
   if (!window.isSecureContext || /^[\d.]+$|:/.test(location.hostname)) {
     return "Passkeys need a host name and HTTPS: open this site by its name.";
   }
-  if (!window.PublicKeyCredential?.parseCreationOptionsFromJSON) return "This browser knows no passkeys.";
-  if (error.name === "NotAllowedError") return "Nothing came of it: it was stopped, took too long, or there is no passkey for this site.";
-  if (error.name === "InvalidStateError") return "This device has a passkey of yours already.";
+  if (!window.PublicKeyCredential?.parseCreationOptionsFromJSON) return "This browser does not support passkeys.";
+  if (error.name === "NotAllowedError") return "The browser returned no passkey. You cancelled, it took too long, or you have no passkey for this site.";
+  if (error.name === "InvalidStateError") return "This device already has a passkey for your login.";
   return `The browser says: ${error.message}`;
 }
 

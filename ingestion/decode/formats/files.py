@@ -17,7 +17,8 @@ def read_schema_file(place: str, folder: str) -> bytes:
     """
     if not folder:
         raise UnusableSchema(
-            "a spec may name no files here: give the schema itself in the spec, or have HEADGATE_SCHEMA_FOLDER set"
+            "a spec may not name files here: give the schema itself in the spec, or ask an "
+            "administrator to set HEADGATE_SCHEMA_FOLDER"
         )
     root = Path(folder).resolve()
     path = (root / _local_path(place)).resolve()  # resolved: no link and no '..' leads out

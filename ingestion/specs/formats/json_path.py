@@ -121,8 +121,8 @@ def _check_cost(steps: Sequence[Step]) -> None:
     descents = sum(s.kind == "descent" for s in steps)
     if descents > MAX_DESCENTS:
         raise ValueError(
-            f"the JsonPath has {descents} descents ('..name'); {MAX_DESCENTS} at most, since each further one takes "
-            "as many times as long as a record is deep: name the steps between them"
+            f"the JsonPath has {descents} descents ('..name'); {MAX_DESCENTS} at most, because each one multiplies "
+            "the time by the depth of a record: name the steps between them"
         )
 
 

@@ -22,8 +22,8 @@ from ingestion.specs.schema.intervals import interval_ms
 MAX_FILES = 10_000  # that a spec names one by one
 MAX_DELEGATES = 100
 _NO_SYSTEM_FIELDS = "is not supported: rows have no columns of file names"
-_NO_LOGIN = "is not supported: no login is kept for files. Use an address that needs none"
-_OF_THE_SITE = "is not supported: the site's settings say how it is reached"
+_NO_LOGIN = "is not supported: Headgate stores no login for files. Use an address that needs none"
+_OF_THE_SITE = "is not supported: the site's settings define the access"
 _NO_GLOB = "is not supported: give prefixes, or uris"
 _BUILT = ("inline", "local", "http", "s3", "google", "azureStorage", "combining", "druid")
 _DRUIDS = ("azure", "hdfs", "sql", "delta", "iceberg")

@@ -249,8 +249,8 @@ class ShareGroupIOConfig(IOConfig):
     def _check_replicas(cls, value: int) -> int:
         if value != 1:
             raise ValueError(
-                "must be 1: a second reader of a share group takes other records, it does not repeat the first one's. "
-                "What a reader held that died is delivered to another; for more readers raise taskCount"
+                "must be 1: readers of a share group receive different records, so a second one is no replica. If a "
+                "reader dies, Kafka delivers its records to another. For more readers, raise taskCount"
             )
         return value
 

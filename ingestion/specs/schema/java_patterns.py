@@ -65,7 +65,7 @@ def translated(text: str) -> tuple[str, tuple[str, ...]]:
     try:
         pattern = _sequence(cursor)
     except BadPattern as error:
-        raise BadPattern(f"the pattern {text!r} is not taken: {error}") from None
+        raise BadPattern(f"the pattern {text!r} is not supported: {error}") from None
     return pattern, tuple(sorted(cursor.odd))
 
 

@@ -138,8 +138,8 @@ class FilteredMetric(BaseMetric):
     def _check_filter(self) -> FilteredMetric:
         if has_expressions(self.filter):
             raise ValueError(
-                "the filter of a metric has no expressions, which Druid evaluates in another way there: make a field "
-                "of the expression by a transform, and filter by that"
+                "the filter of a metric may have no expressions, because Druid evaluates them differently there: make "
+                "a field of the expression by a transform, and filter by that field"
             )
         if self.aggregation in BY_TIME:
             raise ValueError(f"{self.plain.type} takes no filter here: first and last are those of all records")

@@ -327,7 +327,7 @@ def parse_changed_batch_spec(document: Any, before: BatchTaskSpec) -> BatchTaskS
     """Read a batch task's JSON, for records that are in quarantine already. Raises ``SpecError``."""
     spec = parse_batch_spec(document)
     if spec.spec.ioConfig.inputSource != before.spec.ioConfig.inputSource:
-        fault = "the records are in quarantine, and are not read from there again: leave it as it is"
+        fault = "the replay reads the records from the quarantine, not from there: leave inputSource unchanged"
         raise SpecError(issues_as_written(document, [(["ioConfig", "inputSource"], fault)]))
     return spec
 
@@ -347,7 +347,7 @@ _OWN_FILES = "rows gather in files of Headgate's own"
 WITHOUT_EFFECT = {
     "maxTotalRows": _ONE_PUBLISH,
     "maxColumnsToMerge": _OWN_FILES,
-    "pushTimeout": "what deep storage refuses is tried again as often as maxRetry says",
+    "pushTimeout": "failed writes to deep storage are retried as maxRetry says",
     "segmentWriteOutMediumFactory": _OWN_FILES,
     "appendableIndexSpec": _OWN_FILES,
     "skipBytesInMemoryOverheadCheck": _OWN_FILES,
@@ -359,7 +359,7 @@ WITHOUT_EFFECT = {
     "awaitSegmentAvailabilityTimeoutMillis": "segments are readable as soon as the task has ended",
     "maxAllowedLockCount": "no locks are taken before the publish",
     "numPersistThreads": _OWN_FILES,
-    "basePersistDirectory": "the site says where",
+    "basePersistDirectory": "a setting of the site says where",
     "buildV9Directly": "segments are Parquet files",
 }
 
@@ -369,7 +369,7 @@ def options_without_effect(stored: Mapping[str, Any]) -> list[str]:
     spec = stored.get("spec", {})
     tuning, schema = spec.get("tuningConfig", {}), spec.get("dataSchema", {})
     options = [f"tuningConfig.{name}: {why}" for name, why in WITHOUT_EFFECT.items() if tuning.get(name) is not None]
-    for name, why in {"maxTotalRows": _ONE_PUBLISH, "partitionFunction": "nobody asks by which hash"}.items():
+    for name, why in {"maxTotalRows": _ONE_PUBLISH, "partitionFunction": "queries do not use the hash"}.items():
         if (tuning.get("partitionsSpec") or {}).get(name) is not None:
             options.append(f"tuningConfig.partitionsSpec.{name}: {why}")
     for name in ("indexSpec", "indexSpecForIntermediatePersists"):

@@ -96,8 +96,8 @@ def check_interval(span_ms: tuple[int, int], granularity: AnyGranularity) -> Non
         if granularity.bucket(time)[0] != time:
             raise ValueError(
                 f"the interval does not begin and end where intervals of the new segmentGranularity do: "
-                f"{time:%Y-%m-%dT%H:%M:%SZ} is within one. Name whole ones; allowNonAlignedInterval, by which Druid "
-                "takes what is beyond out of use unread, is not supported here"
+                f"{time:%Y-%m-%dT%H:%M:%SZ} is within one. Name whole intervals. allowNonAlignedInterval is not "
+                "supported here"
             )
 
 

@@ -121,8 +121,8 @@ class CompactTaskSpec(SpecModel):
             check_interval(self.span_ms, changes.segment_granularity)
         if changes.filter is not None and not (self.ioConfig is not None and self.ioConfig.dropExisting):
             raise ValueError(
-                "transformSpec.filter needs ioConfig.dropExisting true: without it Druid leaves an interval as it was "
-                "where the filter drops all rows, and here they would go"
+                "transformSpec.filter needs ioConfig.dropExisting true. Without it, Druid does not change an interval "
+                "whose rows are all filtered, but Headgate would remove its rows"
             )
         if self.rewrites_rows:
             self.batch_task(None)
@@ -187,15 +187,15 @@ class CompactTaskSpec(SpecModel):
             left = [n for n in tuning if n not in ("type", "partitionsSpec", "maxRowsPerSegment", "indexSpec")]
             options = [f"tuningConfig.{name}: {_APPLICATION}" for name in left]
         if self.ioConfig is not None and self.ioConfig.dropExisting:
-            options.append("ioConfig.dropExisting: merged segments take the place of those they were made of")
+            options.append("ioConfig.dropExisting: merged segments always replace their inputs")
         if self.rewrites_rows and self.context:
             options.append("context: nothing here reads it")
         elif self.context.keys() - {"priority"}:
-            options.append("context: nothing here reads anything of it but priority")
+            options.append("context: only priority has an effect")
         return options
 
 
-_APPLICATION = "the compaction application sees to it, for all datasources"
+_APPLICATION = "the compaction application does this for all datasources"
 
 
 class KillTaskSpec(SpecModel):
@@ -215,9 +215,7 @@ class KillTaskSpec(SpecModel):
     @model_validator(mode="after")
     def _check_limit(self) -> Self:
         if self.markAsUnused and (self.limit is not None or self.maxUsedStatusLastUpdatedTime is not None):
-            raise ValueError(
-                "markAsUnused is for all of the interval: leave limit and maxUsedStatusLastUpdatedTime out"
-            )
+            raise ValueError("markAsUnused applies to the whole interval: omit limit and maxUsedStatusLastUpdatedTime")
         return self
 
     @property

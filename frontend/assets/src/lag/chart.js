@@ -114,7 +114,7 @@ export class LagChart {
       dataZoom: [{ type: "inside", xAxisIndex: [0, 1], zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, moveOnMouseWheel: false, minSpan: NARROWEST, filterMode: "none" }],
       tooltip: { trigger: "axis", confine: true, padding: [8, 12], formatter: (hits) => describe(this.#points[nearest(this.#points, hits[0].axisValue)]) },
       xAxis: [x(0, false), x(1, true)],
-      yAxis: [y(0, "Lag, offsets"), y(1, "A second")],
+      yAxis: [y(0, "Lag, offsets"), y(1, "Per second")],
       series: [{ ...series("lag", 0), areaStyle: {} }, series("rows", 1), series("redelivered", 1)],
     };
   }
@@ -122,12 +122,12 @@ export class LagChart {
 
 const rate = (value) => (value === null ? "–" : format.count(Math.round(value * 10) / 10));
 
-export const spoken = (point) => `${format.time(point.at)} UTC: lag ${format.count(point.lag)}, ${rate(point.rows)} rows a second`;
+export const spoken = (point) => `${format.time(point.at)} UTC: lag ${format.count(point.lag)}, ${rate(point.rows)} rows per second`;
 
 // Only numbers and times of our own making: nothing here needs escaping.
 function describe(point) {
   if (!point) return "";
   const entry = (name, value) => `<div class="timeline-tip-line"><span>${name}</span><b>${value}</b></div>`;
-  const parts = [entry("Lag", format.count(point.lag)), entry("Held by indexers", format.count(point.held)), entry("Rows a second", rate(point.rows)), entry("Redelivered a second", rate(point.redelivered))];
+  const parts = [entry("Lag", format.count(point.lag)), entry("Held by indexers", format.count(point.held)), entry("Rows/s", rate(point.rows)), entry("Redelivered/s", rate(point.redelivered))];
   return `<div class="timeline-tip"><div>${format.time(point.at)} UTC</div>${parts.join("")}</div>`;
 }
