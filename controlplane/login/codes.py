@@ -6,6 +6,7 @@ Whoever tries knows the password already, so this keeps out nobody whose passwor
 
 from __future__ import annotations
 
+import base64
 import time
 from enum import Enum
 from typing import Any
@@ -14,10 +15,11 @@ from allauth.mfa import app_settings
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from allauth.mfa.utils import decrypt
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, AuthenticateWebAuthnForm, LoginWebAuthnForm
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.hotp import HOTP
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -86,9 +88,11 @@ def _use_code(factor: Authenticator, code: str) -> bool:
 
 def _matching_counters(factor: Authenticator, code: str) -> list[int]:
     """The half minutes whose code this is."""
-    secret = decrypt(factor.data["secret"])
-    now = list(yield_hotp_counters_from_time())
-    return [c for c in now if constant_time_compare(format_hotp_value(hotp_value(secret, c)), code)]
+    key = base64.b32decode(decrypt(factor.data["secret"]))
+    now, tolerance = int(time.time()) // app_settings.TOTP_PERIOD, app_settings.TOTP_TOLERANCE
+    codes = HOTP(key, app_settings.TOTP_DIGITS, SHA1())  # noqa: S303  # what apps compute (RFC 6238)
+    window = range(now - tolerance, now + tolerance + 1)
+    return [counter for counter in window if constant_time_compare(codes.generate(counter), code)]
 
 
 class CodeForm(AuthenticateForm):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
 import time
 
 from allauth.mfa.models import Authenticator
-from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, generate_totp_secret, hotp_value
 from allauth.mfa.utils import decrypt
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.hotp import HOTP
 from django.test import Client
 
 from controlplane.teams.models import User
@@ -18,14 +20,18 @@ PERIOD_S = 30
 
 def enrolled(user: User) -> None:
     """An authenticator app and recovery codes."""
-    TOTP.activate(user, generate_totp_secret())
-    RecoveryCodes.activate(user)
+    Authenticator(type="totp").wrap().activate(user, base64.b32encode(secrets.token_bytes(20)).decode())
+    Authenticator(type="recovery_codes").wrap().activate(user)
 
 
 def code_of(user: User, ahead: int = 0) -> str:
     """What the user's app shows now, or so many half minutes later."""
-    secret = decrypt(Authenticator.objects.get(user=user, type="totp").data["secret"])
-    return format_hotp_value(hotp_value(secret, int(time.time()) // PERIOD_S + ahead))
+    return code_of_key(decrypt(Authenticator.objects.get(user=user, type="totp").data["secret"]), ahead)
+
+
+def code_of_key(key: str, ahead: int = 0) -> str:
+    """What an app with this key shows now, or so many half minutes later."""
+    return HOTP(base64.b32decode(key), 6, SHA1()).generate(int(time.time()) // PERIOD_S + ahead).decode()
 
 
 def recovery_codes(user: User) -> list[str]:
