@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.internal.stagekit import clear_login
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -26,6 +25,7 @@ from controlplane.connections.secrets import seal, unseal
 from controlplane.login.groups import apply_groups
 from controlplane.login.login_audit import record_login
 from controlplane.login.oidc import PROVIDER_ID, oidc_provider, social_app
+from controlplane.login.reauthentication import note_confirmed
 from controlplane.login.sso_login import create_user
 from controlplane.teams.models import User
 
@@ -61,9 +61,10 @@ class AccountAdapter(DefaultAccountAdapter):
             or user.service_of_id is not None
             or not constant_time_compare(auth_hash, user.get_session_auth_hash())
         ):
-            clear_login(request)
+            request.session.flush()
             raise ImmediateHttpResponse(redirect("frontend:login"))
         super().login(request, user)
+        note_confirmed(request)
         record_login(user, "pages")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+import time
+
+from django.http import HttpRequest
+
 from controlplane.login.codes import CodeResult, try_code
 from controlplane.teams.models import User
+
+FRESH_S = 600
+CONFIRMED_AT_KEY = "confirmed_at"  # in the session: when its user logged in, or last gave a password or a code again
+
+
+def note_confirmed(request: HttpRequest) -> None:
+    """The session's user has just shown who they are."""
+    request.session[CONFIRMED_AT_KEY] = time.time()
+
+
+def is_fresh(request: HttpRequest) -> bool:
+    """Whether the session's user has lately shown who they are."""
+    return bool(time.time() - request.session.get(CONFIRMED_AT_KEY, 0) < FRESH_S)
 
 
 def failed_reauthentication(user: User, secret: str) -> str:

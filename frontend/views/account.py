@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Concatenate
 from urllib.parse import urlencode
 
-from allauth.account.internal.flows.login import get_authentication_records
-from allauth.account.internal.flows.reauthentication import reauthenticate_by_password
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
@@ -33,6 +30,7 @@ from controlplane.login import email_address, second_factors, sessions
 from controlplane.login.codes import NewPasskeyForm, note_first_code
 from controlplane.login.mfa_policy import must_add_factor
 from controlplane.login.models import Session
+from controlplane.login.reauthentication import is_fresh, note_confirmed
 from controlplane.teams import selectors, services
 from controlplane.teams.models import User
 from frontend import login_throttle
@@ -42,7 +40,6 @@ from frontend.token_tables import SESSIONS, TOKENS_OF_ONE
 from frontend.views.common import P, PageRequest, PageView, act, error_text, is_sure, page
 from frontend.views.token_revocation import ask_to_revoke
 
-FRESH_S = 600
 ACCOUNT = "frontend:account"
 AGAIN = "frontend:login-again"
 
@@ -51,7 +48,7 @@ def fresh(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
     """Only for those who have shown lately who they are: a session that was left open changes nothing of this."""
 
     def guarded(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if _is_fresh(request):
+        if is_fresh(request):
             return view(request, *args, **kwargs)
         back = request.get_full_path() if request.method == "GET" else reverse(ACCOUNT)
         if request.method == "POST":
@@ -59,12 +56,6 @@ def fresh(view: PageView[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
         return redirect(f"{reverse(AGAIN)}?{urlencode({'next': back})}")
 
     return page(update_wrapper(guarded, view))
-
-
-def _is_fresh(request: PageRequest) -> bool:
-    """Whether this session's person has lately given a password, a code, a passkey or a provider's word."""
-    records = get_authentication_records(request, request.user)
-    return any(time.time() - record["at"] < FRESH_S for record in records)
 
 
 @page
@@ -181,7 +172,7 @@ def again(request: PageRequest) -> HttpResponseBase:
     form = AgainForm(request.POST if request.method == "POST" and not wait_s else None, user=request.user)
     if request.method == "POST" and not wait_s and form.is_valid():
         login_throttle.clear_failures(request, request.user.username)
-        reauthenticate_by_password(request)
+        note_confirmed(request)
         return redirect(to)
     if form.is_bound:
         login_throttle.count_failure(request, request.user.username)

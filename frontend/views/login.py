@@ -6,8 +6,7 @@ import secrets
 from typing import Any
 from urllib.parse import urlsplit
 
-from allauth.account.internal.flows.login import perform_password_login
-from allauth.account.models import Login as Begun
+from allauth.account.utils import perform_login
 from allauth.mfa.base.views import AuthenticateView
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.views import LoginWebAuthnView
@@ -59,9 +58,7 @@ class Login(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """The password is right: a session, or the question for the second factor."""
         login_throttle.clear_failures(self.request)
-        user = form.get_user()
-        pending_login = Begun(user=user, redirect_url=self.get_success_url())
-        answer: HttpResponse = perform_password_login(self.request, {"username": user.get_username()}, pending_login)
+        answer: HttpResponse = perform_login(self.request, form.get_user(), redirect_url=self.get_success_url())
         return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
@@ -24,6 +23,7 @@ from controlplane.loading import samples
 from controlplane.loading.documents import to_nested
 from controlplane.loading.models import Draft
 from controlplane.login.email_address import secret_for
+from controlplane.login.reauthentication import CONFIRMED_AT_KEY
 from controlplane.publishing.models import ProgressKey
 from controlplane.quarantine.models import FaultyRecord, QuarantinedRecord
 from controlplane.retention.models import RuleSet
@@ -337,12 +337,6 @@ class Visit:
         expect(self.page.locator(".messages")).to_contain_text(text)
 
 
-def just_logged_in(user: User) -> dict[str, Any]:
-    """What a session holds after a password, so that the account's pages do not ask for it."""
-    records = [{"method": "password", "at": time.time()}]
-    return {AUTHENTICATION_METHODS_SESSION_KEY: records, "account_authentication_methods_user": str(user.pk)}
-
-
 def leave(page: Page) -> None:
     """Whoever was logged in is not any more, and no page is open that would ask for its stream as nobody."""
     page.goto("about:blank")
@@ -356,6 +350,6 @@ def log_in_as(page: Page, url: str, user: User | None) -> None:
         client = Client()
         client.force_login(user)
         session = client.session
-        session.update(just_logged_in(user))
+        session[CONFIRMED_AT_KEY] = time.time()  # the account's pages do not ask for the password
         session.save()
         page.context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": url}])

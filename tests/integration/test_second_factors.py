@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from controlplane.login.codes import MAX_WRONG_CODES, note_first_code
+from controlplane.login.reauthentication import CONFIRMED_AT_KEY
 from controlplane.teams.models import ApiToken, AuditEntry, Membership, User
 from controlplane.teams.roles import Scope
 from tests.support.django_cast import PASSWORD, Cast, browsing_as, serving, speaking_as
@@ -119,6 +120,7 @@ def test_a_login_that_was_begun_with_the_old_password_never_ends(cast: Cast) -> 
     user.save()
     assert thief.post("/login/second-factor/", {"code": code_of(user)}).status_code == 302
     assert not inside(thief)
+    assert thief.get("/login/second-factor/").headers["Location"] == "/login/", "there is nothing left to end"
 
 
 def test_a_factor_that_is_gone_ends_the_question(cast: Cast) -> None:
@@ -149,6 +151,17 @@ def test_changing_factors_needs_a_fresh_login(cast: Cast) -> None:
     assert left_open.post(f"/account/factors/{number}/remove/").headers["Location"] == "/account/"
     assert not Authenticator.objects.exists(), "the recovery codes went with it"
     assert inside(log_in("viewer"))
+
+
+def test_a_login_is_fresh_for_ten_minutes(cast: Cast) -> None:
+    enrolled(cast.users["viewer"])
+    client = log_in("viewer")
+    client.post("/login/second-factor/", {"code": code_of(cast.users["viewer"])})
+    assert client.get("/account/codes/").status_code == 200
+    session = client.session
+    session[CONFIRMED_AT_KEY] -= 600
+    session.save()
+    assert client.get("/account/codes/").headers["Location"].startswith("/login/again/")
 
 
 def test_ones_factors_are_ones_own(cast: Cast) -> None:
