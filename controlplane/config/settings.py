@@ -119,7 +119,7 @@ ACCOUNT_ADAPTER = "controlplane.login.adapters.AccountAdapter"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
-ACCOUNT_REAUTHENTICATION_TIMEOUT = 600  # seconds
+MFA_REAUTHENTICATION_REQUIRED = False  # pages ask by themselves: controlplane.login.reauthentication
 MFA_ADAPTER = "controlplane.login.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = True

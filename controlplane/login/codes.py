@@ -15,6 +15,7 @@ from allauth.mfa import app_settings
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm
 from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.utils import decrypt
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, AuthenticateWebAuthnForm, LoginWebAuthnForm
 from cryptography.exceptions import InvalidSignature
@@ -113,6 +114,14 @@ class CodeForm(AuthenticateForm):
         return code
 
 
+class NewAppForm(ActivateTOTPForm):
+    """The first code of an authenticator app."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs |= {"class": "form-control", "placeholder": "", "maxlength": 20}
+
+
 class _PasskeyForm(forms.Form):
     """What all forms with a passkey's answer check before allauth reads it: it may hold anything."""
 
@@ -146,10 +155,13 @@ class NewPasskeyForm(_PasskeyForm, AddWebAuthnForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields.pop("passwordless", None)  # each is good for both
         self.fields["name"].label = "Name"
         self.fields["name"].widget.attrs |= {"class": "form-control", "maxlength": LONGEST_NAME}
         self.initial["name"] = "Passkey"
+
+    def clean_passwordless(self) -> bool:
+        """Each passkey is good for both, and so its device must have verified its owner."""
+        return True
 
     def clean_name(self) -> str:
         """Raises ``ValidationError``."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Concatenate
 from urllib.parse import urlencode
 
-from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
-from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.forms import ActivateTOTPForm
-from allauth.mfa.totp.internal.auth import TOTP, clear_totp_secret
-from allauth.mfa.webauthn.internal.auth import WebAuthn, begin_registration
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView
+from allauth.mfa.webauthn.views import AddWebAuthnView
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
@@ -22,12 +19,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
+from django.views.generic.edit import FormView
 
 from controlplane.common import mail
 from controlplane.common.errors import HeadgateError
 from controlplane.datasources.models import Datasource
-from controlplane.login import email_address, second_factors, sessions
-from controlplane.login.codes import NewPasskeyForm, note_first_code
+from controlplane.login import second_factors, sessions
+from controlplane.login.codes import NewAppForm, NewPasskeyForm, note_first_code
 from controlplane.login.mfa_policy import must_add_factor
 from controlplane.login.models import Session
 from controlplane.login.reauthentication import is_fresh, note_confirmed
@@ -182,77 +180,95 @@ def again(request: PageRequest) -> HttpResponseBase:
     return render(request, "accounts/reauthenticate.html", shown, status=status)
 
 
-@fresh
-def app(request: PageRequest) -> HttpResponse:
+class _NewFactorView(FormView):
+    """What the pages that add a second factor share, beside allauth's views."""
+
+    request: PageRequest
+    kind: str
+    done: str
+
+    def get_success_url(self) -> str:
+        return reverse("frontend:account-codes")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), **kwargs, "demanded": must_add_factor(self.request.user)}
+
+    def render_to_response(self, context: dict[str, Any], **answer: Any) -> HttpResponse:
+        return super().render_to_response(context, **answer).render()
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return self.render_to_response(self.get_context_data(form=form), status=400)
+
+    @transaction.atomic
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer = super().form_valid(form)
+        second_factors.record_added(self.request.user, self.kind)
+        messages.success(self.request, self.done)
+        return answer
+
+
+class _App(_NewFactorView, ActivateTOTPView):
     """Set up an authenticator app: its key as a picture and as text, and the first code."""
-    if Authenticator.objects.filter(user=request.user, type=Authenticator.Type.TOTP).exists():
-        messages.error(request, "You have an authenticator app already. Remove it first.")
-        return redirect(ACCOUNT)
-    form = ActivateTOTPForm(user=request.user, data=request.POST or None)
-    form.fields["code"].widget.attrs |= {"class": "form-control", "placeholder": "", "maxlength": 20}
-    if request.method == "POST" and form.is_valid():
-        _take_app(request, form)
-        return redirect("frontend:account-codes")
-    adapter = get_adapter()
-    url = adapter.build_totp_url(request.user, form.secret)
-    picture = base64.b64encode(adapter.build_totp_svg(url).encode()).decode()
-    shown = {
-        "form": form,
-        "picture": f"data:image/svg+xml;base64,{picture}",
-        "key": form.secret,
-        "demanded": must_add_factor(request.user),
-    }
-    return render(request, "accounts/app.html", shown, status=400 if form.is_bound else 200)
+
+    template_name = "accounts/app.html"
+    form_class = NewAppForm
+    kind = Authenticator.Type.TOTP
+    done = "Your authenticator app is set up. Keep these codes in a safe place outside it."
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if Authenticator.objects.filter(user=self.request.user, type=self.kind).exists():
+            messages.error(request, "You have an authenticator app already. Remove it first.")
+            return redirect(ACCOUNT)
+        return super().dispatch(request, *args, **kwargs)
+
+    @transaction.atomic
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer = super().form_valid(form)
+        factor = Authenticator.objects.get(user=self.request.user, type=self.kind)
+        note_first_code(factor, form.cleaned_data["code"])
+        return answer
 
 
-@transaction.atomic
-def _take_app(request: PageRequest, form: Any) -> None:
-    factor = TOTP.activate(request.user, form.secret).instance
-    note_first_code(factor, form.cleaned_data["code"])
-    RecoveryCodes.activate(request.user)
-    second_factors.record_added(request.user, Authenticator.Type.TOTP)
-    clear_totp_secret(request)
-    messages.success(request, "Your authenticator app is set up. Keep these codes in a safe place outside it.")
-
-
-@fresh
-def passkey(request: PageRequest) -> HttpResponse:
+class _Passkey(_NewFactorView, AddWebAuthnView):
     """Add a passkey, which logs in alone or comes after the password."""
-    form = NewPasskeyForm(request.POST if request.method == "POST" else None, user=request.user)
-    if form.is_bound and form.is_valid():
-        with transaction.atomic():
-            WebAuthn.add(request.user, form.cleaned_data["name"], form.cleaned_data["credential"])
-            RecoveryCodes.activate(request.user)
-            second_factors.record_added(request.user, Authenticator.Type.WEBAUTHN)
-        messages.success(request, "Your passkey is added. Keep these codes in a safe place outside it.")
-        return redirect("frontend:account-codes")
-    shown = {
-        "form": form,
-        "options": begin_registration(request.user, True),
-        "demanded": must_add_factor(request.user),
-    }
-    return render(request, "accounts/passkey.html", shown, status=400 if form.is_bound else 200)
+
+    template_name = "accounts/passkey.html"
+    form_class = NewPasskeyForm
+    kind = Authenticator.Type.WEBAUTHN
+    done = "Your passkey is added. Keep these codes in a safe place outside it."
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The device has to keep the passkey and to verify its owner: without a password nothing else is asked."""
+        context = super().get_context_data(**kwargs)
+        selection = context["js_data"]["creation_options"]["publicKey"]["authenticatorSelection"]
+        selection |= {"residentKey": "required", "requireResidentKey": True, "userVerification": "required"}
+        return context
 
 
-@fresh
-def codes(request: PageRequest) -> HttpResponse:
+class _Codes(_NewFactorView, GenerateRecoveryCodesView):
     """The recovery codes that are left; asked by POST, all of them anew."""
-    factors = Authenticator.objects.filter(user=request.user)
-    if not factors.exclude(type=Authenticator.Type.RECOVERY_CODES).exists():
-        messages.error(request, "Recovery codes replace a second factor. Set up a second factor first.")
-        return redirect(ACCOUNT)
-    if request.method == "POST":
-        with transaction.atomic():
-            User.objects.select_for_update().get(pk=request.user.pk)  # one at a time: a user has one set of codes
-            factors.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
-            RecoveryCodes.activate(request.user)
-            second_factors.record_added(request.user, Authenticator.Type.RECOVERY_CODES)
-        messages.success(request, "These are your new recovery codes. The old codes no longer work.")
-        return redirect("frontend:account-codes")
-    row = factors.filter(type=Authenticator.Type.RECOVERY_CODES).first()
-    answer = render(request, "accounts/codes.html", {"codes": row.wrap().get_unused_codes() if row else []})
-    answer["Cache-Control"] = "no-store"
-    return answer
+
+    template_name = "accounts/codes.html"
+    kind = Authenticator.Type.RECOVERY_CODES
+    done = "These are your new recovery codes. The old codes no longer work."
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        factors = Authenticator.objects.filter(user=self.request.user)
+        if not factors.exclude(type=self.kind).exists():
+            messages.error(request, "Recovery codes replace a second factor. Set up a second factor first.")
+            return redirect(ACCOUNT)
+        answer = super().dispatch(request, *args, **kwargs)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        row = Authenticator.objects.filter(user=self.request.user, type=self.kind).first()
+        return super().get_context_data(codes=row.wrap().get_unused_codes() if row else [], **kwargs)
+
+
+app = fresh(_App.as_view())
+passkey = fresh(_Passkey.as_view())
+codes = fresh(_Codes.as_view())
 
 
 @require_POST
