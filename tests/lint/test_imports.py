@@ -1,11 +1,14 @@
-"""What import-linter can't say: an import of ours within a function has a reason, and a cycle is none."""
+"""What import-linter can't say: an import of ours within a function has a reason, and a cycle is none.
+
+What a library calls internal is not for us.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from tests.lint.sources import files, name_of, no_faults, text_of, tree_of
+from tests.lint.sources import files, name_of, no_faults, places, text_of, tree_of
 
 OURS = ("controlplane", "frontend", "ingestion")
 REASON = "# not at the top: "
@@ -48,3 +51,10 @@ def test_one_without_a_reason_is_found() -> None:
     assert without_reason(late.format(f"  {REASON}it takes long")) == []
     assert without_reason("def f():\n    import controlplane.tasks\n") == [2]
     assert without_reason("from ingestion import rows\ndef f():\n    import os\n") == []
+
+
+def test_nothing_uses_what_allauth_calls_internal() -> None:
+    """It may move with any release: allauth's views, forms, adapters and models do not."""
+    pattern = r"\ballauth\.[\w.]*internal\b"
+    found = (place for path in files("*.py", *OURS, "tests") for place in places(pattern, path))
+    no_faults(found, "nothing uses what allauth calls internal")
