@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.test import Client
+from django.test import Client, TransactionTestCase
 from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -23,6 +23,7 @@ hypothesis.settings.load_profile("house")
 
 from tests.support.asked_here import check_specs_here  # noqa: E402 - models need Django set up
 from tests.support.django_cast import ROLES, Cast, speaking_as  # noqa: E402 - so do these
+from tests.support.emptying import empty_tables  # noqa: E402 - so do these
 from tests.support.shared_cast import Databases, runs_with_cast  # noqa: E402 - so do these
 
 DATABASES = Databases()
@@ -42,6 +43,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     with environment.servers(), pytest.MonkeyPatch.context() as patch:
         # A browser test before this one may have left Playwright's event loop running in this thread.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", _add_static_files)
         yield
 
