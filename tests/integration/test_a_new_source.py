@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
@@ -9,6 +10,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.test import Client
 
+from controlplane.api.docs import openapi
 from controlplane.publishing.settled import settled_among
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion, Supervisor
@@ -70,7 +72,15 @@ def make_subscription(assignment: Assignment, number: int, watch: TopicWatch) ->
 
 
 @pytest.fixture
-def subscribed(cast: Cast, monkeypatch: pytest.MonkeyPatch, empty_cache: None) -> Cast:
+def described_anew() -> Iterator[None]:
+    """OpenAPI with this source, and after the test without it."""
+    openapi.cache_clear()
+    yield
+    openapi.cache_clear()
+
+
+@pytest.fixture
+def subscribed(cast: Cast, monkeypatch: pytest.MonkeyPatch, empty_cache: None, described_anew: None) -> Cast:
     """The cast, whose supervisor, task and progress are a subscription's."""
     monkeypatch.setattr(sources, "SOURCES", (*sources.SOURCES, SubscriptionIOConfig))
     known: dict[type[IOConfig], Any] = {**makers.FACTORY_BUILDERS, SubscriptionIOConfig: make_subscription}
