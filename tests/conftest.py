@@ -16,6 +16,7 @@ from pytest_django import DjangoDbBlocker
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.support import environment
+from tests.support.warm_processes import start_cold, start_warm, warm_processes
 
 django.setup()
 hypothesis.settings.register_profile("house", deadline=None)  # no test asserts how long it takes
@@ -40,7 +41,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """pytest-django asks for this before it makes the test database, and ends it after that is gone."""
     # Hashing as slow as a real site's would be most of the run time.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    with environment.servers(), pytest.MonkeyPatch.context() as patch:
+    with environment.servers(), warm_processes(environment.HOME.path) as python, pytest.MonkeyPatch.context() as patch:
+        start_warm(patch, python)
         # A browser test before this one may have left Playwright's event loop running in this thread.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
@@ -103,6 +105,12 @@ def viewer(clients: dict[str, Client]) -> Client:
 def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Specs are checked in this process; ``test_check_specs`` shows the process that does it else."""
     check_specs_here(monkeypatch)
+
+
+@pytest.fixture
+def cold_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control plane starts its processes as in production: they load all that they need."""
+    start_cold(monkeypatch)
 
 
 @pytest.fixture

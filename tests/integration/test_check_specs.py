@@ -15,6 +15,7 @@ from controlplane.tasks import checking
 from controlplane.tasks.models import Task
 from tests.support.django_cast import SEED, Cast
 
+pytestmark = pytest.mark.usefixtures("cold_processes")  # those without `checked_here` show the process itself
 TASKS = "/api/v1/tasks/"
 SUPERVISORS = "/api/v1/supervisors/"
 EXPRESSION = "/dataSchema/transformSpec/transforms/0/expression"

@@ -108,6 +108,7 @@ def test_a_topic_in_full(cluster: Connection, topic: str) -> None:
     assert "retention.ms" in {setting.name for setting in found.settings}
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_its_newest_records_come_first_and_whole_within_bounds(
     cluster: Connection, topic: str, clients: dict[str, Client]
 ) -> None:

@@ -90,6 +90,7 @@ def deleting(deep: Path) -> Callable[[list[str]], DeletedPage]:
     return lambda paths: delete(LocalStorage(deep), DeletePage(paths=paths))
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_files_go_after_the_buffer_period_and_nothing_else_does(source: Source, deep: Path) -> None:
     first, second = published(source, deep)
     marking.mark_unused(source.datasource, SegmentSelection(ids=frozenset({first.pk})), by="x", what="y")

@@ -127,6 +127,7 @@ def read(cast: Cast, broker: Broker, topic: str, settings: Any) -> Cast:
     return cast
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_rest_tells_what_kafka_holds_and_what_is_in_quarantine(
     read: Cast, topic: str, clients: dict[str, Client]
 ) -> None:

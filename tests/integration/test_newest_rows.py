@@ -114,6 +114,7 @@ def test_more_segments_than_are_read_are_no_secret(
     assert clients["operator"].get(REST, {"limit": 2}).json()["certain_after"] is None
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_rows_are_read_from_an_object_storage(
     clients: dict[str, Client],
     segments: list[Segment],

@@ -120,6 +120,7 @@ def test_what_can_not_be_looked_at_is_not_called_damaged(register: Register, set
     )
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_on_s3(
     register: Register, files: list[SegmentFile], tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
