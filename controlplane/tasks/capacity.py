@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, F, Max, Q, QuerySet
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from controlplane.quotas.services import limits_of_teams
-from controlplane.spark import spark_master
-from controlplane.tasks.models import Resident, Status, Task
+from controlplane.spark import master as spark_master
+from controlplane.tasks.models import Indexer, Resident, Status, Task
 
 NOTICE_AFTER = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041
@@ -230,9 +231,11 @@ def slots_of_supervisors() -> dict[str, int]:
 
 def running() -> QuerySet[Task]:
     """Tasks that were launched and have places; ``slots_of`` says how many."""
-    alive = Count("indexers", filter=~Q(indexers__state="stopped"))
+    # By each task's own: a join may read all indexers that there ever were.
+    alive = Indexer.objects.filter(task=OuterRef("pk")).exclude(state="stopped").order_by().values("task")
     launched = Task.objects.active().in_pool().exclude(launched_at=None)
-    return launched.annotate(alive=alive, of_team=F("datasource__team__name")).only(*_TASK_COLUMNS)
+    counted = Coalesce(Subquery(alive.annotate(n=Count("pk")).values("n")), 0)
+    return launched.annotate(alive=counted, of_team=F("datasource__team__name")).only(*_TASK_COLUMNS)
 
 
 def _unlaunched() -> QuerySet[Task]:
