@@ -12,6 +12,8 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from controlplane.common.database import ask_directly
+
 logger = logging.getLogger(__name__)
 TIMEOUT_S = 2
 
@@ -27,7 +29,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
     """200 when the metadata store and Redis answer; else 503, saying which does not."""
-    checks = {"database": _check(_ask_database), "redis": _check(_ask_redis)}
+    checks = {"database": _check(lambda: ask_directly(TIMEOUT_S)), "redis": _check(_ask_redis)}
     ready = all(state == "ok" for state in checks.values())
     body = {"status": "ok" if ready else "unavailable", "checks": checks}
     return JsonResponse(body, status=200 if ready else 503)
@@ -40,20 +42,6 @@ def _check(ask: Callable[[], None]) -> str:
         logger.warning("not ready: %s", error)
         return "does not answer"
     return "ok"
-
-
-def _ask_database() -> None:
-    # Not through the pool: that waits longer for a server that is gone than a probe does for its answer.
-    target = settings.DATABASES["default"]
-    with psycopg.connect(
-        host=target["HOST"],
-        port=target["PORT"] or None,
-        user=target["USER"],
-        password=target["PASSWORD"],
-        dbname=target["NAME"],
-        connect_timeout=TIMEOUT_S,
-    ) as connection:
-        connection.execute("SELECT 1")
 
 
 def _ask_redis() -> None:

@@ -52,6 +52,23 @@ def _close_old() -> None:
             opened.close_if_unusable_or_obsolete()
 
 
+def ask_directly(timeout_s: int) -> None:
+    """Whether the metadata store answers, beside the pool: that waits longer for a server that is gone.
+
+    Raises ``psycopg.Error``.
+    """
+    target = connection.settings_dict
+    with psycopg.connect(
+        host=target["HOST"],
+        port=target["PORT"] or None,
+        user=target["USER"],
+        password=target["PASSWORD"],
+        dbname=target["NAME"],
+        connect_timeout=timeout_s,
+    ) as opened:
+        opened.execute("SELECT 1")
+
+
 @contextmanager
 def cursor() -> Iterator[Cursor]:
     """A cursor on Django's connection and in its transaction.

@@ -132,6 +132,24 @@ def secret_key(debug: bool) -> str:
     raise EnvironmentProblem("HEADGATE_SECRET_KEY is not set: give it 50 random characters, the same for every process")
 
 
+def long_secret(name: str) -> str:
+    """A secret that nobody guesses; empty for none."""
+    value = text(name, "")
+    if value and len(value) < 20:
+        raise EnvironmentProblem(f"{name} is too short: give it 20 random characters or more")
+    return value
+
+
+def metrics_port(token: str) -> int:
+    """Where worker and beat answer Prometheus, to who shows the token; 0 for nowhere."""
+    port = number("HEADGATE_METRICS_PORT", 0, least=0)
+    if port > 65535:
+        raise EnvironmentProblem(f"HEADGATE_METRICS_PORT must be a port, at most 65535, not {port}")
+    if port and not token:
+        raise EnvironmentProblem("HEADGATE_METRICS_PORT needs HEADGATE_METRICS_TOKEN: nobody may read without it")
+    return port
+
+
 def address_policy(allowed: list[str], denied: list[str], ports: list[str]) -> AddressPolicy:
     """What a spec may make Headgate connect to."""
     try:

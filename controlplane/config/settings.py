@@ -55,12 +55,14 @@ INSTALLED_APPS = [
     "controlplane.retention",
     "controlplane.loading",
     "controlplane.alerts",
+    "controlplane.metrics",
     "controlplane.api",
     "frontend",
 ]
 
 MIDDLEWARE = [
     "controlplane.common.client_address.ClientAddress",
+    "controlplane.config.request_measures.MeasuredRequests",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -152,7 +154,7 @@ WHITENOISE_AUTOREFRESH = False
 INSECURE_COOKIES = env.flag("HEADGATE_INSECURE_COOKIES")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not INSECURE_COOKIES
 SECURE_SSL_REDIRECT = env.flag("HEADGATE_SSL_REDIRECT", not INSECURE_COOKIES)
-SECURE_REDIRECT_EXEMPT = [r"^internal/", r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^internal/", r"^healthz$", r"^readyz$", r"^metrics(/|$)"]
 SECURE_HSTS_SECONDS = 0 if INSECURE_COOKIES else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not INSECURE_COOKIES
 # How many proxies stand in front, one behind the other: what they add to a request's headers is believed.
@@ -265,6 +267,7 @@ CELERY_BEAT_SCHEDULE = {
         ("apply retention rules", "controlplane.retention.tasks.apply_rules", 60.0),
         ("clear deleted datasources", "controlplane.retention.tasks.clear", 15.0),
         ("delete unused segments", "controlplane.retention.tasks.kill", 300.0),
+        ("sum up records of ended tasks", "controlplane.metrics.tasks.sum_up_records", 600.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
 }
@@ -341,6 +344,11 @@ BATCH_QUARANTINED = env.number("HEADGATE_BATCH_QUARANTINED", 10_000, least=0)
 QUARANTINE_BYTES = env.number("HEADGATE_QUARANTINE_MEBIBYTES", 1024) * 1024 * 1024
 # A test's file that makes one datasource's applications fail at named places. Never set in production.
 FAILPOINTS_FILE = env.text("HEADGATE_FAILPOINTS", "")
+
+# What Prometheus is told: by web to who shows this token, or a REST token for its teams; by worker and beat on a port.
+METRICS = env.flag("HEADGATE_METRICS", default=True)
+METRICS_TOKEN = env.long_secret("HEADGATE_METRICS_TOKEN")
+METRICS_PORT = env.metrics_port(METRICS_TOKEN)
 
 # What a spec may make Headgate connect to, and how.
 ADDRESS_POLICY = env.address_policy(

@@ -96,10 +96,16 @@ class IndexerFence(models.Model):
     # Rows published on the day (of UTC) of the last publish: for quotas.
     published_on = models.DateField(null=True)
     published_today = models.BigIntegerField(default=0, db_default=0)
+    summed = models.BooleanField(default=False, db_default=False)  # its totals are in a sum that is kept
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task_id", "number"], name="one_fence_per_indexer")]
-        indexes = [models.Index(fields=["published_on", "datasource"], name="fence_by_day")]
+        indexes = [
+            models.Index(fields=["published_on", "datasource"], name="fence_by_day"),
+            models.Index(
+                fields=["datasource"], name="fence_not_summed", condition=models.Q(summed=False, merges=False)
+            ),
+        ]
 
 
 class Publish(models.Model):

@@ -84,6 +84,13 @@ class SourceEvent(models.Model):
 
     class Meta:
         ordering = ["-id"]
+        indexes = [
+            models.Index(
+                fields=["datasource", "kind"],
+                name="event_unacknowledged",
+                condition=models.Q(alarm=True, acknowledged_at=None),
+            )
+        ]
 
     @property
     def calls(self) -> bool:

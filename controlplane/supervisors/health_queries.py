@@ -48,6 +48,7 @@ _TASK_COLUMNS = (
     "observation",
     "error",
 )
+_SOURCE_COLUMNS = ("datasource_id", "kind", "group", "topic", "looked_at", "complete_until")
 _TROUBLED = ("paused", "restarting")
 _UNHEALTHY = (State.UNHEALTHY_SUPERVISOR, State.UNHEALTHY_TASKS)
 
@@ -224,7 +225,7 @@ def sources_read_by(supervisors: Sequence[Supervisor]) -> dict[str, Source]:
     """What each reads now, the one that was looked at last."""
     current = Source.objects.filter(datasource__in={s.datasource_id for s in supervisors}, current=True)
     by_key: dict[tuple[int, str, str, str], Source] = {}
-    for source in current.order_by("looked_at", "id").only("datasource_id", "kind", "group", "topic", "looked_at"):
+    for source in current.order_by("looked_at", "id").only(*_SOURCE_COLUMNS):
         by_key[source.datasource_id, source.kind, source.group, source.topic] = source
     sources = {}
     for s in supervisors:
@@ -295,6 +296,7 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         quota=prefetched.quotas.get(supervisor.datasource_id),
         versions=_changing_versions(supervisor, tasks, prefetched.older),
         topic_seen_at=source.looked_at if source else None,
+        complete_until=source.complete_until if source else None,
         stored=prefetched.stored.get(source.pk, 0) if source else 0,
         lag=lag,
         behind_since=prefetched.behind_since.get(source.pk) if source else None,

@@ -92,6 +92,7 @@ class HealthFacts:
     # Of the topic that it reads.
     topics: Health | None = None  # how those of its pattern stand, if it has one
     topic_seen_at: datetime | None = None
+    complete_until: datetime | None = None  # said of it elsewhere, and no part of its health
     stored: int = 0  # rows, before the topic was gone
     lag: LagTrend | None = None
     behind_since: datetime | None = None  # None: for longer than there are samples

@@ -13,6 +13,7 @@ NAMES = {
     "controlplane.lag.tasks": {"drop_old_lag"},
     "controlplane.loading.tasks": {"drop_old_drafts"},
     "controlplane.login.tasks": {"drop_over"},
+    "controlplane.metrics.tasks": {"sum_up_records"},
     "controlplane.publishing.tasks": {"fold", "fold_everywhere", "make_receipt_partitions"},
     "controlplane.quarantine.tasks": {"fold_causes", "purge_quarantine"},
     "controlplane.retention.tasks": {"apply_rules", "clear", "kill"},

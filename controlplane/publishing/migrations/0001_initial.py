@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
                 ("last_publish_at", models.DateTimeField(null=True)),
                 ("published_on", models.DateField(null=True)),
                 ("published_today", models.BigIntegerField(db_default=0, default=0)),
+                ("summed", models.BooleanField(db_default=False, default=False)),
                 (
                     "datasource",
                     models.ForeignKey(on_delete=models.CASCADE, related_name="fences", to="datasources.datasource"),
@@ -90,7 +91,14 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["published_on", "datasource"], name="fence_by_day")],
+                "indexes": [
+                    models.Index(fields=["published_on", "datasource"], name="fence_by_day"),
+                    models.Index(
+                        condition=models.Q(("merges", False), ("summed", False)),
+                        fields=["datasource"],
+                        name="fence_not_summed",
+                    ),
+                ],
                 "constraints": [models.UniqueConstraint(fields=("task_id", "number"), name="one_fence_per_indexer")],
             },
         ),

@@ -82,6 +82,15 @@ class Migration(migrations.Migration):
                     models.ForeignKey(null=True, on_delete=models.CASCADE, related_name="events", to="sources.source"),
                 ),
             ],
-            options={"ordering": ["-id"]},
+            options={
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("acknowledged_at", None), ("alarm", True)),
+                        fields=["datasource", "kind"],
+                        name="event_unacknowledged",
+                    )
+                ],
+            },
         ),
     ]
