@@ -18,6 +18,7 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.common.database import borrowed_connection
 from controlplane.config.request_body import Body, Receive, Scope
+from controlplane.config.request_measures import MeasuredRequests
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 
@@ -35,8 +36,8 @@ class IndexersHandler(ASGIHandler):
     def load_middleware(self, is_async: bool = False) -> None:
         self._view_middleware: list[object] = []
         self._threads = ThreadPoolExecutor(THREADS, "indexers")
-        answer = convert_exception_to_response(self._view)
-        self._answer = cast(Callable[[HttpRequest], HttpResponse], answer)
+        answer = cast(Callable[[HttpRequest], HttpResponse], convert_exception_to_response(self._view))
+        self._answer = cast(Callable[[HttpRequest], HttpResponse], MeasuredRequests(answer))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -9,6 +9,7 @@ from celery.signals import after_setup_logger, task_postrun, task_prerun, worker
 from django.db import close_old_connections, connection
 
 from controlplane.common.log_repeats import Repeats
+from controlplane.config import job_measures, metrics_port  # noqa: F401  # they listen to Celery's signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.config.settings")
 

@@ -20,7 +20,7 @@ from controlplane.teams import audit
 from controlplane.teams.models import AuditEntry, User
 
 _SET_UP_VIEW = "frontend:account-app"
-_EXEMPT_PATHS = (*REST_PATHS, "/status", "/login/", "/logout/", "/password/", "/healthz", "/readyz")
+_EXEMPT_PATHS = (*REST_PATHS, "/status", "/login/", "/logout/", "/password/", "/healthz", "/readyz", "/metrics")
 _EXEMPT_VIEWS = {_SET_UP_VIEW, "frontend:account-passkey", "frontend:account-codes", "frontend:favicon"}
 _LOGIN_PATH = "/api/v1/auth/login"
 REFUSAL_EVERY_S = 60  # of one user at one route: a script that goes on asking fills no trail

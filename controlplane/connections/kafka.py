@@ -7,10 +7,12 @@ them is asked: names are resolved once more by the client, so rules of the netwo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -33,6 +35,7 @@ from confluent_kafka.admin import (
 from django.conf import settings
 from django.utils import timezone
 
+from controlplane.common.measures import FAILED, KAFKA_REQUESTS, timed
 from controlplane.connections.client_properties import PropertyProblem, client_properties
 from ingestion.specs.kafka.addresses import AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka.client_messages import client_error_text
@@ -42,6 +45,8 @@ from ingestion.specs.kafka.providers import Value
 
 TIMEOUT_S = 5.0
 INTERNAL = "__"  # Kafka's own topics begin with it
+P = ParamSpec("P")
+A = TypeVar("A")
 
 
 class KafkaProblem(Exception):
@@ -75,6 +80,22 @@ class TopicOffsets:
         return self if isolation == "read_committed" else replace(self, end_offsets=self.log_ends)
 
 
+def _measured(ask: Callable[P, A]) -> Callable[P, A]:
+    """Of a question to Kafka, by its name: how long the answer takes, and how it ends."""
+
+    @wraps(ask)
+    def measured(*args: P.args, **kwargs: P.kwargs) -> A:
+        with timed(KAFKA_REQUESTS, ask.__name__, _outcome_of):
+            return ask(*args, **kwargs)
+
+    return measured
+
+
+def _outcome_of(error: Exception) -> str:
+    return "refused" if isinstance(error, KafkaRefuses) else FAILED
+
+
+@_measured
 def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
     """How many partitions the topic has; None when there is no such topic."""
     with _admin(properties, topic) as (admin, causes, _):
@@ -87,12 +108,14 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
             raise _problem(error, admin, causes, topic) from None
 
 
+@_measured
 def topic_names(properties: Mapping[str, Value]) -> list[str]:
     """Every topic that this login may describe, by name, but for Kafka's own."""
     with _connect(properties, None) as (_, _, metadata):
         return sorted(n for n, topic in metadata.topics.items() if topic.error is None and not n.startswith(INTERNAL))
 
 
+@_measured
 def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") -> TopicOffsets | None:
     """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed.
 
@@ -143,6 +166,7 @@ def _list_offsets(
     return {p.partition: future.result().offset for p, future in futures.items()}
 
 
+@_measured
 def holds_records(
     properties: Mapping[str, Value],
     topic: str,
@@ -211,6 +235,7 @@ _BOUNDS = {
 }
 
 
+@_measured
 def share_group_config(properties: Mapping[str, Value], topic: str, group: str) -> ShareGroupConfig:
     """What the broker has for a share group. ``topic``: one that may be described."""
     with _admin(properties, topic) as (admin, _, _):
@@ -235,6 +260,7 @@ def _whole_number(entries: Mapping[str, ConfigEntry], name: str) -> int | None:
     return int(value) if value is not None and value.isdecimal() else None
 
 
+@_measured
 def set_share_group_config(properties: Mapping[str, Value], topic: str, group: str, values: Mapping[str, str]) -> None:
     """Set a share group's dynamic settings, all or none."""
     entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in values.items()]

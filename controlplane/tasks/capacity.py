@@ -16,7 +16,7 @@ from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from controlplane.quotas.services import limits_of_teams
-from controlplane.spark import master as spark_master
+from controlplane.spark import spark_master
 from controlplane.tasks.models import Indexer, Resident, Status, Task
 
 NOTICE_AFTER = timedelta(seconds=10)  # a task that has had no room for so long is not only starting

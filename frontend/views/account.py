@@ -24,7 +24,7 @@ from django.views.generic.edit import FormView
 from controlplane.common import mail
 from controlplane.common.errors import HeadgateError
 from controlplane.datasources.models import Datasource
-from controlplane.login import second_factors, sessions
+from controlplane.login import email_address, second_factors, sessions
 from controlplane.login.codes import NewAppForm, NewPasskeyForm, note_first_code
 from controlplane.login.mfa_policy import must_add_factor
 from controlplane.login.models import Session

@@ -16,6 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
 
 from controlplane.common.errors import HeadgateError
+from controlplane.common.measures import FAILED
 from controlplane.publishing.fence import PublishRefused
 from controlplane.tasks.lifecycle import token_and_status, token_hash
 from controlplane.tasks.models import ENDED
@@ -132,6 +133,13 @@ def _respond(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, A
 def _contradiction(error: IntegrityError) -> str:
     diagnostics = getattr(error.__cause__, "diag", None)
     return (diagnostics and (diagnostics.message_detail or diagnostics.message_primary)) or str(error)
+
+
+def outcome_of(error: Exception) -> str:
+    """Of a publish that was not taken: its refusal's code, ``invalid``, or ``failed``, after which it comes again."""
+    if isinstance(error, PublishRefused):
+        return error.refusal.code
+    return "invalid" if isinstance(error, (HeadgateError, IntegrityError, DataError)) else FAILED
 
 
 def parse_body(request: HttpRequest, model: type[M]) -> M:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.base import for_task, message, parse_body
+from controlplane.api.internal.base import for_task, message, outcome_of, parse_body
 from controlplane.common.errors import Conflict
+from controlplane.common.measures import PUBLISHES, timed
 from controlplane.compaction import reindexing
 from controlplane.tasks import batches, file_replays
 from controlplane.tasks.models import Task
@@ -25,8 +26,10 @@ def start(request: HttpRequest, task_id: str) -> HttpResponse:
 def publish(request: HttpRequest, task_id: str) -> HttpResponse:
     """All that the task has written: 200, or 409 with a refusal. The task has ended then, and its token with it."""
     body = parse_body(request, BatchPublishRequest)
-    check_files(body.segments)
-    return message(batches.publish(_batch(_task(task_id)), body))
+    with timed(PUBLISHES, "batch", outcome_of):
+        check_files(body.segments)
+        answer = batches.publish(_batch(_task(task_id)), body)
+    return message(answer)
 
 
 @for_task("POST")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.base import for_resident, message, parse_body
+from controlplane.api.internal.base import for_resident, message, outcome_of, parse_body
+from controlplane.common.measures import PUBLISHES, timed
 from controlplane.compaction import jobs
 from controlplane.segments import columns
 from controlplane.tasks import publish_checks, residents
@@ -36,8 +37,10 @@ def column_ids(request: HttpRequest, application: str, job_id: str) -> HttpRespo
 def replace(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
     """A job's outcome: 200, or 409 with a refusal."""
     body = parse_body(request, ReplaceRequest)
-    publish_checks.check_files(body.segments)
-    return message(ReplaceAnswer(segment_ids=jobs.replace(application, job_id, body)))
+    with timed(PUBLISHES, "merge", outcome_of):
+        publish_checks.check_files(body.segments)
+        segment_ids = jobs.replace(application, job_id, body)
+    return message(ReplaceAnswer(segment_ids=segment_ids))
 
 
 @for_resident

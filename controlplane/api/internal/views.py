@@ -11,8 +11,9 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.internal.base import for_task, message, parse_body
+from controlplane.api.internal.base import for_task, message, outcome_of, parse_body
 from controlplane.common.errors import InvalidInput
+from controlplane.common.measures import PUBLISHES, timed
 from controlplane.connections.client_properties import client_properties
 from controlplane.connections.named_connections import with_registries
 from controlplane.connections.secrets import unseal
@@ -182,8 +183,10 @@ def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """Register a batch: 200, or 409 with a refusal that says what to do; or refused for good, as a problem: 400 for
     what it says, 413 for its size, 409 for what it contradicts."""
     body = parse_body(request, PublishRequest)
-    publish_checks.check_publish(task_id, number, body)
-    return message(publish_transaction.publish(task_id=task_id, number=number, request=body))
+    with timed(PUBLISHES, "stream", outcome_of):
+        publish_checks.check_publish(task_id, number, body)
+        answer = publish_transaction.publish(task_id=task_id, number=number, request=body)
+    return message(answer)
 
 
 @for_task("POST")
