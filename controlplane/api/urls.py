@@ -5,11 +5,15 @@ from django.urls import include, path, re_path
 from controlplane.api.docs import SchemaView, swagger
 from controlplane.api.fallback import fallback
 from controlplane.api.health import healthz, readyz
+from controlplane.api.metrics import PROCESS, STORE, metrics
 from controlplane.api.v1.sampling import ShortSamplerView
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
+    path("metrics/store", metrics, {"part": STORE}, name="metrics-store"),
+    path("metrics/process", metrics, {"part": PROCESS}, name="metrics-process"),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", swagger, name="docs"),
     path("api/sampler/", ShortSamplerView.as_view(), name="short-sampler"),

@@ -470,6 +470,7 @@ INTERNAL = [
 OPEN = [
     Row("GET", "healthz", EVERYBODY),
     Row("GET", "readyz", EVERYBODY),
+    *(Row("GET", path, NOBODY) for path in ("metrics", "metrics/store", "metrics/process")),  # by token
     Row("GET", "api/schema/", EVERYBODY),
     Row("GET", "api/docs/", EVERYBODY),
     Row("GET", r"^(?:api|druid|status)(?:/(?P<rest>[\s\S]*))?\Z", (404, 404, 404, 404, 404, 404)),
