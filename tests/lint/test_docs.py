@@ -34,7 +34,7 @@ from tests.support.routes import all_routes
 
 DOCS = PROJECT / "docs"
 PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
-SECTIONS_OF_OTHERS = ("api/", "druid/", "status", "internal/", "healthz", "readyz")
+SECTIONS_OF_OTHERS = ("api/", "druid/", "status", "internal/", "healthz", "readyz", "metrics")
 # Written by the browser test, which takes it from the page itself.
 MADE_BY_TESTS = {DOCS / "images" / "timeline.png"}
 
