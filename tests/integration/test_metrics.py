@@ -34,10 +34,10 @@ def _token(settings: LazySettings) -> Iterator[None]:
     cache.clear()
 
 
-def scrape_anew(path: str = "/metrics", **headers: str) -> Values:
+def scrape_anew(path: str = "/metrics") -> Values:
     """After ten seconds, so to speak."""
     cache.clear()
-    return scrape(path, **headers)
+    return scrape(path)
 
 
 def of_flights(values: Values, name: str) -> dict[tuple[str, ...], float]:
@@ -156,14 +156,14 @@ def test_names_with_quotes_and_letters_of_all_kinds(cast: Cast) -> None:
     name = 'größe "x"\\\n漢字'
     Datasource.objects.filter(pk=cast.datasource.pk).update(name=name)
     for accept in ("text/plain", "application/openmetrics-text;version=1.0.0", OPEN_METRICS):
-        assert scrape(Accept=accept)["headgate_datasource_segments", (name, "alpha")] == 4
+        assert scrape(headers={"Accept": accept})["headgate_datasource_segments", (name, "alpha")] == 4
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/plain;version=0.0.4", "text/plain;version=1.0.0", OPEN_METRICS])
 @pytest.mark.parametrize("encoding", ["", "gzip"])
 def test_each_format_says_the_same(cast: Cast, accept: str, encoding: str) -> None:
     store = scrape("/metrics/store")
-    assert scrape("/metrics/store", Accept=accept, **{"Accept-Encoding": encoding}) == store
+    assert scrape("/metrics/store", headers={"Accept": accept, "Accept-Encoding": encoding}) == store
 
 
 def test_a_scrape_is_kept_by_nobody_and_head_has_no_body(cast: Cast) -> None:

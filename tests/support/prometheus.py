@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from django.test import Client
 from prometheus_client import Metric
@@ -33,10 +32,10 @@ def values_of(metrics: Iterable[Metric]) -> Values:
     return found
 
 
-def scrape(path: str = "/metrics", *, client: Client | None = None, **headers: str) -> Values:
-    """Ask once, in the name of Prometheus: with the site's token, unless a client or a header says otherwise."""
-    shown: dict[str, Any] = {} if client is not None or "Authorization" in headers else SITE
-    answer = (client or Client()).get(path, headers={**shown, **headers})
+def scrape(path: str = "/metrics", *, client: Client | None = None, headers: Mapping[str, str] | None = None) -> Values:
+    """Ask once, in the name of Prometheus: with the site's token, unless a client has one."""
+    shown = SITE if client is None else {}
+    answer = (client or Client()).get(path, headers={**shown, **(headers or {})})
     assert answer.status_code == 200, answer.content
     body = gzip.decompress(answer.content) if answer.headers.get("Content-Encoding") == "gzip" else answer.content
     return read_page(body, answer.headers["Content-Type"])
