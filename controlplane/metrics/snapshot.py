@@ -96,7 +96,7 @@ def _counters(counts: Mapping[str, int], labels: Labels) -> Iterator[Sample]:
         if counts.get(outcome.name) or not outcome.unpublished:
             yield "headgate_records_total", (*labels, outcome.name), counts.get(outcome.name, 0)
     for detail in _DETAILS:
-        if counts.get(detail.name) or detail.worrying:
+        if counts.get(detail.name) or detail.is_problem:
             yield "headgate_record_details_total", (*labels, detail.name), counts.get(detail.name, 0)
 
 
@@ -156,7 +156,7 @@ def _pool() -> Iterator[Sample]:
         yield "headgate_pool_slots", (), pool.size
     yield "headgate_pool_used_slots", (), pool.used
     yield "headgate_pool_waiting_tasks", (), len(pool.waiting)
-    yield "headgate_pool_waiting_slots", (), pool.asked
+    yield "headgate_pool_waiting_slots", (), pool.demand
     for team in pool.teams.values():
         if team.size is not None:
             yield "headgate_team_slots", (team.name,), team.size

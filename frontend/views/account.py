@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Concatenate
+from typing import Any, Concatenate, cast
 from urllib.parse import urlencode
 
 from allauth.mfa.models import Authenticator
@@ -16,6 +16,7 @@ from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
@@ -194,7 +195,8 @@ class _NewFactorView(FormView):
         return {**super().get_context_data(**kwargs), **kwargs, "demanded": must_add_factor(self.request.user)}
 
     def render_to_response(self, context: dict[str, Any], **answer: Any) -> HttpResponse:
-        return super().render_to_response(context, **answer).render()
+        answered = cast("TemplateResponse", super().render_to_response(context, **answer))
+        return answered.render()
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return self.render_to_response(self.get_context_data(form=form), status=400)
@@ -246,7 +248,7 @@ class _Passkey(_NewFactorView, AddWebAuthnView):
 
 
 class _Codes(_NewFactorView, GenerateRecoveryCodesView):
-    """The recovery codes that are left; asked by POST, all of them anew."""
+    """The recovery codes that are left. A POST replaces all of them."""
 
     template_name = "accounts/codes.html"
     kind = Authenticator.Type.RECOVERY_CODES

@@ -1,6 +1,6 @@
 """What import-linter can't say: an import of ours within a function has a reason, and a cycle is none.
 
-What a library calls internal is not for us.
+And no code uses what allauth calls internal.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connection
 
 from controlplane.metrics import record_sums
-from controlplane.segments import days
+from controlplane.segments import day_sums
 from tests.support.django_cast import Cast
 
 MANY, SUPERVISORS = 10_000, 100
@@ -97,7 +97,7 @@ def fill(cast: Cast) -> None:
     )
     with connection.cursor() as cursor:
         cursor.execute(_OTHERS, {"many": MANY, "supervisors": SUPERVISORS})
-    days.sum_up()
+    day_sums.sum_up()
     assert record_sums.sum_up() == SUPERVISORS
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
