@@ -203,6 +203,7 @@ class _NewFactorView(FormView):
 
     @transaction.atomic
     def form_valid(self, form: Any) -> HttpResponse:
+        User.objects.select_for_update().get(pk=self.request.user.pk)  # one at a time: a user has one set of codes
         answer = super().form_valid(form)
         second_factors.record_added(self.request.user, self.kind)
         messages.success(self.request, self.done)
