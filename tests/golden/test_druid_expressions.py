@@ -151,7 +151,7 @@ REFUSED = [
     (".5", "'.5'"),
     ("0x1F", "'0x1F'"),
     ("1_000", "'1_000'"),
-    (r"'it\qs'", "with a \\ before a letter"),
+    (r"'it\qs'", "has a \\ before a letter"),
     ("'it''s'", "is not expected"),
     ("'open", "a text or name does not end"),
 ]

@@ -205,8 +205,8 @@ def test_what_can_not_mean_what_it_means_in_druid_is_refused(source: Source, roo
     odd = {"filter": {"type": "expression", "expression": "item == "}}
     drops = {"ioConfig": {**compact()["ioConfig"], "dropExisting": True}}
     for changes, where, why in (
-        ({"granularitySpec": {"segmentGranularity": "YEAR"}}, "", "Name whole ones"),
-        ({"segmentGranularity": "WEEK"}, "", "Name whole ones"),
+        ({"granularitySpec": {"segmentGranularity": "YEAR"}}, "", "Name whole intervals"),
+        ({"segmentGranularity": "WEEK"}, "", "Name whole intervals"),
         ({"granularitySpec": {"segmentGranularity": "ALL"}}, "granularitySpec.segmentGranularity", "ALL"),
         ({"granularitySpec": {"intervals": ["2025/P1Y"]}}, "granularitySpec.intervals", "unknown field"),
         ({"segmentGranularity": "DAY", "granularitySpec": {"segmentGranularity": "MONTH"}}, "", "differ"),

@@ -116,7 +116,7 @@ def test_a_spec_that_says_something_else_is_refused_where_it_does(waiting: tuple
     other["spec"]["dataSchema"]["dataSource"] = "another"
     for spec, said in (
         (moved, "not from there: leave inputSource unchanged"),
-        (other, "these records are of"),
+        (other, "these records belong to"),
         (edited(task, inputFormat={"type": "protobuf"}), "is a message format"),
     ):
         assert said in post(operator, FIX + task.pk, spec, 400, **TRY)

@@ -54,7 +54,7 @@ def _post(task: Task, token: str, what: str, body: str) -> int:
 def test_a_supervisors_task_has_ended_well(cast: Cast) -> None:
     assert end(cast.task, EndRequest(interrupted=True)) == 200
     assert (cast.task.status, cast.task.error) == (Status.SUCCESS, "")
-    assert cast.task.message.startswith("Stopped with the stack")
+    assert cast.task.message.startswith("The stack or its machine was shut down")
 
 
 def test_a_task_by_hand_waits_to_be_launched_again(cast: Cast) -> None:

@@ -216,7 +216,7 @@ def test_bad_documents_change_nothing(source: Source, deep: Path, root: User) ->
         ({"batchSize": "many"}, "batchSize", "whole number"),
         ({"versions": []}, "versions", "at least 1"),
         ({"maxUsedStatusLastUpdatedTime": "soon"}, "maxUsedStatusLastUpdatedTime", "ISO 8601"),
-        ({"markAsUnused": True, "limit": 3}, "", "leave limit"),
+        ({"markAsUnused": True, "limit": 3}, "", "omit limit"),
         ({"dryRun": True}, "dryRun", "unknown field"),
     ):
         with pytest.raises(InvalidInput) as refused:

@@ -128,7 +128,7 @@ def test_a_spec_with_faults_says_where(waiting: Cast) -> None:
     assert "Not JSON" in post(operator, FIX, "{", 400, **TRY)
     other = spec("at")
     other["dataSchema"]["dataSource"] = "another"
-    assert "these records are of" in post(operator, FIX, other, 400, **TRY)
+    assert "these records belong to" in post(operator, FIX, other, 400, **TRY)
     nothing_changed(waiting)
 
 

@@ -10,8 +10,8 @@ from tests.lint.sources import files, name_of, no_faults, tree_of
 
 HOUSE = ("controlplane", "frontend", "headgate", "ingestion")
 STORAGE = {
-    "headgate/places.py",  # says why it is a second door
-    "ingestion/segments/by_fsspec.py",
+    "headgate/folders.py",  # says why it is a second door
+    "ingestion/segments/fsspec_storage.py",
     "ingestion/segments/numbered_files.py",  # a file system of ours, for DuckDB
     "ingestion/segments/remote.py",
 }

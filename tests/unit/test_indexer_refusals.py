@@ -211,7 +211,7 @@ def test_a_registry_that_does_not_take_the_login_ends_the_task(
         plane = MemoryControlPlane(assignment(tmp_path))
         leased = in_avro(3, lock_s=0.5)  # so that it waits without them, too
         source = leased if kind == "share_group" else OneLog([framed(1, b"")] * 3, control)
-        with pytest.raises(RegistryRefused, match=r"has refused for 1 s: http.* answers with status 403\. Mend"):
+        with pytest.raises(RegistryRefused, match=r"has refused for 1 s: http.* answers with status 403\. Correct"):
             run_indexer(source, plane, control=control, input_format=written, kafka=kind == "kafka")
     assert plane.published == [] and set(leased.acknowledgements.values()) <= {RELEASE}
 

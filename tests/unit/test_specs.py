@@ -257,7 +257,7 @@ def test_an_empty_object_names_what_is_required() -> None:
             "ioConfig",
             "not both",
         ),
-        ([("ioConfig/replicas", 2)], "ioConfig.replicas", "takes other records"),
+        ([("ioConfig/replicas", 2)], "ioConfig.replicas", "receive different records"),
         (
             [("ioConfig/consumerProperties/security.protocol", "TLS")],
             "ioConfig.consumerProperties['security.protocol']",

@@ -29,7 +29,7 @@ class Deleted(FixedTopic):
     [
         (Deleted(), "Topic 't' was deleted"),
         (FixedTopic(change_after=1), "was deleted and recreated: its id was topic-id and is another-id"),
-        (FixedTopic(change_after=0), "was deleted and made again"),
+        (FixedTopic(change_after=0), "was deleted and recreated"),
     ],
     ids=["deleted", "made again meanwhile", "made again before"],
 )
