@@ -114,7 +114,7 @@ def test_a_file_that_is_not_what_was_registered_is_not_merged(tmp_path: Path) ->
     shelf.add(batch_of([1, 2], v=pa.array([1, 2])))
     job = shelf.job()
     other = job.segments[0].model_copy(update={"sha256": "0" * 64})
-    with pytest.raises(DamagedSegment, match="differs from what was registered"):
+    with pytest.raises(DamagedSegment, match="has the SHA-256"):
         merge(job.model_copy(update={"segments": [other]}), shelf.storage, shelf.scratch, shelf.ids)
     gone = job.segments[0].model_copy(update={"path": "d/none.parquet"})
     with pytest.raises(DamagedSegment, match="does not exist"):
