@@ -43,14 +43,20 @@ _DETAILS = tuple(counter for counter in COUNTERS if isinstance(counter, (Detail,
 def take_snapshot() -> Samples:
     """Every metric's values now, within ``READ_S`` and a statement's time. Raises ``DatabaseError``."""
     began, samples = timezone.now(), defaultdict(list)
-    with transaction.atomic(), connection.execute_wrapper(_before(monotonic() + READ_S)):
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_MS}")
-        for name, labels, value in _all_samples(began):
-            samples[name].append((labels, value))
+    with transaction.atomic():
+        _limit_statements(str(STATEMENT_MS))
+        with connection.execute_wrapper(_before(monotonic() + READ_S)):
+            for name, labels, value in _all_samples(began):
+                samples[name].append((labels, value))
+        _limit_statements("DEFAULT")  # a transaction around this one goes on as it was
     samples["headgate_store_read_timestamp_seconds"].append(((), began.timestamp()))
     samples["headgate_store_read_duration_seconds"].append(((), (timezone.now() - began).total_seconds()))
     return samples
+
+
+def _limit_statements(milliseconds: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = {milliseconds}")
 
 
 def _before(deadline: float) -> Callable[..., Any]:

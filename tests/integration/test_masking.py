@@ -87,14 +87,13 @@ def told(answer: Any) -> str:
     return "".join(f"{name}: {value}\n" for name, value in answer.items()) + body.decode(errors="replace")
 
 
-def spots(cast: Cast, role: str, secret: str = SECRET) -> set[str]:
-    """The addresses of the whole site at which somebody with the role is told the secret."""
-    everybody, found = Everybody(cast), set()
+def answers(cast: Cast, role: str) -> list[tuple[str, str]]:
+    """What somebody with the role is told at each address of the whole site."""
+    everybody, found = Everybody(cast), []
     for row in TABLE:
         if row.method != "GET" or row.pattern.startswith(("internal/", "^")) or row.pattern == "-/live/":
             continue
-        if secret in told(everybody.ask(row, role)):
-            found.add(row.pattern)
+        found.append((row.pattern, told(everybody.ask(row, role))))
     quarantined = f"/datasources/flights/quarantine/{cast.quarantined.pk}/"
     more = [*(f"{quarantined}?as={form}" for form in ("text", "json", "tree", "hexadecimal", "spec"))]
     more += [f"/tasks/{cast.task.pk}/errors/?kind=faulty", f"/tasks/{cast.task.pk}/log/?log_text=hunter"]
@@ -103,7 +102,12 @@ def spots(cast: Cast, role: str, secret: str = SECRET) -> set[str]:
     more += [f"/druid/coordinator/v1/{path}?full" for path in ("datasources", "datasources/flights")]
     more += [f"/druid/coordinator/v1/{path}?full" for path in ("metadata/datasources", "datasources/flights/intervals")]
     more += ["/druid/coordinator/v1/metadata/datasources/flights/segments?full"]
-    return found | {address for address in more if secret in told(client.get(address))}
+    return found + [(address, told(client.get(address))) for address in more]
+
+
+def spots(found: list[tuple[str, str]], secret: str = SECRET) -> set[str]:
+    """The addresses at which the secret was told."""
+    return {address for address, text in found if secret in text}
 
 
 def failed_merge(cast: Cast, error: str) -> None:
@@ -120,24 +124,25 @@ def test_where_a_file_lies_is_told_to_nobody_below_the_role(everywhere: Cast, cl
     address = "/druid/coordinator/v1/metadata/segments"
     path = everywhere.segments[0].path
     failed_merge(everywhere, f"{path} does not exist")
-    before = spots(everywhere, "operator", path)
+    found = answers(everywhere, "operator")
+    before = spots(found, path)
     assert {"api/v1/datasources/<str:name>/compaction/jobs/", "datasources/<str:name>/compaction/"} <= before
     assert {address.lstrip("/"), "datasources/<str:name>/segments/"} <= before
     assert "/druid/coordinator/v1/datasources?full" in before
-    assert "api/v1/records/" in spots(everywhere, "operator", everywhere.segments[1].path) | before
+    assert "api/v1/records/" in spots(found, everywhere.segments[1].path) | before
     mask(everywhere)
-    assert spots(everywhere, "operator", path) == set()
+    assert spots(answers(everywhere, "operator"), path) == set()
     [first, *_] = clients["operator"].get(address).json()
     assert first["loadSpec"] == {"type": "parquet"}
     assert clients["owner"].get(address).json()[0]["loadSpec"] == {"type": "parquet", "path": path}
 
 
 def test_what_is_masked_is_told_to_nobody_below_the_role(everywhere: Cast) -> None:
-    before = spots(everywhere, "viewer")
+    before = spots(answers(everywhere, "viewer"))
     assert len(before) > 15, "the secret is where a viewer finds it as long as nothing is masked"
     mask(everywhere)
-    assert spots(everywhere, "viewer") == set()
-    assert spots(everywhere, "operator") == set()
+    assert spots(answers(everywhere, "viewer")) == set()
+    assert spots(answers(everywhere, "operator")) == set()
     record = f"/api/v1/datasources/flights/quarantine/{everywhere.quarantined.pk}/"
     clients = {role: speaking_as(everywhere, role) for role in ("viewer", "operator", "owner")}
     assert {role: SECRET in told(c.get(record)) for role, c in clients.items()} == {

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.db import transaction
+from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
 
@@ -23,6 +24,7 @@ from controlplane.teams.roles import Role, Scope
 from controlplane.teams.service_accounts import note_use
 from tests.support.django_cast import PASSWORD, ROLES, Cast, browsing_as, serving, speaking_as, spec_for
 from tests.support.permission_table import TABLE, Row, ask_by
+from tests.support.snapshot import Snapshot
 
 ACCOUNTS = "/api/v1/teams/alpha/service-accounts/"
 OF_SCOPE = {Scope.READ: "viewer", Scope.OPERATE: "operator", Scope.ADMIN: "owner"}
@@ -67,24 +69,30 @@ def expected(row: Row, kind: str) -> set[int]:
     return {status_of(row, OF_SCOPE[Scope(kind)])}
 
 
-def everything(cast: Cast) -> tuple[object, ...]:
-    return (
-        list(Task.objects.order_by("id").values_list("id", "goal", "status")),
-        list(Supervisor.objects.order_by("id").values_list("id", "version", "suspended", "terminated_at")),
-        list(Datasource.objects.order_by("id").values_list("name", "team__name")),
-        sorted(Membership.objects.values_list("user__username", "team__name", "role")),
-        sorted(User.objects.values_list("username", "is_superuser", "is_active", "service_of")),
-        sorted(ApiToken.objects.values_list("user__username", "scope")),
+def memberships() -> QuerySet[Membership, tuple[Any, ...]]:
+    return Membership.objects.order_by("user__username", "team__name").values_list(
+        "user__username", "team__name", "role"
     )
 
 
-def asked(client: Client, row: Row, cast: Cast, before: object) -> Any:
+def everything() -> Snapshot:
+    return Snapshot(
+        Task.objects.order_by("id").values_list("id", "goal", "status"),
+        Supervisor.objects.order_by("id").values_list("id", "version", "suspended", "terminated_at"),
+        Datasource.objects.order_by("id").values_list("name", "team__name"),
+        memberships(),
+        User.objects.order_by("username").values_list("username", "is_superuser", "is_active", "service_of"),
+        ApiToken.objects.order_by("user__username", "pk").values_list("user__username", "scope"),
+    )
+
+
+def asked(client: Client, row: Row, cast: Cast, state: Snapshot, before: object) -> Any:
     """The answer, and nothing of it stays; who is refused has changed nothing."""
     cache.clear()
     with transaction.atomic():
         answer: Any = ask_by(client, row, cast)
         if answer.status_code >= 400:
-            assert everything(cast) == before, f"{row.method} {row.pattern} was refused and changed something"
+            assert state() == before, f"{row.method} {row.pattern} was refused and changed something"
         transaction.set_rollback(True)
     return answer
 
@@ -94,9 +102,10 @@ def test_a_token_gets_what_its_scope_s_role_gets_at_every_address(cast: Cast, ki
     """Row 30 of the security checklist: at every address, derived from the table of who may do what."""
     other = serving(cast, Scope.ADMIN, "another-datasource")
     client = other if kind == "other" else serving(cast, Scope(kind))
-    before, wrong = everything(cast), []
+    state, wrong = everything(), []
+    before = state()
     for row in REST:
-        answer = asked(client, row, cast, before)
+        answer = asked(client, row, cast, state, before)
         if answer.status_code not in expected(row, kind):
             wrong.append(f"{row.method} /{row.pattern}{row.query}: {answer.status_code}, not {expected(row, kind)}")
         if kind == "other" and answer.status_code < 400 and row.pattern != f"{V1}validate/":
@@ -106,9 +115,10 @@ def test_a_token_gets_what_its_scope_s_role_gets_at_every_address(cast: Cast, ki
 
 
 def test_a_token_opens_no_page(cast: Cast) -> None:
-    client, before = serving(cast, Scope.ADMIN), everything(cast)
+    client, state = serving(cast, Scope.ADMIN), everything()
+    before = state()
     for row in PAGES:
-        assert asked(client, row, cast, before).status_code == status_of(row, "anonymous"), row
+        assert asked(client, row, cast, state, before).status_code == status_of(row, "anonymous"), row
 
 
 def test_who_is_off_is_nobody_and_who_is_only_invited_an_outsider(cast: Cast) -> None:
@@ -118,12 +128,13 @@ def test_who_is_off_is_nobody_and_who_is_only_invited_an_outsider(cast: Cast) ->
     User.objects.filter(username="owner").update(is_active=False)
     now = timezone.now()
     Invitation.objects.create(team=cast.alpha, username="outsider", role=Role.ADMIN, created_at=now)
-    invited, before = speaking_as(cast, "outsider"), everything(cast)
+    invited, state = speaking_as(cast, "outsider"), everything()
+    before = state()
     of_invitations = {f"{V1}invitations/<str:name>/"}
     for row, (client, like) in product(REST, ((off, "anonymous"), (invited, "outsider"))):
         if "load/drafts/" in row.pattern or (like == "outsider" and row.pattern in of_invitations):
             continue  # a draft is the owner's, who is off; an invitation may be answered
-        answer = asked(client, row, cast, before)
+        answer = asked(client, row, cast, state, before)
         assert answer.status_code == status_of(row, like), f"{like}: {row} {answer.content[:300]}"
 
 
@@ -207,13 +218,13 @@ def test_no_token_with_a_scope_makes_somebody_an_admin(cast: Cast, clients: dict
     """Row 30 of the security checklist: a role stays when the token is revoked, so a person gives it."""
     address, body = f"/api/v1/teams/alpha/members/{username}/", {"role": "admin"}
     made = clients["owner"].post("/api/v1/tokens/", {"scope": "admin"}, content_type="application/json").json()
-    mine, before = Client(headers={"Authorization": f"Bearer {made['token']}"}), everything(cast)
+    mine, before = Client(headers={"Authorization": f"Bearer {made['token']}"}), list(memberships())
     for client in (serving(cast, Scope.ADMIN), mine):
         refused = client.put(address, body, content_type="application/json")
         assert refused.status_code == 403
         assert "No token with a scope may give a role or invite" in refused.json()["detail"]
     assert not Invitation.objects.exists()
-    assert sorted(Membership.objects.values_list("user__username", "team__name", "role")) == before[3]
+    assert list(memberships()) == before
     status = 200 if username == "viewer" else 202
     assert clients["owner"].put(address, body, content_type="application/json").status_code == status
 

@@ -94,8 +94,7 @@ def _keep_watch(
         _run(streams, module, folder, variables)
     for descriptor in (ends, *streams):
         os.close(descriptor)
-    watched: list[int] = [connection.fileno(), life]
-    if life not in select.select(watched, [], [])[0]:
+    if life not in select.select([connection.fileno(), life], [], [])[0]:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with suppress(OSError):
@@ -111,7 +110,7 @@ def _run(streams: list[int], module: str, folder: str, variables: list[str]) -> 
             os.dup2(stream, number)
             os.close(stream)
         os.environ.clear()
-        os.environ.update((name, value) for name, _, value in (variable.partition("=") for variable in variables))
+        os.environ.update({name: value for name, _, value in (variable.partition("=") for variable in variables)})
         os.chdir(folder)
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
