@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Concatenate, cast
+from typing import Any, Concatenate
 from urllib.parse import urlencode
 
 from allauth.mfa.models import Authenticator
@@ -16,7 +16,6 @@ from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
@@ -185,6 +184,7 @@ class _NewFactorView(FormView):
     """What the pages that add a second factor share, beside allauth's views."""
 
     request: PageRequest
+    template_name: str
     kind: str
     done: str
 
@@ -195,8 +195,7 @@ class _NewFactorView(FormView):
         return {**super().get_context_data(**kwargs), **kwargs, "demanded": must_add_factor(self.request.user)}
 
     def render_to_response(self, context: dict[str, Any], **answer: Any) -> HttpResponse:
-        answered = cast("TemplateResponse", super().render_to_response(context, **answer))
-        return answered.render()
+        return render(self.request, self.template_name, context, **answer)
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return self.render_to_response(self.get_context_data(form=form), status=400)
