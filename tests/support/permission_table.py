@@ -525,7 +525,6 @@ PAGES = [
     Row("GET", "login/passkey/", REDIRECT),  # without the header for JSON
     Row("POST", "login/passkey/", REDIRECT, {"credential": "[1]"}),
     Row("PUT", "login/passkey/", REDIRECT),
-    Row("GET", "account/passkey/", REDIRECT),  # the login is not fresh
     Row("GET", "login/forgotten/", EVERYBODY),
     *(
         Row(method, "login/forgotten/<str:uidb64>/<str:token>/", EVERYBODY)  # the link is worth nothing, which it says
@@ -640,8 +639,11 @@ PAGES = [
     Row("GET", "account/email/<str:secret>/", (404, 404, 404, 404, 302, 404)),
     Row("POST", "account/email/<str:secret>/", (404, 404, 404, 404, 302, 404)),
     Row("POST", "account/password/", (400, 400, 400, 400, 302, 400), {"old_password": "wrong"}),
-    Row("GET", "account/app/", REDIRECT),  # the login is not fresh
-    Row("GET", "account/codes/", REDIRECT),
+    *(
+        Row(method, f"account/{page}/", REDIRECT)  # the login is not fresh
+        for page in ("app", "passkey", "codes")
+        for method in ("GET", "POST", "PUT")
+    ),
     Row("POST", "account/factors/<int:number>/remove/", REDIRECT),
     Row("POST", "account/sessions/<str:session_id>/end/", (404, 404, 404, 404, 302, 404)),
     Row("POST", "account/tokens/", instead(PAGE, success=201), {"name": "ci", "days": "7"}),
