@@ -59,7 +59,7 @@ def test_the_last_good_spec_is_started_again(house: House) -> None:
     newest = house.running_task(topic)
     assert newest != killed
     assert [v for task, v, *_ in tasks_of(house, topic) if task == newest] == [1]
-    assert "The task of version 1 reads on meanwhile." in said(house, topic)
+    assert "The task of version 1 continues to read." in said(house, topic)
     house.supervise(mended(house, topic))
     house.produce(topic, numbered(2000, 3000))
     published(house, topic, 3000)

@@ -115,7 +115,7 @@ def test_all_of_them_at_once_and_only_where_one_may(cast: Cast, ask: Ask) -> Non
 def test_bad_documents_change_nothing(cast: Cast, ask: Ask) -> None:
     name = cast.datasource.name
     for body, why, status in (
-        (document(name, id="another"), "leave it out", 400),
+        (document(name, id="another"), "omit it", 400),
         (document(name, suspended="maybe"), "suspended", 400),
         ({"type": "autocompact"}, "spec", 400),
         (document(name, oops=1), "oops", 400),

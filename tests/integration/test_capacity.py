@@ -152,7 +152,7 @@ def test_a_running_task_grows_by_what_is_free_once_nobody_waits(cast: Cast) -> N
 def test_more_than_the_whole_pool_is_refused(cast: Cast, clients: dict[str, Client]) -> None:
     with pytest.raises(InvalidInput, match="HEADGATE_WORKER_CAPACITY"):
         ask(cast, "huge", 7)
-    with pytest.raises(InvalidInput, match="runs 6 indexers"):
+    with pytest.raises(InvalidInput, match="runs at most 6 indexers"):
         submit(cast, spec_for("huge", taskCount=7))
     body = {"kind": "task", "spec": spec_for("huge", taskCount=7)}
     assert clients["owner"].post("/api/v1/validate/", body, content_type="application/json").status_code == 400

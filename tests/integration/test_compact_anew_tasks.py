@@ -159,7 +159,7 @@ def test_what_the_segments_do_not_allow_fails_it_with_what_to_give(source: Sourc
     clash = refused(metricsSpec=[{"type": "count", "name": "item"}])
     assert clash.startswith("dimensionsSpec: name the dimensions: 'item' is one of the segments")
     published(source, {"item": "string"}, at=200, task="nobody knows")
-    assert "no longer known" in refused(metricsSpec=[])
+    assert "no longer knows" in refused(metricsSpec=[])
 
 
 def test_first_and_last_values_are_combined_where_all_segments_keep_their_times(source: Source, root: User) -> None:

@@ -252,7 +252,7 @@ def test_what_segments_do_not_allow_is_said_without_a_task(source: Source, root:
     Segment.objects.filter(created_at__gt=timezone.now() - QUIET).update(task_id="gone")
     post(root, source, config())
     quiet()
-    assert planned() == [] and "no longer known" in why(source)[0]
+    assert planned() == [] and "no longer knows" in why(source)[0]
     post(root, source, config(inputSegmentSizeInBytes=10))
     quiet()
     assert planned() == [] and why(source) == ["It is larger than inputSegmentSizeInBytes."]

@@ -129,7 +129,7 @@ def test_a_running_task_grows_as_far_as_its_team_may(cast: Cast) -> None:
 
 def test_a_spec_that_alone_asks_for_more_is_refused(cast: Cast, clients: dict[str, Client]) -> None:
     limit(cast, indexers=4)
-    said = "team alpha may run 4 at once"
+    said = "team alpha may run at most 4"
     with pytest.raises(InvalidInput, match=said):
         ask(cast, "huge", 5)
     with pytest.raises(InvalidInput, match=said):

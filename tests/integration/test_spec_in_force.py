@@ -49,7 +49,7 @@ def test_the_task_of_the_version_before_reads_on(cast: Cast, clients: dict[str, 
     failed_task(cast, 2)
     text = said(clients["viewer"])
     assert "Version 2 of the spec does not start: 2 of its tasks failed" in text
-    assert "The task of version 1 reads on meanwhile." in text
+    assert "The task of version 1 continues to read." in text
 
 
 def test_without_one_that_reads_the_last_that_published_is_named(cast: Cast, clients: dict[str, Client]) -> None:
@@ -113,7 +113,7 @@ def test_the_last_good_version_is_started_again(cast: Cast, clients: dict[str, C
     assert len(of_version(1)) == 2, "another one was started beside it"
     text = clients["viewer"].get("/api/v1/supervisors/good/").json()["why_nothing"][0]["text"]
     assert "Version 2 of the spec does not start: 1 of its tasks failed" in text
-    assert "The task of version 1 restarts, and reads on meanwhile." in text
+    assert "The task of version 1 restarts and continues to read." in text
     begun(again)
     begun(of_version(2)[0])
     run("good")
