@@ -124,7 +124,7 @@ document = {document!r}
 order = _admit_order(document, None, parse_sampler_spec(document).order)
 ready_sampler.start()
 print(ready_sampler.pid, flush=True)
-ready_sampler.ask(order.model_dump_json(), 60)
+ready_sampler.request(order.model_dump_json(), 60)
 """
 
 
