@@ -33,7 +33,6 @@ from controlplane.teams.audit import last_actions
 from controlplane.teams.models import User
 from ingestion.specs.tasks.stored_specs import without_scaling
 
-# All of a task that is asked here.
 _TASK_COLUMNS = (
     "id",
     "kind",

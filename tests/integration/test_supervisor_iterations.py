@@ -81,8 +81,7 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, broker: Broker) ->
     [question] = topic_checks.claim_questions(topic_checks.due_supervisors().filter(pk=supervisor.pk))
     assert states(supervisor) == ("RUNNING", "CONNECTING_TO_STREAM")
     assert why_nothing(supervisor)[0].code == "connecting"
-    [look] = topic_checks.answers([question])
-    run(supervisor.pk, look)
+    run(supervisor.pk, *topic_checks.answers([question]))
     assert states(supervisor) == ("RUNNING", "CREATING_TASKS")
     [task] = tasks_of(supervisor)
     assert supervisor.partitions == 2
@@ -250,11 +249,8 @@ def test_kafka_is_not_there_and_never_was(
     """No task is started for it; the errors are shown as Druid shows them; and another supervisor does not wait."""
     settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD = settings.SUPERVISOR_MAX_STORED_EXCEPTION_EVENTS = 2
     lost, well = (submit(cast, broker, where, broker.topic()) for where in (nowhere, broker.bootstrap))
-    looks = list(
-        topic_checks.answers(
-            topic_checks.claim_questions(topic_checks.due_supervisors().filter(pk__in=[lost.pk, well.pk]))
-        )
-    )
+    due = topic_checks.due_supervisors().filter(pk__in=[lost.pk, well.pk])
+    looks = list(topic_checks.answers(topic_checks.claim_questions(due)))
     assert [look.supervisor_id for look in looks] == [well.pk, lost.pk]
     for look in looks:
         run(look.supervisor_id, look)
