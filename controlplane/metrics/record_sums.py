@@ -20,8 +20,8 @@ from controlplane.metrics.models import RecordSum
 from controlplane.publishing.selectors.totals import columns_of
 from ingestion.specs.counters import Counts
 
-# Each fold takes so many indexers at most: what has been there for long takes several.
-_MOST = 20_000
+# One fold takes at most this many indexers. A large backlog takes several folds.
+_MAX_INDEXERS = 20_000
 _ENDED_FOR = timedelta(minutes=10)  # then no publish of it is under way
 _NAMES = (*Counts.model_fields, "publishes", "segments", "size_bytes")
 _SUMS = ", ".join(f"'{name}', sum({' + '.join(columns_of(name))})" for name in _NAMES)
@@ -29,7 +29,7 @@ _SELECT = f"SELECT datasource_id, jsonb_build_object({_SUMS}), max(last_publish_
 _SUM_UP = f"""
     WITH ended AS (
         SELECT f.id FROM publishing_indexerfence f JOIN tasks_task t ON t.id = f.task_id
-        WHERE NOT f.summed AND NOT f.merges AND t.ended_at < %s LIMIT {_MOST}
+        WHERE NOT f.summed AND NOT f.merges AND t.ended_at < %s LIMIT {_MAX_INDEXERS}
     ), summed AS (
         UPDATE publishing_indexerfence f SET summed = true FROM ended WHERE f.id = ended.id AND NOT f.summed
         RETURNING f.*
