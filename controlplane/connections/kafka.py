@@ -7,7 +7,7 @@ them is asked: names are resolved once more by the client, so rules of the netwo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -261,13 +261,21 @@ def _whole_number(entries: Mapping[str, ConfigEntry], name: str) -> int | None:
 
 
 @_measured
-def set_share_group_config(properties: Mapping[str, Value], topic: str, group: str, values: Mapping[str, str]) -> None:
-    """Set a share group's dynamic settings, all or none."""
-    entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in values.items()]
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+def set_share_group_config(
+    properties: Mapping[str, Value], topic: str, group: str, to_try: Sequence[Mapping[str, str]]
+) -> None:
+    """Set a share group's dynamic settings, all or none: the first of ``to_try`` that the broker takes."""
     with _admin(properties, topic) as (admin, _, _):
-        for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
-            future.result()
+        for settings in to_try:
+            entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in settings.items()]
+            resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+            try:
+                for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
+                    future.result()
+                return
+            except KafkaException as error:
+                if settings is to_try[-1] or error.args[0].code() != KafkaError.INVALID_CONFIG:
+                    raise
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Kafka 4.3.0: broker and controller in one JVM (KRaft), with share groups, on the loopback address."""
+"""Kafka: broker and controller in one JVM (KRaft), with share groups, on the loopback address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from controlplane.embedded.errors import ServiceFailed
 from controlplane.embedded.files import remove_contents, write_atomically
 from controlplane.embedded.home import Home
 from controlplane.embedded.jvm import java
-from controlplane.embedded.kafka_jars import kafka_jars, spark_jars
+from controlplane.embedded.kafka_jars import VERSION, kafka_jars, spark_jars
 from controlplane.embedded.ports import LOOPBACK, is_listening
 from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.service import Service
@@ -72,7 +72,7 @@ class Kafka(Service):
     """A broker. `extra_properties` override or add to its `server.properties`, at every start.
 
     With `share_groups=False` its data is formatted with the feature `share.version` off, so that it refuses share
-    groups. The Java heap is `heap_mb` at most.
+    groups. The Java heap is `heap_mb` at most. `version` is one of those whose jars are known.
     """
 
     stop_steps: StopSteps = ((signal.SIGTERM, 20.0),)
@@ -86,12 +86,14 @@ class Kafka(Service):
         port: int | None = None,
         heap_mb: int = 512,
         name: str = "kafka",
+        version: str = VERSION,
     ) -> None:
         super().__init__(home, name)
         self.port = port or self.home.ports.assign(name)
         self.share_groups = share_groups
         self.extra_properties = dict(extra_properties or {})
         self._heap_mb = heap_mb
+        self.version = version
         self._folder = self.home.path / name
         self._properties_file = self._folder / "server.properties"
 
@@ -144,7 +146,7 @@ class Kafka(Service):
 
     def _java(self, *arguments: str) -> list[str]:
         jars = [str(jar) for pattern in LOGGING_JARS for jar in sorted(spark_jars().glob(pattern))]
-        jars.append(f"{kafka_jars(self.log)}/*")
+        jars.append(f"{kafka_jars(self.log, version=self.version)}/*")
         options = [f"-Xmx{self._heap_mb}m", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true"]
         options.append(f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}")
         return [java(), *options, "-cp", ":".join(jars), *arguments]

@@ -1,4 +1,4 @@
-"""The jars of Kafka 4.3.0, fetched once with the Ivy that ships in PySpark and checked against known hashes."""
+"""The jars of Kafka, fetched once with the Ivy that ships in PySpark and checked against known hashes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from controlplane.embedded.jvm import java
 from controlplane.embedded.processes import run_to_end
 from controlplane.embedded.waiting import file_lock
 
-VERSION = "4.3.0"
-HASHES = Path(__file__).with_name(f"kafka-{VERSION}.sha256")
+VERSION = "4.4.0"
+OLDER = ("4.3.1", "4.2.2")  # versions that tests also run
 ATTEMPTS = 3
 PAUSE_S = 3.0
 TIMEOUT_S = 600.0
@@ -30,43 +30,43 @@ def spark_jars() -> Path:
     return Path(package.origin).parent / "jars"
 
 
-def kafka_jars(log: Path, cancel: threading.Event | None = None) -> Path:
-    """The folder with all jars, downloaded the first time (44 MB, a minute or so).
+def kafka_jars(log: Path, cancel: threading.Event | None = None, version: str = VERSION) -> Path:
+    """The folder with all jars of a version whose hashes are known, downloaded the first time (44 MB, a minute or so).
 
     Several processes may ask at once: one downloads, the others wait. A folder is complete as soon as it is there.
     Raises DownloadFailed, whose message names the log; Cancelled.
     """
-    folder = default_cache() / f"kafka-{VERSION}"
+    folder = default_cache() / f"kafka-{version}"
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(folder.with_name(folder.name + ".lock"), ATTEMPTS * TIMEOUT_S, cancel):
         if not folder.is_dir():
-            _download(folder, log, cancel)
+            _download(folder, version, log, cancel)
     return folder
 
 
-def _download(folder: Path, log: Path, cancel: threading.Event | None) -> None:
+def _download(folder: Path, version: str, log: Path, cancel: threading.Event | None) -> None:
     # Ivy keeps what it already has between attempts.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="download-") as temporary:
         jars = Path(temporary) / "jars"
         for attempt in range(ATTEMPTS):
             if attempt and (cancel or threading.Event()).wait(PAUSE_S):
                 raise Cancelled("stopped while downloading")
-            if _run_ivy(Path(temporary), jars, log, cancel) == 0 and not wrong_jars(jars):
+            if _run_ivy(Path(temporary), version, jars, log, cancel) == 0 and not wrong_jars(jars, version):
                 jars.rename(folder)
                 return
             shutil.rmtree(jars, ignore_errors=True)
     raise DownloadFailed(
-        f"The jars of Kafka {VERSION} could not be downloaded from Maven Central in {ATTEMPTS} attempts. "
+        f"The jars of Kafka {version} could not be downloaded from Maven Central in {ATTEMPTS} attempts. "
         f"Check the network (or Ivy's and Java's proxy settings) and try again. The log: {log}"
         f"{quoted(tail(log))}"
     )
 
 
-def _run_ivy(temporary: Path, jars: Path, log: Path, cancel: threading.Event | None) -> int:
+def _run_ivy(temporary: Path, version: str, jars: Path, log: Path, cancel: threading.Event | None) -> int:
     command = [java(), "-cp", f"{spark_jars()}/*", "org.apache.ivy.Main", "-cache", str(temporary / "ivy")]
-    command += ["-dependency", "org.apache.kafka", "kafka_2.13", VERSION, "-confs", "default"]
+    command += ["-dependency", "org.apache.kafka", "kafka_2.13", version, "-confs", "default"]
     command += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
     try:
         return run_to_end(command, log, timeout_s=TIMEOUT_S, cancel=cancel, folder=temporary)
@@ -74,10 +74,15 @@ def _run_ivy(temporary: Path, jars: Path, log: Path, cancel: threading.Event | N
         return -1
 
 
-def wrong_jars(folder: Path) -> list[str]:
+def known_hashes(version: str = VERSION) -> dict[str, str]:
+    """SHA-256 of each jar by its name."""
+    lines = Path(__file__).with_name(f"kafka-{version}.sha256").read_text().splitlines()
+    return {name: digest for digest, name in map(str.split, lines)}
+
+
+def wrong_jars(folder: Path, version: str = VERSION) -> list[str]:
     """The names of jars that are missing or differ from the known hashes."""
-    expected = [line.split() for line in HASHES.read_text().splitlines()]
-    return [name for digest, name in expected if _sha256(folder / name) != digest]
+    return [name for name, digest in known_hashes(version).items() if _sha256(folder / name) != digest]
 
 
 def _sha256(path: Path) -> str:

@@ -32,8 +32,12 @@ class GroupSetting:
 
 
 def compare_settings(spec_settings: Mapping[str, str], broker_config: ShareGroupConfig) -> list[GroupSetting]:
-    """Each setting that the spec asks for, under Kafka's names, beside what the broker says."""
-    return [_setting(name, value, broker_config) for name, value in spec_settings.items()]
+    """Each setting that the spec asks for, under Kafka's names, beside what the broker says.
+
+    A broker that does not know a setting's name lists others alone: there is nothing to compare then.
+    """
+    known = broker_config.values or spec_settings
+    return [_setting(name, value, broker_config) for name, value in spec_settings.items() if name in known]
 
 
 def _setting(name: str, spec_value: str, broker_config: ShareGroupConfig) -> GroupSetting:

@@ -187,7 +187,7 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
     hold_group(supervisor)
     try:
         properties = _properties(supervisor)
-        kafka.set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings)
+        kafka.set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings_to_try)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration was not changed: {problem}") from None
     audit.record(

@@ -279,20 +279,27 @@ def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig
 
     Raises ``SourceProblem`` with the broker's reason (for example a lock duration outside its bounds).
     """
-    entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in io_config.group_settings.items()
-    ]
-    resource = ConfigResource(ResourceType.GROUP, io_config.groupId, incremental_configs=entries)
     errors: list[str] = []
     admin = admin_client(checked_properties(properties, policy), errors)
     try:
         checked_cluster(admin, io_config.topic, policy)
-        for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
-            future.result()
+        _alter_group(admin, io_config.groupId, *io_config.group_settings_to_try)
     except KafkaException as error:
         admin.poll(0)  # the causes come in while it is asked
         cause = f" ({errors[-1]})" if errors else ""
         if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             cause = ". This login lacks the right ALTER_CONFIGS on the group"
         raise SourceProblem(f"Share group {io_config.groupId!r}: {error.args[0].str()}{cause}") from None
+
+
+def _alter_group(admin: AdminClient, group: str, settings: Mapping[str, str], *others: Mapping[str, str]) -> None:
+    """Set these, or the next of ``others`` if the broker takes one of them for invalid. Raises ``KafkaException``."""
+    entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in settings.items()]
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+    try:
+        for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
+            future.result()
+    except KafkaException as error:
+        if not others or error.args[0].code() != KafkaError.INVALID_CONFIG:
+            raise
+        _alter_group(admin, group, *others)

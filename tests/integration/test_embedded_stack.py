@@ -22,6 +22,7 @@ import pytest
 from controlplane.embedded.apps import login_password
 from controlplane.embedded.files import write_json
 from controlplane.embedded.home import PROJECT, Home, temporary_home
+from controlplane.embedded.kafka_jars import VERSION
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.processes import Child
 from controlplane.embedded.stack import Stack
@@ -249,4 +250,4 @@ def test_a_download_that_fails_says_so_and_leaves_nothing_behind(home: Home, tmp
     assert done.returncode == 1
     assert "could not be downloaded" in done.stderr
     assert str(home.log("kafka-download")) in done.stderr
-    assert [entry.name for entry in tmp_path.iterdir()] == ["kafka-4.3.0.lock"]
+    assert [entry.name for entry in tmp_path.iterdir()] == [f"kafka-{VERSION}.lock"]

@@ -20,6 +20,7 @@ from controlplane.common.applications import STOP_TIMEOUT_S, running_application
 from controlplane.embedded import apps
 from controlplane.embedded.home import PROJECT, Home
 from controlplane.embedded.kafka import Kafka
+from controlplane.embedded.kafka_jars import VERSION
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.spark_classes import submit_options
 from controlplane.embedded.valkey import Valkey
@@ -29,6 +30,7 @@ from tests.support.fault_proxy import FaultProxy
 from tests.support.waiting import PATIENCE, wait_for
 
 T = TypeVar("T")
+METRICS_TOKEN = "a-token-that-nobody-guesses"
 _ACTIVE = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
 _SAID = "SELECT status, error, message, observation FROM tasks_task WHERE id = %s"
 
@@ -65,12 +67,17 @@ class House(Broker):
         bootstrap: str | None = None,
         database: str | None = None,
         with_proxy: bool = True,
+        kafka_version: str = VERSION,
     ) -> None:
         self.home = home
         self._undertaker = undertaker.watch_over(home.path)
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
+        kafka = (
+            cast(Kafka, Elsewhere(bootstrap=bootstrap))
+            if bootstrap
+            else Kafka(self.home, broker, version=kafka_version)
+        )
         for service in (self.postgres, self.valkey, kafka):
             service.start()
         for service in (self.postgres, self.valkey, kafka):
@@ -87,6 +94,7 @@ class House(Broker):
             "HEADGATE_INTERNAL_URL": self.proxy.url if with_proxy else apps.web_address(port),
             "HEADGATE_FAILPOINTS": str(self.failpoints),
             "HEADGATE_LOCAL_INPUT_FOLDERS": str(self.input),
+            "HEADGATE_METRICS_TOKEN": METRICS_TOKEN,
             "HEADGATE_REPAIR_PERIOD": "2",
             "HEADGATE_REPAIR_MARGIN": "15",
             "HEADGATE_TASK_HEARTBEAT_TIMEOUT": "12",

@@ -23,7 +23,7 @@ from controlplane.embedded.errors import Cancelled, HomeRefused, ServiceFailed, 
 from controlplane.embedded.files import read_json, write_json
 from controlplane.embedded.home import Home
 from controlplane.embedded.kafka import new_cluster_id
-from controlplane.embedded.kafka_jars import HASHES, wrong_jars
+from controlplane.embedded.kafka_jars import OLDER, VERSION, known_hashes, wrong_jars
 from controlplane.embedded.ports import PortBook, choose_port, is_free
 from controlplane.embedded.processes import Child, run_to_end
 from controlplane.embedded.state import ServiceState, StackState
@@ -322,12 +322,13 @@ def test_children_are_orphans_only_without_their_launcher() -> None:
     assert not StackState(phase="running", launcher=me, services=(web,)).all_run
 
 
-def test_jars_are_checked_against_known_hashes(tmp_path: Path) -> None:
-    names = [line.split()[1] for line in HASHES.read_text().splitlines()]
-    assert len(names) == len(set(names)) > 40
-    assert "kafka_2.13-4.3.0.jar" in names
+@pytest.mark.parametrize("version", [VERSION, *OLDER])
+def test_jars_are_checked_against_known_hashes(tmp_path: Path, version: str) -> None:
+    names = list(known_hashes(version))
+    assert len(names) > 40
+    assert f"kafka_2.13-{version}.jar" in names
     (tmp_path / names[0]).write_bytes(b"something else")
-    assert wrong_jars(tmp_path) == names
+    assert wrong_jars(tmp_path, version) == names
 
 
 def test_cluster_ids_look_like_kafkas_own() -> None:

@@ -78,10 +78,14 @@ class IdleConfig(SpecModel):
         return None if millis is None else timedelta(milliseconds=min(millis, _CENTURY // timedelta(milliseconds=1)))
 
 
+DELIVERY_LIMIT = "share.delivery.count.limit"  # a group's setting since Kafka 4.3
+
+
 class GroupConfig(SpecModel):
     """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's.
 
-    ``partitionMaxRecordLocks`` needs Kafka 4.3; None leaves it as the broker has it.
+    ``partitionMaxRecordLocks`` needs Kafka 4.3; None leaves it as the broker has it. Kafka 4.2 has one
+    ``deliveryCountLimit`` for all groups: there only its default may stand here.
     """
 
     recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
@@ -262,10 +266,18 @@ class ShareGroupIOConfig(IOConfig):
         return {
             "share.auto.offset.reset": "earliest" if self.useEarliestOffset else "latest",
             "share.isolation.level": group.isolationLevel,
-            "share.delivery.count.limit": str(group.deliveryCountLimit),
+            DELIVERY_LIMIT: str(group.deliveryCountLimit),
             "share.record.lock.duration.ms": str(group.recordLockDurationMs),
             **({} if locks is None else {"share.partition.max.record.locks": str(locks)}),
         }
+
+    @property
+    def group_settings_to_try(self) -> tuple[dict[str, str], ...]:
+        """``group_settings``; then those without a limit of deliveries that nobody asked for, for Kafka 4.2."""
+        settings = self.group_settings
+        if self.groupConfig.deliveryCountLimit != GroupConfig().deliveryCountLimit:
+            return (settings,)
+        return settings, {name: value for name, value in settings.items() if name != DELIVERY_LIMIT}
 
     @model_validator(mode="after")
     def _check_isolation(self) -> Self:
