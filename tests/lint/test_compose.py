@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controlplane.embedded.kafka_jars import VERSION as KAFKA
 from controlplane.spark import spark_conf
 from tests.support.django_cast import spec_for
 
@@ -20,7 +21,13 @@ PROJECT = Path(__file__).resolve().parents[2]
 COMPOSE = PROJECT / "docker-compose.yml"
 OURS = {"spark-master", "spark-worker", "migrate", "web", "worker", "beat"}
 PYTHON = "python:3.11.15-slim-bookworm"
-OTHERS = {"kafka": "apache/kafka:4.3.0", "postgres": "postgres:18.6", "valkey": "valkey/valkey:9.1.2"}
+PINNED = {"postgres": "postgres:18.6", "valkey": "valkey/valkey:9.1.2"}  # by digest
+BY_TAG = {
+    "kafka": f"apache/kafka:{KAFKA}",
+    "prometheus": "prom/prometheus:v3.16.0",
+    "grafana": "grafana/grafana:13.2.3",
+}
+OTHERS = {*PINNED, *BY_TAG}
 REQUIRED = {
     "POSTGRES_PASSWORD",
     "VALKEY_PASSWORD",
@@ -64,7 +71,7 @@ def image_environment() -> dict[str, str]:
 
 def mounts(service: dict[str, Any]) -> dict[str, str]:
     """Named volumes only: name → path."""
-    parts = [mount.split(":") for mount in service.get("volumes", []) if not mount.startswith("/")]
+    parts = [mount.split(":") for mount in service.get("volumes", []) if not mount.startswith(("/", "./"))]
     return {part[0]: part[1] for part in parts}
 
 
@@ -78,8 +85,10 @@ def test_the_file_follows_the_compose_schema() -> None:
 
 
 def test_the_services_and_their_images(services: dict[str, Any]) -> None:
-    assert set(services) == OURS | set(OTHERS)
-    for name, image in OTHERS.items():
+    assert set(services) == OURS | OTHERS
+    for name, image in BY_TAG.items():
+        assert services[name]["image"] == f"${{{name.upper()}_IMAGE:-{image}}}"
+    for name, image in PINNED.items():
         assert by_digest(services[name]["image"], f"{name.upper()}_IMAGE") == image
     assert {services[name]["image"] for name in OURS} == {"headgate:${IMAGE_TAG:-latest}"}
     [given] = {services[name]["build"]["args"]["PYTHON_IMAGE"] for name in OURS}
@@ -101,6 +110,8 @@ def test_only_loopback_ports_are_opened(services: dict[str, Any]) -> None:
     assert opened == {
         "kafka": ["127.0.0.1:${KAFKA_PORT:-9092}:9092"],
         "web": ["127.0.0.1:${WEB_PORT:-8000}:8000"],
+        "prometheus": ["127.0.0.1:${PROMETHEUS_PORT:-9090}:9090"],
+        "grafana": ["127.0.0.1:${GRAFANA_PORT:-3000}:3000"],
     }
 
 
@@ -135,6 +146,14 @@ def test_what_stays_running_is_watched_and_restarted(services: dict[str, Any]) -
 def test_every_volume_is_declared_and_used(compose: dict[str, Any], services: dict[str, Any]) -> None:
     used = {volume for service in services.values() for volume in mounts(service)}
     assert used == set(compose["volumes"])
+
+
+def test_files_that_are_mounted_exist(services: dict[str, Any]) -> None:
+    mounted = [mount for service in services.values() for mount in service.get("volumes", []) if mount.startswith("./")]
+    assert len(mounted) == 4
+    for mount in mounted:
+        path, _, how = mount.split(":")
+        assert (PROJECT / path).exists() and how == "ro", mount
 
 
 def test_data_is_where_the_images_keep_it(services: dict[str, Any]) -> None:
