@@ -216,8 +216,11 @@ class ShareGroupConfig:
 
     values: dict[str, tuple[str | None, bool]]
     bounds: dict[str, tuple[int | None, int | None]]  # name → what the broker lets it be at least and at most
+    dead_letter_prefix: str = ""  # how names of dead-letter topics must begin
+    creates_dead_letters: bool = False  # whether the broker creates a dead-letter topic that is missing
 
 
+_DEAD_LETTERS = ("topic.name.prefix", "auto.create.topics.enable")
 # A group's setting → the broker's own for its least and its most.
 _BOUNDS = {
     "share.record.lock.duration.ms": (
@@ -246,7 +249,21 @@ def share_group_config(properties: Mapping[str, Value], topic: str, group: str) 
         name: (_whole_number(broker_entries, low), _whole_number(broker_entries, high))
         for name, (low, high) in _BOUNDS.items()
     }
-    return ShareGroupConfig({n: (e.value, bool(e.is_default)) for n, e in group_entries.items()}, bounds)
+    prefix, creates = (broker_entries.get(f"errors.deadletterqueue.{name}") for name in _DEAD_LETTERS)
+    return ShareGroupConfig(
+        {n: (e.value, bool(e.is_default)) for n, e in group_entries.items()},
+        bounds,
+        dead_letter_prefix=(prefix.value or "") if prefix else "",
+        creates_dead_letters=creates is not None and creates.value == "true",
+    )
+
+
+@_measured
+def topic_setting(properties: Mapping[str, Value], topic: str, name: str) -> str | None:
+    """One setting of a topic; None where the broker does not know it."""
+    with _admin(properties, topic) as (admin, _, _):
+        entry = _describe_config(admin, ConfigResource(ResourceType.TOPIC, topic)).get(name)
+    return entry.value if entry else None
 
 
 def _describe_config(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
 from controlplane.connections import kafka
+from controlplane.connections.dead_letters import DeadLetterTopic, dead_letter_topic
 from controlplane.connections.named_connections import kafka_properties
 from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing.models import IndexerFence
@@ -147,6 +148,7 @@ class GroupConfiguration:
     group: str
     asked_at: datetime
     settings: list[GroupSetting]
+    dead_letter_topic: DeadLetterTopic | None = None
 
     @property
     def drifted(self) -> bool:
@@ -157,12 +159,14 @@ def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
     """Ask Kafka; blocks for some seconds at most. Raises ``InvalidInput`` and ``Unavailable``."""
     io_config = io_config_of(supervisor)
     try:
-        broker_config = kafka.share_group_config(_properties(supervisor), io_config.topic, io_config.groupId)
+        properties = _properties(supervisor)
+        broker_config = kafka.share_group_config(properties, io_config.topic, io_config.groupId)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration is not known: {problem}") from None
     settings = compare_settings(io_config.group_settings, broker_config)
     clear_drift(supervisor, settings)
-    return GroupConfiguration(io_config.groupId, timezone.now(), settings)
+    dead_letters = dead_letter_topic(properties, broker_config)
+    return GroupConfiguration(io_config.groupId, timezone.now(), settings, dead_letters)
 
 
 def clear_drift(supervisor: Supervisor, settings: list[GroupSetting]) -> None:

@@ -78,6 +78,7 @@ class IdleConfig(SpecModel):
         return None if millis is None else timedelta(milliseconds=min(millis, _CENTURY // timedelta(milliseconds=1)))
 
 
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 DELIVERY_LIMIT = "share.delivery.count.limit"  # a group's setting since Kafka 4.3
 
 
@@ -85,13 +86,16 @@ class GroupConfig(SpecModel):
     """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's.
 
     ``partitionMaxRecordLocks`` needs Kafka 4.3; None leaves it as the broker has it. Kafka 4.2 has one
-    ``deliveryCountLimit`` for all groups: there only its default may stand here.
+    ``deliveryCountLimit`` for all groups: there only its default may stand here. With a ``deadLetterTopic`` the
+    broker, from Kafka 4.4 on, writes there what it rejects or gives up; None leaves it as the broker has it, "" ends it.
     """
 
     recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
     deliveryCountLimit: int = Field(default=10, ge=2, le=100)
     partitionMaxRecordLocks: int | None = Field(default=None, ge=100, le=100_000)
     isolationLevel: Isolation = "read_committed"
+    deadLetterTopic: str | None = Field(default=None, max_length=249, pattern=r"^(_?[a-zA-Z0-9.-][a-zA-Z0-9._-]*)?$")
+    deadLetterCopiesRecord: bool | None = None
 
 
 class IOConfig(SpecModel):
@@ -263,12 +267,15 @@ class ShareGroupIOConfig(IOConfig):
         """The share group's dynamic configuration that this asks for, under Kafka's names."""
         group = self.groupConfig
         locks = group.partitionMaxRecordLocks
+        topic, copies = group.deadLetterTopic, group.deadLetterCopiesRecord
         return {
             "share.auto.offset.reset": "earliest" if self.useEarliestOffset else "latest",
             "share.isolation.level": group.isolationLevel,
             DELIVERY_LIMIT: str(group.deliveryCountLimit),
             "share.record.lock.duration.ms": str(group.recordLockDurationMs),
             **({} if locks is None else {"share.partition.max.record.locks": str(locks)}),
+            **({} if topic is None else {DEAD_LETTER_TOPIC: topic}),
+            **({} if copies is None else {"errors.deadletterqueue.copy.record.enable": str(copies).lower()}),
         }
 
     @property

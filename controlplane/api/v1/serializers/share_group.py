@@ -105,8 +105,19 @@ class GroupSettingSerializer(serializers.Serializer[Any]):
     drifted = serializers.BooleanField()
 
 
+class DeadLetterTopicSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    records = serializers.IntegerField(
+        allow_null=True, help_text="Records in the topic, of all groups that write there. null if it is not known."
+    )
+    problem = serializers.CharField(help_text="Why Kafka writes nothing there, and what to do. Empty if it does.")
+
+
 class GroupConfigurationSerializer(serializers.Serializer[Any]):
     group = serializers.CharField()
     asked_at = serializers.DateTimeField()
     drifted = serializers.BooleanField()
     settings = GroupSettingSerializer(many=True)
+    dead_letter_topic = DeadLetterTopicSerializer(
+        allow_null=True, help_text="Where Kafka writes records that it rejects or gives up. null if the group has none."
+    )
