@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from django import forms
 
+from controlplane.common.health import Code
 from controlplane.compaction.models import State as MergeState
 from controlplane.connections.models import Connection
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors.health import Code
 from controlplane.supervisors.models import State
 from controlplane.tasks.models import Status, task_kinds
 

@@ -12,12 +12,13 @@ from controlplane.alerts.facts import Params, Subject
 from controlplane.alerts.models import AboutKind
 from controlplane.alerts.recent_counts import ParseErrors, Quarantined
 from controlplane.common.errors import FieldError
+from controlplane.common.health import Code
 from controlplane.common.text import storable
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.completeness import Completeness
-from controlplane.supervisors.health import Code
+from controlplane.supervisors.health_facts import HealthFacts
 from controlplane.supervisors.health_messages import count, duration_text, shortened, utc
-from controlplane.supervisors.health_rules import STALE, HealthFacts, health_of
+from controlplane.supervisors.health_rules import STALE, health_of
 from controlplane.supervisors.lag_state import is_behind
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 from ingestion.specs.limits import in_one_line

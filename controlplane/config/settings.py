@@ -213,6 +213,7 @@ SPECTACULAR_SETTINGS = {
         "ConnectionKindEnum": "controlplane.connections.models.Connection.Kinds",
         "ConnectionUserEnum": "controlplane.api.v1.serializers.connections.USERS",
         "FactorKindEnum": "controlplane.api.v1.serializers.account.KINDS",
+        "HealthKindEnum": "controlplane.api.v1.serializers.totals.HEALTH_KINDS",
         "InTypeMatchValueTypeEnum": ["STRING", "LONG"],
         "MatchValueTypeEnum": ["STRING", "LONG", "DOUBLE", "FLOAT"],
         "PositionEnum": ["earliest", "latest"],

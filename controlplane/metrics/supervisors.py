@@ -8,8 +8,9 @@ from django.db import connection
 
 from controlplane.alerts.facts import NOBODY
 from controlplane.metrics.families import Labels, Sample
+from controlplane.supervisors.health_facts import HealthFacts
 from controlplane.supervisors.health_queries import health_facts
-from controlplane.supervisors.health_rules import STALE, HealthFacts, health_of
+from controlplane.supervisors.health_rules import STALE, health_of
 from controlplane.supervisors.models import Supervisor
 
 # Through the tasks that have not ended: most indexers' rows are of others.

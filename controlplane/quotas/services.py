@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import FieldError, InvalidInput
+from controlplane.common.health import Code, Health
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
 from controlplane.quotas.models import Quota
@@ -51,14 +52,17 @@ class OverQuota:
     until: datetime | None  # when it begins anew by itself; None: it does not
 
     @property
-    def text(self) -> str:
-        """One sentence or two for people."""
+    def health(self) -> Health:
+        """That of what may not read because of it."""
         what = f"{self.max_amount:,} rows a day" if self.limit == UsedUp.ROWS else f"{self.max_amount:,} stored bytes"
         since = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
-        then = f"continues at {self.until:%Y-%m-%d %H:%M} UTC, or" if self.until else "continues"
-        return (
-            f"Team {self.team} has used up its quota of {what}{since}. Nothing is lost: records wait in Kafka. "
-            f"It {then} as soon as a site administrator raises the quota."
+        then = f" It continues at {self.until:%Y-%m-%d %H:%M} UTC." if self.until else ""
+        cause = (
+            f"Team {self.team} has used up its quota of {what}{since}. Nothing is lost: records wait in Kafka.{then}"
+        )
+        action = f"Ask a site administrator to raise the quota{', to continue earlier' if self.until else ''}."
+        return Health.of(
+            Code.QUOTA_USED_UP, f"{cause} Nothing is lost: records wait in Kafka.{then}", action, since=self.since
         )
 
 

@@ -1,14 +1,20 @@
-"""How a supervisor's health writes numbers and times."""
+"""How a supervisor's health writes numbers and times, and what it says in several places."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controlplane.tasks.slot_waits import SlotWait
+from controlplane.common.health import Code, Health
 
 _LONGEST = 300
-FIRST_TASK_TEXT = "Its first task starts within seconds. The processes `worker` and `beat` must be running."
+CHECK_PROCESSES = "Check that the processes `worker` and `beat` are running."
+FIX_CAUSE = "Fix the cause that the error names."
+FIRST_TASK = Health.of(
+    Code.STARTING,
+    "Its first task starts within seconds.",
+    "If it does not start, check that the processes `worker` and `beat` are running.",
+)
 
 
 @dataclass(frozen=True)
@@ -64,22 +70,7 @@ def spec_change_note(versions: tuple[int, int] | None) -> str:
     return f" Its task uses version {versions[0]} of the spec until a task with version {versions[1]} runs."
 
 
-def no_runs_text(since: datetime, tasks: int) -> str:
-    """Of one that has no rounds any more; ``tasks``: how many of it have not ended."""
-    effect = "Its task continues to read" if tasks else "No task starts"
-    check = "Check that the processes `worker` and `beat` are running."
-    return f"Its last run was at {utc(since)}. {check} {effect} meanwhile."
-
-
 def shortened(text: str) -> str:
     """The beginning of an error, without the stop at its end."""
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
-
-
-def too_few_slots_text(room: SlotWait) -> str:
-    """What to do about a task that no pool of this size can hold."""
-    return (
-        f"It needs {count(room.needed, 'slot')}, but this installation has {room.size or 0:,}. "
-        "Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
-    )

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from controlplane.common.health import Health
 from controlplane.datasources.masked_querysets import hidden_note
 from controlplane.lag.quarantined_since import BadSince, bad_since
 from controlplane.lag.trend import LagTrend, lag_trends, last_time_within
@@ -19,9 +20,9 @@ from controlplane.quotas.services import OverQuota, datasources_over_quota
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.autoscale import wanted_task_count
-from controlplane.supervisors.health import Health
+from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.health_messages import Idleness
-from controlplane.supervisors.health_rules import ErrorStreak, HealthFacts, PastAction, health_of
+from controlplane.supervisors.health_rules import health_of
 from controlplane.supervisors.lag_state import is_behind, lag_allowance
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern, pattern_facts
@@ -165,10 +166,8 @@ def _patterns(supervisors: Sequence[Supervisor]) -> dict[str, PatternFacts]:
     for s in supervisors:
         own_children = [c for c in children if c.parent_id == s.pk]
         child_lags = [lags[sources[c.pk].pk].lag for c in own_children if c.pk in sources and sources[c.pk].pk in lags]
-        unwell = sum(c.state in _UNHEALTHY for c in own_children)
-        patterns[s.pk] = pattern_facts(
-            s, read=len(own_children), unwell=unwell, behind=sum(child_lags) if child_lags else None
-        )
+        unwell, behind = sum(c.state in _UNHEALTHY for c in own_children), sum(child_lags) if child_lags else None
+        patterns[s.pk] = pattern_facts(s, len(own_children), unwell, behind)
     return patterns
 
 
@@ -368,7 +367,7 @@ def _same_work(previous: SpecVersion, supervisor: Supervisor) -> bool:
 
 def _reason_for_nothing(
     supervisor: Supervisor, tasks: Sequence[Task], states: tuple[str, ...], prefetched: _Prefetched
-) -> diagnosis.Reason | None:
+) -> Health | None:
     """Why the newest has published nothing, unless a replica of it has.
 
     One that has read nothing yet knows nothing better than the one before it, of the same spec.

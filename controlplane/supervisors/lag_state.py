@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import StrEnum
 
+from controlplane.common.health import Trend
 from controlplane.lag.trend import MINUTE, LagTrend
 
 LAG_GRACE_S = 10  # what has come in within so many seconds is no lag yet
 STEADY_WITHIN = 0.05  # a lag that differs by less than this share neither grows nor shrinks
-
-
-class Trend(StrEnum):
-    """Where a lag goes."""
-
-    GROWING = "growing"
-    STEADY = "steady"
-    SHRINKING = "shrinking"
 
 
 def trend_of(lag: LagTrend) -> Trend:

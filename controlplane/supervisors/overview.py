@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 from django.utils import timezone
 
+from controlplane.common.health import Health, Kind
 from controlplane.datasources.models import Datasource
 from controlplane.lag.last_day import DayPoint, Freshness, day_by_group, freshness, sum_groups
 from controlplane.lag.trend import lag_trends
 from controlplane.quarantine.selectors.causes import CauseFilter, list_causes
 from controlplane.sources.events import new_alarms
 from controlplane.sources.models import Source
-from controlplane.supervisors.health import Health, Kind
 from controlplane.supervisors.health_queries import health_by_supervisor
 from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import Supervisor

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import F
 
-from controlplane.supervisors.health import Health, Kind
+from controlplane.common.health import Health, Kind
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.overview import Overview
 from controlplane.supervisors.trends import Trend, trends

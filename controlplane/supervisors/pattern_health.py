@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from controlplane.common.health import Code, Health
 from controlplane.supervisors.decide_topics import NONE_YET, TOO_MANY
-from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count
 from controlplane.supervisors.models import Supervisor
 
@@ -43,20 +43,20 @@ def health_of_pattern(seen: PatternFacts) -> Health:
     topics = count(seen.read, "topic")
     if seen.detailed_state == TOO_MANY:
         reads = f" It continues with the {topics} that it reads." if seen.read else ""
-        text = (
+        cause = (
             f"{seen.matched or 0:,} topics match {seen.pattern!r}, but one supervisor reads at most "
-            f"{seen.max_topics:,}. It starts none. Narrow the pattern, or raise HEADGATE_TOPICS_PER_SUPERVISOR.{reads}"
+            f"{seen.max_topics:,}. It starts none.{reads}"
         )
-        return Health(Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "too many topics", text, behind=seen.lag)
+        action = "Narrow the pattern, or raise HEADGATE_TOPICS_PER_SUPERVISOR."
+        return Health.of(Code.TOO_MANY_TOPICS, cause, action, behind=seen.lag)
     if not seen.read and seen.detailed_state == NONE_YET:
-        nothing = f"No topic matches {seen.pattern!r}, or this login has no permission to see it."
-        text = f"{nothing} Reading starts when one exists."
-        return Health(Kind.WAITING, Code.WAITING_FOR_TOPIC, "waiting for topics", text)
+        cause = f"No topic matches {seen.pattern!r}, or this login has no permission to see it."
+        return Health.of(Code.WAITING_FOR_TOPIC, f"{cause} Reading starts when one exists.", label="waiting for topics")
     if not seen.read:
-        text = f"Headgate asks Kafka for topics that match {seen.pattern!r}. Each topic gets its own supervisor."
-        return Health(Kind.WORKING, Code.STARTING, "starting", text)
+        cause = f"Headgate asks Kafka for topics that match {seen.pattern!r}. Each topic gets its own supervisor."
+        return Health.of(Code.STARTING, cause)
     if seen.unhealthy:
-        text = f"{seen.unhealthy:,} of {topics} are unhealthy. Their supervisors say why."
-        return Health(Kind.WORKING, Code.TOPICS_UNWELL, "topics unhealthy", text, behind=seen.lag)
-    text = f"It reads {topics} that match {seen.pattern!r}, with one supervisor for each."
-    return Health(Kind.OK, Code.UP_TO_DATE, f"reading {topics}", text, behind=seen.lag)
+        cause = f"{seen.unhealthy:,} of {topics} are unhealthy. Their supervisors say why."
+        return Health.of(Code.TOPICS_UNWELL, cause, behind=seen.lag)
+    cause = f"It reads {topics} that match {seen.pattern!r}, with one supervisor for each."
+    return Health.of(Code.UP_TO_DATE, cause, label=f"reading {topics}", behind=seen.lag)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from controlplane.common.health import Code, Health, Kind
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import offsets_owner
-from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from controlplane.common.health import Code, Health
 from controlplane.lag.quarantined_since import BadSince
 from controlplane.lag.trend import QUARANTINE_OVER, LagTrend
-from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_messages import duration_text, utc
 
 MIN_SHARE = 0.05  # of the records of the last minutes: so large a part in quarantine is no single bad record
@@ -21,13 +21,13 @@ def is_quarantining(lag: LagTrend) -> bool:
 def health_of_quarantining(lag: LagTrend, since: BadSince | None, now: datetime) -> Health:
     """``since``: when it began, as far as samples go back; None: there are none."""
     total = max(lag.ended, lag.quarantined)
-    text = (
+    cause = (
         f"{lag.quarantined:,} of the last {total:,} records ({lag.quarantined / total:.0%}), within "
-        f"{duration_text(QUARANTINE_OVER)}, could not be read and are in quarantine.{_lasts(since, now)} Fix the spec "
-        "there, then replay the records."
+        f"{duration_text(QUARANTINE_OVER)}, could not be read and are in quarantine.{_lasts(since, now)}"
     )
     began = None if since is None or since.at_least else since.at
-    return Health(Kind.NEEDS_ATTENTION, Code.QUARANTINING, "quarantining", text, began)
+    action = "Fix the spec on the page Quarantine, then replay the records."
+    return Health.of(Code.QUARANTINING, cause, action, since=began)
 
 
 def _lasts(since: BadSince | None, now: datetime) -> str:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from controlplane.common.errors import NotFound
+from controlplane.common.health import Code, Health
 from controlplane.common.text import storable
 from controlplane.datasources.selectors import prefix_matches_first
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, totals_of
 from controlplane.quotas.services import team_over_quota
-from controlplane.supervisors.health import Code
-from controlplane.supervisors.health_messages import FIRST_TASK_TEXT, Idleness, attempts_text
+from controlplane.supervisors.health_messages import FIRST_TASK, FIX_CAUSE, Idleness, attempts_text, count, utc
 from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
 from controlplane.supervisors.pattern_health import health_of_pattern, pattern_facts
 from controlplane.tasks import selectors as tasks
-from controlplane.tasks.diagnosis import Reason
+from controlplane.tasks.diagnosis import ALLOW_LOGIN, CHECK_KAFKA, CHECK_TOPIC, FIX_TASK
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 
@@ -114,26 +116,26 @@ def supervisor_totals(supervisor: Supervisor) -> Totals:
     return totals_of(IndexerFence.objects.filter(task_id__in=task_ids)).once
 
 
-_NO_ROOM = ("waiting_for_capacity", "waiting_for_slot")
+_NO_ROOM = (Code.WAITING_FOR_CAPACITY, Code.WAITING_FOR_SLOT)
 
 
-def why_nothing(supervisor: Supervisor) -> list[Reason]:
+def why_nothing(supervisor: Supervisor) -> list[Health]:
     """Why nothing new arrives: its own state, else that of its current task."""
     if supervisor.terminated_at is not None:
-        return [Reason("terminated", "It was terminated. Submit its spec again to start it again.")]
+        return [Health.of(Code.TERMINATED, "It was terminated.", "Submit its spec again to start it again.")]
     if supervisor.suspended:
-        return [Reason("suspended", "It is suspended. Resume it to continue.")]
+        return [Health.of(Code.SUSPENDED, "It is suspended.", "Resume it to continue.")]
     quota = team_over_quota(supervisor.datasource.team_id)
     if quota is not None:
-        return [Reason("waiting_for_capacity", quota.text)]
+        return [replace(quota.health, code=Code.WAITING_FOR_CAPACITY)]
     if supervisor.io_config.topicPattern is not None:
         return _topics_reasons(supervisor) or _stream_reasons(supervisor)
     current = current_tasks(supervisor)
     own_reasons = [*_stream_reasons(supervisor), *_not_started(supervisor, current), *_backing_off(supervisor)]
     if not current and not own_reasons and supervisor.detailed_state == State.IDLE:
-        return [Reason("idle", Idleness(supervisor.inactive_since, supervisor.io_config.period).text)]
+        return [Health.of(Code.IDLE, Idleness(supervisor.inactive_since, supervisor.io_config.period).text)]
     if not current:
-        return own_reasons or [Reason("starting", FIRST_TASK_TEXT)]
+        return own_reasons or [FIRST_TASK]
     task_reasons = [
         tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
     ]
@@ -145,46 +147,49 @@ def why_nothing(supervisor: Supervisor) -> list[Reason]:
     return [*own_reasons, *(reason for reason in task_reason if reason.code not in own_codes)]
 
 
-def _stream_reasons(supervisor: Supervisor) -> list[Reason]:
+def _stream_reasons(supervisor: Supervisor) -> list[Health]:
     """What its iterations came to, in words."""
     message = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
     if supervisor.detailed_state == "CONNECTING_TO_STREAM" and not supervisor.failed_runs:
-        return [Reason("connecting", "Headgate asks Kafka for the topic. The task starts when Kafka has answered.")]
+        cause = "Headgate asks Kafka for the topic. The task starts when Kafka has answered."
+        return [Health.of(Code.CONNECTING, cause)]
     if not supervisor.failed_runs and supervisor.state != State.UNHEALTHY_SUPERVISOR:
         return []
     if not supervisor.failed_runs:
         return [_recovering(supervisor)]
     if supervisor.run_errors[0].get("class") == "TopicMissing":
-        return [Reason("topic_missing", f"{message} Headgate looks for it every period. Check its name.")]
+        return [Health.of(Code.TOPIC_MISSING, f"{message} Headgate looks for it every period.", CHECK_TOPIC)]
     if not supervisor.run_errors[0].get("stream"):
-        return [Reason("unhealthy_supervisor", f"Its run failed {attempts_text(supervisor.failed_runs)}: {message}")]
+        cause = f"Its run failed {attempts_text(supervisor.failed_runs)}: {message}"
+        return [Health.of(Code.UNHEALTHY_SUPERVISOR, cause, FIX_CAUSE)]
     if supervisor.run_errors[0].get("class") == "KafkaRefuses":
-        return [Reason("kafka_refuses", f"{message} Headgate retries every period.")]
+        return [Health.of(Code.KAFKA_REFUSES, f"{message} Headgate retries every period.", ALLOW_LOGIN)]
     if supervisor.contacted_at is None:
-        text = "No task starts before it does. Check bootstrap.servers, the login and the network."
-        return [Reason("unable_to_connect", f"Kafka has not answered yet: {message}. {text}")]
-    since = f"It last answered at {supervisor.contacted_at:%Y-%m-%d %H:%M:%S} UTC."
-    text = f"Kafka does not answer: {message}. {since} Running tasks continue when Kafka answers again."
-    return [Reason("lost_contact", text)]
+        cause = f"Kafka has not answered yet: {message}. No task starts before it does."
+        return [Health.of(Code.UNABLE_TO_CONNECT, cause, CHECK_KAFKA)]
+    cause = f"Kafka does not answer: {message}. It last answered at {utc(supervisor.contacted_at)}."
+    return [Health.of(Code.LOST_CONTACT, f"{cause} Running tasks continue when Kafka answers again.", CHECK_KAFKA)]
 
 
-def _topics_reasons(supervisor: Supervisor) -> list[Reason]:
+def _topics_reasons(supervisor: Supervisor) -> list[Health]:
     """Of a pattern's topics, those that are read say why nothing of them comes."""
     if supervisor.failed_runs:
         return []
     health = health_of_pattern(pattern_facts(supervisor))
     if health.code == Code.WAITING_FOR_TOPIC:
-        return [Reason("topic_missing", health.text)]
-    return [Reason("too_many_topics", health.text)] if health.code == Code.TOO_MANY_TOPICS else []
+        return [replace(health, code=Code.TOPIC_MISSING)]
+    return [health] if health.code == Code.TOO_MANY_TOPICS else []
 
 
-def _recovering(supervisor: Supervisor) -> Reason:
-    code = "unhealthy_supervisor" if supervisor.detailed_state == "UNHEALTHY_SUPERVISOR" else "lost_contact"
+def _recovering(supervisor: Supervisor) -> Health:
+    is_own = supervisor.detailed_state == "UNHEALTHY_SUPERVISOR"
     good, needed = supervisor.good_runs, settings.SUPERVISOR_HEALTHINESS_THRESHOLD
-    return Reason(code, f"It has recovered. Its state turns healthy after {needed} successful runs, {good} so far.")
+    cause = f"It has recovered. Its state turns healthy after {needed} successful runs, {good} so far."
+    code, recovering = Code.UNHEALTHY_SUPERVISOR if is_own else Code.LOST_CONTACT, Code.RECOVERING
+    return Health.of(code, cause, kind=recovering.kind, label=recovering.label)
 
 
-def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
+def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Health]:
     """A new version of its spec that has published nothing, and fails: which one is in force, then."""
     own_tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk)
     failed = own_tasks.filter(spec_version=supervisor.version, status=Status.FAILED).count()
@@ -193,45 +198,44 @@ def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Reason]:
     if not (failed or run_error) or published.filter(spec_version=supervisor.version).exists():
         return []
     why = f"{failed} of its tasks failed, and none published." if failed else run_error["message"]
-    text = f"Version {supervisor.version} of the spec does not start: {why}"
+    cause = f"Version {supervisor.version} of the spec does not start: {why}"
     older = [t for t in current if t.goal == Goal.RUN and (t.spec_version or 0) < supervisor.version]
     if older:
         reads = any(i.state == "reading" for t in older for i in t.indexers.all())
         effect = "continues to read" if reads else "restarts and continues to read"
-        return [Reason("version_not_started", f"{text} The task of version {older[0].spec_version} {effect}.")]
+        cause += f" The task of version {older[0].spec_version} {effect}."
+        return [Health.of(Code.VERSION_NOT_STARTED, cause, "Correct the spec, or submit the earlier version again.")]
     last = published.filter(spec_version__lt=supervisor.version).order_by("-created_at").first()
     if last is None or not failed:
         return []
-    text += f" Version {last.spec_version} was the last that published. To go back to it, submit it again."
-    return [Reason("version_not_started", text)]
+    cause += f" Version {last.spec_version} was the last that published."
+    return [Health.of(Code.VERSION_NOT_STARTED, cause, "To go back to it, submit it again.")]
 
 
-def _backing_off(supervisor: Supervisor) -> list[Reason]:
+def _backing_off(supervisor: Supervisor) -> list[Health]:
     if supervisor.next_start_at is None or supervisor.next_start_at <= timezone.now():
         return _failing(supervisor)
+    start = f"{supervisor.next_start_at:%H:%M:%S} UTC"
     if not supervisor.failures:
-        return [Reason("starting", f"Its first task starts at {supervisor.next_start_at:%H:%M:%S} UTC.")]
-    last = _last_error(supervisor)
-    failures = "1 failure" if supervisor.failures == 1 else f"{supervisor.failures} failures"
-    text = f"Backing off after {failures} in a row: the next task starts at {supervisor.next_start_at:%H:%M:%S} UTC."
-    return [Reason("backing_off", f"{text} Last error: {last}" if last else text)]
+        return [Health.of(Code.STARTING, f"Its first task starts at {start}.")]
+    cause = f"Backing off after {count(supervisor.failures, 'failure')} in a row: the next task starts at {start}."
+    return [Health.of(Code.BACKING_OFF, f"{cause}{_last_error(supervisor)}", FIX_TASK)]
 
 
-def _failing(supervisor: Supervisor) -> list[Reason]:
+def _failing(supervisor: Supervisor) -> list[Health]:
     if supervisor.detailed_state != State.UNHEALTHY_TASKS:
         return []  # what its task has no room for, the task says
-    what = "The last task has" if supervisor.failures == 1 else f"The last {supervisor.failures} tasks have all"
-    text = (
-        f"{what} failed; another is running."
-        if supervisor.failures
-        else "Its state turns healthy when a task has read for a minute."
-    )
     last = _last_error(supervisor)
-    return [Reason("unhealthy_tasks", f"{text} Last error: {last}" if last else text)]
+    if not supervisor.failures:
+        cause, recovering = f"Its state turns healthy when a task has read for a minute.{last}", Code.RECOVERING
+        return [Health.of(Code.UNHEALTHY_TASKS, cause, kind=recovering.kind, label=recovering.label)]
+    what = "The last task has" if supervisor.failures == 1 else f"The last {supervisor.failures} tasks have all"
+    return [Health.of(Code.UNHEALTHY_TASKS, f"{what} failed; another is running.{last}", FIX_TASK)]
 
 
 def _last_error(supervisor: Supervisor) -> str:
-    return next((str(e.get("message", "")) for e in supervisor.recent_errors if e.get("task")), "")
+    message = next((str(e.get("message", "")) for e in supervisor.recent_errors if e.get("task")), "")
+    return f" Last error: {message}" if message else ""
 
 
 def _with_details(supervisors: QuerySet[Supervisor]) -> QuerySet[Supervisor]:

@@ -7,7 +7,7 @@ is never lost for want of one. An application that serves all has the places of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -15,9 +15,11 @@ from django.db import connection, transaction
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from controlplane.common.health import Code, Health
 from controlplane.quotas.services import limits_of_teams
 from controlplane.spark import spark_master
 from controlplane.tasks.models import Indexer, Resident, Status, Task
+from controlplane.tasks.slot_needs import TeamSlots, never_enough_slots, slots_text
 
 NOTICE_AFTER = timedelta(seconds=10)  # a task that has had no room for so long is not only starting
 _LOCK = 0x43415041
@@ -35,30 +37,6 @@ class WaitingTask:
     is_successor: bool = False  # a task of its supervisor reads until this one is up, or has just ended for it
     held: int = 0  # places that it gets back from those before it once they have ended
     team: str = ""
-
-
-@dataclass(frozen=True)
-class TeamSlots:
-    """A team's own limit."""
-
-    name: str
-    size: int | None  # None for no limit
-    used: int
-    stopped: bool = False  # another quota of the team's is used up: none of its tasks may start
-
-    @property
-    def free(self) -> int | None:
-        return None if self.size is None else max(0, self.size - self.used)
-
-    def wait_reason(self, needed: int) -> str:
-        """Why a task of the team has to wait."""
-        need_text = f"It needs {needed} slot{'' if needed == 1 else 's'}"
-        if self.size is not None and needed > self.size:
-            return (
-                f"{need_text}, but team {self.name} may use at most {self.size}. Reduce taskCount, or ask a site "
-                "administrator to raise the team's quota."
-            )
-        return f"{need_text}; team {self.name} uses {self.used} of {self.size}. It starts when enough slots are free."
 
 
 @dataclass(frozen=True)
@@ -355,34 +333,41 @@ def _lacks_capacity(task: Task, current: Pool) -> bool:
     return _waits_for_capacity(task) and task.pk not in admitted(current)
 
 
-def wait_reason(task: Task) -> str:
-    """Why a task is not launched, or has no slot of Spark yet; empty when it need not wait."""
+def wait_health(task: Task) -> Health | None:
+    """Why a task is not launched, or has no slot of Spark yet; None when it need not wait."""
     if _has_no_slot(task):
-        return _slot_wait_reason(task)
+        return _health_without_slot(task)
     if not _waits_for_capacity(task):
-        return ""
+        return None
     state = pool()
     if not _lacks_capacity(task, state):
-        return ""
+        return None
+    health = _health_in_queue(task, state)
+    return health and replace(health, code=Code.WAITING_FOR_CAPACITY)
+
+
+def _health_in_queue(task: Task, state: Pool) -> Health | None:
     team = blocking_team(task, state)
     if team is not None:
-        return team.wait_reason(task.indexers_wanted)
+        return team.wait_health(task.indexers_wanted)
     if state.size is None:
-        return ""  # another quota of its team's is used up, which its supervisor says
-    needs = f"It needs {task.indexers_wanted} slot{'' if task.indexers_wanted == 1 else 's'}"
+        return None  # another quota of its team's is used up, which its supervisor says
     if task.indexers_wanted > state.size:
-        return f"{needs}, but this installation has {state.size}. Reduce taskCount, or raise HEADGATE_WORKER_CAPACITY."
+        return never_enough_slots(task.indexers_wanted, state.size)
     turn = [a.id for a in _queue(state)].index(task.pk)
     ahead_text = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""
     free = f"{state.free} of {state.size} {'is' if state.free == 1 else 'are'} free"
-    return f"{needs}; {free}{ahead_text}. It starts when enough slots are free."
+    cause = f"It needs {slots_text(task.indexers_wanted)}; {free}{ahead_text}. It starts when enough slots are free."
+    return Health.of(Code.WAITING_FOR_CAPACITY, cause)
 
 
-def _slot_wait_reason(task: Task) -> str:
+def _health_without_slot(task: Task) -> Health:
     cluster = spark_master.cluster()
     used = f"; {cluster.used} of the cluster's {cluster.cores} cores are in use" if cluster else ""
-    text = f"Spark has no free core, or not enough memory, for it{used}. "
-    if not _predecessors(task, list(running())):
-        return text + "It reads when a core is free."
-    bound = settings.HANDOVER_PATIENCE.total_seconds()
-    return text + f"The previous task continues with its own spec and stops after {bound:.0f} s."
+    cause = f"Spark has no free core, or not enough memory, for it{used}. "
+    if _predecessors(task, list(running())):
+        bound = settings.HANDOVER_PATIENCE.total_seconds()
+        cause += f"The previous task continues with its own spec and stops after {bound:.0f} s."
+    else:
+        cause += "It reads when a core is free."
+    return Health.of(Code.WAITING_FOR_SLOT, cause)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from controlplane.common.health import Code, Health
 from controlplane.lag.samples import FINEST
 from controlplane.publishing.selectors.totals import Totals
 from ingestion.specs.inputs.io_config import IOConfig
@@ -17,20 +18,11 @@ from ingestion.specs.schema.index_spec import IndexSpec
 from ingestion.specs.tasks.ingestion_spec import TuningConfig
 from ingestion.specs.tasks.stored_specs import io_config_of
 
-_STANDSTILL = ("kafka_refuses", "strangers_in_group")
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One cause of why nothing is shown."""
-
-    code: str  # for programs; it does not change
-    text: str  # for people, with what to do
-
-    @property
-    def is_standstill(self) -> bool:
-        """Whether something is not read, whatever was published before."""
-        return self.code in _STANDSTILL
+CHECK_KAFKA = "Check bootstrap.servers, the login and the network."
+ALLOW_LOGIN = "Correct what Kafka refuses: the rights of the login, or the settings of the group."
+CHECK_STORE = "Correct what the message names, if it does not resume soon."
+FIX_TASK = "Fix the cause of the error. The log of the task says more."
+CHECK_TOPIC = "Check its name in the spec, and the rights of the login."
 
 
 @dataclass(frozen=True)
@@ -46,123 +38,120 @@ class Facts:
     pause: str = ""  # why an indexer pauses
     slots: int = 0
     error: str = ""
-    no_slot_reason: str = ""  # why it can't be launched yet, or has no slot of Spark
+    slot_wait: Health | None = None  # why it can't be launched yet, or has no slot of Spark
 
 
-def why_nothing(facts: Facts) -> list[Reason]:
+def why_nothing(facts: Facts) -> list[Health]:
     """Every reason found, the most telling first; none once rows are published."""
-    if facts.status == "RUNNING" and facts.no_slot_reason:
-        return [Reason("waiting_for_slot", facts.no_slot_reason)]
+    if facts.status == "RUNNING" and facts.slot_wait:
+        return [facts.slot_wait]
     if facts.status == "RUNNING" and facts.refusal:
-        return [Reason("kafka_refuses", facts.refusal)]
+        return [Health.of(Code.KAFKA_REFUSES, facts.refusal, ALLOW_LOGIN)]
     strangers = facts.observation.get("strangers")
     if facts.status == "RUNNING" and strangers:
-        return [Reason("strangers_in_group", strangers_text(strangers))]
+        return [health_of_strangers(strangers)]
     if facts.totals.published:
         return []
-    if facts.status == "PENDING" and facts.no_slot_reason:
-        return [Reason("waiting_for_capacity", facts.no_slot_reason)]
     if facts.status == "PENDING":
-        return [Reason("starting", "The application starts. It has not sent its first heartbeat yet.")]
-    failed = [Reason("failed", facts.error)] if facts.status == "FAILED" and facts.error else []
+        starting = Health.of(Code.STARTING, "The application starts. It has not sent its first heartbeat yet.")
+        return [facts.slot_wait or starting]
+    failed = [Health.of(Code.FAILED, facts.error, FIX_TASK)] if facts.status == "FAILED" and facts.error else []
     if facts.totals.polled:
         return failed + _outcome_reasons(facts.totals)
     kafka_reasons = _kafka_reasons(facts)
     if kafka_reasons or facts.status != "RUNNING":
         return failed + kafka_reasons
-    return _waiting_reasons(facts)
+    return [_waiting_reason(facts)]
 
 
-def strangers_text(strangers: Sequence[str]) -> str:
-    """Who else is in its consumer group."""
+def health_of_strangers(strangers: Sequence[str]) -> Health:
+    """Of what reads in a consumer group in which these clients of others are, too."""
     many = len(strangers)
     who = f"{', '.join(strangers[:3])}{f' and {many - 3:,} more' if many > 3 else ''}"
-    return (
-        f"Another application is in the consumer group: {who}. Headgate does not store what it reads. Stop it, or "
-        "use another groupId."
-    )
+    cause = f"Another application is in the consumer group: {who}. Headgate does not store what it reads."
+    return Health.of(Code.STRANGERS_IN_GROUP, cause, "Stop it, or use another groupId.")
 
 
-def _kafka_reasons(facts: Facts) -> list[Reason]:
+def _kafka_reasons(facts: Facts) -> list[Health]:
     """What the observer saw that lets no record come."""
     observation = facts.observation
     topic = io_config_of(facts.spec).topic
     if observation.get("error") and observation.get("refused"):
-        return [Reason("kafka_refuses", str(observation["error"]))]
+        return [Health.of(Code.KAFKA_REFUSES, str(observation["error"]), ALLOW_LOGIN)]
     if observation.get("error"):
-        return [
-            Reason(
-                "kafka_unreachable",
-                f"Kafka can't be reached: {observation['error']}. Check bootstrap.servers and the network.",
-            )
-        ]
+        return [Health.of(Code.KAFKA_UNREACHABLE, f"Kafka can't be reached: {observation['error']}.", CHECK_KAFKA)]
     if observation.get("share_groups_supported") is False:
-        return [
-            Reason(
-                "share_groups_off",
-                "The broker does not offer share groups: they need Kafka 4.2 or newer.",
-            )
-        ]
+        cause = "The broker does not offer share groups."
+        return [Health.of(Code.SHARE_GROUPS_OFF, cause, "Use Kafka 4.2 or newer, and turn its share groups on.")]
     if observation.get("topic_exists") is False:
-        return [Reason("topic_missing", f"There is no topic {topic!r}, or this user has no permission to see it.")]
+        cause = f"There is no topic {topic!r}, or this user has no permission to see it."
+        return [Health.of(Code.TOPIC_MISSING, cause, CHECK_TOPIC)]
     if not observation.get("topic_exists"):
         return []
     return _topic_reasons(facts, topic)
 
 
-def _topic_reasons(facts: Facts, topic: str) -> list[Reason]:
+def _topic_reasons(facts: Facts, topic: str) -> list[Health]:
     observation = facts.observation
     ends: Mapping[str, int] = observation.get("end_offsets") or {}
     starts: Mapping[str, int] = observation.get("log_start_offsets") or {}
     if not any(ends.values()):
-        return [Reason("topic_empty", f"Topic {topic!r} is empty: it never held a record.")]
+        return [Health.of(Code.TOPIC_EMPTY, f"Topic {topic!r} is empty: it never held a record.")]
     if all(starts.get(partition, 0) >= end for partition, end in ends.items()):
-        return [Reason("topic_expired", f"Topic {topic!r} is empty: retention removed all its records.")]
+        return [Health.of(Code.TOPIC_EXPIRED, f"Topic {topic!r} is empty: retention removed all its records.")]
     if observation.get("settled"):
         return [] if observation.get("lag") else [_caught_up(observation)]
     if not io_config_of(facts.spec).useEarliestOffset and not observation.get("lag"):
-        return [
-            Reason(
-                "starts_at_latest",
-                "Reading starts at the latest offset, and no record was written since. To read the existing records, "
-                "set useEarliestOffset to true and choose a new groupId (with stored offsets: a new supervisor id).",
-            )
-        ]
+        cause = "Reading starts at the latest offset, and no record was written since."
+        action = (
+            "To read the existing records, set useEarliestOffset to true and choose a new groupId (with stored "
+            "offsets: a new supervisor id)."
+        )
+        return [Health.of(Code.STARTS_AT_LATEST, cause, action)]
     return []
 
 
-def _caught_up(seen: Mapping[str, Any]) -> Reason:
-    return Reason(
-        "caught_up",
+def _caught_up(seen: Mapping[str, Any]) -> Health:
+    cause = (
         f"All {seen['settled']:,} offsets of the topic are settled, and no records are new. The offsets were read, "
-        "or hold no record (transaction markers, aborted and compacted records).",
+        "or hold no record (transaction markers, aborted and compacted records)."
     )
+    return Health.of(Code.CAUGHT_UP, cause)
 
 
-# By counter: the reason's code, and what to say of such records.
+# By counter: the code where some records, and where all records ended so; what became of them; and what to do.
 UNSTORED = {
-    "filtered": ("filter_drops", "dropped by the filter. Check transformSpec.filter."),
+    "filtered": (Code.FILTER_DROPS, Code.ALL_FILTER_DROPS, "dropped by the filter.", "Check transformSpec.filter."),
     "outside_window": (
-        "outside_window",
-        "outside the time window. Check lateMessageRejection… and earlyMessageRejectionPeriod.",
+        Code.OUTSIDE_WINDOW,
+        Code.ALL_OUTSIDE_WINDOW,
+        "outside the time window.",
+        "Check lateMessageRejection… and earlyMessageRejectionPeriod.",
     ),
-    "tombstones": ("tombstones", "tombstones: records without a value, which delete a key and make no row."),
+    "tombstones": (
+        Code.TOMBSTONES,
+        Code.ALL_TOMBSTONES,
+        "tombstones: records without a value, which delete a key and make no row.",
+        "Check whether the producer should write values.",
+    ),
     "unparseable": (
-        "unparseable",
-        "unparseable. Check the quarantined records, then timestampSpec and inputFormat.",
+        Code.UNPARSEABLE,
+        Code.ALL_UNPARSEABLE,
+        "unparseable.",
+        "Check the quarantined records, then timestampSpec and inputFormat.",
     ),
-    "duplicates": ("duplicates", "stored before, and were not stored again."),
-    "released": ("released", "released without a publish; they are read again."),
-    "redundant": ("redundant", "published by another replica first."),
+    "duplicates": (Code.DUPLICATES, Code.ALL_DUPLICATES, "stored before, and were not stored again.", ""),
+    "released": (Code.RELEASED, Code.ALL_RELEASED, "released without a publish; they are read again.", ""),
+    "redundant": (Code.REDUNDANT, Code.ALL_REDUNDANT, "published by another replica first.", ""),
 }
 
 
-def _outcome_reasons(totals: Totals) -> list[Reason]:
+def _outcome_reasons(totals: Totals) -> list[Health]:
     """Records came, but none was published: how they ended."""
-    ends = [(getattr(totals, name), code, text) for name, (code, text) in UNSTORED.items()]
+    ends = sorted(((getattr(totals, name), *said) for name, said in UNSTORED.items()), key=lambda end: -end[0])
     return [
-        Reason(code if n < totals.polled else f"all_{code}", f"{_share_text(n, totals.polled)} were {text}")
-        for n, code, text in sorted(ends, key=lambda end: -end[0])
+        Health.of(some if n < totals.polled else every, f"{_share_text(n, totals.polled)} were {text}", action)
+        for n, some, every, text, action in ends
         if n
     ]
 
@@ -171,42 +160,32 @@ def _share_text(part: int, total: int) -> str:
     return f"All {total:,} records" if part == total else f"{part:,} of {total:,} records"
 
 
-def _waiting_reasons(facts: Facts) -> list[Reason]:
+def _waiting_reason(facts: Facts) -> Health:
     states = list(facts.indexer_states)
     if states and all(s == "waiting" for s in states):
-        return [Reason("predecessor", "It waits until the previous task has published what it read.")]
+        return Health.of(Code.PREDECESSOR, "It waits until the previous task has published what it read.")
     if states and all(s == "waiting_for_slot" for s in states):
-        return [Reason("waiting_for_slot", f"Every indexer waits for a free Spark slot ({facts.slots} in all).")]
+        return Health.of(Code.WAITING_FOR_SLOT, f"Every indexer waits for a free Spark slot ({facts.slots} in all).")
     if states and all(s == "paused" for s in states):
-        return [
-            Reason(
-                "paused",
-                f"Reading is paused: {facts.pause.rstrip('.') or 'a store refuses'}. It continues automatically.",
-            )
-        ]
+        cause = f"Reading is paused: {facts.pause.rstrip('.') or 'a store refuses'}. It continues automatically."
+        return Health.of(Code.PAUSED, cause, CHECK_STORE)
     if not any(s in ("reading", "finishing") for s in states):
-        text = "The application runs. Its executors and indexers start, which may take two minutes."
-        return [Reason("starting", text)]
+        cause = "The application runs. Its executors and indexers start, which may take two minutes."
+        return Health.of(Code.STARTING, cause)
     if not facts.observation:
-        return [Reason("not_observed", "Headgate has not checked the topic yet; this takes a few seconds.")]
+        return Health.of(Code.NOT_OBSERVED, "Headgate has not checked the topic yet; this takes a few seconds.")
     traits = io_config_of(facts.spec).traits
+    waiting = f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet."
     if traits.keeps_offsets:
         period = _spec_part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
         when = f"every {period}" if period else "when it has read all records, and sometimes earlier"
-        return [
-            Reason(
-                "awaiting_handoff",
-                f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. The task hands off "
-                f"the rows {when} (tuningConfig.intermediateHandoffPeriod).",
-            )
-        ]
-    return [
-        Reason(
-            "awaiting_delivery",
-            f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet. A new member of "
-            f"a {traits.label} waits up to 10 seconds for its first records; another member may hold them.",
-        )
-    ]
+        cause = f"{waiting} The task hands off the rows {when} (tuningConfig.intermediateHandoffPeriod)."
+        return Health.of(Code.AWAITING_HANDOFF, cause)
+    cause = (
+        f"{waiting} A new member of a {traits.label} waits up to 10 seconds for its first records; another member may "
+        "hold them."
+    )
+    return Health.of(Code.AWAITING_DELIVERY, cause)
 
 
 def options_without_effect(spec: Mapping[str, Any], *, supervised: bool, of_pattern: bool = False) -> list[str]:

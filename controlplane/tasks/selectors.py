@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from controlplane.common.errors import NotFound
+from controlplane.common.health import Health
 from controlplane.common.text import storable
 from controlplane.datasources.masked_querysets import hidden_note
 from controlplane.publishing.models import IndexerFence
@@ -23,7 +24,7 @@ from controlplane.quarantine.selectors.lists import list_faulty, list_quarantine
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import TOPIC_SEPARATOR
 from controlplane.tasks import capacity, diagnosis
-from controlplane.tasks.diagnosis import Facts, Reason
+from controlplane.tasks.diagnosis import Facts
 from controlplane.tasks.launcher import log_of
 from controlplane.tasks.models import Indexer, Task
 from controlplane.tasks.segment_specs import segment_spec
@@ -57,7 +58,7 @@ class Report:
     parse_exceptions: list[QuarantinedRecord | FaultyRecord]
     without_effect: list[str]  # options of the spec
     events: list[SourceEvent]
-    reasons: list[Reason]
+    reasons: list[Health]
     duration: timedelta | None
 
 
@@ -156,7 +157,7 @@ def _without_effect(task: Task) -> list[str]:
     )
 
 
-def why_nothing(task: Task) -> list[Reason]:
+def why_nothing(task: Task) -> list[Health]:
     """Why the task has published nothing; empty once it has. See ``tasks.diagnosis``."""
     return _reasons(task, task_totals(task), list(task.indexers.all()))
 
@@ -245,7 +246,7 @@ def _saved_exceptions(task: Task) -> int:
     return min(most, 1) if tuning.get("reportParseExceptions") else most
 
 
-def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason]:
+def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Health]:
     if not task.reads:
         return []  # nothing stored can be a good end
     refusal, pause = (_indexer_message(task, indexers, state) for state in ("refused", "paused"))
@@ -259,7 +260,7 @@ def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Reason
         pause=pause,
         slots=task.slots,
         error=task.error,
-        no_slot_reason=capacity.wait_reason(task),
+        slot_wait=capacity.wait_health(task),
     )
     return diagnosis.why_nothing(facts)
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from controlplane.spark import spark_master
 from controlplane.tasks import capacity
 from controlplane.tasks.models import Task
+from controlplane.tasks.slot_needs import TeamSlots
 
 NAMED = 3
 
@@ -26,7 +27,7 @@ class SlotWait:
     # Who has the most places, of those whose names the reader may know, and how many all others have.
     users: tuple[tuple[str, int], ...] = ()
     other_slots: int = 0
-    team: capacity.TeamSlots | None = None  # its own team's limit, if that is what it waits for
+    team: TeamSlots | None = None  # its own team's limit, if that is what it waits for
 
     @property
     def never(self) -> bool:

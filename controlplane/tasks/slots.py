@@ -88,4 +88,4 @@ def _waiting(pool: capacity.Pool, visible: Mapping[str, Task]) -> list[SlotWaite
 
 def _wait_reason(task: Task, limits: capacity.Pool) -> str:
     team = capacity.blocking_team(task, limits)
-    return "" if team is None else team.wait_reason(task.indexers_wanted)
+    return "" if team is None else team.wait_health(task.indexers_wanted).text

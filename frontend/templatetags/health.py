@@ -1,10 +1,10 @@
-"""How the pages show a supervisor's health."""
+"""How the pages show health: one colour for each kind."""
 
 from __future__ import annotations
 
 from django import template
 
-from controlplane.supervisors.health import Code, Health, Kind
+from controlplane.common.health import Code, Health, Kind
 
 register = template.Library()
 
@@ -22,6 +22,12 @@ _AT_REST = (Code.SUSPENDED, Code.TERMINATED, Code.IDLE)
 def health_class(health: Health) -> str:
     """The class of its state; what rests by intent is quiet."""
     return "quiet" if health.code in _AT_REST else _CLASSES[health.kind]
+
+
+@register.filter
+def is_standstill(health: Health) -> bool:
+    """Whether something is not read, whatever was published before."""
+    return health.code in (Code.KAFKA_REFUSES, Code.STRANGERS_IN_GROUP)
 
 
 @register.filter

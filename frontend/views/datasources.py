@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from controlplane.common.health import Health
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.selectors.progress import progress
 from controlplane.publishing.selectors.published import rows_per_s
@@ -20,7 +21,6 @@ from controlplane.segments.selectors.gaps import gaps
 from controlplane.segments.selectors.main_range import bulk_of
 from controlplane.sources.events import list_events
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
-from controlplane.supervisors.health import Health
 from controlplane.supervisors.health_queries import health_by_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import list_supervisors

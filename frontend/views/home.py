@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.alerts.selectors import count_firing
+from controlplane.common.health import Code, Kind
 from controlplane.lag.last_day import DayPoint
 from controlplane.loading.demo import TOPIC, demo_topic
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.overview import Overview, TeamShare, overview
 from controlplane.supervisors.overview_rows import SupervisorRow, overview_rows
 from controlplane.supervisors.problems import GROUP_DRIFT, Problem

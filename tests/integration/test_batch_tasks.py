@@ -228,7 +228,7 @@ def test_it_takes_places_of_the_pool_and_no_more_than_there_are(
     Task.objects.filter(pk=first.pk).update(launched_at=first.created_at)
     assert capacity.pool().used == 3
     assert not capacity.may_launch(second)
-    assert "It needs 4 slots; 1 of 4 is free" in capacity.wait_reason(second)
+    assert "It needs 4 slots; 1 of 4 is free" in str(capacity.wait_health(second))
     assert set_goal(second, Goal.STOP)
     second.refresh_from_db()
     assert second.status == Status.FAILED

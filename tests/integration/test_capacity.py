@@ -167,7 +167,7 @@ def test_a_task_from_before_the_pool_was_made_smaller_says_that_it_never_fits(
     task, small = ask(cast, "large", 6), ask(cast, "small", 1)
     settings.WORKER_CAPACITY = 4
     assert [launcher.launch(t.pk) for t in (task, small)] == [False, True]
-    assert "but this installation has" in capacity.wait_reason(task)
+    assert "but this installation has" in str(capacity.wait_health(task))
 
 
 def test_a_repair_waits_for_nobody(cast: Cast) -> None:
@@ -175,7 +175,7 @@ def test_a_repair_waits_for_nobody(cast: Cast) -> None:
     launcher.launch(task.pk)
     repair = services.create_repair(like=task, holes=[], topic_id="topic-id-1")
     assert capacity.may_launch(repair)
-    assert (capacity.pool().used, capacity.wait_reason(repair)) == (6, "")
+    assert (capacity.pool().used, capacity.wait_health(repair)) == (6, None)
 
 
 def test_in_a_full_pool_the_predecessor_hands_off_first(cast: Cast, settings: LazySettings) -> None:

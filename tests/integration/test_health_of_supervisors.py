@@ -10,12 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from controlplane.common.health import Code, Health, Kind
 from controlplane.datasources.models import Datasource
 from controlplane.lag.models import LagSample
 from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
 from controlplane.supervisors import services
-from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import list_supervisors

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from controlplane.common.health import Kind
 from controlplane.datasources.models import Datasource
 from controlplane.lag.last_day import day_by_group
 from controlplane.lag.models import LagSample
@@ -18,7 +19,6 @@ from controlplane.lag.trend import lag_trends
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors import services
-from controlplane.supervisors.health import Kind
 from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import State, Supervisor
 from controlplane.supervisors.overview import overview

@@ -79,7 +79,7 @@ def test_a_task_waits_for_its_team_and_says_so_everywhere(cast: Cast, clients: d
     other = ask(cast, "others", 30, "outsider", "beta")
     assert [launcher.launch(t.pk) for t in (task, other)] == [False, True]
     said = "team alpha uses 4 of 4"
-    assert said in capacity.wait_reason(task)
+    assert said in str(capacity.wait_health(task))
     Task.objects.filter(pk=task.pk).update(created_at=timezone.now() - capacity.NOTICE_AFTER)
     assert said in health_of_supervisor(cast.users["viewer"], waiting).text
     assert said in browsing_as(cast, "viewer").get(f"/tasks/{task.pk}/").content.decode()
@@ -144,7 +144,7 @@ def test_a_spec_that_alone_asks_for_more_is_refused(cast: Cast, clients: dict[st
     limit(cast, indexers=3)
     task = Task.objects.get(supervisor_id=supervisor.pk)
     assert not launcher.launch(task.pk)
-    assert "but team alpha may use at most 3" in capacity.wait_reason(task)
+    assert "but team alpha may use at most 3" in str(capacity.wait_health(task))
     assert health_of_supervisor(cast.users["owner"], supervisor).label == "never enough slots"
 
 

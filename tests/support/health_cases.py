@@ -6,15 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from controlplane.common.health import Code, Health, Kind
 from controlplane.lag.quarantined_since import BadSince
 from controlplane.lag.trend import LagTrend
 from controlplane.quotas.services import OverQuota
-from controlplane.supervisors.health import Code, Kind
+from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.health_messages import Idleness
-from controlplane.supervisors.health_rules import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
-from controlplane.tasks.capacity import TeamSlots
-from controlplane.tasks.diagnosis import Reason
+from controlplane.tasks.slot_needs import TeamSlots
 from controlplane.tasks.slot_waits import SlotWait
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -175,7 +174,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"lag": STUCK, "behind_since": EARLIER},
         Kind.NEEDS_ATTENTION,
         Code.BEHIND,
-        ["nothing is stored", "check its tasks"],
+        ["nothing is stored", "Check its tasks"],
     ),
     ("what indexers hold is no lag", {"lag": replace(GROWING, unread=0)}, Kind.OK, Code.UP_TO_DATE, []),
     ("ten seconds' worth is no lag", {"lag": replace(GROWING, unread=10_000)}, Kind.OK, Code.UP_TO_DATE, []),
@@ -191,7 +190,10 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"ran_at": EARLIER, "tasks": 0, "idleness": RESTS},
         Kind.WAITING,
         Code.NOT_OBSERVED,
-        ["Its last run was at 2025-06-01 11:12:00 UTC", "`beat` are running. No task starts meanwhile."],
+        [
+            "Its last run was at 2025-06-01 11:12:00 UTC",
+            "No task starts meanwhile. Check that the processes `worker` and `beat` are running.",
+        ],
     ),
     ("it had a round just now", {"ran_at": NOW - LATELY / 6}, Kind.OK, Code.UP_TO_DATE, []),
     ("not looked at yet", {"lag": None, "topic_seen_at": None}, Kind.WORKING, Code.STARTING, []),
@@ -374,13 +376,19 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("a new spec", {"versions": (5, 6)}, Kind.WORKING, Code.CHANGING_SPEC, ["version 5", "version 6"]),
     (
         "the filter drops all",
-        {"reason": Reason("all_filter_drops", "All 9 records were dropped by the filter.")},
+        {"reason": Health.of(Code.ALL_FILTER_DROPS, "All 9 records were dropped.", "Check the filter.")},
         Kind.NEEDS_ATTENTION,
         Code.NOTHING_STORED,
-        ["All 9 records"],
+        ["All 9 records were dropped. Check the filter."],
     ),
-    ("some are dropped", {"reason": Reason("filter_drops", "1 of 9")}, Kind.OK, Code.UP_TO_DATE, []),
-    ("an empty topic", {"reason": Reason("topic_empty", "It is empty.")}, Kind.WAITING, Code.IDLE, ["It is empty."]),
+    ("some are dropped", {"reason": Health.of(Code.FILTER_DROPS, "1 of 9")}, Kind.OK, Code.UP_TO_DATE, []),
+    (
+        "an empty topic",
+        {"reason": Health.of(Code.TOPIC_EMPTY, "It is empty.")},
+        Kind.WAITING,
+        Code.IDLE,
+        ["It is empty."],
+    ),
     ("stopping", {"suspended": BY_OPS}, Kind.WORKING, Code.STOPPING, ["by ops"]),
     (
         "suspended",

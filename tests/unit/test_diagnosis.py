@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.common.health import Code, Health, codes_of
 from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.diagnosis import Facts, options_without_effect, why_nothing
 from ingestion.specs.tasks import batch
@@ -57,13 +58,14 @@ TIMES = {"bootstrap.servers": "k:9092", "session.timeout.ms": 30_000, "heartbeat
 TIMES_NAMED = [f"ioConfig.consumerProperties[{name!r}]" for name in ("heartbeat.interval.ms", "session.timeout.ms")]
 READING = ("reading", "reading")
 NOTHING = Totals()
+NO_ROOM = Health.of(Code.WAITING_FOR_CAPACITY, "It needs 2 slots; 1 of 4 is free.")
 
 
 @pytest.mark.parametrize(
     ("codes", "facts"),
     [
         (["starting"], {"status": "PENDING"}),
-        (["waiting_for_capacity"], {"status": "PENDING", "no_slot_reason": "It asks for 2 of the 1 …"}),
+        (["waiting_for_capacity"], {"status": "PENDING", "slot_wait": NO_ROOM}),
         (["starting"], {"status": "RUNNING"}),
         (["starting"], {"status": "RUNNING", "indexer_states": ["starting", "waiting_for_slot"]}),
         (["waiting_for_slot"], {"status": "RUNNING", "indexer_states": ["waiting_for_slot"] * 2, "slots": 1}),
@@ -115,7 +117,10 @@ NOTHING = Totals()
 )
 def test_reasons(codes: list[str], facts: dict[str, Any]) -> None:
     given = {"status": "RUNNING", "spec": spec(), "totals": NOTHING, **facts}
-    assert [reason.code for reason in why_nothing(Facts(**given))] == codes
+    found = why_nothing(Facts(**given))
+    assert [reason.code for reason in found] == codes
+    assert set(codes) <= set(codes_of("task"))
+    assert all(reason.action for reason in found if reason.calls), "what needs a person says what to do"
 
 
 def test_texts_hold_the_numbers_and_names() -> None:
@@ -126,7 +131,7 @@ def test_texts_hold_the_numbers_and_names() -> None:
     assert "'clicks'" in text(observation=seen([0]))
     assert "timed out" in text(observation={"error": "timed out"})
     assert text(totals=Totals(polled=1234, thrown_away=1234, filtered=1234)).startswith("All 1,234 records")
-    assert text(status="FAILED", error="lost") == "lost"
+    assert text(status="FAILED", error="lost").startswith("lost ")
     partly = why_nothing(Facts(status="RUNNING", spec=spec(), totals=Totals(polled=9, unparseable=6, released=3)))
     assert [reason.text.split(" were")[0] for reason in partly] == ["6 of 9 records", "3 of 9 records"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from controlplane.common.health import Code, Health, Kind
 from controlplane.datasources.models import Datasource
 from controlplane.quarantine.models import QuarantineCause
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.problems import problems_of
 from controlplane.tasks.causes import DescribedCause
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(hours=1)
-WELL = Health(Kind.OK, Code.UP_TO_DATE, "up to date", "It keeps up.")
-GONE = Health(Kind.NEEDS_ATTENTION, Code.TOPIC_MISSING, "topic missing", "Topic 'o' is gone.", EARLIER)
-FAILS = Health(Kind.FAILED, Code.FAILING, "failing", "Its last 3 tasks failed.", EARLIER)
-WAITS = Health(Kind.WAITING, Code.WAITING_FOR_SLOT, "waits", "It needs 4 slots; 0 of 8 are free.", EARLIER)
+WELL = Health.of(Code.UP_TO_DATE, "It keeps up.")
+GONE = Health.of(Code.TOPIC_MISSING, "Topic 'o' is gone.", kind=Kind.NEEDS_ATTENTION, since=EARLIER)
+FAILS = Health.of(Code.FAILING, "Its last 3 tasks failed.", since=EARLIER)
+WAITS = Health.of(Code.WAITING_FOR_SLOT, "It needs 4 slots; 0 of 8 are free.", since=EARLIER)
 CAUSE = DescribedCause(
     QuarantineCause(
         datasource=Datasource(name="invoices"),
@@ -55,10 +55,10 @@ def test_what_fails_comes_first() -> None:
 
 
 def test_those_that_nobody_looks_at_are_one_problem() -> None:
-    unseen = Health(Kind.WAITING, Code.NOT_OBSERVED, "not looked at", "Do the worker and beat run?", EARLIER)
+    unseen = Health.of(Code.NOT_OBSERVED, "It had no run.", "Check the worker.", since=EARLIER)
     [problem] = problems_of({"c": WELL, "b": unseen, "a": unseen})
     assert (problem.kind, problem.code, problem.name) == (Kind.NEEDS_ATTENTION, "not_observed", "a")
-    assert problem.text == "Do the worker and beat run? The same holds for 1 more supervisor."
+    assert problem.text == "It had no run. The same holds for 1 more supervisor. Check the worker."
 
 
 def test_those_that_wait_for_room_are_one_problem() -> None:

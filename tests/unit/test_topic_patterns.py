@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.common.health import Code, Health, Kind
 from controlplane.sources.spec_sources import offsets_owner
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.decide_topics import (
@@ -16,7 +17,6 @@ from controlplane.supervisors.decide_topics import (
     decide_topics,
     matching,
 )
-from controlplane.supervisors.health import Code, Health, Kind
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
 from controlplane.supervisors.problems import problems_of
 from controlplane.supervisors.topic_supervisors import LONGEST_ID, LONGEST_PARENT_ID, child_id
@@ -112,8 +112,8 @@ def test_patterns_mean_what_java_means(pattern: str, matched: list[str]) -> None
 
 
 def test_what_is_true_of_all_topics_is_a_problem_once() -> None:
-    silent = Health(Kind.FAILED, Code.KAFKA_UNREACHABLE, "Kafka unreachable", "")
-    failing = Health(Kind.FAILED, Code.FAILING, "failing", "")
+    silent = Health.of(Code.KAFKA_UNREACHABLE, "", kind=Kind.FAILED)
+    failing = Health.of(Code.FAILING, "")
     stands = {"orders": silent, "orders:a": silent, "orders:b": failing, "others:a": silent}
     assert sorted(p.name for p in problems_of(stands)) == ["orders", "orders:b", "others:a"]
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, QuerySerializer, query_of
 from controlplane.api.v1.capacity import CapacitySerializer
-from controlplane.supervisors.health import Kind
+from controlplane.common.health import Kind
 from controlplane.supervisors.overview import Overview, TeamShare, overview
 
 

@@ -11,10 +11,9 @@ from rest_framework import serializers
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.totals import RatesSerializer, ReasonSerializer, TotalsSerializer
+from controlplane.common.health import Trend, codes_of
 from controlplane.supervisors.autoscale import wanted_task_count
-from controlplane.supervisors.health import Code, Kind
 from controlplane.supervisors.history import change_of, tombstone_of
-from controlplane.supervisors.lag_state import Trend
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.selectors import shown_spec
@@ -23,7 +22,7 @@ from controlplane.tasks.selectors import shown_spec
 class SupervisorsQuery(SearchQuery):
     state = serializers.ChoiceField(State.choices, required=False)
     health = serializers.ChoiceField(
-        [c.value for c in Code], required=False, help_text="Those whose `health` has this `code`."
+        codes_of("supervisor"), required=False, help_text="Those whose `health` has this `code`."
     )
     terminated = serializers.BooleanField(required=False, help_text="Those that were terminated instead.")
 
@@ -53,11 +52,10 @@ class RecentErrorSerializer(serializers.Serializer[Any]):
         return str(error.get("task", ""))
 
 
-class HealthSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField([k.value for k in Kind], help_text="What a person has to do with it.")
-    code = serializers.ChoiceField([c.value for c in Code], help_text="For programs; it does not change.")
-    label = serializers.CharField()  # type: ignore[assignment]  # the stubs know Field.label only
-    text = serializers.CharField(help_text="The cause, and what to do.")
+class HealthSerializer(ReasonSerializer):
+    """How a supervisor is."""
+
+    code = serializers.ChoiceField(codes_of("supervisor"), help_text="For programs; it does not change.")
     since = serializers.DateTimeField(allow_null=True, help_text="Null: not known.")
     behind = serializers.IntegerField(allow_null=True, help_text="Offsets that are not settled. Null: not known.")
     trend = serializers.ChoiceField([t.value for t in Trend], allow_null=True, help_text="Of one that is behind.")
@@ -71,7 +69,7 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(State.choices)
     detailed_state = serializers.CharField()
     healthy = serializers.SerializerMethodField()
-    health = HealthSerializer(help_text="How it stands, in one word and one sentence.")
+    health = HealthSerializer(help_text="How it is, why, and what to do.")
     suspended = serializers.BooleanField()
     terminated_at = serializers.DateTimeField(allow_null=True)
     task_count = serializers.SerializerMethodField(help_text="Indexers that it wants: the autoscaler's, if it has one.")

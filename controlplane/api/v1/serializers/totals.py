@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.common.health import Kind
 from controlplane.publishing.selectors.totals import Totals
 from ingestion.specs.counters import IN_DRUID, counters_of
 
@@ -36,8 +37,20 @@ class RatesSerializer(serializers.Serializer[Any]):
         return {name: serializers.FloatField() for name in IN_DRUID}
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
+HEALTH_KINDS = [kind.value for kind in Kind]
+
+
+class CauseSerializer(serializers.Serializer[Any]):
+    """What health, reasons and problems have in common."""
+
+    text = serializers.CharField(help_text="The cause, and what to do.")
+    cause = serializers.CharField(help_text="Why it is so.")
+    action = serializers.CharField(help_text="What to do next; empty where it goes on by itself.")
+
+
+class ReasonSerializer(CauseSerializer):
     """Why there is nothing to show."""
 
-    code = serializers.CharField()
-    text = serializers.CharField()
+    kind = serializers.ChoiceField(HEALTH_KINDS, help_text="How severe it is, and who acts next.")
+    code = serializers.CharField(help_text="For programs; it does not change.")
+    label = serializers.CharField()  # type: ignore[assignment]  # the stubs know Field.label only

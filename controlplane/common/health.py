@@ -1,0 +1,144 @@
+"""Health: how a supervisor, a task or an interval is, why, and what a person should do. Pages, REST, alerts and home
+show this one value, and Druid's states are a view of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """How severe it is, and who acts next."""
+
+    OK = "ok"  # it works
+    WORKING = "working"  # it changes or catches up by itself
+    WAITING = "waiting"  # it waits for something, or rests until a person resumes it
+    NEEDS_ATTENTION = "needs_attention"  # a person has to do something
+    FAILED = "failed"  # it does not work
+
+
+class Code(StrEnum):
+    """A code for programs, which does not change; its usual kind and label; and where it is used."""
+
+    _value_: str
+    kind: Kind
+    label: str
+    users: frozenset[str]
+
+    def __new__(cls, value: str, kind: Kind, label: str, users: str) -> Code:
+        code = str.__new__(cls, value)
+        code._value_, code.kind, code.label, code.users = value, kind, label, frozenset(users.split())
+        return code
+
+    UP_TO_DATE = "up_to_date", Kind.OK, "up to date", "supervisor"
+    IDLE = "idle", Kind.WAITING, "idle", "supervisor task"
+    BEHIND = "behind", Kind.WORKING, "behind", "supervisor"
+    HOLDING = "holding", Kind.WORKING, "read, not stored", "supervisor"
+    QUARANTINING = "quarantining", Kind.NEEDS_ATTENTION, "quarantining", "supervisor"
+    STARTING = "starting", Kind.WORKING, "starting", "supervisor task"
+    CHANGING_SPEC = "changing_spec", Kind.WORKING, "changing spec", "supervisor"
+    WAITING_FOR_TOPIC = "waiting_for_topic", Kind.WAITING, "waiting for topic", "supervisor"
+    TOO_MANY_TOPICS = "too_many_topics", Kind.NEEDS_ATTENTION, "too many topics", "supervisor task"
+    TOPICS_UNWELL = "topics_unwell", Kind.WORKING, "topics unhealthy", "supervisor"
+    TOPIC_MISSING = "topic_missing", Kind.FAILED, "topic missing", "supervisor task"
+    WAITING_FOR_SLOT = "waiting_for_slot", Kind.WAITING, "waiting for a slot", "supervisor task"
+    QUOTA_USED_UP = "quota_used_up", Kind.NEEDS_ATTENTION, "quota used up", "supervisor"
+    FAILING = "failing", Kind.FAILED, "failing", "supervisor"
+    KAFKA_UNREACHABLE = "kafka_unreachable", Kind.WAITING, "Kafka unreachable", "supervisor task"
+    UNHEALTHY = "unhealthy", Kind.FAILED, "runs failing", "supervisor"
+    RECOVERING = "recovering", Kind.WORKING, "recovering", "supervisor"
+    KAFKA_REFUSES = "kafka_refuses", Kind.FAILED, "Kafka refuses", "supervisor task"
+    STRANGERS_IN_GROUP = "strangers_in_group", Kind.NEEDS_ATTENTION, "shares its group", "supervisor task"
+    STORAGE_REFUSES = "storage_refuses", Kind.FAILED, "paused", "supervisor"
+    NOTHING_STORED = "nothing_stored", Kind.NEEDS_ATTENTION, "nothing stored", "supervisor"
+    NOT_OBSERVED = "not_observed", Kind.WAITING, "not checked", "supervisor task"
+    STOPPING = "stopping", Kind.WORKING, "stopping", "supervisor"
+    SUSPENDED = "suspended", Kind.WAITING, "suspended", "supervisor task"
+    TERMINATED = "terminated", Kind.WAITING, "terminated", "supervisor task"
+    FAILED = "failed", Kind.FAILED, "failed", "task"
+    SHARE_GROUPS_OFF = "share_groups_off", Kind.NEEDS_ATTENTION, "no share groups", "task"
+    TOPIC_EMPTY = "topic_empty", Kind.WAITING, "topic empty", "task"
+    TOPIC_EXPIRED = "topic_expired", Kind.WAITING, "records expired", "task"
+    CAUGHT_UP = "caught_up", Kind.OK, "caught up", "task"
+    STARTS_AT_LATEST = "starts_at_latest", Kind.WAITING, "no new records", "task"
+    PREDECESSOR = "predecessor", Kind.WORKING, "waiting for its predecessor", "task"
+    AWAITING_HANDOFF = "awaiting_handoff", Kind.WORKING, "waiting for handoff", "task"
+    AWAITING_DELIVERY = "awaiting_delivery", Kind.WORKING, "waiting for records", "task"
+    WAITING_FOR_CAPACITY = "waiting_for_capacity", Kind.WAITING, "waiting for a slot", "task"
+    PAUSED = "paused", Kind.FAILED, "paused", "task"
+    CONNECTING = "connecting", Kind.WORKING, "connecting", "task"
+    UNABLE_TO_CONNECT = "unable_to_connect", Kind.FAILED, "Kafka unreachable", "task"
+    LOST_CONTACT = "lost_contact", Kind.FAILED, "Kafka unreachable", "task"
+    UNHEALTHY_SUPERVISOR = "unhealthy_supervisor", Kind.FAILED, "runs failing", "task"
+    UNHEALTHY_TASKS = "unhealthy_tasks", Kind.FAILED, "failing", "task"
+    VERSION_NOT_STARTED = "version_not_started", Kind.NEEDS_ATTENTION, "new spec not started", "task"
+    BACKING_OFF = "backing_off", Kind.WORKING, "restarting", "task"
+    FILTER_DROPS = "filter_drops", Kind.WORKING, "some filtered", "task"
+    OUTSIDE_WINDOW = "outside_window", Kind.WORKING, "some outside the window", "task"
+    UNPARSEABLE = "unparseable", Kind.WORKING, "some unparseable", "task"
+    TOMBSTONES = "tombstones", Kind.WORKING, "some tombstones", "task"
+    DUPLICATES = "duplicates", Kind.WORKING, "some duplicates", "task"
+    RELEASED = "released", Kind.WORKING, "some released", "task"
+    REDUNDANT = "redundant", Kind.WORKING, "some redundant", "task"
+    ALL_FILTER_DROPS = "all_filter_drops", Kind.NEEDS_ATTENTION, "all filtered", "task"
+    ALL_OUTSIDE_WINDOW = "all_outside_window", Kind.NEEDS_ATTENTION, "all outside the window", "task"
+    ALL_UNPARSEABLE = "all_unparseable", Kind.NEEDS_ATTENTION, "all unparseable", "task"
+    ALL_TOMBSTONES = "all_tombstones", Kind.NEEDS_ATTENTION, "all tombstones", "task"
+    ALL_DUPLICATES = "all_duplicates", Kind.OK, "all duplicates", "task"
+    ALL_RELEASED = "all_released", Kind.WORKING, "all released", "task"
+    ALL_REDUNDANT = "all_redundant", Kind.OK, "all redundant", "task"
+
+
+class Trend(StrEnum):
+    """Where a lag goes."""
+
+    GROWING = "growing"
+    STEADY = "steady"
+    SHRINKING = "shrinking"
+
+
+@dataclass(frozen=True)
+class Health:
+    """How something is now."""
+
+    kind: Kind
+    code: str
+    label: str  # a word or a few
+    cause: str  # one sentence or two
+    action: str = ""  # what a person should do next; empty: it goes on by itself
+    since: datetime | None = None  # as far as that is known
+    behind: int | None = None  # offsets that are not settled; None: not known
+    trend: Trend | None = None  # of a supervisor that is behind
+
+    @classmethod
+    def of(
+        cls,
+        code: Code,
+        cause: str,
+        action: str = "",
+        *,
+        kind: Kind | None = None,
+        label: str = "",
+        since: datetime | None = None,
+        behind: int | None = None,
+        trend: Trend | None = None,
+    ) -> Health:
+        """With the code's usual kind and label, unless others are given."""
+        return cls(kind or code.kind, code, label or code.label, cause, action, since, behind, trend)
+
+    @property
+    def text(self) -> str:
+        """Cause and action, where one text has to say both."""
+        return f"{self.cause} {self.action}".rstrip()
+
+    @property
+    def calls(self) -> bool:
+        """Whether a person should look at it."""
+        return self.kind in (Kind.NEEDS_ATTENTION, Kind.FAILED)
+
+
+def codes_of(user: str) -> list[str]:
+    """Those that a ``supervisor`` or a ``task`` has."""
+    return [code.value for code in Code if user in code.users]
