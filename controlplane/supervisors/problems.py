@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from controlplane.common.health import Code, Health, Kind
@@ -13,22 +13,17 @@ from controlplane.supervisors.health_messages import count, shortened
 from controlplane.tasks.causes import DescribedCause
 
 NAMED = 3
-QUARANTINED = "quarantined"
-GROUP_DRIFT = "group_drift"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One sentence, what it is about, and since when."""
+    """Health that needs a person, and what it is about."""
 
-    kind: Kind
-    code: str  # a health's, ``quarantined``, ``capacity_full``, ``group_drift``, or an event's kind
+    health: Health  # its code: a supervisor's, one of home, or an event's kind
     subject: str  # supervisor, datasource, or pool
     name: str  # of the subject; empty for the pool
-    text: str
-    since: datetime | None = None  # first seen; None: not known
     last_at: datetime | None = None  # of what happens again and again
-    cause: str = ""  # the fingerprint of quarantined records
+    fingerprint: str = ""  # of the cause of quarantined records
     task: str = ""
     event: int | None = None  # an alarm that may be acknowledged
 
@@ -48,7 +43,7 @@ def problems_of(
     """
     problems = [
         *(
-            _supervisor_problem(name, s)
+            Problem(s, "supervisor", name)
             for name, s in health_by_id.items()
             if s.calls and not _parent_says_so(name, s, health_by_id)
         ),
@@ -62,14 +57,11 @@ def problems_of(
 
 
 def _worst_first(problem: Problem) -> tuple[int, int, float, str]:
-    latest = problem.last_at or problem.since
-    order = [Kind.FAILED, Kind.NEEDS_ATTENTION].index(problem.kind)
-    subject_rank = 2 if problem.code == QUARANTINED else 1 if problem.subject == "datasource" else 0
+    health = problem.health
+    latest = problem.last_at or health.since
+    order = [Kind.FAILED, Kind.NEEDS_ATTENTION].index(health.kind)
+    subject_rank = 2 if health.code == Code.QUARANTINED else 1 if problem.subject == "datasource" else 0
     return order, subject_rank, -latest.timestamp() if latest else 0.0, problem.name
-
-
-def _supervisor_problem(name: str, health: Health) -> Problem:
-    return Problem(health.kind, health.code, "supervisor", name, health.text, health.since)
 
 
 def _parent_says_so(name: str, health: Health, health_by_id: Mapping[str, Health]) -> bool:
@@ -84,8 +76,9 @@ def _parent_says_so(name: str, health: Health, health_by_id: Mapping[str, Health
 
 
 def _drift_problem(name: str, differs: Sequence[str]) -> Problem:
-    text = f"The configuration of its share group differs from its spec: {'; '.join(differs)}."
-    return Problem(Kind.NEEDS_ATTENTION, GROUP_DRIFT, "supervisor", name, text)
+    cause = f"The configuration of its share group differs from its spec: {'; '.join(differs)}."
+    action = "Change the spec, or the configuration of the group in Kafka."
+    return Problem(Health.of(Code.GROUP_DRIFT, cause, action), "supervisor", name)
 
 
 def _capacity_problem(health_by_id: Mapping[str, Health]) -> list[Problem]:
@@ -96,8 +89,10 @@ def _capacity_problem(health_by_id: Mapping[str, Health]) -> list[Problem]:
     names = sorted(waiting)
     shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
     longest = min(waiting.values(), key=lambda s: s.since.timestamp() if s.since else float("inf"))
-    text = f"{count(len(names), 'supervisor')} wait{'s' if len(names) == 1 else ''} for slots: {shown}. {longest.text}"
-    return [Problem(Kind.NEEDS_ATTENTION, "capacity_full", "pool", "", text, longest.since)]
+    verb = "waits" if len(names) == 1 else "wait"
+    cause = f"{count(len(names), 'supervisor')} {verb} for slots: {shown}. {longest.cause}"
+    action = "End tasks that nobody needs, or add slots."
+    return [Problem(Health.of(Code.CAPACITY_FULL, cause, action, since=longest.since), "pool", "")]
 
 
 def _unobserved_problem(health_by_id: Mapping[str, Health]) -> list[Problem]:
@@ -107,8 +102,8 @@ def _unobserved_problem(health_by_id: Mapping[str, Health]) -> list[Problem]:
         return []
     first, *others = sorted(unseen)
     more = f" The same holds for {count(len(others), 'more supervisor')}." if others else ""
-    text = f"{unseen[first].text}{more}"
-    return [Problem(Kind.NEEDS_ATTENTION, Code.NOT_OBSERVED, "supervisor", first, text, unseen[first].since)]
+    health = replace(unseen[first], kind=Kind.NEEDS_ATTENTION, cause=f"{unseen[first].cause}{more}")
+    return [Problem(health, "supervisor", first)]
 
 
 def _quarantine_problems(causes: Sequence[DescribedCause]) -> list[Problem]:
@@ -126,13 +121,12 @@ def _quarantine_problem(datasource: str, causes: Sequence[DescribedCause]) -> Pr
     for_causes = f" for {len(causes):,} causes" if len(causes) > 1 else ""
     waits = f"{count(records, 'record')} {'waits' if records == 1 else 'wait'} in quarantine{for_causes}{by}"
     what = ". Most of them" if len(causes) > 1 else ""
+    cause = f"{waits}{what}: {shortened(largest.title) or largest.cause.reason}."
+    since = min(d.cause.first_at for d in causes)
     return Problem(
-        Kind.NEEDS_ATTENTION,
-        QUARANTINED,
+        Health.of(Code.QUARANTINED, cause, "Fix the spec, then replay the records.", since=since),
         "datasource",
         datasource,
-        f"{waits}{what}: {shortened(largest.title) or largest.cause.reason}.",
-        min(d.cause.first_at for d in causes),
         max(d.cause.last_at for d in causes),
         largest.cause.cause if len(causes) == 1 else "",
     )
@@ -150,14 +144,13 @@ def _alarm_problems(alarms: Sequence[SourceEvent], active_tasks: set[str]) -> li
 
 def _alarm_problem(datasource: str, events: Sequence[SourceEvent]) -> Problem:
     newest, times = events[0], f" ({len(events):,} times recently)" if len(events) > 1 else ""
-    text = f"{newest.get_kind_display()}{times}: {shortened(newest.detail)}."
+    label = newest.get_kind_display()
+    cause = f"{label}{times}: {shortened(newest.detail)}."
+    action = "View the event. Acknowledge it when its cause is resolved."
     return Problem(
-        Kind.NEEDS_ATTENTION,
-        newest.kind,
+        Health(Kind.NEEDS_ATTENTION, newest.kind, label, cause, action, events[-1].created_at),
         "datasource",
         datasource,
-        text,
-        events[-1].created_at,
         newest.created_at,
         task=newest.task_id,
         event=newest.pk,

@@ -20,7 +20,7 @@ from controlplane.loading.demo import TOPIC, demo_topic
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.overview import Overview, TeamShare, overview
 from controlplane.supervisors.overview_rows import SupervisorRow, overview_rows
-from controlplane.supervisors.problems import GROUP_DRIFT, Problem
+from controlplane.supervisors.problems import Problem
 from frontend.live.shared_parts import shared
 from frontend.problems import ProblemRow
 from frontend.team_scope import reach_of
@@ -143,12 +143,9 @@ def problem_row(problem: Problem, operated: Collection[str]) -> ProblemRow:
     may_acknowledge = problem.event is not None and problem.name in operated
     url, (step, step_url) = _subject_url(problem), _step(problem, problem.name in operated)
     return ProblemRow(
-        code=problem.code,
-        level="bad" if problem.kind == Kind.FAILED else "need",
+        problem.health,
         subject=problem.name or "Capacity",
         url=url,
-        text=problem.text,
-        since=problem.since,
         step=step,
         step_url=step_url,
         acknowledge_url=reverse("frontend:event-acknowledge", args=[problem.name, problem.event])
@@ -163,7 +160,8 @@ def _subject_url(problem: Problem) -> str:
     return reverse(f"frontend:{problem.subject}", args=[problem.name])
 
 
-_STEPS_OF_SUPERVISORS = {
+_STEPS_OF_SUPERVISORS: dict[str, tuple[str, str]] = {
+    Code.GROUP_DRIFT: ("View share group", "share-group"),
     Code.TOPIC_MISSING: ("View spec", "supervisor-spec"),
     Code.BEHIND: ("View lag", "supervisor-lag"),
     Code.HOLDING: ("View lag", "supervisor-lag"),
@@ -174,18 +172,16 @@ _STEPS_OF_SUPERVISORS = {
 def _step(problem: Problem, may_operate: bool) -> tuple[str, str]:
     """What to do next: a link's label and address. ``may_operate``: the datasource that it is about."""
     if problem.subject == "supervisor":
-        steps = {code.value: step for code, step in _STEPS_OF_SUPERVISORS.items()}
-        steps[GROUP_DRIFT] = ("View share group", "share-group")
-        label, view = steps.get(problem.code, ("View supervisor", "supervisor"))
+        label, view = _STEPS_OF_SUPERVISORS.get(problem.health.code, ("View supervisor", "supervisor"))
         return label, reverse(f"frontend:{view}", args=[problem.name])
     if problem.subject == "pool":
         return "View capacity", _subject_url(problem)
-    if problem.code == "quarantined":
-        query = f"?{urlencode({'cause': problem.cause})}" if problem.cause else ""
+    if problem.health.code == Code.QUARANTINED:
+        query = f"?{urlencode({'cause': problem.fingerprint})}" if problem.fingerprint else ""
         if query and may_operate:
             return "Fix spec", reverse("frontend:quarantine-fix", args=[problem.name]) + query
         return "View records", reverse("frontend:datasource-quarantine", args=[problem.name]) + query
-    if problem.task and problem.code in _OF_TASKS:
+    if problem.task and problem.health.code in _OF_TASKS:
         return "View task", reverse("frontend:task", args=[problem.task])
     return "View event", reverse("frontend:datasource-events", args=[problem.name])
 

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
+from controlplane.common.health import Code, Health, Kind
 from controlplane.common.spec_text import spec_diff
 from controlplane.publishing.selectors.totals import Totals
 from controlplane.tasks.phases import Phase
@@ -58,19 +59,21 @@ def styleguide(request: PageRequest) -> HttpResponse:
         "long_name": "a-name-that-has-two-hundred-characters-" * 4,
         "problem": InvalidInput("The spec can't be read."),
         "rows": [
-            ProblemRow("topic_missing", "bad", "orders", "#rows", "has no topic orders.v2 any more.", since=now),
+            ProblemRow(Health.of(Code.TOPIC_MISSING, "Topic 'orders.v2' is missing.", since=now), "orders", "#rows"),
             ProblemRow(
-                "behind",
-                "need",
+                Health.of(
+                    Code.BEHIND,
+                    "90,000 offsets behind for 12 min, and growing.",
+                    "Scale it up, or check its tasks.",
+                    kind=Kind.NEEDS_ATTENTION,
+                    since=now - timedelta(minutes=12),
+                ),
                 "clicks",
                 "#rows",
-                "is 2 min 10 s behind and falling behind.",
-                cause="8 indexers use the whole pool; 3 wait for a slot.",
-                since=now - timedelta(minutes=12),
                 step="Scale…",
                 step_url="#rows",
             ),
-            ProblemRow("waits", "wait", "refunds", "#rows", "waits for a free slot of Spark."),
+            ProblemRow(Health.of(Code.WAITING_FOR_SLOT, "It waits for a free slot of Spark."), "refunds", "#rows"),
         ],
         "table": GUIDE.table_for(request.GET),
         "now": now,

@@ -55,7 +55,7 @@ def quarantine(cast: Cast, offsets: range, error: str, at: datetime) -> None:
 
 
 def codes(user: User, **wanted: Any) -> set[str]:
-    return {p.code for p in overview(user, **wanted).problems}
+    return {p.health.code for p in overview(user, **wanted).problems}
 
 
 def test_new_records_in_quarantine_are_told_by_cause(cast: Cast, viewer: User) -> None:
@@ -63,8 +63,8 @@ def test_new_records_in_quarantine_are_told_by_cause(cast: Cast, viewer: User) -
     quarantine(cast, range(30), "Unexpected end at byte {}", now - timedelta(minutes=5))
     quarantine(cast, range(100, 110), "amount is text", now - timedelta(minutes=2))
     quarantine(cast, range(200, 300), "long ago", now - timedelta(days=2))
-    [found] = [p for p in overview(viewer).problems if p.code == "quarantined"]
-    assert found.text == (
+    [found] = [p for p in overview(viewer).problems if p.health.code == "quarantined"]
+    assert found.health.cause == (
         "40 records wait in quarantine for 2 causes, the newest by version 1 of flights. Most of them: "
         "Unexpected end at byte #."
     )
@@ -89,7 +89,7 @@ def test_a_supervisor_is_said_to_be_as_its_page_says(cast: Cast, viewer: User) -
     Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
     problem = next(p for p in overview(viewer).problems if p.subject == "supervisor")
     said = health_of_supervisor(viewer, Supervisor.objects.get())
-    assert (problem.kind, problem.code, problem.text) == (Kind.FAILED, said.code, said.text)
+    assert (problem.health.kind, problem.health) == (Kind.FAILED, said)
 
 
 def look(source: Source, at: datetime, processed: int, *, resolution_s: int = 60, lag: int = 0) -> None:

@@ -21,12 +21,16 @@ class OverviewQuery(QuerySerializer):
 
 
 class NeedSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField([Kind.FAILED.value, Kind.NEEDS_ATTENTION.value])
-    code = serializers.CharField(help_text="A health code, `quarantined`, `capacity_full`, or an event's kind.")
+    kind = serializers.ChoiceField([Kind.FAILED.value, Kind.NEEDS_ATTENTION.value], source="health.kind")
+    code = serializers.CharField(
+        source="health.code", help_text="A health code, `quarantined`, `capacity_full`, or an event's kind."
+    )
     subject = serializers.ChoiceField(["supervisor", "datasource", "pool"])
     name = serializers.CharField(help_text="The subject's; empty for the pool.")
-    text = serializers.CharField()
-    since = serializers.DateTimeField(allow_null=True)
+    text = serializers.CharField(source="health.text", help_text="The cause, and what to do.")
+    cause = serializers.CharField(source="health.cause", help_text="Why it is so.")
+    action = serializers.CharField(source="health.action", help_text="What to do next.")
+    since = serializers.DateTimeField(source="health.since", allow_null=True)
     last_at = serializers.DateTimeField(allow_null=True, help_text="Of what happens again and again.")
     event = serializers.IntegerField(allow_null=True, help_text="Of an alarm: the newest event, to be acknowledged.")
 

@@ -40,17 +40,12 @@ class RatesSerializer(serializers.Serializer[Any]):
 HEALTH_KINDS = [kind.value for kind in Kind]
 
 
-class CauseSerializer(serializers.Serializer[Any]):
-    """What health, reasons and problems have in common."""
-
-    text = serializers.CharField(help_text="The cause, and what to do.")
-    cause = serializers.CharField(help_text="Why it is so.")
-    action = serializers.CharField(help_text="What to do next; empty where it goes on by itself.")
-
-
-class ReasonSerializer(CauseSerializer):
+class ReasonSerializer(serializers.Serializer[Any]):
     """Why there is nothing to show."""
 
     kind = serializers.ChoiceField(HEALTH_KINDS, help_text="How severe it is, and who acts next.")
     code = serializers.CharField(help_text="For programs; it does not change.")
     label = serializers.CharField()  # type: ignore[assignment]  # the stubs know Field.label only
+    text = serializers.CharField(help_text="The cause, and what to do.")
+    cause = serializers.CharField(help_text="Why it is so.")
+    action = serializers.CharField(help_text="What to do next; empty where it goes on by itself.")
