@@ -13,15 +13,6 @@ State = Literal["ok", "pending", "firing", "unknown"]
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """What a kind says of a subject now."""
-
-    condition_holds: bool | None  # None: it is not known
-    text: str  # a sentence, with the cause
-    value: float | None = None
-
-
-@dataclass(frozen=True)
 class AlertState:
     """How an alert stands."""
 
@@ -32,17 +23,19 @@ class AlertState:
 
 
 def next_state(
-    previous: AlertState | None, verdict: Evaluation, now: datetime, *, hold: timedelta, clear: timedelta
+    previous: AlertState | None, condition_holds: bool | None, now: datetime, *, hold: timedelta, clear: timedelta
 ) -> AlertState:
-    """``hold``: how long it must be bad before it fires; ``clear``: and how long well before it ends."""
+    """``condition_holds``: None where it is not known. ``hold``: how long it must be bad before it fires; ``clear``:
+    and how long well before it ends.
+    """
     previous = previous or AlertState("unknown", now)
-    if verdict.condition_holds is None:
+    if condition_holds is None:
         return (
             replace(previous, good_since=None)
             if previous.state == "firing"
             else _enter_state("unknown", previous, now, previous.bad_since)
         )
-    if verdict.condition_holds:
+    if condition_holds:
         return _state_when_bad(previous, now, hold)
     return _state_when_good(previous, now, clear)
 

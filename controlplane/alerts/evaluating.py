@@ -10,16 +10,16 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
-from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
+from controlplane.alerts.alert_state import AlertState, next_state
 from controlplane.alerts.facts import Facts, Subject
 from controlplane.alerts.models import AboutKind, Alert, Delivery, Event, Rule, Silence
-from controlplane.alerts.rule_kinds import KINDS, Kind
+from controlplane.alerts.rule_kinds import KINDS, Evaluation, Kind
 from controlplane.common.changes import Change, notify_pages
 from controlplane.datasources.models import Datasource
 from controlplane.supervisors.models import Supervisor
 
 LOCK = 0x414C5254
-_FIELDS = ["state", "since", "bad_since", "good_since", "value", "text", "episode", "fired", "told", "mark"]
+_FIELDS = ["state", "since", "bad_since", "good_since", "value", "cause", "action", "episode", "fired", "told", "mark"]
 _FIELDS += ["acknowledged_at", "acknowledged_by"]
 AlertKey = tuple[int, str, str]  # rule, about, subject
 
@@ -44,8 +44,8 @@ class _Round:
                 return s.reason
         return ""
 
-    def add_event(self, alert: Alert, rule: Rule, transition: str, text: str, **more: object) -> Event:
-        event = event_of(alert, rule, transition, text, self.now)
+    def add_event(self, alert: Alert, rule: Rule, transition: str, cause: str, **more: object) -> Event:
+        event = event_of(alert, rule, transition, cause, self.now)
         for name, value in more.items():
             setattr(event, name, value)
         self.events.append(event)
@@ -53,7 +53,7 @@ class _Round:
         return event
 
 
-def event_of(alert: Alert, rule: Rule, transition: str, text: str, now: datetime) -> Event:
+def event_of(alert: Alert, rule: Rule, transition: str, cause: str, now: datetime) -> Event:
     """What an alert says now, not stored yet."""
     return Event(
         team_id=rule.team_id,
@@ -68,7 +68,7 @@ def event_of(alert: Alert, rule: Rule, transition: str, text: str, now: datetime
         at=now,
         since=alert.since,
         value=alert.value,
-        text=text,
+        cause=cause,
     )
 
 
@@ -121,7 +121,7 @@ def _key(alert: Alert) -> AlertKey:
 
 def _stored_values(alert: Alert) -> tuple[object, ...]:
     """What makes it worth writing: of one that is well, its words and numbers are not."""
-    shown = (alert.value, alert.text) if alert.state in ("firing", "unknown") else ()
+    shown = (alert.value, alert.cause, alert.action) if alert.state in ("firing", "unknown") else ()
     return alert.state, alert.bad_since, alert.good_since, alert.episode, alert.told, alert.mark, *shown
 
 
@@ -139,19 +139,20 @@ def _new_alert(rule: Rule, subject: Subject, now: datetime) -> Alert:
 
 def _update_alert(a_round: _Round, rule: Rule, subject: Subject, alert: Alert, verdict: Evaluation) -> None:
     previous = AlertState(alert.state, alert.since, alert.bad_since, alert.good_since) if alert.pk else None  # type: ignore[arg-type]
+    holds, health = verdict.condition_holds, verdict.health
     after = next_state(
-        previous, verdict, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s)
+        previous, holds, a_round.now, hold=timedelta(seconds=rule.hold_s), clear=timedelta(seconds=rule.clear_s)
     )
     is_firing, was_firing = after.state == "firing", alert.state == "firing"
-    if not is_firing or verdict.condition_holds:  # until it has ended, its cause stays
-        alert.text, alert.value = verdict.text, verdict.value
+    if not is_firing or holds:  # until it has ended, its cause stays
+        alert.cause, alert.action, alert.value = health.cause, health.action, verdict.value
     if was_firing and not is_firing:
-        _end_alert(a_round, rule, alert, f"The alert has ended. {verdict.text}")
+        _end_alert(a_round, rule, alert, f"The alert has ended. {health.cause}")
     alert.state, alert.since = after.state, after.since
     alert.bad_since, alert.good_since = after.bad_since, after.good_since
     if is_firing and not was_firing:
         alert.episode, alert.told = int(a_round.now.timestamp() * 1000), False
-        alert.fired = a_round.add_event(alert, rule, "fired", verdict.text)
+        alert.fired = a_round.add_event(alert, rule, "fired", health.cause, action=health.action)
     if is_firing and not alert.told:
         _notify_fired(a_round, rule, subject.datasource.pk, alert)
     if is_firing != was_firing or alert.pk is None:
@@ -170,9 +171,9 @@ def _notify_fired(a_round: _Round, rule: Rule, datasource: int, alert: Alert) ->
     alert.told = True
 
 
-def _end_alert(a_round: _Round, rule: Rule, alert: Alert, text: str) -> None:
+def _end_alert(a_round: _Round, rule: Rule, alert: Alert, cause: str) -> None:
     """Whoever was told that it fires is told that it is over, whatever is silent by then."""
-    event = a_round.add_event(alert, rule, "ended", text)
+    event = a_round.add_event(alert, rule, "ended", cause)
     if alert.told:
         a_round.notifications.append((event, rule))
     else:
@@ -192,16 +193,16 @@ def _notify_intervals(
     state = "unknown" if verdict.condition_holds is None else "ok"
     if alert.state != state:
         alert.state, alert.since = state, a_round.now
-    alert.text = verdict.text
+    alert.cause, alert.action = verdict.health.cause, verdict.health.action
     is_first = alert.mark is None
     for start, end in intervals:
         alert.mark = end
         if is_first:
             return  # what was complete before the rule saw it is not told
         alert.episode = int(end.timestamp() * 1000)
-        text = f"{subject.name} is complete from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC."
+        cause = f"{subject.name} is complete from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC."
         why = a_round.silence_reason(rule, subject.datasource.pk)
-        event = a_round.add_event(alert, rule, "complete", text, interval_start=start, interval_end=end, silenced=why)
+        event = a_round.add_event(alert, rule, "complete", cause, interval_start=start, interval_end=end, silenced=why)
         if not why:
             a_round.notifications.append((event, rule))
 

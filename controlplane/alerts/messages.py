@@ -33,7 +33,8 @@ class Message:
     episode: int
     since: datetime
     value: float | None
-    text: str
+    cause: str
+    action: str = ""  # what to do next
     interval: tuple[datetime, datetime] | None = None
 
     @property
@@ -63,7 +64,8 @@ def message_of(event: Event, delivery_id: str) -> Message:
         episode=event.episode,
         since=event.since,
         value=event.value,
-        text=event.text,
+        cause=event.cause,
+        action=event.action,
         interval=ends if ends[0] and ends[1] else None,  # type: ignore[arg-type]  # both are there
     )
 
@@ -81,7 +83,9 @@ def webhook_body(message: Message) -> bytes:
         "episode": message.episode,
         "since": _time(message.since),
         "value": message.value,
-        "text": message.text,
+        "text": f"{message.cause} {message.action}".rstrip(),
+        "cause": message.cause,
+        "action": message.action,
         "link": message.link,
     }
     if message.interval is not None:
@@ -92,13 +96,13 @@ def webhook_body(message: Message) -> bytes:
 def slack_body(message: Message) -> bytes:
     """What Slack, and who speaks like it, takes at an incoming webhook."""
     link = f"\n<{message.link}>" if message.link.startswith("http") else ""
-    text = f"*{_escaped(message.title)}*\n{_escaped(message.text)}{link}\n_{message.id}_"
+    text = f"*{_escaped(message.title)}*\n{_escaped(_lines(message))}{link}\n_{message.id}_"
     return json.dumps({"text": text}).encode()
 
 
 def mail_text(message: Message) -> str:
     """The body of a mail."""
-    lines = [message.text, "", f"Team: {message.team}", f"Rule: {message.rule['name']}"]
+    lines = [_lines(message), "", f"Team: {message.team}", f"Rule: {message.rule['name']}"]
     lines += [f"Since: {message.since:%Y-%m-%d %H:%M:%S} UTC", message.link, "", f"Message {message.id}"]
     return "\n".join(lines)
 
@@ -107,6 +111,10 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
     """The value of the header: when it was signed, and HMAC-SHA256 over that time, a stop, and the body."""
     signed = hmac.new(secret.encode(), f"{at_s}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={at_s},v1={signed}"
+
+
+def _lines(message: Message) -> str:
+    return f"{message.cause}\nWhat to do: {message.action}" if message.action else message.cause
 
 
 def _escaped(text: str) -> str:

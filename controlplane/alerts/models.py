@@ -76,7 +76,21 @@ class AboutKind(models.TextChoices):
     DATASOURCE = "datasource", "Datasource"
 
 
-class Alert(models.Model):
+class WithCause(models.Model):
+    """What health says of the subject."""
+
+    cause = models.TextField(blank=True)
+    action = models.TextField(blank=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def text(self) -> str:
+        return f"{self.cause} {self.action}".rstrip()
+
+
+class Alert(WithCause):
     """How one rule stands for one subject."""
 
     class State(models.TextChoices):
@@ -95,7 +109,6 @@ class Alert(models.Model):
     bad_since = models.DateTimeField(null=True)
     good_since = models.DateTimeField(null=True)
     value = models.FloatField(null=True)
-    text = models.TextField(blank=True)
     # Of what fires: milliseconds of when it began, which names it; the event of it, and whether it was sent on.
     episode = models.BigIntegerField(default=0)
     fired = models.ForeignKey("Event", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -131,7 +144,7 @@ class Silence(models.Model):
         return self.ends_at > timezone.now()
 
 
-class Event(models.Model):
+class Event(WithCause):
     """Something that a rule said, once. Names stand as text, so that it outlives what it speaks of."""
 
     class Transition(models.TextChoices):
@@ -151,7 +164,6 @@ class Event(models.Model):
     at = models.DateTimeField()
     since = models.DateTimeField()
     value = models.FloatField(null=True)
-    text = models.TextField()
     silenced = models.CharField(max_length=500, blank=True)  # why it was not sent when it happened
     # Of a complete interval.
     interval_start = models.DateTimeField(null=True)

@@ -185,5 +185,5 @@ def _test_message(user: User, receiver: Receiver, now: datetime) -> Message:
         episode=0,
         since=now,
         value=None,
-        text=f"{user.get_username()} sent this test message. Nothing is wrong.",
+        cause=f"{user.get_username()} sent this test message. Nothing is wrong.",
     )

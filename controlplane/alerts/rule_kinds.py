@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from controlplane.alerts.alert_state import Evaluation
 from controlplane.alerts.facts import Params, Subject
 from controlplane.alerts.models import AboutKind
 from controlplane.alerts.recent_counts import ParseErrors, Quarantined
 from controlplane.common.errors import FieldError
-from controlplane.common.health import Code
+from controlplane.common.health import Code, Health
+from controlplane.common.health import Kind as HealthKind
 from controlplane.common.text import storable
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors.completeness import Completeness
@@ -29,6 +29,21 @@ EVERY = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 # On its way to something, or not looked at: neither well nor bad.
 _UNDECIDED = {Code.STARTING, Code.NOT_OBSERVED, Code.RECOVERING, Code.KAFKA_UNREACHABLE, Code.STOPPING}
 Interval = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The health of a subject, as far as a kind of rules looks at it."""
+
+    health: Health
+    value: float | None = None
+
+    @property
+    def condition_holds(self) -> bool | None:
+        """None: it is not known."""
+        return None if self.health.code in _UNDECIDED and not self.health.calls else self.health.calls
+
+
 Decide = Callable[[Any, Subject, Params, datetime], Evaluation]
 
 
@@ -92,40 +107,47 @@ class Kind:
         return values, faults
 
 
+def _evaluation(bad: bool, code: Code, cause: str, action: str, value: float | None = None) -> Evaluation:
+    return Evaluation(Health.of(code, cause, action) if bad else Health.of(Code.UP_TO_DATE, cause), value)
+
+
+def _unknown(cause: str) -> Evaluation:
+    return Evaluation(Health.of(Code.NOT_OBSERVED, cause))
+
+
 def _unhealthy(observed: HealthFacts | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
-    if observed is None:
-        return Evaluation(None, "Its health is not known yet.")
-    health = health_of(observed)
-    if health.calls:
-        return Evaluation(True, health.text)
-    return Evaluation(None if health.code in _UNDECIDED else False, health.text)
+    return _unknown("Its health is not known yet.") if observed is None else Evaluation(health_of(observed))
 
 
 def _behind(observed: HealthFacts | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if observed is None or observed.lag is None:
-        return Evaluation(None, "Its lag is not known yet.")
+        return _unknown("Its lag is not known yet.")
     if observed.suspended is not None:
-        return Evaluation(False, "It is suspended.")
+        return Evaluation(Health.of(Code.SUSPENDED, "It is suspended."))
     if now - observed.lag.at > STALE:
-        return Evaluation(None, f"Its lag is not known since {utc(observed.lag.at)}.")
+        return _unknown(f"Its lag is not known since {utc(observed.lag.at)}.")
     if not is_behind(observed.lag):
-        return Evaluation(False, "It keeps up with its topic.", observed.lag.lag)
+        return Evaluation(Health.of(Code.UP_TO_DATE, "It keeps up with its topic."), observed.lag.lag)
     health = health_of(observed)
     behind_for = None if observed.behind_since is None else now - observed.behind_since
     bad = behind_for is None or behind_for >= timedelta(seconds=params["age_s"])
-    text = health.text if health.code == Code.BEHIND else f"Lag: {count(observed.lag.lag, 'record')}. {health.text}"
-    return Evaluation(bad, text, observed.lag.lag)
+    lag_text = "" if health.code == Code.BEHIND else f"Lag: {count(observed.lag.lag, 'record')}. "
+    kind = HealthKind.NEEDS_ATTENTION if bad else HealthKind.WORKING
+    stated = Health.of(Code.BEHIND, f"{lag_text}{health.cause}", health.action, kind=kind)
+    return Evaluation(stated, observed.lag.lag)
 
 
 def _no_data(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     last = completeness.last_publish_at if completeness else None
     age = now - (last or subject.datasource.created_at)
+    bad = age.total_seconds() >= params["age_s"]
     when = (
         f"since {utc(last)}, for {duration_text(age)}" if last else f"in the {duration_text(age)} since it was created"
     )
-    text = f"Nothing was published into it {when}." if age.total_seconds() >= params["age_s"] else "Data arrives."
+    cause = f"Nothing was published into it {when}." if bad else "Data arrives."
     why = f" {completeness.reason}" if completeness and completeness.reason else ""
-    return Evaluation(age.total_seconds() >= params["age_s"], f"{text}{why}", age.total_seconds())
+    action = "Check that its supervisors read, and that records arrive in their topics."
+    return _evaluation(bad, Code.NO_DATA, f"{cause}{why}", action, age.total_seconds())
 
 
 _NOT_KNOWN = "Headgate does not know yet until when the datasource is complete."
@@ -133,48 +155,51 @@ _NOT_KNOWN = "Headgate does not know yet until when the datasource is complete."
 
 def _incomplete(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if completeness is None or completeness.complete_until is None:
-        return Evaluation(None, completeness.reason if completeness and completeness.reason else _NOT_KNOWN)
+        return _unknown(completeness.reason if completeness and completeness.reason else _NOT_KNOWN)
     age = now - completeness.complete_until
     until = f"It is complete until {utc(completeness.complete_until)}, {duration_text(age)} ago."
-    text = f"{until} {completeness.reason}".rstrip()
-    return Evaluation(age.total_seconds() >= params["age_s"], text, age.total_seconds())
+    cause, bad = f"{until} {completeness.reason}".rstrip(), age.total_seconds() >= params["age_s"]
+    action = "View its supervisors: their health says why."
+    return _evaluation(bad, Code.INCOMPLETE, cause, action, age.total_seconds())
 
 
 def _parse_errors(recent: ParseErrors | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     recent = recent or ParseErrors(0, 0)
     share = 100 * recent.errors / recent.records if recent.records else 0.0
     within = duration_text(timedelta(seconds=params["window_s"]))
-    text = (
+    cause = (
         f"{recent.errors:,} of {count(recent.records, 'record')} ({share:.1f} %) in the last {within} had errors: "
         "Headgate could not read them, or read only a part."
     )
     bad = recent.errors > params["most"] and share >= params["percent"]
-    return Evaluation(bad, text, recent.errors)
+    action = "View the quarantined records. Fix the spec or the producer."
+    return _evaluation(bad, Code.PARSE_ERRORS, cause, action, recent.errors)
 
 
 def _quarantined(recent: Quarantined | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     within = duration_text(timedelta(seconds=params["window_s"]))
     if recent is None:
-        return Evaluation(False, f"No record was quarantined within {within}.", 0)
+        return Evaluation(Health.of(Code.UP_TO_DATE, f"No record was quarantined within {within}."), 0)
     bad = recent.records >= params["most"]
     more = " or more" if bad else ""
     were = "was" if recent.records == 1 and not bad else "were"
     # Without what is the record's own: not all who are told may see that.
     last = cause_of("", recent.error).title.rstrip(".")
-    text = f"{count(recent.records, 'record')}{more} {were} quarantined within {within}. The last: {last}."
-    return Evaluation(bad, text, recent.records)
+    cause = f"{count(recent.records, 'record')}{more} {were} quarantined within {within}. The last: {last}."
+    return _evaluation(bad, Code.QUARANTINED, cause, "Fix the spec, then replay the records.", recent.records)
 
 
 def _alarm(alarm: SourceEvent | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if alarm is None or now - alarm.created_at > timedelta(seconds=params["window_s"]):
-        return Evaluation(False, "No recent alarm.")
-    return Evaluation(True, f"{alarm.get_kind_display()}: {shortened(alarm.detail)}.")
+        return Evaluation(Health.of(Code.UP_TO_DATE, "No recent alarm."))
+    cause = f"{alarm.get_kind_display()}: {shortened(alarm.detail)}."
+    return Evaluation(Health.of(Code.ALARM, cause, "View the event. Acknowledge it when its cause is resolved."))
 
 
 def _completeness(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if completeness is None or completeness.complete_until is None:
-        return Evaluation(None, completeness.reason if completeness and completeness.reason else _NOT_KNOWN)
-    return Evaluation(False, f"It is complete until {utc(completeness.complete_until)}.")
+        return _unknown(completeness.reason if completeness and completeness.reason else _NOT_KNOWN)
+    return Evaluation(Health.of(Code.UP_TO_DATE, f"It is complete until {utc(completeness.complete_until)}."))
 
 
 def _complete_intervals(completeness: Completeness | None, params: Params, mark: datetime | None) -> list[Interval]:

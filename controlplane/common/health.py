@@ -57,9 +57,13 @@ class Code(StrEnum):
     STOPPING = "stopping", Kind.WORKING, "stopping", "supervisor"
     SUSPENDED = "suspended", Kind.WAITING, "suspended", "supervisor task"
     TERMINATED = "terminated", Kind.WAITING, "terminated", "supervisor task"
-    QUARANTINED = "quarantined", Kind.NEEDS_ATTENTION, "quarantined", "home"
+    QUARANTINED = "quarantined", Kind.NEEDS_ATTENTION, "quarantined", "home alert"
     CAPACITY_FULL = "capacity_full", Kind.NEEDS_ATTENTION, "no free slots", "home"
     GROUP_DRIFT = "group_drift", Kind.NEEDS_ATTENTION, "share group differs", "home"
+    NO_DATA = "no_data", Kind.NEEDS_ATTENTION, "no data", "alert"
+    INCOMPLETE = "incomplete", Kind.NEEDS_ATTENTION, "not complete", "alert"
+    PARSE_ERRORS = "parse_errors", Kind.NEEDS_ATTENTION, "parse errors", "alert"
+    ALARM = "alarm", Kind.NEEDS_ATTENTION, "alarm", "alert"
     FAILED = "failed", Kind.FAILED, "failed", "task"
     SHARE_GROUPS_OFF = "share_groups_off", Kind.NEEDS_ATTENTION, "no share groups", "task"
     TOPIC_EMPTY = "topic_empty", Kind.WAITING, "topic empty", "task"
@@ -143,5 +147,5 @@ class Health:
 
 
 def codes_of(user: str) -> list[str]:
-    """Those that a ``supervisor`` or a ``task`` has."""
+    """Those that a ``supervisor``, a ``task``, ``home`` or an ``alert`` has."""
     return [code.value for code in Code if user in code.users]

@@ -39,7 +39,9 @@ def test_it_is_told_once_that_it_fires_and_once_that_it_is_over(cast: Cast, hook
     assert first["rule"] == {"id": rule.pk, "name": "unhealthy", "kind": "unhealthy"}
     assert first["subject"] == {"kind": "supervisor", "name": "flights"}
     assert first["link"] == "/supervisors/flights/"
-    assert "3 tasks have all failed" in first["text"]
+    assert "3 tasks have all failed" in first["cause"]
+    assert first["action"] and first["text"] == f"{first['cause']} {first['action']}"
+    assert (second["action"], second["text"]) == ("", second["cause"]), "what has ended needs nobody"
     assert first["episode"] == second["episode"]
     assert first["id"] != second["id"]
     ill()

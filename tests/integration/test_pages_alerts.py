@@ -24,7 +24,7 @@ def there(cast: Cast) -> Alerting:
 
 
 def test_what_fires_stands_with_its_cause_and_is_counted(cast: Cast, there: Alerting) -> None:
-    Alert.objects.update(text="It <b>fails</b>.")
+    Alert.objects.update(cause="It <b>fails</b>.")
     page = browsing_as(cast, "viewer").get("/alerts/").content.decode()
     assert "It &lt;b&gt;fails&lt;/b&gt;." in page
     assert 'data-state="firing"' in page

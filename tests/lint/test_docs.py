@@ -13,9 +13,10 @@ from typing import get_args
 import pytest
 from django.urls import Resolver404, resolve
 
+from controlplane.alerts.rule_kinds import KINDS
 from controlplane.api import problems
 from controlplane.api.fallback import fallback
-from controlplane.common.health import Code, Kind
+from controlplane.common.health import Code, Kind, codes_of
 from controlplane.publishing.selectors import fate
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import decide, decide_topics
@@ -254,6 +255,11 @@ def test_detailed_states_are_all_there() -> None:
 def test_every_health_code_is_described_with_its_kind_and_label(heading: str, user: str) -> None:
     described_codes = {codes(row[0])[0]: (codes(row[1])[0], row[2]) for row in rows(section(heading)) if len(row) == 4}
     assert described_codes == {code.value: (code.kind.value, code.label) for code in Code if user in code.users}
+
+
+def test_the_codes_of_alerts_are_kinds_of_rules() -> None:
+    assert set(codes_of("alert")) <= set(KINDS)
+    assert all(code.users for code in Code)
 
 
 def test_every_kind_of_health_is_described() -> None:

@@ -41,5 +41,5 @@ def alerting(cast: Cast) -> Alerting:
     alert, made = Alert.objects.get_or_create(**about, defaults=fires)
     if made:
         said = {"rule_name": rule.name, "kind": rule.kind, "transition": "fired", "at": STARTED, "since": STARTED}
-        Event.objects.create(**about, **said, episode=1, text="It fails.", silenced="flights rest")
+        Event.objects.create(**about, **said, episode=1, cause="It fails.", silenced="flights rest")
     return Alerting(alert, rule, receiver, silence)

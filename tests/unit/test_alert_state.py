@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.alerts.alert_state import AlertState, Evaluation, next_state
+from controlplane.alerts.alert_state import AlertState, next_state
 from controlplane.alerts.messages import signature
 from controlplane.alerts.posting import outcome_of
 from controlplane.alerts.rule_kinds import KINDS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-VERDICTS = {"b": Evaluation(True, "bad"), "g": Evaluation(False, "good"), "?": Evaluation(None, "not known")}
+VERDICTS: dict[str, bool | None] = {"b": True, "g": False, "?": None}
 
 
 def states(seen: str, hold: int = 0, clear: int = 0) -> str:
