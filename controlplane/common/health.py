@@ -64,7 +64,13 @@ class Code(StrEnum):
     INCOMPLETE = "incomplete", Kind.NEEDS_ATTENTION, "not complete", "alert"
     PARSE_ERRORS = "parse_errors", Kind.NEEDS_ATTENTION, "parse errors", "alert"
     ALARM = "alarm", Kind.NEEDS_ATTENTION, "alarm", "alert"
-    FAILED = "failed", Kind.FAILED, "failed", "task"
+    COMPACTED = "compacted", Kind.OK, "compacted", "compaction"
+    COMPACTING = "compacting", Kind.WORKING, "compacting", "compaction"
+    WAITING_FOR_SEGMENTS = "waiting_for_segments", Kind.WAITING, "waiting for segments", "compaction"
+    SKIPPED = "skipped", Kind.WAITING, "skipped", "compaction"
+    TOO_LARGE = "too_large", Kind.NEEDS_ATTENTION, "too large", "compaction"
+    NOT_PARTITIONABLE = "not_partitionable", Kind.NEEDS_ATTENTION, "not partitionable", "compaction"
+    FAILED = "failed", Kind.FAILED, "failed", "task compaction"
     SHARE_GROUPS_OFF = "share_groups_off", Kind.NEEDS_ATTENTION, "no share groups", "task"
     TOPIC_EMPTY = "topic_empty", Kind.WAITING, "topic empty", "task"
     TOPIC_EXPIRED = "topic_expired", Kind.WAITING, "records expired", "task"
@@ -147,5 +153,5 @@ class Health:
 
 
 def codes_of(user: str) -> list[str]:
-    """Those that a ``supervisor``, a ``task``, ``home`` or an ``alert`` has."""
+    """Those that a ``supervisor``, a ``task``, ``compaction``, ``home`` or an ``alert`` has."""
     return [code.value for code in Code if user in code.users]

@@ -13,8 +13,10 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
+from controlplane.common.health import Code, Health
 from controlplane.common.ids import task_id
 from controlplane.compaction import rewrites
+from controlplane.compaction.backoff import MAX_FAILURES, Attempt, health_of_attempts
 from controlplane.compaction.configs import Policy, policies
 from controlplane.compaction.models import OPEN, Job, State
 from controlplane.compaction.partitioning import Partitioning
@@ -33,8 +35,7 @@ REST_TIME = timedelta(seconds=30)
 Span = tuple[datetime, datetime]
 MAX_WAITING = 16  # jobs at most that no application has taken up
 MAX_WAITING_REWRITES = 12  # of which write intervals anew: merges find room beside them
-MAX_FAILURES = 20  # of late, that a back-off looks at
-FIRST_PAUSE, LONGEST_PAUSE, FOR_GOOD = timedelta(seconds=30), timedelta(hours=1), timedelta(hours=6)
+LONGEST_PAUSE = timedelta(hours=1)  # after a job that failed, unless the next one would fail as well
 
 
 class _Resting:
@@ -182,9 +183,9 @@ def _fragmented(enabled: dict[int, Policy]) -> Iterable[Interval]:
 def plan_interval(interval: Interval, policy: Policy, now: datetime | None = None) -> IntervalPlan:
     """What would be merged of it now."""
     now = now or timezone.now()
-    reason = _skip_reason(interval, policy)
-    if reason:
-        return IntervalPlan(interval, Choice(reason=reason), {})
+    skipped = _health_if_skipped(interval, policy)
+    if skipped:
+        return IntervalPlan(interval, Choice(health=skipped), {})
     segments, written = segments_of(interval, policy.partitioning)
     jobs = list(_recent_jobs(interval))
     open_jobs = [j for j in jobs if j.state in OPEN]
@@ -196,30 +197,28 @@ def plan_interval(interval: Interval, policy: Policy, now: datetime | None = Non
         taken={i for j in open_jobs for i in j.inputs},
     )
     if choice.rewrites_whole and policy.partitioning:
-        failing = _backoff_reason([j for j in jobs if j.tier == REST_TIER], now)
-        waiting = failing or rewrites.block_reason(interval, policy.partitioning, now)
+        failing = _health_of_jobs(jobs, REST_TIER, now)
+        waiting = failing or rewrites.health_if_blocked(interval, policy.partitioning, now)
         return IntervalPlan(
-            interval, Choice(reason=waiting) if waiting else choice, written, is_resting=True, segments=segments
+            interval, Choice(health=waiting) if waiting else choice, written, is_resting=True, segments=segments
         )
-    waits = {
-        tier: why for tier in range(REST_TIER + 1) if (why := _backoff_reason([j for j in jobs if j.tier == tier], now))
-    }
+    waits = {tier: why for tier in range(REST_TIER + 1) if (why := _health_of_jobs(jobs, tier, now))}
     groups = tuple(g for g in choice.groups if g.tier not in waits)
     if choice.groups and not groups:
-        return IntervalPlan(interval, Choice(reason=next(iter(waits.values()))), written)
-    return IntervalPlan(interval, Choice(groups, choice.reason), written, is_resting=not groups and not open_jobs)
+        return IntervalPlan(interval, Choice(health=next(iter(waits.values()))), written)
+    return IntervalPlan(interval, Choice(groups, choice.health), written, is_resting=not groups and not open_jobs)
 
 
-def _skip_reason(interval: Interval, policy: Policy) -> str:
-    """Empty when its segments have to be looked at."""
+def _health_if_skipped(interval: Interval, policy: Policy) -> Health | None:
+    """None when its segments have to be looked at."""
     if _is_skipped(interval, policy):
-        return "It is within skipOffsetFromLatest of the latest interval."
+        return Health.of(Code.SKIPPED, "It is within skipOffsetFromLatest of the latest interval.")
     if policy.partitioning is None:
-        return ""
+        return None
     if policy.partitioning.holds_for(interval):
-        return "It is partitioned as partitionsSpec says."
+        return Health.of(Code.COMPACTED, "It is partitioned as partitionsSpec says.")
     task = rewrites.open_task(interval)
-    return f"Task {task} is rewriting its rows." if task else ""
+    return Health.of(Code.COMPACTING, f"Task {task} is rewriting its rows.") if task else None
 
 
 def _is_skipped(interval: Interval, policy: Policy) -> bool:
@@ -272,19 +271,14 @@ def _recent_jobs(interval: Interval) -> Iterable[Job]:
     return jobs.order_by("-created_at")[: MAX_FAILURES * (REST_TIER + 1)]
 
 
-def _backoff_reason(jobs: Sequence[Job], now: datetime) -> str:
-    """``jobs``: of one interval and tier, the newest first. What has failed is tried again later and later."""
-    failed = 0
-    for job in jobs:
-        if job.state != State.FAILED:
-            break
-        failed += 1
-    if not failed:
-        return ""
-    newest = jobs[0]
-    pause = FOR_GOOD if newest.permanent else min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failed - 1, 10))
-    again = (newest.ended_at or newest.created_at) + pause
-    return "" if now >= again else f"It failed. The next attempt is at {again:%H:%M:%S} UTC: {newest.error}"
+def _health_of_jobs(jobs: Iterable[Job], tier: int, now: datetime) -> Health | None:
+    """``jobs``: of one interval, the newest first."""
+    attempts = (
+        Attempt(j.state == State.FAILED, j.ended_at or j.created_at, j.error, j.permanent)
+        for j in jobs
+        if j.tier == tier
+    )
+    return health_of_attempts(attempts, now, LONGEST_PAUSE)
 
 
 def make_job(

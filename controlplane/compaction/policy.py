@@ -1,4 +1,4 @@
-"""Which segments of an interval are merged now: by size. Pure; segments in, groups and a sentence out.
+"""Which segments of an interval are merged now: by size. Pure; segments in, groups or health out.
 
 A segment's size is its share of a target of rows or bytes, whichever is larger. From half of the target on it is left
 alone for good; below that, each tier holds sizes of one to eight. Sixteen segments of a tier make one of a higher tier,
@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
+
+from controlplane.common.health import Code, Health
 
 TARGET_ROWS = 5_000_000
 TARGET_BYTES = 512 * 1024 * 1024
@@ -69,7 +71,7 @@ class Choice:
     """What to merge of an interval now; and if it is nothing, why not."""
 
     groups: tuple[Group, ...] = ()
-    reason: str = ""
+    health: Health | None = None
     rewrites_whole: bool = False  # all of it is written anew
 
 
@@ -89,9 +91,8 @@ def choose(
 ) -> Choice:
     """``busy``: tiers that have a job already; ``taken``: the segments of those jobs."""
     if REST_TIER in busy:
-        return Choice(
-            reason="A job is rewriting its rows." if limits.rewrites_whole else "A job is merging its segments."
-        )
+        cause = "A job is rewriting its rows." if limits.rewrites_whole else "A job is merging its segments."
+        return Choice(health=Health.of(Code.COMPACTING, cause))
     if limits.rewrites_whole and segments and not busy and _is_quiet(segments, now):
         return Choice(rewrites_whole=True)
     free = [s for s in segments if s.id not in taken]
@@ -104,7 +105,7 @@ def choose(
     if not groups and not busy and not limits.rewrites_whole:
         groups = list(_quiet_groups(tiers, now, limits))
     by_tier = {g.tier: g for g in groups if len(g.segments) > 1}
-    return Choice(tuple(by_tier.values()), "" if by_tier else _reason(segments, tiers, now, limits, busy))
+    return Choice(tuple(by_tier.values()), None if by_tier else _health(segments, tiers, now, limits, busy))
 
 
 def _sort_into_tiers(segments: Iterable[Candidate], limits: Limits) -> _Tiers:
@@ -180,15 +181,18 @@ def _make_group(tier: int, kind: str, segments: Sequence[Candidate], limits: Lim
     return Group(tier, kind, tuple(chosen))
 
 
-def _reason(segments: Sequence[Candidate], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]) -> str:
+def _health(
+    segments: Sequence[Candidate], tiers: _Tiers, now: datetime, limits: Limits, busy: Collection[int]
+) -> Health:
     if busy:
-        return "A job is running."
+        return Health.of(Code.COMPACTING, "A job is running.")
     if limits.rewrites_whole:
-        return f"It is partitioned when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes."
+        cause = f"It is partitioned when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes."
+        return Health.of(Code.WAITING_FOR_SEGMENTS, cause)
     if len(segments) == 1:
-        return "It has one segment."
+        return Health.of(Code.COMPACTED, "It has one segment.")
     if tiers.large == len(segments):
-        return "Its segments are large enough."
+        return Health.of(Code.COMPACTED, "Its segments are large enough.")
     parts = [_wait_reason(some, now, limits) for _, some in sorted(tiers.by_kind.items())]
     if tiers.unknown_schemas:
         several, stay = ("", "is not merged") if tiers.unknown_schemas == 1 else ("s", "are not merged")
@@ -201,4 +205,4 @@ def _reason(segments: Sequence[Candidate], tiers: _Tiers, now: datetime, limits:
             f"small segments are merged when nothing has been added for {QUIET.total_seconds() / 60:.0f} minutes"
         )
     sentence = "; ".join(dict.fromkeys(p for p in parts if p)) or "there are no other segments to merge"
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return Health.of(Code.WAITING_FOR_SEGMENTS, f"{sentence[0].upper()}{sentence[1:]}.")

@@ -7,8 +7,8 @@ out. Here: whether an interval may be written anew now, how, and that it gets it
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterator
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -17,7 +17,9 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
+from controlplane.common.health import Code, Health
 from controlplane.common.ids import task_id
+from controlplane.compaction.backoff import MAX_FAILURES, Attempt, health_of_attempts
 from controlplane.compaction.models import Rewrite
 from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.policy import MAX_INPUTS
@@ -31,9 +33,7 @@ from ingestion.specs.errors import SpecError
 from ingestion.specs.tasks.batch import BatchTaskSpec
 from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, parse_compact_task
 
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 ISSUED = "coordinator-issued_compact"  # how the ids of Druid's begin
-_FAILURES = 20  # that a pause looks at
 
 
 def slots_taken() -> int:
@@ -63,11 +63,12 @@ def open_task(interval: Interval) -> str | None:
     return active.values_list("task_id", flat=True).first()
 
 
-def block_reason(interval: Interval, partitioning: Partitioning, now: datetime) -> str:
-    """Empty when a task may write it anew now."""
+def health_if_blocked(interval: Interval, partitioning: Partitioning, now: datetime) -> Health | None:
+    """None when a task may write it anew now."""
     if partitioning.max_input_bytes < interval.size_bytes:
-        return "It is larger than inputSegmentSizeInBytes."
-    return _backoff_reason(interval, now) or _refusal(interval, partitioning)
+        cause = "It is larger than inputSegmentSizeInBytes."
+        return Health.of(Code.TOO_LARGE, cause, "Raise inputSegmentSizeInBytes in the config.")
+    return health_of_attempts(_attempts(interval), now) or _refusal(interval, partitioning)
 
 
 def rewrite_spec(interval: Interval, partitioning: Partitioning, segments: Collection[UUID]) -> BatchTaskSpec:
@@ -102,32 +103,28 @@ def _spec(interval: Interval, partitioning: Partitioning, more: dict[str, str] |
     )
 
 
-def _refusal(interval: Interval, partitioning: Partitioning) -> str:
+def _refusal(interval: Interval, partitioning: Partitioning) -> Health | None:
     """What its segments do not allow: a task would fail with it as it starts."""
     try:
         spec = _spec(interval, partitioning)
         batch_spec_for(spec, [s.pk for s in inputs_of(spec.batch_task(None).spec)])
     except InvalidInput as error:
-        return f"It can't be partitioned: {error.detail}"
+        return _unfit(error.detail)
     except (SpecError, ValueError) as error:
-        return f"It can't be partitioned: {error}."
-    return ""
+        return _unfit(f"{error}.")
+    return None
 
 
-def _backoff_reason(interval: Interval, now: datetime) -> str:
-    """What has failed is tried again later and later."""
-    failed = []
-    for rewrite in _rewrites_of(interval).select_related("task").order_by("-task__created_at")[:_FAILURES]:
-        if rewrite.task.status != Status.FAILED:
-            break
-        failed.append(rewrite.task)
-    if not failed:
-        return ""
-    newest = failed[0]
-    again = (newest.ended_at or newest.created_at) + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (len(failed) - 1))
-    return (
-        "" if now >= again else f"Task {newest.pk} failed. The next attempt is at {again:%H:%M:%S} UTC: {newest.error}"
-    )
+def _unfit(why: str) -> Health:
+    return Health.of(Code.NOT_PARTITIONABLE, f"It can't be partitioned: {why}", "Change partitionsSpec in the config.")
+
+
+def _attempts(interval: Interval) -> Iterator[Attempt]:
+    """The newest first."""
+    for rewrite in _rewrites_of(interval).select_related("task").order_by("-task__created_at")[:MAX_FAILURES]:
+        task = rewrite.task
+        ended = task.ended_at or task.created_at
+        yield Attempt(task.status == Status.FAILED, ended, task.error, subject=f"Task {task.pk}")
 
 
 def _rewrites_of(interval: Interval) -> QuerySet[Rewrite]:

@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, NotAllowed
-from controlplane.compaction import configs, jobs, planning, selectors
+from controlplane.compaction import backoff, configs, jobs, planning, selectors
 from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import write_specs_of
 from controlplane.publishing.fence import PublishRefused
@@ -188,8 +188,9 @@ def test_what_fails_is_tried_again_later_and_the_reason_is_shown(source: Source)
     jobs.fail(application, job.job_id, FailedRequest(attempt=1, error="the disk is full"))
     assert planning.plan() == 0
     [looked] = selectors.list_fragmented(source.datasource)
-    assert "the disk is full" in looked.choice.reason
-    Job.objects.update(ended_at=timezone.now() - planning.FIRST_PAUSE)
+    assert looked.choice.health and (looked.choice.health.code, looked.choice.health.calls) == ("failed", True)
+    assert "the disk is full" in looked.choice.health.cause
+    Job.objects.update(ended_at=timezone.now() - backoff.FIRST_PAUSE)
     assert planning.plan() == 1
 
 
@@ -254,7 +255,7 @@ def test_a_config_is_read_strictly_and_says_what_is_merged(source: Source) -> No
     assert planning.plan() == 0
     assert selectors.status_of(datasource).skipped.segments == 20
     [looked] = selectors.list_fragmented(datasource)
-    assert "skipOffsetFromLatest" in looked.choice.reason
+    assert "skipOffsetFromLatest" in str(looked.choice.health)
     few = {"dataSource": "flights", "tuningConfig": {"partitionsSpec": {"type": "dynamic", "maxRowsPerSegment": 40}}}
     configs.set_config(user=root, datasource=datasource, config=configs.read_config(few))
     assert selectors.status_of(datasource).awaiting == selectors.Amount(1000, 20, 1)

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
-from controlplane.compaction import configs, jobs, planning, reindexing, rewrites, selectors
+from controlplane.compaction import backoff, configs, jobs, planning, reindexing, selectors
 from controlplane.compaction.models import Configured, Job, Rewrite
 from controlplane.compaction.policy import QUIET
 from controlplane.compaction.selectors import Amount
@@ -80,7 +80,7 @@ def done(task: Task, files: int = 2, day: int = 0) -> None:
 
 
 def why(source: Source) -> list[str]:
-    return [looked.choice.reason for looked in selectors.list_fragmented(source.datasource)]
+    return [p.choice.health.cause if p.choice.health else "" for p in selectors.list_fragmented(source.datasource)]
 
 
 def test_each_interval_is_written_anew_once_and_again_after_a_late_append(source: Source, root: User) -> None:
@@ -236,7 +236,7 @@ def test_what_fails_is_tried_again_later_and_later(source: Source, root: User) -
     planning.forget_resting()
     assert planned() == []
     assert "the disk is full" in why(source)[0]
-    Task.objects.filter(rewrite__isnull=False).update(ended_at=timezone.now() - rewrites.FIRST_PAUSE)
+    Task.objects.filter(rewrite__isnull=False).update(ended_at=timezone.now() - backoff.FIRST_PAUSE)
     planning.forget_resting()
     assert len(planned()) == 1
 

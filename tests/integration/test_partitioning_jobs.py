@@ -8,7 +8,7 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from controlplane.compaction import jobs, planning
+from controlplane.compaction import backoff, jobs, planning
 from controlplane.compaction.models import Job, Rewrite, State
 from controlplane.publishing.fence import PublishRefused
 from controlplane.segments.models import Interval, Segment
@@ -103,7 +103,7 @@ def test_one_that_fails_is_tried_again_later_and_takes_no_other_with_it(source: 
     assert planned() == [] and taken() == []
     [said] = why(source)
     assert "the disk is full" in said
-    Job.objects.filter(pk=second.job_id).update(ended_at=timezone.now() - planning.FIRST_PAUSE)
+    Job.objects.filter(pk=second.job_id).update(ended_at=timezone.now() - backoff.FIRST_PAUSE)
     planning.forget_resting()
     assert planned() == [] and [j.interval_start for j in taken()] == [second.interval_start]
 

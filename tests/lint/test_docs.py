@@ -250,7 +250,12 @@ def test_detailed_states_are_all_there() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "user"),
-    [("Health of a supervisor", "supervisor"), ("Problems of home", "home"), ("Why nothing is shown", "task")],
+    [
+        ("Health of a supervisor", "supervisor"),
+        ("Problems of home", "home"),
+        ("Health of an interval", "compaction"),
+        ("Why nothing is shown", "task"),
+    ],
 )
 def test_every_health_code_is_described_with_its_kind_and_label(heading: str, user: str) -> None:
     described_codes = {codes(row[0])[0]: (codes(row[1])[0], row[2]) for row in rows(section(heading)) if len(row) == 4}

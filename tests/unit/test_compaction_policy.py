@@ -61,8 +61,8 @@ def seen(
 def test_what_is_merged_and_why_not(segments: list[Candidate], tiers: list[int], reason: str) -> None:
     choice = choose(segments, NOW, LIMITS)
     assert [g.tier for g in choice.groups] == tiers
-    assert reason in choice.reason
-    assert bool(choice.reason) != bool(tiers)
+    assert reason in (choice.health.cause if choice.health else "")
+    assert bool(choice.health) != bool(tiers)
     for group in choice.groups:
         assert {s.kind for s in group.segments} == {group.kind}
 

@@ -7,7 +7,9 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.base import QuerySerializer
+from controlplane.api.v1.serializers.totals import ReasonSerializer
 from controlplane.compaction.models import State
+from controlplane.compaction.planning import IntervalPlan
 
 
 class CompactionQuery(QuerySerializer):
@@ -33,10 +35,14 @@ class FragmentedSerializer(serializers.Serializer[Any]):
         source="choice.rewrites_whole",
         help_text="A task is due that rewrites all of it, by the config's partitionsSpec.",
     )
-    reason = serializers.CharField(source="choice.reason", help_text="Why nothing is due; empty when something is.")
+    reason = serializers.SerializerMethodField(help_text="Why nothing is due; empty when something is.")
+    health = ReasonSerializer(source="choice.health", allow_null=True, help_text="Why nothing is due; null: it is.")
 
-    def get_next(self, looked: Any) -> list[int]:
+    def get_next(self, looked: IntervalPlan) -> list[int]:
         return [len(group.segments) for group in looked.choice.groups]
+
+    def get_reason(self, looked: IntervalPlan) -> str:
+        return looked.choice.health.text if looked.choice.health else ""
 
 
 class CompactionSerializer(serializers.Serializer[Any]):
