@@ -28,6 +28,7 @@ from controlplane.common.database import clock, cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource, append_version
 from controlplane.publishing.fence import PublishRefused, lock_fence
+from controlplane.publishing.partitioned_intervals import mark_partitioned
 from controlplane.publishing.publication import Publication, check_counters, check_times, store_schemas
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.quarantine.superseding import supersede
@@ -40,11 +41,6 @@ from ingestion.specs.messages.protocol import Refusal
 MAX_INPUTS = 20_000  # segments that a task reads
 Span = tuple[datetime, datetime]
 _MILLISECOND = timedelta(milliseconds=1)
-_PARTITIONED = """
-    UPDATE segments_interval i SET partitioned_by = %(by)s, partitioned_revision = revision
-    FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(files)s::int8[]) AS w(start, stop, n)
-    WHERE i.datasource_id = %(datasource)s AND i.start = w.start AND i."end" = w.stop AND i.segments = w.n
-"""
 _LOCK_INTERVALS = """
     SELECT i.id, i.start, i."end", i.version, i.segments FROM segments_interval i WHERE i.id IN (
         SELECT o.id FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS w(start, stop)
@@ -100,20 +96,10 @@ def publish_batch(target: BatchTarget, request: BatchPublishRequest) -> BatchPub
         version, replaced = _overwrite(target, spans)
     fence = replace(fence, version=version, at=clock())
     made = Publication(request.publish_id, fence, request.segments, request.counters).register()
-    _record_partitioning(target, request)
+    new_segments = Counter((f.interval_start, f.interval_end) for f in request.segments)
+    mark_partitioned(target.datasource.pk, target.partitioned_by, new_segments)
     _insert_quarantined(target, request.publish_id, quarantined)
     return BatchPublishAnswer(segment_ids=made, replaced=replaced)
-
-
-def _record_partitioning(target: BatchTarget, request: BatchPublishRequest) -> None:
-    """Of intervals that have no other segments than its own. Their rows are locked."""
-    if not target.partitioned_by:
-        return
-    files = Counter((f.interval_start, f.interval_end) for f in request.segments)
-    starts, ends = [start for start, _ in files], [end for _, end in files]
-    parameters = {"by": target.partitioned_by, "datasource": target.datasource.pk, "files": list(files.values())}
-    with cursor() as c:
-        c.execute(_PARTITIONED, {**parameters, "starts": starts, "ends": ends})
 
 
 def _insert_quarantined(target: BatchTarget, publish_id: UUID, records: Sequence[FileRecord]) -> None:

@@ -21,6 +21,7 @@ from controlplane.common.database import clock
 from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.partitioned_intervals import mark_partitioned
 from controlplane.publishing.publication import NewSegments, check_paths, check_times
 from controlplane.segments.models import Interval, Replacement, Segment, SegmentSchema, columns_json
 from ingestion.specs.messages.compaction import ReplaceRequest
@@ -67,8 +68,8 @@ def replace(target: ReplaceTarget, request: ReplaceRequest) -> list[uuid.UUID]:
         new = NewSegments(source.pk, source.name, interval.version, target.task_id, now, request.segments)
         new_segments = new.insert()
         _mark_unused(interval, read, request.replace_id, now)
-        if target.partitioned_by:
-            _record_partitioning(interval, target.partitioned_by, len(new_segments))
+        span = target.interval_start, target.interval_end
+        mark_partitioned(source.pk, target.partitioned_by, {span: len(new_segments)})
         _record_replacement(target, request, read, new_segments, now)
         return new_segments
 
@@ -130,12 +131,6 @@ def _mark_unused(interval: Interval, read: Sequence[Segment], replacement: uuid.
         rows=F("rows") - sum(s.rows for s in read),
         size_bytes=F("size_bytes") - sum(s.size_bytes for s in read),
     )
-
-
-def _record_partitioning(interval: Interval, by: str, count: int) -> None:
-    """If it has no other segments than these."""
-    unshared = Interval.objects.filter(pk=interval.pk, segments=count)
-    unshared.update(partitioned_by=by, partitioned_revision=F("revision"))
 
 
 def _record_replacement(
