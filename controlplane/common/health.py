@@ -64,6 +64,7 @@ class Code(StrEnum):
     INCOMPLETE = "incomplete", Kind.NEEDS_ATTENTION, "not complete", "alert"
     PARSE_ERRORS = "parse_errors", Kind.NEEDS_ATTENTION, "parse errors", "alert"
     ALARM = "alarm", Kind.NEEDS_ATTENTION, "alarm", "alert"
+    NOT_TRACKED = "not_tracked", Kind.WAITING, "not tracked", "datasource"
     COMPACTED = "compacted", Kind.OK, "compacted", "compaction"
     COMPACTING = "compacting", Kind.WORKING, "compacting", "compaction"
     WAITING_FOR_SEGMENTS = "waiting_for_segments", Kind.WAITING, "waiting for segments", "compaction"

@@ -15,7 +15,7 @@ _CLASSES = {
     Kind.NEEDS_ATTENTION: "need",
     Kind.FAILED: "bad",
 }
-_AT_REST = (Code.SUSPENDED, Code.TERMINATED, Code.IDLE)
+_AT_REST = (Code.SUSPENDED, Code.TERMINATED, Code.IDLE, Code.NOT_TRACKED)
 
 
 @register.filter

@@ -29,7 +29,7 @@ from controlplane.tasks.selectors import list_tasks
 from controlplane.teams.permissions import Action, may
 from frontend.counters import Sum, sum_of
 from frontend.filters import DatasourceFilter, EventFilter
-from frontend.freshness import Freshness, freshness_of
+from frontend.freshness import freshness_of
 from frontend.live.shared_parts import shared
 from frontend.paging import keyset_page, numbered_page
 from frontend.tables import Column, Shape
@@ -122,7 +122,7 @@ class Line:
 
     datasource: Datasource
     complete: Completeness
-    freshness: Freshness
+    freshness: Health
     rows_per_s: float | None
 
 

@@ -12,6 +12,7 @@ from controlplane.sources.models import Source
 from controlplane.supervisors.completeness import Completeness, Reader
 from controlplane.supervisors.models import Supervisor
 from frontend.freshness import freshness_of
+from frontend.templatetags.health import health_class
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -51,5 +52,5 @@ def found_by(reader: Reader) -> Completeness:
 )
 def test_freshness_is_a_word_with_its_reason(of: Callable[[], Completeness], mark: str, words: str, why: str) -> None:
     fresh = freshness_of(of(), NOW)  # looked at now: what is looked at by the clock grows old
-    assert (fresh.mark, fresh.text) == (mark, words)
-    assert fresh.explanation.startswith(why) and bool(fresh.explanation) == bool(why)
+    assert (health_class(fresh), fresh.label) == (mark, words)
+    assert fresh.cause.startswith(why) and bool(fresh.cause) == bool(why)
