@@ -1,5 +1,6 @@
-"""Health: how a supervisor, a task or an interval is, why, and what a person should do. Pages, REST, alerts and home
-show this one value, and Druid's states are a view of it.
+"""Health: how a supervisor, a task or an interval is, why, and what a person should do.
+
+Pages, REST, alerts and home show this one value. Druid's states have fewer words: ``supervisors.decide`` has them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ class Kind(StrEnum):
     WAITING = "waiting"  # it waits for something, or rests until a person resumes it
     NEEDS_ATTENTION = "needs_attention"  # a person has to do something
     FAILED = "failed"  # it does not work
+
+
+WORST_FIRST = (Kind.FAILED, Kind.NEEDS_ATTENTION, Kind.WORKING, Kind.OK, Kind.WAITING)
 
 
 class Code(StrEnum):
@@ -64,6 +68,9 @@ class Code(StrEnum):
     INCOMPLETE = "incomplete", Kind.NEEDS_ATTENTION, "not complete", "alert"
     PARSE_ERRORS = "parse_errors", Kind.NEEDS_ATTENTION, "parse errors", "alert"
     ALARM = "alarm", Kind.NEEDS_ATTENTION, "alarm", "alert"
+    LONG_HOLD = "long_hold", Kind.NEEDS_ATTENTION, "long hold", "share_group"
+    LOCKS_EXPIRED = "locks_expired", Kind.NEEDS_ATTENTION, "locks expired", "share_group"
+    LAST_DELIVERIES = "last_deliveries", Kind.NEEDS_ATTENTION, "last deliveries", "share_group"
     NOT_TRACKED = "not_tracked", Kind.WAITING, "not tracked", "datasource"
     COMPACTED = "compacted", Kind.OK, "compacted", "compaction"
     COMPACTING = "compacting", Kind.WORKING, "compacting", "compaction"

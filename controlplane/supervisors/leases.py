@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from controlplane.common.health import Code, Health
 from ingestion.specs.messages.protocol import Leases
 
 WARN_AT = 0.5  # of the lock's duration: beyond it a pause of the store or the disk makes locks expire
@@ -19,14 +20,6 @@ class HoldTimes:
     p99_ms: int | None
     longest_ms: int | None
     lock_ms: int  # how long the broker lets a record be held
-
-
-@dataclass(frozen=True)
-class LeaseWarning:
-    """Something to look into."""
-
-    code: str  # for programs
-    text: str
 
 
 @dataclass(frozen=True)
@@ -83,30 +76,29 @@ def _percentile(buckets: Mapping[int, int], share: float) -> int:
     return max(buckets)
 
 
-def warnings_of(sums: LeaseSums, hold: HoldTimes, delivery_limit: int) -> list[LeaseWarning]:
+def warnings_of(sums: LeaseSums, hold: HoldTimes, delivery_limit: int) -> list[Health]:
     """What an operator should look into before records are delivered for the last time."""
     warnings = []
     if hold.p99_ms is not None and hold.p99_ms > WARN_AT * hold.lock_ms:
-        text = (
-            f"1 % of the records are held for {hold.p99_ms} ms or longer, and their locks expire after {hold.lock_ms} "
-            "ms. Raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or check how fast deep storage "
-            "and the metadata store are."
+        held = f"1 % of the records are held for {hold.p99_ms} ms or longer"
+        cause = f"{held}, and their locks expire after {hold.lock_ms} ms."
+        action = (
+            "Raise groupConfig.recordLockDurationMs, lower consumersPerIndexer, or check how fast deep storage and the "
+            "metadata store are."
         )
-        warnings.append(LeaseWarning("long_hold", text))
+        warnings.append(Health.of(Code.LONG_HOLD, cause, action))
     if sums.lock_expired:
-        text = (
+        cause = (
             f"{_records(sums.lock_expired)} held until the lock expired. Kafka delivers such records again. Each "
             f"delivery counts towards the limit of {delivery_limit}."
         )
-        warnings.append(LeaseWarning("locks_expired", text))
+        action = "If it happens again, raise groupConfig.recordLockDurationMs."
+        warnings.append(Health.of(Code.LOCKS_EXPIRED, cause, action))
     last = sum(n for delivery, n in sums.deliveries.items() if delivery >= delivery_limit)
     if last:
-        warnings.append(
-            LeaseWarning(
-                "last_deliveries",
-                f"{_records(last)} delivered for the last time: the limit is {delivery_limit} deliveries.",
-            )
-        )
+        cause = f"{_records(last)} delivered for the last time: the limit is {delivery_limit} deliveries."
+        action = "Check in the log of the task why earlier deliveries failed."
+        warnings.append(Health.of(Code.LAST_DELIVERIES, cause, action))
     return warnings
 
 

@@ -8,12 +8,10 @@ from datetime import datetime
 
 from django.db.models import F
 
-from controlplane.common.health import Health, Kind
+from controlplane.common.health import WORST_FIRST, Health
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.overview import Overview
 from controlplane.supervisors.trends import Trend, trends
-
-WORST_FIRST = (Kind.FAILED, Kind.NEEDS_ATTENTION, Kind.WORKING, Kind.OK, Kind.WAITING)
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,7 @@ class SupervisorRow:
 def overview_rows(overview: Overview, most: int) -> list[SupervisorRow]:
     """The worst first, no more than so many."""
     health_by_id = overview.health_by_id
-    order = {kind: rank for rank, kind in enumerate(WORST_FIRST)}
-    chosen = sorted(overview.supervisors, key=lambda s: (order[health_by_id[s.pk].kind], s.pk))[:most]
+    chosen = sorted(overview.supervisors, key=lambda s: (WORST_FIRST.index(health_by_id[s.pk].kind), s.pk))[:most]
     trend_by_id, changes = trends(chosen), _last_changes(chosen)
     return [SupervisorRow(s, health_by_id[s.pk], trend_by_id.get(s.pk), *changes.get(s.pk, ("", None))) for s in chosen]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from controlplane.common.health import Code, Health, Kind
+from controlplane.common.health import WORST_FIRST, Code, Health, Kind
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import offsets_owner
 from controlplane.supervisors.health_messages import count, shortened
@@ -59,7 +59,7 @@ def problems_of(
 def _worst_first(problem: Problem) -> tuple[int, int, float, str]:
     health = problem.health
     latest = problem.last_at or health.since
-    order = [Kind.FAILED, Kind.NEEDS_ATTENTION].index(health.kind)
+    order = WORST_FIRST.index(health.kind)
     subject_rank = 2 if health.code == Code.QUARANTINED else 1 if problem.subject == "datasource" else 0
     return order, subject_rank, -latest.timestamp() if latest else 0.0, problem.name
 

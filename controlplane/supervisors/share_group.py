@@ -12,6 +12,7 @@ from typing import cast
 from django.utils import timezone
 
 from controlplane.common.errors import Conflict, InvalidInput, Unavailable
+from controlplane.common.health import Health
 from controlplane.connections import kafka
 from controlplane.connections.dead_letters import DeadLetterTopic, dead_letter_topic
 from controlplane.connections.named_connections import kafka_properties
@@ -21,7 +22,7 @@ from controlplane.publishing.selectors.coverage import PartitionCoverage, covera
 from controlplane.sources.models import Source, SourceEvent
 from controlplane.sources.spec_sources import sources_of
 from controlplane.supervisors.group_config import GroupSetting, compare_settings
-from controlplane.supervisors.leases import HoldTimes, LeaseSums, LeaseWarning, hold_times, sums_of, warnings_of
+from controlplane.supervisors.leases import HoldTimes, LeaseSums, hold_times, sums_of, warnings_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.services import hold_group
@@ -72,7 +73,7 @@ class ShareGroup:
     members: list[Member]
     leases: LeaseSums
     hold: HoldTimes
-    warnings: list[LeaseWarning]
+    warnings: list[Health]
     coverage: list[PartitionCoverage]
     repairs: list[Repair]
     repaired: list[SourceEvent]

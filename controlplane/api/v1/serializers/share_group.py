@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.v1.serializers.datasources import EventSerializer
+from controlplane.api.v1.serializers.totals import ReasonSerializer
 
 
 class GroupMemberSerializer(serializers.Serializer[Any]):
@@ -41,11 +42,6 @@ class HoldSerializer(serializers.Serializer[Any]):
     p99_ms = serializers.IntegerField(allow_null=True)
     longest_ms = serializers.IntegerField(allow_null=True)
     lock_ms = serializers.IntegerField(help_text="How long the broker lets a record be held.")
-
-
-class WarningSerializer(serializers.Serializer[Any]):
-    code = serializers.CharField(help_text="long_hold, locks_expired or last_deliveries.")
-    text = serializers.CharField()
 
 
 class CoverageSerializer(serializers.Serializer[Any]):
@@ -87,7 +83,7 @@ class ShareGroupSerializer(serializers.Serializer[Any]):
     members = GroupMemberSerializer(many=True)
     leases = LeasesSerializer()
     hold = HoldSerializer()
-    warnings = WarningSerializer(many=True)
+    warnings = ReasonSerializer(many=True, help_text="With the codes long_hold, locks_expired and last_deliveries.")
     coverage = CoverageSerializer(many=True)
     repairs = RepairSerializer(many=True)
     repaired = EventSerializer(many=True, help_text="What repairs found: records that the broker had archived.")
