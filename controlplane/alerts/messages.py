@@ -13,6 +13,7 @@ from urllib.parse import quote
 from django.conf import settings
 
 from controlplane.alerts.models import Event
+from controlplane.common.health import one_text
 
 SIGNATURE = "X-Headgate-Signature"
 _TITLES = {"fired": "Firing", "ended": "Ended", "complete": "Complete", "test": "Test"}
@@ -83,7 +84,7 @@ def webhook_body(message: Message) -> bytes:
         "episode": message.episode,
         "since": _time(message.since),
         "value": message.value,
-        "text": f"{message.cause} {message.action}".rstrip(),
+        "text": one_text(message.cause, message.action),
         "cause": message.cause,
         "action": message.action,
         "link": message.link,

@@ -7,6 +7,7 @@ import uuid
 from django.db import models
 from django.utils import timezone
 
+from controlplane.common.health import one_text
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import Team, User
 
@@ -87,7 +88,7 @@ class WithCause(models.Model):
 
     @property
     def text(self) -> str:
-        return f"{self.cause} {self.action}".rstrip()
+        return one_text(self.cause, self.action)
 
 
 class Alert(WithCause):

@@ -152,12 +152,19 @@ class Health:
     @property
     def text(self) -> str:
         """Cause and action, where one text has to say both."""
-        return f"{self.cause} {self.action}".rstrip()
+        return one_text(self.cause, self.action)
 
     @property
     def calls(self) -> bool:
         """Whether a person should look at it."""
         return self.kind in (Kind.NEEDS_ATTENTION, Kind.FAILED)
+
+
+def one_text(cause: str, action: str) -> str:
+    """A cause may be an error's message, which ends without a stop."""
+    if not action:
+        return cause
+    return f"{cause if cause.endswith(('.', '!', '?', '…')) else f'{cause}.'} {action}"
 
 
 def codes_of(user: str) -> list[str]:

@@ -131,7 +131,7 @@ def test_texts_hold_the_numbers_and_names() -> None:
     assert "'clicks'" in text(observation=seen([0]))
     assert "timed out" in text(observation={"error": "timed out"})
     assert text(totals=Totals(polled=1234, thrown_away=1234, filtered=1234)).startswith("All 1,234 records")
-    assert text(status="FAILED", error="lost").startswith("lost ")
+    assert text(status="FAILED", error="lost").startswith("lost. ")
     partly = why_nothing(Facts(status="RUNNING", spec=spec(), totals=Totals(polled=9, unparseable=6, released=3)))
     assert [reason.text.split(" were")[0] for reason in partly] == ["6 of 9 records", "3 of 9 records"]
 
