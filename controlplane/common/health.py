@@ -72,6 +72,7 @@ class Code(StrEnum):
     LOCKS_EXPIRED = "locks_expired", Kind.NEEDS_ATTENTION, "locks expired", "share_group"
     LAST_DELIVERIES = "last_deliveries", Kind.NEEDS_ATTENTION, "last deliveries", "share_group"
     NOT_TRACKED = "not_tracked", Kind.WAITING, "not tracked", "datasource"
+    OFF = "off", Kind.WAITING, "off", "compaction"
     COMPACTED = "compacted", Kind.OK, "compacted", "compaction"
     COMPACTING = "compacting", Kind.WORKING, "compacting", "compaction"
     WAITING_FOR_SEGMENTS = "waiting_for_segments", Kind.WAITING, "waiting for segments", "compaction"

@@ -6,12 +6,13 @@ Those that take a datasource trust the caller to have got it from a selector tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import connection
 from django.db.models import Count, Max, QuerySet, Sum
 
+from controlplane.common.health import WORST_FIRST, Code, Health
 from controlplane.compaction.configs import Policy, policy_of
 from controlplane.compaction.models import ConfigChange, Job
 from controlplane.compaction.partitioning import Partitioning
@@ -44,6 +45,21 @@ class CompactionStatus:
     skipped: Amount
     becoming: int = 0  # segments, about, that those awaiting are merged into
     partitioned: bool = False  # its intervals are written anew by partitions; those that are so are compacted
+
+
+def health_of(status: CompactionStatus, plans: Sequence[IntervalPlan]) -> Health:
+    """The worst of these intervals, if a person has to look at one."""
+    if not status.on:
+        action = "An operator can turn it on below or over REST."
+        return Health.of(Code.OFF, "Compaction is off for this datasource.", action)
+    calling = [(p.interval, p.choice.health) for p in plans if p.choice.health and p.choice.health.calls]
+    if calling:
+        interval, health = min(calling, key=lambda pair: WORST_FIRST.index(pair[1].kind))
+        return replace(health, cause=f"Interval {interval.start:%Y-%m-%d %H:%M} UTC: {health.cause}")
+    if not status.awaiting.segments:
+        return Health.of(Code.COMPACTED, "No segments wait for compaction.")
+    cause = f"{status.awaiting.segments:,} segments wait, in {status.awaiting.intervals:,} of its intervals."
+    return Health.of(Code.WAITING_FOR_SEGMENTS, cause)
 
 
 _STATUS = """

@@ -15,7 +15,7 @@ _CLASSES = {
     Kind.NEEDS_ATTENTION: "need",
     Kind.FAILED: "bad",
 }
-_AT_REST = (Code.SUSPENDED, Code.TERMINATED, Code.IDLE, Code.NOT_TRACKED)
+_AT_REST = (Code.SUSPENDED, Code.TERMINATED, Code.IDLE, Code.NOT_TRACKED, Code.OFF)
 
 
 @register.filter

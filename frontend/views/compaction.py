@@ -82,13 +82,15 @@ def compaction(request: PageRequest, name: str) -> HttpResponse:
     is_tried = any(name in request.GET for name in PolicyForm.base_fields)
     form = PolicyForm.of(datasource, {**initial, **request.GET.dict()} if is_tried else None, initial)
     policy = configs.policy_of(datasource) or configs.Policy()
+    status, intervals = selectors.status_of(datasource), selectors.list_fragmented(datasource)
     context = {
         **frame(request, datasource, "compaction"),
-        "status": selectors.status_of(datasource),
+        "status": status,
+        "health": selectors.health_of(status, intervals),
         "target_rows": policy.limits.target_rows,
         "partitions": policy.partitioning and policy.partitioning.document,
         "application": running(),
-        "intervals": selectors.list_fragmented(datasource),
+        "intervals": intervals,
         "filters": filters,
         "filtered": bool(filters.chosen("state")),
         "clear": reverse("frontend:datasource-compaction", args=[name]),

@@ -34,7 +34,9 @@ def segments(told: dict[str, Any]) -> tuple[int, ...]:
 def test_what_settings_would_leave(
     cast: Cast, clients: dict[str, Client], settings: dict[str, Any], expected: tuple[int, ...]
 ) -> None:
-    assert segments(clients["viewer"].get(REST, settings).json()) == expected
+    told = clients["viewer"].get(REST, settings).json()
+    assert segments(told) == expected
+    assert (told["health"]["code"], bool(told["health"]["action"])) == ("off", True)
     assert not Configured.objects.exists()
 
 

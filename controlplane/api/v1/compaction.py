@@ -31,11 +31,14 @@ class CompactionView(HeadgateView):
         if query:
             rows, skip = query.get("max_rows_per_segment"), query.get("skip_offset_from_latest")
             tried = configs.Policy.of(configs.changed_config(datasource, max_rows=rows, skip_offset=skip))
+        status = selectors.status_of(datasource, tried)
+        intervals = selectors.list_fragmented(datasource, simulated=tried)
         fields = {
-            "status": selectors.status_of(datasource, tried),
+            "status": status,
+            "health": selectors.health_of(status, intervals),
             "config": configs.config_of(datasource),
             "application": application.pk if application else None,
-            "intervals": selectors.list_fragmented(datasource, simulated=tried),
+            "intervals": intervals,
         }
         return Response(serializers.CompactionSerializer(fields).data)
 

@@ -47,6 +47,7 @@ class FragmentedSerializer(serializers.Serializer[Any]):
 
 class CompactionSerializer(serializers.Serializer[Any]):
     on = serializers.BooleanField(source="status.on")
+    health = ReasonSerializer(help_text="Of the worst interval, if one needs a person.")
     config = serializers.DictField(allow_null=True, help_text="In Druid's form, defaults included; null: it is off.")
     awaiting = AmountSerializer(source="status.awaiting")
     becoming = serializers.IntegerField(
