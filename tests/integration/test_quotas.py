@@ -188,7 +188,8 @@ def test_what_is_used_up_stops_reading_in_order_and_begins_again(
     stands = health_of_supervisor(cast.users["viewer"], supervisor)
     assert (stands.code, stands.calls) == ("quota_used_up", True)
     assert "Team alpha has used up its quota" in stands.text
-    assert ("UTC, or as soon as" in stands.text) == (used_up == "rows_a_day")
+    assert ("It continues at" in stands.cause) == (used_up == "rows_a_day")
+    assert "Ask a site administrator" in stands.action
     answer = clients["owner"].get(ADDRESS).json()
     assert (answer["used_up"], answer["until"] is None) == (used_up, used_up == "stored_bytes")
     assert answer["text"] in browsing_as(cast, "owner").get(PAGE).content.decode()
