@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
-from controlplane.api.v1.serializers import datasources as serializers
+from controlplane.api.v1.serializers import quarantine as serializers
 from controlplane.common.streaming import download
 from controlplane.datasources.selectors import find_datasource
 from controlplane.quarantine import services as quarantine

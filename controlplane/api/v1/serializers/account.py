@@ -13,7 +13,7 @@ KINDS = sorted(LABELS)
 
 
 class MyselfSerializer(serializers.Serializer[Any]):
-    """Who asks."""
+    """The user who sent the request."""
 
     username = serializers.CharField()
     email = serializers.CharField()
@@ -23,27 +23,29 @@ class MyselfSerializer(serializers.Serializer[Any]):
 
 
 class EmailBody(BodySerializer):
-    email = serializers.CharField(max_length=254, allow_blank=True, help_text="Empty: none.")
+    email = serializers.CharField(
+        max_length=254, allow_blank=True, help_text="The new address. Empty removes the address."
+    )
     secret = serializers.CharField(
         max_length=1000,
         trim_whitespace=False,
         write_only=True,
         style={"input_type": "password"},
-        help_text="Your password; without one a code of your second factor.",
+        help_text="Your password. If you have none, a code of your second factor.",
     )
 
 
 class EmailSerializer(serializers.Serializer[Any]):
-    email = serializers.CharField(help_text="As it is now.")
-    mailed_to = serializers.CharField(help_text="Where a link went that confirms the new one; empty: nowhere.")
+    email = serializers.CharField(help_text="The current address. It changes after the new one is confirmed.")
+    mailed_to = serializers.CharField(help_text="The address that got a confirmation link. Empty if no mail was sent.")
 
 
 class SessionSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(help_text="Names the session, and does not open it.")
+    id = serializers.CharField(help_text="Identifies the session. It cannot be used to log in.")
     address = serializers.CharField(allow_null=True)
     browser = serializers.CharField()
     created_at = serializers.DateTimeField()
-    seen_at = serializers.DateTimeField(help_text="To within a minute.")
+    seen_at = serializers.DateTimeField(help_text="Time of the last request, accurate to a minute.")
     is_current = serializers.BooleanField()
 
 
@@ -57,7 +59,9 @@ class FactorSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     created_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True)
-    left = serializers.IntegerField(allow_null=True, help_text="Recovery codes that are not used.")
+    left = serializers.IntegerField(
+        allow_null=True, help_text="Number of unused recovery codes. Null for other factors."
+    )
 
 
 class FactorsSerializer(serializers.Serializer[Any]):

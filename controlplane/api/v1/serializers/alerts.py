@@ -13,7 +13,9 @@ from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import PageQuery
 
 KIND_CHOICES = [(kind.code, kind.label) for kind in KINDS.values()]
-PARAMS = "As the kind says: see `/api/v1/alerts/kinds/`. What is left out has its default."
+PARAMS = (
+    "The parameters of the rule's kind: see `/api/v1/alerts/kinds/`. Parameters that are left out have their defaults."
+)
 
 
 class TeamQuery(PageQuery):
@@ -25,11 +27,15 @@ class RulesQuery(TeamQuery):
 
 
 class SilencesQuery(TeamQuery):
-    ended = serializers.BooleanField(required=False, default=False, help_text="Those that are over, too.")
+    ended = serializers.BooleanField(
+        required=False, default=False, help_text="Whether silences that have ended are listed too."
+    )
 
 
 class WantedQuery(RulesQuery):
-    subject = serializers.CharField(required=False, max_length=200, help_text="A supervisor or a datasource.")
+    subject = serializers.CharField(
+        required=False, max_length=200, help_text="The id of a supervisor or the name of a datasource."
+    )
     rule = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 
 
@@ -42,7 +48,7 @@ class HistoryQuery(WantedQuery):
 
 
 def filters_of(query: dict[str, Any]) -> AlertFilter:
-    """What a validated query asks for."""
+    """The filters of a validated query."""
     return AlertFilter(**{name: query[name] for name in AlertFilter.__dataclass_fields__ if name in query})
 
 
@@ -105,7 +111,7 @@ class AlertRuleSerializer(serializers.Serializer[Any]):
     changed_at = serializers.DateTimeField()
     evaluated_at = serializers.DateTimeField(
         allow_null=True,
-        help_text="When it was last evaluated. `null`: not yet. A rule that is off keeps its last time.",
+        help_text="When the rule was last evaluated. Null if it never was. A disabled rule keeps its last time.",
     )
 
     def get_receivers(self, rule: Any) -> list[int]:
@@ -114,10 +120,19 @@ class AlertRuleSerializer(serializers.Serializer[Any]):
 
 class RuleChangeBody(BodySerializer):
     name = serializers.CharField(max_length=100)
-    datasource = serializers.CharField(required=False, allow_null=True, max_length=200, help_text="Of all if left out.")
+    datasource = serializers.CharField(
+        required=False,
+        allow_null=True,
+        max_length=200,
+        help_text="The datasource that the rule watches. If left out, the rule watches all of the team's.",
+    )
     params = serializers.JSONField(required=False, help_text=PARAMS)
-    hold_s = serializers.IntegerField(required=False, help_text="How long it must be so before it fires.")
-    clear_s = serializers.IntegerField(required=False, help_text="How long it must be well before it ends.")
+    hold_s = serializers.IntegerField(
+        required=False, help_text="Seconds for which the condition must hold before the alert fires."
+    )
+    clear_s = serializers.IntegerField(
+        required=False, help_text="Seconds for which the condition must be false before the alert ends."
+    )
     enabled = serializers.BooleanField(required=False, default=True)
     receivers = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), required=False, max_length=100
@@ -129,20 +144,24 @@ class RuleBody(RuleChangeBody):
 
 
 class AlertReceiverSerializer(serializers.Serializer[Any]):
-    """Never with its secret; of an address of the web what is no secret."""
+    """A receiver without its secret. A web address shows only its host."""
 
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.name")
     name = serializers.CharField()
     kind = serializers.ChoiceField(Receiver.Kinds.choices)
     addresses = serializers.ListField(child=serializers.CharField())
-    address = serializers.CharField(source="shown", help_text="Of a webhook or of Slack: its host alone.")
-    failures = serializers.IntegerField(help_text="Tries in a row that came to nothing.")
+    address = serializers.CharField(
+        source="shown", help_text="The e-mail address. For a webhook or Slack only the host."
+    )
+    failures = serializers.IntegerField(help_text="Number of consecutive failed deliveries.")
     last_error = serializers.CharField()
     failing_since = serializers.DateTimeField(allow_null=True)
     next_try_at = serializers.DateTimeField(allow_null=True)
-    sent_at = serializers.DateTimeField(allow_null=True, help_text="When it last took a message.")
-    waiting = serializers.SerializerMethodField(help_text="Messages that wait for it.")
+    sent_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it last accepted a message. Null if it never did."
+    )
+    waiting = serializers.SerializerMethodField(help_text="Number of messages that are waiting to be sent.")
 
     def get_waiting(self, receiver: Any) -> int:
         return int(getattr(receiver, "waiting", 0))
@@ -152,9 +171,11 @@ class ReceiverChangeBody(BodySerializer):
     name = serializers.CharField(max_length=100)
     addresses = serializers.ListField(child=serializers.CharField(max_length=254), required=False, max_length=100)
     url = serializers.CharField(
-        required=False, max_length=1000, help_text="Of a webhook or of Slack. Never shown again."
+        required=False, max_length=1000, help_text="The address of a webhook or of Slack. It is never shown again."
     )
-    secret = serializers.CharField(required=False, max_length=200, help_text="Signs a webhook's messages. Never shown.")
+    secret = serializers.CharField(
+        required=False, max_length=200, help_text="Key that signs a webhook's messages. It is never shown."
+    )
 
 
 class ReceiverBody(ReceiverChangeBody):
@@ -163,7 +184,7 @@ class ReceiverBody(ReceiverChangeBody):
 
 class TestedSerializer(serializers.Serializer[Any]):
     ok = serializers.BooleanField()
-    text = serializers.CharField(help_text="What came back, or why nothing did.")
+    text = serializers.CharField(help_text="The receiver's answer, or why there was none.")
 
 
 class SilenceSerializer(serializers.Serializer[Any]):
@@ -182,19 +203,21 @@ class SilenceBody(BodySerializer):
     reason = serializers.CharField(max_length=500)
     rule = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     datasource = serializers.CharField(required=False, max_length=200)
-    team = serializers.CharField(required=False, max_length=63, help_text="Where neither rule nor datasource says it.")
+    team = serializers.CharField(
+        required=False, max_length=63, help_text="The team. Needed if neither a rule nor a datasource is given."
+    )
     ends_at = serializers.DateTimeField(required=False)
     for_s = serializers.IntegerField(
-        required=False, min_value=1, max_value=365 * 86_400, help_text="In place of ends_at."
+        required=False, min_value=1, max_value=365 * 86_400, help_text="Duration in seconds, instead of ends_at."
     )
 
 
 class DeliverySerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(source="uuid", help_text="As in the message.")
+    id = serializers.CharField(source="uuid", help_text="The id that the sent message has too.")
     receiver = serializers.CharField(source="receiver.name")
     state = serializers.ChoiceField(Delivery.State.choices)
     attempts = serializers.IntegerField()
-    next_at = serializers.DateTimeField(help_text="Of one that waits.")
+    next_at = serializers.DateTimeField(help_text="When the next attempt is made, if the message is still waiting.")
     ended_at = serializers.DateTimeField(allow_null=True)
     error = serializers.CharField()
 
@@ -202,7 +225,7 @@ class DeliverySerializer(serializers.Serializer[Any]):
 class AlertEventSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.name")
-    rule = serializers.IntegerField(source="rule_id", allow_null=True, help_text="Null once it was deleted.")
+    rule = serializers.IntegerField(source="rule_id", allow_null=True, help_text="Null if the rule was deleted.")
     rule_name = serializers.CharField()
     kind = serializers.CharField()
     about = serializers.ChoiceField(AboutKind.choices)
@@ -214,9 +237,9 @@ class AlertEventSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
     value = serializers.FloatField(allow_null=True)
     text = serializers.CharField(help_text="The cause, and what to do.")
-    cause = serializers.CharField(help_text="Why it is so.")
-    action = serializers.CharField(help_text="What to do next; empty where it goes on by itself.")
-    silenced = serializers.CharField(help_text="Why it was not sent when it happened; empty if it was.")
+    cause = serializers.CharField(help_text="Why the state changed.")
+    action = serializers.CharField(help_text="What to do next. Empty if nobody must act.")
+    silenced = serializers.CharField(help_text="Why no notification was sent when it happened. Empty if one was sent.")
     interval_start = serializers.DateTimeField(allow_null=True)
     interval_end = serializers.DateTimeField(allow_null=True)
     deliveries = DeliverySerializer(many=True)

@@ -1,4 +1,4 @@
-"""What connections are tested for, and what their clusters hold."""
+"""Connection tests, and the topics and groups of a connection's cluster."""
 
 from __future__ import annotations
 
@@ -17,10 +17,18 @@ class TestBody(BodySerializer):
     __test__ = False  # pytest takes it for one of its own
 
     topic = serializers.CharField(
-        required=False, allow_blank=True, max_length=249, default="", help_text="Whether this topic may be read, too."
+        required=False,
+        allow_blank=True,
+        max_length=249,
+        default="",
+        help_text="A topic. The test also checks that it can be read. Empty: no topic is tested.",
     )
     group = serializers.CharField(
-        required=False, allow_blank=True, max_length=249, default="", help_text="Whether it may read with this group."
+        required=False,
+        allow_blank=True,
+        max_length=249,
+        default="",
+        help_text="A group. The test also checks that it may be used. Empty: no group is tested.",
     )
 
 
@@ -32,7 +40,7 @@ class DraftTestBody(TestBody):
         allow_blank=True,
         max_length=63,
         default="",
-        help_text="The name of a stored connection of the team, whose secrets are used where they are left out.",
+        help_text="A stored connection of the team. Its secrets replace those that the properties leave out.",
     )
 
 
@@ -44,7 +52,9 @@ class StepSerializer(serializers.Serializer[Any]):
 
 class VerdictSerializer(serializers.Serializer[Any]):
     ok = serializers.BooleanField()
-    cause = serializers.ChoiceField(["", *CAUSES], help_text="Of the first step that failed; empty when all is well.")
+    cause = serializers.ChoiceField(
+        ["", *CAUSES], help_text="The cause of the first failed step. Empty if all steps succeeded."
+    )
     message = serializers.CharField(help_text="What is wrong, or a remark.")
     advice = serializers.CharField(help_text="What to do next.")
     steps = StepSerializer(many=True)
@@ -53,26 +63,33 @@ class VerdictSerializer(serializers.Serializer[Any]):
 class ListingQuery(QuerySerializer):
     search = serializers.CharField(required=False, max_length=249, allow_blank=True, default="")
     after = serializers.CharField(
-        required=False, max_length=1000, allow_blank=True, default="", help_text="``next`` of the page before."
+        required=False, max_length=1000, allow_blank=True, default="", help_text="The `next` of the previous page."
     )
     limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_PAGE_SIZE, default=PAGE)
 
 
 class TopicsQuery(ListingQuery):
-    internal = serializers.BooleanField(required=False, default=False, help_text="Kafka's own topics, too.")
+    internal = serializers.BooleanField(
+        required=False, default=False, help_text="Whether Kafka's internal topics are listed too."
+    )
 
 
 class TopicRowSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     partitions = serializers.IntegerField()
-    records = serializers.IntegerField(allow_null=True, help_text="From first to end; null: not known.")
-    per_second = serializers.FloatField(allow_null=True, help_text="Since somebody looked last; null: not known.")
+    records = serializers.IntegerField(
+        allow_null=True,
+        help_text="End offsets minus start offsets; compacted topics hold fewer records. Null if unknown.",
+    )
+    per_second = serializers.FloatField(
+        allow_null=True, help_text="Records per second since the previous listing. Null if unknown."
+    )
     problem = serializers.CharField()
 
 
 class TopicListSerializer(serializers.Serializer[Any]):
     rows = TopicRowSerializer(many=True)
-    next = serializers.CharField(help_text="To go on after; empty on the last page.")
+    next = serializers.CharField(help_text="The `after` of the next page. Empty on the last page.")
     total = serializers.IntegerField()
 
 
@@ -82,7 +99,9 @@ class PartitionSerializer(serializers.Serializer[Any]):
     replicas = serializers.ListField(child=serializers.IntegerField())
     in_sync = serializers.ListField(child=serializers.IntegerField())
     start = serializers.IntegerField(allow_null=True)
-    end = serializers.IntegerField(allow_null=True, help_text="Exclusive.")
+    end = serializers.IntegerField(
+        allow_null=True, help_text="The end offset: one more than the last offset. Null if unknown."
+    )
 
 
 class SettingSerializer(serializers.Serializer[Any]):
@@ -102,14 +121,16 @@ class TopicSerializer(serializers.Serializer[Any]):
 
 class NewestQuery(QuerySerializer):
     rows = serializers.IntegerField(required=False, min_value=1, max_value=MAX_ROWS, default=20)
-    earliest = serializers.BooleanField(required=False, default=False, help_text="The first ones instead.")
+    earliest = serializers.BooleanField(
+        required=False, default=False, help_text="Whether the first records are returned instead of the newest."
+    )
 
 
 class PieceSerializer(serializers.Serializer[Any]):
-    """A key, a payload or a header: its first 4 KiB."""
+    """The first 4 KiB of a key, a payload or a header."""
 
     base64 = serializers.CharField()
-    size_bytes = serializers.IntegerField(help_text="Of the whole.")
+    size_bytes = serializers.IntegerField(help_text="Size of the whole value in bytes.")
 
 
 class TopicRecordHeaderSerializer(serializers.Serializer[Any]):
@@ -127,8 +148,8 @@ class TopicRecordSerializer(serializers.Serializer[Any]):
 
 
 class NewestSerializer(serializers.Serializer[Any]):
-    records = TopicRecordSerializer(many=True, help_text="The newest first.")
-    stopped_by = serializers.CharField(help_text="`time` or `bytes` if there would be more.")
+    records = TopicRecordSerializer(many=True, help_text="The records, newest first.")
+    stopped_by = serializers.CharField(help_text="The limit that ended the read: `time` or `bytes`. Empty if none did.")
 
 
 class GroupRowSerializer(serializers.Serializer[Any]):
@@ -139,7 +160,7 @@ class GroupRowSerializer(serializers.Serializer[Any]):
 
 class GroupListSerializer(serializers.Serializer[Any]):
     rows = GroupRowSerializer(many=True)
-    next = serializers.CharField(help_text="To go on after; empty on the last page.")
+    next = serializers.CharField(help_text="The `after` of the next page. Empty on the last page.")
     total = serializers.IntegerField()
 
 

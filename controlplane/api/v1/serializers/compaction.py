@@ -1,4 +1,4 @@
-"""How far a datasource is merged, what is next, and what was done."""
+"""The compaction of a datasource: its status, due merges and past merges."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from controlplane.compaction.planning import IntervalPlan
 
 
 class CompactionQuery(QuerySerializer):
-    """Settings that are tried out: nothing is changed."""
+    """Settings to try. Nothing is changed."""
 
     max_rows_per_segment = serializers.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
-    skip_offset_from_latest = serializers.CharField(required=False, max_length=60, help_text="ISO 8601, such as P1D.")
+    skip_offset_from_latest = serializers.CharField(
+        required=False,
+        max_length=60,
+        help_text="Age of the newest data that is not merged, as an ISO 8601 period such as P1D.",
+    )
 
 
 class AmountSerializer(serializers.Serializer[Any]):
@@ -30,13 +34,15 @@ class FragmentedSerializer(serializers.Serializer[Any]):
     end = serializers.DateTimeField(source="interval.end")
     segments = serializers.IntegerField(source="interval.segments")
     rows = serializers.IntegerField(source="interval.rows")
-    next = serializers.SerializerMethodField(help_text="How many segments each merge would read that is due now.")
+    next = serializers.SerializerMethodField(help_text="The number of segments of each merge that is due now.")
     anew = serializers.BooleanField(
         source="choice.rewrites_whole",
-        help_text="A task is due that rewrites all of it, by the config's partitionsSpec.",
+        help_text="Whether a task is due that rewrites the whole interval, because the config has a partitionsSpec.",
     )
-    reason = serializers.SerializerMethodField(help_text="Why nothing is due; empty when something is.")
-    health = ReasonSerializer(source="choice.health", allow_null=True, help_text="Why nothing is due; null: it is.")
+    reason = serializers.SerializerMethodField(help_text="Why no merge is due. Empty if one is due.")
+    health = ReasonSerializer(
+        source="choice.health", allow_null=True, help_text="Why no merge is due. Null if one is due."
+    )
 
     def get_next(self, looked: IntervalPlan) -> list[int]:
         return [len(group.segments) for group in looked.choice.groups]
@@ -47,16 +53,21 @@ class FragmentedSerializer(serializers.Serializer[Any]):
 
 class CompactionSerializer(serializers.Serializer[Any]):
     on = serializers.BooleanField(source="status.on")
-    health = ReasonSerializer(help_text="Of the worst interval, if one needs a person.")
-    config = serializers.DictField(allow_null=True, help_text="In Druid's form, defaults included; null: it is off.")
+    health = ReasonSerializer(help_text="The health of the worst interval, if a person must act on one.")
+    config = serializers.DictField(
+        allow_null=True, help_text="The compaction config in Druid's format, with defaults. Null if compaction is off."
+    )
     awaiting = AmountSerializer(source="status.awaiting")
     becoming = serializers.IntegerField(
-        source="status.becoming", help_text="About how many segments those awaiting are merged into."
+        source="status.becoming", help_text="Estimated number of segments after the awaiting segments are merged."
     )
     compacted = AmountSerializer(source="status.compacted")
     skipped = AmountSerializer(source="status.skipped")
-    application = serializers.CharField(allow_null=True, help_text="The one that runs, for all datasources.")
-    intervals = FragmentedSerializer(many=True, help_text="Those with the most segments, 25 at most.")
+    application = serializers.CharField(
+        allow_null=True,
+        help_text="The id of the running compaction application, which serves all datasources. Null if none runs.",
+    )
+    intervals = FragmentedSerializer(many=True, help_text="The intervals with the most segments, at most 25.")
 
 
 class CompactionJobSerializer(serializers.Serializer[Any]):
@@ -67,7 +78,9 @@ class CompactionJobSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(State.choices)
     attempt = serializers.IntegerField()
     application = serializers.CharField(source="application_id", allow_null=True)
-    replaced = serializers.ListField(source="inputs", child=serializers.UUIDField(), help_text="Segments, by id.")
+    replaced = serializers.ListField(
+        source="inputs", child=serializers.UUIDField(), help_text="Ids of the segments that were replaced."
+    )
     rows_before = serializers.IntegerField()
     rows_after = serializers.IntegerField(allow_null=True)
     bytes_before = serializers.IntegerField()

@@ -23,7 +23,7 @@ class ConnectionsQuery(SearchQuery):
 
 
 class ConnectionSerializer(serializers.Serializer[Any]):
-    """Never with a secret."""
+    """A connection without its secrets."""
 
     team = serializers.CharField(source="team.name")
     name = serializers.CharField()
@@ -39,7 +39,7 @@ class ConnectionSerializer(serializers.Serializer[Any]):
 
 class ConnectionDetailSerializer(ConnectionSerializer):
     properties = serializers.JSONField(help_text=f"{PROPERTIES} Without secrets.")
-    secret_names = serializers.ListField(child=serializers.CharField(), help_text="Which secrets are stored.")
+    secret_names = serializers.ListField(child=serializers.CharField(), help_text="Names of the stored secrets.")
 
 
 class ConnectionBody(BodySerializer):
@@ -69,12 +69,14 @@ class UsesSerializer(serializers.Serializer[Any]):
 
 
 class RestartedSerializer(serializers.Serializer[Any]):
-    supervisors = serializers.ListField(child=serializers.CharField(), help_text="Those that hand over now.")
+    supervisors = serializers.ListField(
+        child=serializers.CharField(), help_text="Ids of the supervisors that now hand off."
+    )
 
 
 class ConnectionRuleBody(BodySerializer):
     own_properties = serializers.BooleanField(
-        help_text="Whether the team's specs may say themselves where they connect; else they name connections."
+        help_text="Whether the team's specs may contain connection properties. If false, they must name a connection."
     )
 
 

@@ -1,4 +1,4 @@
-"""Supervisors of a Druid cluster: the list as Druid answers it, and what becomes of each."""
+"""The import of a Druid cluster's supervisors: Druid's list, and the result for each."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from controlplane.loading import druid_import
 
 class ImportQuery(QuerySerializer):
     dry_run = serializers.BooleanField(
-        default=True, help_text="With `false` each is created or changed; else nothing is."
+        default=True, help_text="If true, nothing is created or changed. If false, each supervisor is."
     )
     suspended = serializers.BooleanField(
-        default=True, help_text="New ones begin suspended. With `false` they are as in Druid."
+        default=True,
+        help_text="If true, new supervisors start suspended. If false, they have the state that they have in Druid.",
     )
     connection = serializers.CharField(
-        required=False, max_length=63, help_text="A connection of the team, in place of what each says of its cluster."
+        required=False,
+        max_length=63,
+        help_text="A connection of the team. It replaces the connection properties of every imported spec.",
     )
 
 
 class ListedSerializer(serializers.Serializer[Any]):
-    """For OpenAPI only: an element of Druid's answer. What else Druid says of it is passed over."""
+    """One supervisor of Druid's answer (only for OpenAPI). Other fields of it are ignored."""
 
     id = serializers.CharField()
-    spec = serializers.DictField(help_text="The supervisor's spec, as Druid shows it.")
+    spec = serializers.DictField(help_text="The supervisor's spec in Druid's format.")
 
 
 class FoundFaultSerializer(FaultSerializer):
@@ -37,25 +40,31 @@ class FoundFaultSerializer(FaultSerializer):
 class ImportVerdictSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     verdict = serializers.ChoiceField(
-        druid_import.VERDICTS, help_text="`left`: there was no time for it; send it again with the rest."
+        druid_import.VERDICTS, help_text="The result. `left` means that time ran out before it: send it again."
     )
-    applied = serializers.BooleanField(help_text="Whether it was created or changed just now.")
-    suspended = serializers.BooleanField(allow_null=True, help_text="Afterwards.")
-    detail = serializers.CharField(help_text="Why it was refused or left.")
+    applied = serializers.BooleanField(help_text="Whether this request created or changed the supervisor.")
+    suspended = serializers.BooleanField(
+        allow_null=True, help_text="Whether the supervisor is suspended after the import. Null if it does not exist."
+    )
+    detail = serializers.CharField(help_text="Why the supervisor was refused or left. Else empty.")
     errors = FoundFaultSerializer(  # type: ignore[assignment]  # the stubs know Serializer.errors only
-        many=True, help_text="Every fault, with a pointer into the list."
+        many=True, help_text="All errors of the spec, each with a pointer into the list."
     )
-    diff = DiffLineSerializer(many=True, help_text="From the spec that holds; empty for a new one.")
+    diff = DiffLineSerializer(many=True, help_text="Differences from the current spec. Empty for a new supervisor.")
     without_effect = serializers.ListField(
-        child=serializers.CharField(), help_text="What it sets that changes nothing here, with the reason."
+        child=serializers.CharField(),
+        help_text="Fields of the spec that have no effect in Headgate, each with the reason.",
     )
     topic = serializers.CharField()
     starts_at = serializers.ChoiceField(
-        ("earliest", "latest", ""), help_text="Where a new one begins to read; empty: where it is already."
+        ("earliest", "latest", ""),
+        help_text="Where a new supervisor starts to read. Empty for a supervisor that exists.",
     )
-    bootstrap_servers = serializers.CharField(help_text="Of its own properties; empty with a connection.")
+    bootstrap_servers = serializers.CharField(
+        help_text="Bootstrap servers of the spec's own properties. Empty if it names a connection."
+    )
     security_protocol = serializers.CharField()
-    connection = serializers.CharField(help_text="That it names.")
+    connection = serializers.CharField(help_text="The connection that the spec names. Empty if it names none.")
     connections = serializers.ListField(
-        child=serializers.CharField(), help_text="The team's that lead to the same servers."
+        child=serializers.CharField(), help_text="The team's connections that have the same bootstrap servers."
     )

@@ -1,4 +1,4 @@
-"""Links that let somebody in."""
+"""Invitation links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LinkBody(BodySerializer):
 
 
 class LinkInvitationSerializer(serializers.Serializer[Any]):
-    """An open invitation by link. The link itself is not kept."""
+    """An open invitation by link. The link itself is not stored."""
 
     id = serializers.IntegerField()
     email = serializers.CharField()
@@ -28,8 +28,8 @@ class LinkInvitationSerializer(serializers.Serializer[Any]):
 
 
 class NewLinkSerializer(LinkInvitationSerializer):
-    link = serializers.SerializerMethodField(help_text="To be handed on; empty where it was mailed.")
-    problem = serializers.SerializerMethodField(help_text="Why it could not be mailed; empty else.")
+    link = serializers.SerializerMethodField(help_text="The link to pass on. Empty if it was mailed.")
+    problem = serializers.SerializerMethodField(help_text="Why the link could not be mailed. Else empty.")
 
     def get_link(self, invitation: Any) -> str:
         return str(self.context.get("link", ""))

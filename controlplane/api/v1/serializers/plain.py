@@ -1,4 +1,4 @@
-"""A serializer for what an answer has thousands of, where a field's own code costs more than the database does."""
+"""A fast serializer for answers with thousands of items: it skips the fields' own conversion code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 
 class PlainSerializer(serializers.Serializer[Any]):
-    """Shows the values that its fields name as they are, and times in UTC as ``DateTimeField`` does."""
+    """Returns the values of its fields unchanged, and times in UTC as ``DateTimeField`` does."""
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         values = {name: getattr(instance, name) for name in map(str, self.fields)}

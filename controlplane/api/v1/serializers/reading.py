@@ -1,4 +1,4 @@
-"""What a datasource holds, for those who read it: rows, files, and until when it is complete."""
+"""What readers of a datasource need: rows, files, publishes, and the time until which it is complete."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ingestion.specs.messages.newest_rows import MAX_ROWS
 
 class ManifestQuery(SegmentsQuery):
     as_of = serializers.DateTimeField(
-        required=False, default_timezone=UTC, help_text="The moment of an earlier answer; else a second ago."
+        required=False, default_timezone=UTC, help_text="The `as_of` of an earlier answer. Default: one second ago."
     )
 
 
 class ManifestFileSerializer(SegmentSerializer):
-    address = serializers.SerializerMethodField(help_text="As others read it: file:///…, s3://bucket/…")
+    address = serializers.SerializerMethodField(help_text="The file's full address, such as file:///… or s3://bucket/…")
     columns = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
 
     def get_address(self, segment: Segment) -> str:
@@ -31,32 +31,44 @@ class ManifestFileSerializer(SegmentSerializer):
 
 
 class ManifestSerializer(serializers.Serializer[Any]):
-    as_of = serializers.DateTimeField(help_text="Files of publishes up to this time; later pages keep to it.")
-    deep_storage = serializers.CharField(help_text="Deep storage's own address; each path is relative to it.")
+    as_of = serializers.DateTimeField(
+        help_text="The answer has files of publishes up to this time. Following pages use the same time."
+    )
+    deep_storage = serializers.CharField(help_text="The address of deep storage. All paths are relative to it.")
     results = ManifestFileSerializer(many=True)
-    next = serializers.URLField(allow_null=True, help_text="Address of the next page; null on the last.")
+    next = serializers.URLField(allow_null=True, help_text="Address of the next page. Null on the last page.")
 
 
 class FileColumnSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(
-        source="number", help_text="The Parquet field id, in every file that has them; never another column's."
+        source="number",
+        help_text="The column's Parquet field id in all files that have field ids. No other column ever gets it.",
     )
-    element_id = serializers.IntegerField(source="element", allow_null=True, help_text="That of a list's values.")
+    element_id = serializers.IntegerField(
+        source="element", allow_null=True, help_text="The Parquet field id of a list's values. Null for other columns."
+    )
     name = serializers.CharField()
     type = serializers.CharField()
 
 
 class PublishesQuery(PageQuery):
     after = serializers.IntegerField(
-        required=False, min_value=0, max_value=2**62, default=0, help_text="Only those with greater numbers."
+        required=False,
+        min_value=0,
+        max_value=2**62,
+        default=0,
+        help_text="Only publishes with greater numbers are returned.",
     )
 
 
 class PublishedSerializer(serializers.Serializer[Any]):
-    number = serializers.IntegerField(source="entry.number", help_text="From 1 up by one, in the order of time.")
+    number = serializers.IntegerField(
+        source="entry.number",
+        help_text="The publish's number. Numbers start at 1 and have no gaps, in the order of time.",
+    )
     publish_id = serializers.UUIDField(source="entry.publish_id")
     published_at = serializers.DateTimeField(source="entry.published_at")
-    complete = serializers.BooleanField(help_text="False once a file of it was deleted: it can't be read any more.")
+    complete = serializers.BooleanField(help_text="False if one of its files was deleted. It can no longer be read.")
     files = serializers.SerializerMethodField()
 
     @extend_schema_field(ManifestFileSerializer(many=True))
@@ -65,10 +77,10 @@ class PublishedSerializer(serializers.Serializer[Any]):
 
 
 class PublishesSerializer(serializers.Serializer[Any]):
-    latest = serializers.IntegerField(help_text="The greatest number; 0 when nothing was published.")
-    deep_storage = serializers.CharField(help_text="Deep storage's own address; each path is relative to it.")
+    latest = serializers.IntegerField(help_text="The greatest number. 0 if nothing was published.")
+    deep_storage = serializers.CharField(help_text="The address of deep storage. All paths are relative to it.")
     results = PublishedSerializer(many=True)
-    next = serializers.URLField(allow_null=True, help_text="Address of the next page; null on the last.")
+    next = serializers.URLField(allow_null=True, help_text="Address of the next page. Null on the last page.")
 
 
 class RowsQuery(WindowQuery):
@@ -77,12 +89,12 @@ class RowsQuery(WindowQuery):
 
 class ShownColumnSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    type = serializers.CharField(help_text="Holds the values of all segments that were read.")
-    types = serializers.ListField(child=serializers.CharField(), help_text="What they have.")
+    type = serializers.CharField(help_text="The type that can hold the values of all segments that were read.")
+    types = serializers.ListField(child=serializers.CharField(), help_text="The types that these segments have.")
 
 
 class FileProblemSerializer(serializers.Serializer[Any]):
-    path = serializers.CharField(help_text="Relative to deep storage.")
+    path = serializers.CharField(help_text="Path of the file, relative to deep storage.")
     problem = serializers.CharField()
 
 
@@ -96,10 +108,12 @@ class NewestRowsSerializer(serializers.Serializer[Any]):
         '{"n", "min", "median", "max"}.',
     )
     masked = serializers.BooleanField(help_text="Whether texts, lists and JSON are hidden from you.")
-    problems = FileProblemSerializer(many=True, help_text="Files that could not be read: their rows are missing.")
+    problems = FileProblemSerializer(many=True, help_text="Files that could not be read. Their rows are missing.")
     files_read = serializers.IntegerField()
     certain_after = serializers.DateTimeField(
-        allow_null=True, help_text="Up to this time rows may be missing, as there are more files; null: none is."
+        allow_null=True,
+        help_text="Older rows than this time may be missing, because not all files were read. Null if no row is "
+        "missing.",
     )
 
 
@@ -107,15 +121,20 @@ class ReaderSerializer(serializers.Serializer[Any]):
     supervisor = serializers.CharField(source="supervisor.pk")
     topic = serializers.CharField()
     complete_until = serializers.DateTimeField(allow_null=True)
-    observed_at = serializers.DateTimeField(allow_null=True, help_text="When its topic was last looked at.")
-    problem = serializers.CharField(help_text="Why its part is not known or does not move; empty while it does.")
+    observed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the topic's offsets were last read. Null if never."
+    )
+    problem = serializers.CharField(
+        help_text="Why this reader's time is unknown or does not advance. Empty if it advances."
+    )
 
 
 class CompletenessSerializer(serializers.Serializer[Any]):
     complete_until = serializers.DateTimeField(
-        allow_null=True, help_text="All that the topics held before it has ended; null while that is not known."
+        allow_null=True,
+        help_text="All records of the topics with earlier times are stored or in quarantine. Null if unknown.",
     )
     observed_at = serializers.DateTimeField(allow_null=True)
-    reason = serializers.CharField(help_text="Why it is not known or does not move; empty while it does.")
+    reason = serializers.CharField(help_text="Why the time is unknown or does not advance. Empty if it advances.")
     last_publish_at = serializers.DateTimeField(allow_null=True)
     readers = ReaderSerializer(many=True)

@@ -1,4 +1,4 @@
-"""What became of a record; validation of specs."""
+"""Outcomes of records, and validation of specs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ class FateSegmentSerializer(serializers.Serializer[Any]):
     interval_start = serializers.DateTimeField()
     interval_end = serializers.DateTimeField()
     rows = serializers.IntegerField()
-    task = serializers.CharField(source="task_id", help_text="That wrote it: a compaction's if it was merged since.")
-    removed = serializers.CharField(help_text="By whom and when it was taken out of use; empty while it is in use.")
+    task = serializers.CharField(
+        source="task_id", help_text="The task that wrote the segment. After a merge it is the compaction's."
+    )
+    removed = serializers.CharField(help_text="Who marked the segment unused, and when. Empty if it is used.")
 
 
 class FateSourceSerializer(SourceSerializer):
@@ -40,11 +42,11 @@ class FateSourceSerializer(SourceSerializer):
 
 
 class FateSerializer(serializers.Serializer[Any]):
-    """One thing that happened to the record."""
+    """One event of the record."""
 
     source = FateSourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
     outcome = serializers.CharField(
-        help_text="stored, thrown_away, unparseable, duplicate, empty, gap, settled or unknown."
+        help_text="`stored`, `thrown_away`, `unparseable`, `duplicate`, `empty`, `gap`, `settled` or `unknown`."
     )
     explanation = serializers.CharField()
     publish_id = serializers.UUIDField(allow_null=True)
@@ -67,13 +69,17 @@ class RecordSerializer(serializers.Serializer[Any]):
 
 
 class SearchRecordsQuery(QuerySerializer):
-    """A place, or a key with the time in which the record was written."""
+    """A partition and offset, or a key with the time in which the record was written."""
 
     topic = serializers.CharField(max_length=249)
     partition = serializers.IntegerField(required=False, min_value=0, max_value=MAX_PARTITION)
     offset = serializers.IntegerField(required=False, min_value=0, max_value=MAX_OFFSET)
-    key = serializers.CharField(required=False, max_length=4000, trim_whitespace=False, help_text="As text.")
-    key_base64 = serializers.CharField(required=False, max_length=6000, help_text="Instead of key, for any bytes.")
+    key = serializers.CharField(
+        required=False, max_length=4000, trim_whitespace=False, help_text="The record's key as text."
+    )
+    key_base64 = serializers.CharField(
+        required=False, max_length=6000, help_text="The record's key in Base64, instead of key."
+    )
     group = serializers.CharField(required=False, max_length=249)
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
@@ -84,7 +90,7 @@ class SearchRecordsQuery(QuerySerializer):
         try:
             return base64.b64decode(value, validate=True)
         except binascii.Error:
-            raise serializers.ValidationError("is not base64") from None
+            raise serializers.ValidationError("is not valid Base64") from None
 
 
 class QuarantinedPlaceSerializer(serializers.Serializer[Any]):
@@ -110,7 +116,9 @@ class KafkaRecordSerializer(serializers.Serializer[Any]):
     timestamp_ms = serializers.IntegerField(allow_null=True)
     key_base64 = serializers.SerializerMethodField()
     payload_base64 = serializers.SerializerMethodField()
-    payload_size = serializers.SerializerMethodField(help_text="Of the whole, in bytes.")
+    payload_size = serializers.SerializerMethodField(
+        help_text="Size of the whole payload in bytes. Null for a record without a value."
+    )
     headers = serializers.SerializerMethodField()
 
     def get_key_base64(self, record: Any) -> str | None:
@@ -132,51 +140,61 @@ class KafkaRecordSerializer(serializers.Serializer[Any]):
 
 class LookedAtSerializer(serializers.Serializer[Any]):
     partition = serializers.IntegerField()
-    start = serializers.IntegerField(help_text="The first offset of what was meant.")
-    upto = serializers.IntegerField(help_text="The first offset that was not looked at.")
-    end = serializers.IntegerField(help_text="The first offset behind what was meant.")
-    log_start = serializers.IntegerField(help_text="What is below has been removed from Kafka.")
+    start = serializers.IntegerField(help_text="The first offset of the searched range.")
+    upto = serializers.IntegerField(help_text="The first offset that was not searched.")
+    end = serializers.IntegerField(help_text="The end of the searched range (exclusive).")
+    log_start = serializers.IntegerField(help_text="The first offset that Kafka still has.")
 
 
 class LookedUpSerializer(serializers.Serializer[Any]):
-    datasource = serializers.CharField(source="source.datasource.name", help_text="With whose reader's connection.")
-    same_topic = serializers.BooleanField(help_text="False if the topic was made again since it was read.")
+    datasource = serializers.CharField(
+        source="source.datasource.name", help_text="The datasource whose connection was used."
+    )
+    same_topic = serializers.BooleanField(
+        help_text="False if the topic was deleted and created again after it was read."
+    )
     found = KafkaRecordSerializer(source="answer.found", many=True)
     looked = LookedAtSerializer(source="answer.looked", many=True)
-    scanned = serializers.IntegerField(source="answer.scanned", help_text="Records.")
+    scanned = serializers.IntegerField(source="answer.scanned", help_text="Number of records that were searched.")
     stopped_by = serializers.CharField(
         source="answer.stopped_by",
-        help_text="time, bytes, records or found; empty if all that was meant was looked at.",
+        help_text="What ended the search: `time`, `bytes`, `records` or `found`. Empty if the whole range was "
+        "searched.",
     )
 
 
 class SearchedSerializer(serializers.Serializer[Any]):
     kafka = LookedUpSerializer(allow_null=True)
-    problem = serializers.CharField(help_text="Why Kafka was not looked into; empty if it was.")
-    quarantined = QuarantinedPlaceSerializer(many=True, help_text="By key; at most 50, the newest first.")
+    problem = serializers.CharField(help_text="Why Kafka was not searched. Empty if it was.")
+    quarantined = QuarantinedPlaceSerializer(
+        many=True, help_text="Quarantined records with this key, newest first, at most 50."
+    )
 
 
 class StoredRowSerializer(serializers.Serializer[Any]):
-    """The rows of one datasource that hold the record."""
+    """The rows of one datasource that contain the record."""
 
     datasource = serializers.CharField()
     made = serializers.DictField(
-        child=serializers.JSONField(), help_text="What its spec makes of it, without nulls; times are milliseconds."
+        child=serializers.JSONField(),
+        help_text="The row that the spec makes of the record, without nulls. Times are in milliseconds since 1970.",
     )
-    rollup = serializers.BooleanField(help_text="Whether a row may stand for several records.")
-    rows = NewestRowsSerializer(allow_null=True, help_text="Its row, and those of records that are alike.")
-    problem = serializers.CharField(help_text="Why there are none; empty where there are some.")
+    rollup = serializers.BooleanField(help_text="Whether rollup is on: one row may contain several records.")
+    rows = NewestRowsSerializer(
+        allow_null=True, help_text="The record's row, and rows of equal records. Null if they could not be read."
+    )
+    problem = serializers.CharField(help_text="Why no rows are returned. Empty if there are some.")
 
 
 class StoredRowsSerializer(serializers.Serializer[Any]):
-    results = StoredRowSerializer(many=True, help_text="One for each reader that has stored the record.")
+    results = StoredRowSerializer(many=True, help_text="One result for each reader that has stored the record.")
 
 
 class ValidateBody(BodySerializer):
     kind = serializers.ChoiceField(["task", "supervisor"])
-    spec = serializers.JSONField(help_text="Flat, or nested under spec, as it would be submitted.")
+    spec = serializers.JSONField(help_text="The spec as you would submit it: flat, or nested under `spec`.")
 
 
 class ValidSerializer(serializers.Serializer[Any]):
     valid = serializers.BooleanField()
-    canonical = serializers.JSONField(help_text="Nested, with all defaults; secrets masked.")
+    canonical = serializers.JSONField(help_text="The spec, nested, with all defaults and with masked secrets.")

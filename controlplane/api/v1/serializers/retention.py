@@ -1,4 +1,4 @@
-"""Segments that are not in use, and what took them out of it."""
+"""Unused segments, and why they are unused."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from controlplane.segments.killing import deletion_time
 
 
 class MarkRequest(BodySerializer):
-    """One of `interval`, `segment_ids` and `everything`."""
+    """Exactly one of `interval`, `segment_ids` and `everything`."""
 
     interval = serializers.CharField(
-        required=False, max_length=100, help_text="Segments whose interval lies within it: 2025-06-01/2025-07-01."
+        required=False, max_length=100, help_text="All segments within this interval, such as 2025-06-01/2025-07-01."
     )
     versions = serializers.ListField(
         child=serializers.CharField(max_length=100),
         required=False,
         max_length=1000,
-        help_text="With an interval: of these versions alone.",
+        help_text="With an interval: only segments of these versions.",
     )
     segment_ids = serializers.ListField(
-        child=serializers.CharField(max_length=400), required=False, help_text="Ids, or identifiers in Druid's form."
+        child=serializers.CharField(max_length=400),
+        required=False,
+        help_text="Ids of segments, or identifiers in Druid's format.",
     )
-    everything = serializers.BooleanField(required=False, help_text="The whole datasource.")
+    everything = serializers.BooleanField(required=False, help_text="True: all segments of the datasource.")
 
 
 class KillRequest(MarkRequest):
-    """What is unused of one of `interval`, `segment_ids` and `everything`."""
+    """The unused segments of one of `interval`, `segment_ids` and `everything`."""
 
     dry_run = serializers.BooleanField(default=False)
 
 
 class DeleteRequest(BodySerializer):
-    name = serializers.CharField(max_length=200, help_text="The datasource's, once more.")
+    name = serializers.CharField(max_length=200, help_text="The datasource's name, to confirm the deletion.")
 
 
 class MarkedSerializer(serializers.Serializer[Any]):
@@ -50,14 +52,21 @@ class RestoredSerializer(serializers.Serializer[Any]):
     segments = serializers.IntegerField(source="amount.segments")
     rows = serializers.IntegerField(source="amount.rows")
     size_bytes = serializers.IntegerField(source="amount.size_bytes")
-    passed_over = serializers.DictField(child=serializers.IntegerField(), help_text="By reason, how many segments.")
+    passed_over = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Number of segments that stay unused, by reason."
+    )
 
 
 class UnusedSegmentSerializer(SegmentSerializer):
     unused_at = serializers.DateTimeField()
-    goes_at = serializers.SerializerMethodField(help_text="When its file is deleted, at the earliest.")
-    replaced_by = serializers.UUIDField(allow_null=True, help_text="The replacement whose segments hold its rows.")
-    removed = serializers.SerializerMethodField(help_text="By whom and why; empty where it was replaced.")
+    goes_at = serializers.SerializerMethodField(help_text="The earliest time at which its file is deleted.")
+    replaced_by = serializers.UUIDField(
+        allow_null=True,
+        help_text="The id of the replacement whose segments contain its rows. Null if it was not replaced.",
+    )
+    removed = serializers.SerializerMethodField(
+        help_text="Who marked the segment unused, and why. Empty if it was replaced."
+    )
 
     @extend_schema_field(serializers.DateTimeField())
     def get_goes_at(self, segment: Any) -> Any:
@@ -70,23 +79,25 @@ class UnusedSegmentSerializer(SegmentSerializer):
 
 class RemovalSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
-    by = serializers.CharField(help_text="A user, or a rule.")
+    by = serializers.CharField(help_text="The user or the rule that marked the segments unused.")
     what = serializers.CharField()
-    segments = serializers.IntegerField(help_text="That it took out of use; some may be in use again.")
+    segments = serializers.IntegerField(help_text="Number of segments that were marked unused. Some may be used again.")
     rows = serializers.IntegerField()
     size_bytes = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 
 
 class RulesRequest(BodySerializer):
-    """Load and drop rules in Druid's form; the first that applies decides."""
+    """Load and drop rules in Druid's format. The first matching rule applies."""
 
     rules = serializers.ListField(child=serializers.JSONField(), max_length=100)
 
 
 class RulesSerializer(serializers.Serializer[Any]):
     rules = serializers.ListField(child=serializers.DictField())
-    site = serializers.ListField(child=serializers.DictField(), help_text="The site's, asked after its own.")
+    site = serializers.ListField(
+        child=serializers.DictField(), help_text="The site's rules. They apply after the datasource's own rules."
+    )
 
 
 class GoingSerializer(serializers.Serializer[Any]):
@@ -94,5 +105,7 @@ class GoingSerializer(serializers.Serializer[Any]):
     rows = serializers.IntegerField(source="amount.rows")
     size_bytes = serializers.IntegerField(source="amount.size_bytes")
     intervals = serializers.IntegerField()
-    oldest = serializers.DateTimeField(allow_null=True, help_text="Where the first of the intervals begins.")
-    newest = serializers.DateTimeField(allow_null=True, help_text="Where the last of them ends.")
+    oldest = serializers.DateTimeField(
+        allow_null=True, help_text="Start of the earliest interval. Null if there is none."
+    )
+    newest = serializers.DateTimeField(allow_null=True, help_text="End of the latest interval. Null if there is none.")

@@ -1,4 +1,4 @@
-"""Samples: records, what they become, and the columns that makes."""
+"""Samples: records, their rows, and the columns of these rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class SamplerConfigSerializer(serializers.Serializer[Any]):
 
 
 class SampleBody(serializers.Serializer[Any]):
-    """For OpenAPI only: ``parse_sampler_spec`` reads it, flat or nested."""
+    """A sampler spec, flat or nested (only for OpenAPI: ``parse_sampler_spec`` reads it)."""
 
     type = serializers.ChoiceField(sampler_types())
     spec = serializers.JSONField(
-        help_text="dataSchema and ioConfig as far as they are written; ioConfig.inputSource may hold pasted records."
+        help_text="dataSchema and ioConfig; both may be unfinished. ioConfig.inputSource may contain pasted records."
     )
     samplerConfig = SamplerConfigSerializer(required=False)
 
@@ -36,15 +36,18 @@ class SampleBody(serializers.Serializer[Any]):
 class SampleColumnSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     type = serializers.CharField(
-        help_text="string, strings, long, double, boolean, timestamp, json, or COMPLEX<HLLSketch> and the like."
+        help_text="`string`, `strings`, `long`, `double`, `boolean`, `timestamp`, `json`, or a sketch's type "
+        "such as `COMPLEX<HLLSketch>`."
     )
 
 
 class SampledRowSerializer(serializers.Serializer[Any]):
-    """A row of a record that holds several."""
+    """One row of a record that has several."""
 
-    fields = serializers.JSONField(help_text="What the input format reads; null if it can't.")  # type: ignore[assignment]
-    row = serializers.SerializerMethodField(help_text="What would be stored, without nulls.")
+    fields = serializers.JSONField(
+        help_text="The fields that the input format reads. Null if it cannot read the record."
+    )  # type: ignore[assignment]
+    row = serializers.SerializerMethodField(help_text="The row that would be stored, without nulls.")
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_row(self, one: SampledRow) -> dict[str, Any] | None:
@@ -52,24 +55,28 @@ class SampledRowSerializer(serializers.Serializer[Any]):
 
 
 class SampledRecordSerializer(serializers.Serializer[Any]):
-    """Of a key or payload that is no text, or has been cut, the first 16 KiB."""
+    """A record of the sample. A long or binary key or payload has only its first 16 KiB."""
 
     partition = serializers.IntegerField(allow_null=True)
     offset = serializers.IntegerField(allow_null=True)
-    timestamp = serializers.SerializerMethodField(help_text="The record's own, from Kafka.")
-    key_text = serializers.SerializerMethodField(help_text="Null where it is not UTF-8.")
-    key_base64 = serializers.SerializerMethodField(help_text="Null where it is UTF-8.")
-    payload_text = serializers.SerializerMethodField(help_text="Null where it is not UTF-8.")
-    payload_base64 = serializers.SerializerMethodField(help_text="Null where it is UTF-8.")
-    payload_size = serializers.SerializerMethodField(help_text="Bytes; null for a record without a value.")
+    timestamp = serializers.SerializerMethodField(help_text="The record's Kafka timestamp.")
+    key_text = serializers.SerializerMethodField(help_text="Null if it is not UTF-8.")
+    key_base64 = serializers.SerializerMethodField(help_text="Null if it is UTF-8.")
+    payload_text = serializers.SerializerMethodField(help_text="Null if it is not UTF-8.")
+    payload_base64 = serializers.SerializerMethodField(help_text="Null if it is UTF-8.")
+    payload_size = serializers.SerializerMethodField(
+        help_text="Size of the payload in bytes. Null for a record without a value."
+    )
     outcome = serializers.CharField(
-        help_text="raw, stored, processed_with_error, filtered, outside_window, tombstone or unparseable."
+        help_text="`raw`, `stored`, `processed_with_error`, `filtered`, `outside_window`, `tombstone` or `unparseable`."
     )
     error = serializers.CharField()
-    fields = serializers.JSONField(help_text="What the input format reads; null if it can't.")  # type: ignore[assignment]
-    row = serializers.SerializerMethodField(help_text="What would be stored, without nulls.")
+    fields = serializers.JSONField(
+        help_text="The fields that the input format reads. Null if it cannot read the record."
+    )  # type: ignore[assignment]
+    row = serializers.SerializerMethodField(help_text="The row that would be stored, without nulls.")
     further_rows = SampledRowSerializer(
-        source="further", many=True, help_text="Of a record that holds several rows the others, after the first."
+        source="further", many=True, help_text="The other rows of a record that has several."
     )
 
     def get_timestamp(self, record: SampledRecord) -> datetime | None:
@@ -99,11 +106,11 @@ class SampledRecordSerializer(serializers.Serializer[Any]):
 
 
 class RolledUpSerializer(serializers.Serializer[Any]):
-    """A row that equal ones became."""
+    """A row that rollup made of equal rows."""
 
     row = serializers.SerializerMethodField()
     records = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Their places in the list of records, from 0."
+        child=serializers.IntegerField(), help_text="Indexes in the list of records, from 0."
     )
 
     @extend_schema_field(OpenApiTypes.OBJECT)
@@ -112,27 +119,32 @@ class RolledUpSerializer(serializers.Serializer[Any]):
 
 
 class AbsentFieldSerializer(serializers.Serializer[Any]):
-    """A field that the spec names."""
+    """A field that the spec names and no record of the sample has."""
 
     name = serializers.CharField()
     read_by = serializers.ListField(
         child=serializers.CharField(),
-        help_text="dimension, filter, transform 'x', metric 'x', timestampSpec, flattenSpec, dimensionExclusions.",
+        help_text="Parts of the spec that use the field: dimension, filter, transform 'x', metric 'x', "
+        "timestampSpec, flattenSpec or dimensionExclusions.",
     )
 
 
 class SampleSerializer(serializers.Serializer[Any]):
-    outcomes = serializers.SerializerMethodField(help_text="How many records have each outcome.")
-    stopped_by = serializers.CharField(help_text="time, bytes or answer, if there are fewer for that; else empty.")
-    fields = SampleColumnSerializer(  # type: ignore[assignment]  # the stubs know Serializer.fields only
-        many=True, help_text="Every field of the records, with the type that its values suggest."
+    outcomes = serializers.SerializerMethodField(help_text="Number of records by outcome.")
+    stopped_by = serializers.CharField(
+        help_text="The limit that ended the sample early: `time`, `bytes` or `answer`. Else empty."
     )
-    columns = SampleColumnSerializer(many=True, help_text="Those of a segment.")
+    fields = SampleColumnSerializer(  # type: ignore[assignment]  # the stubs know Serializer.fields only
+        many=True, help_text="All fields of the records, with the types that their values suggest."
+    )
+    columns = SampleColumnSerializer(many=True, help_text="The columns that a segment would have.")
     absent_fields = AbsentFieldSerializer(
-        source="absent", many=True, help_text="What the spec names, and no record of the sample has: null in each."
+        source="absent", many=True, help_text="Fields that the spec names and no record of the sample has."
     )
     records = SampledRecordSerializer(many=True)
-    rollup = RolledUpSerializer(many=True, allow_null=True, help_text="Null unless the spec asks for it.")
+    rollup = RolledUpSerializer(
+        many=True, allow_null=True, help_text="The rolled-up rows. Null if the spec has no rollup."
+    )
 
     def get_outcomes(self, sample: SampleAnswer) -> dict[str, int]:
         return dict(Counter(record.outcome for record in sample.records))

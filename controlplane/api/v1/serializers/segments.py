@@ -1,4 +1,4 @@
-"""One segment: its state, its family, the records in it, and what its file holds."""
+"""One segment: its state, the segments before and after a merge, its records and its file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from controlplane.segments.killing import deletion_time
 
 
 class RelativesSerializer(serializers.Serializer[Any]):
-    """Segments on the other side of a replacement."""
+    """The segments before or after a merge."""
 
-    task = serializers.CharField(source="replacement.task_id", help_text="The compaction that did it.")
+    task = serializers.CharField(source="replacement.task_id", help_text="The task that merged the segments.")
     at = serializers.DateTimeField(source="replacement.created_at")
     rows_before = serializers.IntegerField(source="replacement.rows_before")
     rows_after = serializers.IntegerField(source="replacement.rows_after")
-    segments = serializers.SerializerMethodField(help_text="Their ids.")
-    others = serializers.IntegerField(help_text="More of them than are listed.")
+    segments = serializers.SerializerMethodField(help_text="Ids of the segments.")
+    others = serializers.IntegerField(help_text="Number of further segments that are not listed.")
 
     def get_segments(self, family: Any) -> list[str]:
         return [str(relative.id) for relative in family.relatives]
@@ -30,15 +30,17 @@ class RecordRangeSerializer(serializers.Serializer[Any]):
     topic = serializers.CharField()
     partition = serializers.IntegerField()
     start = serializers.IntegerField(help_text="The first offset.")
-    end = serializers.IntegerField(help_text="The offset after the last one.")
+    end = serializers.IntegerField(help_text="The end offset (exclusive).")
     publish_id = serializers.UUIDField()
 
 
 class SegmentStateSerializer(SegmentSerializer):
     used = serializers.BooleanField()
-    unused_at = serializers.SerializerMethodField(help_text="Since when it is not in use; null while it is.")
-    goes_at = serializers.SerializerMethodField(help_text="When its file is deleted, at the earliest.")
-    removed = serializers.SerializerMethodField(help_text="By whom and why it was taken out of use; else empty.")
+    unused_at = serializers.SerializerMethodField(help_text="When the segment was marked unused. Null if it is used.")
+    goes_at = serializers.SerializerMethodField(
+        help_text="The earliest time at which its file is deleted. Null if the segment is used."
+    )
+    removed = serializers.SerializerMethodField(help_text="Who marked the segment unused, and why. Else empty.")
 
     @extend_schema_field(serializers.DateTimeField(allow_null=True))
     def get_unused_at(self, segment: Any) -> Any:
@@ -68,16 +70,28 @@ class KilledSegmentSerializer(serializers.Serializer[Any]):
 
 
 class SegmentStorySerializer(serializers.Serializer[Any]):
-    """One of `segment` and `killed` is there."""
+    """Either `segment` or `killed` is set. The other is null."""
 
     segment = SegmentStateSerializer(allow_null=True)
-    killed = KilledSegmentSerializer(allow_null=True, help_text="What is left of it once its file is deleted.")
-    made_by = RelativesSerializer(
-        source="story.made_by", allow_null=True, help_text="What it was made of; null if a task wrote it from records."
+    killed = KilledSegmentSerializer(
+        allow_null=True, help_text="The remaining data of a segment whose file was deleted. Else null."
     )
-    gone_to = RelativesSerializer(source="story.gone_to", allow_null=True, help_text="What holds its rows since.")
-    ranges = RecordRangeSerializer(source="story.ranges", many=True, help_text="Records whose rows were written in it.")
-    more_ranges = serializers.BooleanField(source="story.more_ranges", help_text="Whether there are more than these.")
+    made_by = RelativesSerializer(
+        source="story.made_by",
+        allow_null=True,
+        help_text="The segments that it was merged from. Null if a task wrote it from records.",
+    )
+    gone_to = RelativesSerializer(
+        source="story.gone_to",
+        allow_null=True,
+        help_text="The segments that now contain its rows. Null if it was not replaced.",
+    )
+    ranges = RecordRangeSerializer(
+        source="story.ranges", many=True, help_text="Offsets of the records whose rows it contains."
+    )
+    more_ranges = serializers.BooleanField(
+        source="story.more_ranges", help_text="Whether there are more ranges than these."
+    )
 
 
 class FooterColumnSerializer(serializers.Serializer[Any]):
@@ -89,8 +103,12 @@ class FooterColumnSerializer(serializers.Serializer[Any]):
     nulls = serializers.IntegerField(allow_null=True)
     least = serializers.JSONField(allow_null=True)
     greatest = serializers.JSONField(allow_null=True)
-    role = serializers.CharField(help_text="The least role that sees its values, where they are masked for you.")
-    masked = serializers.BooleanField(help_text="Whether least and greatest are left out, as texts are for viewers.")
+    role = serializers.CharField(
+        help_text="The lowest role that sees the column's values, if they are masked for you. Else empty."
+    )
+    masked = serializers.BooleanField(
+        help_text="Whether the minimum and maximum are hidden from you. Viewers see none of texts."
+    )
 
 
 class FooterSerializer(serializers.Serializer[Any]):
@@ -101,5 +119,7 @@ class FooterSerializer(serializers.Serializer[Any]):
 
 
 class SegmentFileSerializer(serializers.Serializer[Any]):
-    footer = FooterSerializer(allow_null=True, help_text="null where the file can't be read; `rows.problems` say why.")
-    rows = NewestRowsSerializer(help_text="The latest of its rows.")
+    footer = FooterSerializer(
+        allow_null=True, help_text="Null if the file cannot be read. `rows.problems` has the reason."
+    )
+    rows = NewestRowsSerializer(help_text="The segment's latest rows.")

@@ -11,7 +11,7 @@ from controlplane.api.v1.serializers.totals import ReasonSerializer
 
 
 class GroupMemberSerializer(serializers.Serializer[Any]):
-    """An indexer with its consumers, as its last heartbeat described it."""
+    """An indexer and its consumers, from its last heartbeat."""
 
     task = serializers.CharField(source="task_id")
     indexer = serializers.IntegerField(source="number")
@@ -23,25 +23,27 @@ class GroupMemberSerializer(serializers.Serializer[Any]):
 
 
 class LeasesSerializer(serializers.Serializer[Any]):
-    """Of the current task's indexers, each since its present start."""
+    """Counts of the current task's indexers, each since its last start."""
 
     acquired = serializers.IntegerField()
     accepted = serializers.IntegerField()
     rejected = serializers.IntegerField()
     released = serializers.IntegerField()
-    lock_expired = serializers.IntegerField(help_text="Held until the lock had ended.")
+    lock_expired = serializers.IntegerField(help_text="Records whose lock expired before they were acknowledged.")
     delivery_counts = serializers.DictField(
-        source="deliveries", child=serializers.IntegerField(), help_text="Delivery count → records."
+        source="deliveries", child=serializers.IntegerField(), help_text="Number of records by delivery count."
     )
 
 
 class HoldSerializer(serializers.Serializer[Any]):
-    """From the poll to the acknowledgement, weighted by records; percentiles to within a quarter."""
+    """Time from poll to acknowledgement, weighted by records. Percentiles are accurate to 25 %."""
 
     p50_ms = serializers.IntegerField(allow_null=True)
     p99_ms = serializers.IntegerField(allow_null=True)
     longest_ms = serializers.IntegerField(allow_null=True)
-    lock_ms = serializers.IntegerField(help_text="How long the broker lets a record be held.")
+    lock_ms = serializers.IntegerField(
+        help_text="The broker's lock duration in milliseconds: how long an indexer may hold a record."
+    )
 
 
 class CoverageSerializer(serializers.Serializer[Any]):
@@ -51,18 +53,20 @@ class CoverageSerializer(serializers.Serializer[Any]):
     start = serializers.IntegerField()
     end = serializers.IntegerField()
     width = serializers.IntegerField()
-    totals = serializers.DictField(child=serializers.IntegerField(), help_text="State → offsets.")
+    totals = serializers.DictField(child=serializers.IntegerField(), help_text="Number of offsets by state.")
     cells = serializers.DictField(
-        child=serializers.ListField(child=serializers.IntegerField()), help_text="State → offsets in each cell."
+        child=serializers.ListField(child=serializers.IntegerField()),
+        help_text="For each state, the number of offsets in each cell.",
     )
     holes = serializers.ListField(
-        child=serializers.ListField(child=serializers.IntegerField()), help_text="The first 50, each [start, end)."
+        child=serializers.ListField(child=serializers.IntegerField()),
+        help_text="The first 50 gaps, each a half-open range [start, end).",
     )
-    complete = serializers.BooleanField(help_text="False: how some ended is no longer known; they are settled.")
+    complete = serializers.BooleanField(help_text="False if the outcome of some settled offsets is no longer known.")
 
 
 class RepairSerializer(serializers.Serializer[Any]):
-    """A repair task, and how the records that it read ended."""
+    """A repair task, and the outcomes of its records."""
 
     id = serializers.CharField(source="task.pk")
     status = serializers.CharField(source="task.status")
@@ -79,23 +83,29 @@ class RepairSerializer(serializers.Serializer[Any]):
 class ShareGroupSerializer(serializers.Serializer[Any]):
     group = serializers.CharField()
     topic = serializers.CharField()
-    state = serializers.CharField(help_text="stable or empty, by our own indexers' heartbeats.")
+    state = serializers.CharField(help_text="`stable` or `empty`, from the heartbeats of Headgate's indexers.")
     members = GroupMemberSerializer(many=True)
     leases = LeasesSerializer()
     hold = HoldSerializer()
     warnings = ReasonSerializer(many=True, help_text="With the codes long_hold, locks_expired and last_deliveries.")
     coverage = CoverageSerializer(many=True)
     repairs = RepairSerializer(many=True)
-    repaired = EventSerializer(many=True, help_text="What repairs found: records that the broker had archived.")
+    repaired = EventSerializer(
+        many=True, help_text="Events of repairs: records that the broker had archived and a repair read."
+    )
     gaps = EventSerializer(many=True)
 
 
 class GroupSettingSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    wanted = serializers.CharField(help_text="By the spec.")
-    actual = serializers.CharField(allow_null=True, help_text="On the broker.")
-    is_default = serializers.BooleanField(help_text="Nothing is set for the group: the broker's default holds.")
-    effective = serializers.CharField(allow_null=True, help_text="Within the broker's bounds.")
+    wanted = serializers.CharField(help_text="The value that the spec asks for.")
+    actual = serializers.CharField(allow_null=True, help_text="The value that the broker has. Null if unknown.")
+    is_default = serializers.BooleanField(
+        help_text="Whether the group has no value of its own and uses the broker's default."
+    )
+    effective = serializers.CharField(
+        allow_null=True, help_text="The value that applies, within the broker's limits. Null if unknown."
+    )
     least = serializers.IntegerField(allow_null=True)
     most = serializers.IntegerField(allow_null=True)
     drifted = serializers.BooleanField()

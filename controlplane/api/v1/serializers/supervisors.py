@@ -22,14 +22,14 @@ from controlplane.tasks.selectors import shown_spec
 class SupervisorsQuery(SearchQuery):
     state = serializers.ChoiceField(State.choices, required=False)
     health = serializers.ChoiceField(
-        codes_of("supervisor"), required=False, help_text="Those whose `health` has this `code`."
+        codes_of("supervisor"), required=False, help_text="Only supervisors whose `health` has this `code`."
     )
-    terminated = serializers.BooleanField(required=False, help_text="Those that were terminated instead.")
+    terminated = serializers.BooleanField(required=False, help_text="Terminated supervisors instead of the others.")
 
 
 class SubmitQuery(QuerySerializer):
     skipRestartIfUnmodified = serializers.BooleanField(
-        required=False, help_text="A spec that it has already restarts nothing."
+        required=False, help_text="If true, an unchanged spec does not restart the supervisor's tasks."
     )
 
 
@@ -37,9 +37,9 @@ class RecentErrorSerializer(serializers.Serializer[Any]):
     at = serializers.CharField()
     error_class = serializers.SerializerMethodField()
     message = serializers.CharField()
-    stream_error = serializers.SerializerMethodField(help_text="Kafka did not answer, or refused.")
+    stream_error = serializers.SerializerMethodField(help_text="Whether Kafka did not answer or refused the request.")
     task = serializers.SerializerMethodField(
-        help_text="The one that failed; empty for an error of the supervisor itself."
+        help_text="The id of the failed task. Empty for an error of the supervisor itself."
     )
 
     def get_error_class(self, error: dict[str, Any]) -> str:
@@ -53,12 +53,18 @@ class RecentErrorSerializer(serializers.Serializer[Any]):
 
 
 class HealthSerializer(ReasonSerializer):
-    """How a supervisor is."""
+    """The health of a supervisor."""
 
-    code = serializers.ChoiceField(codes_of("supervisor"), help_text="For programs; it does not change.")
-    since = serializers.DateTimeField(allow_null=True, help_text="Null: not known.")
-    behind = serializers.IntegerField(allow_null=True, help_text="Offsets that are not settled. Null: not known.")
-    trend = serializers.ChoiceField([t.value for t in Trend], allow_null=True, help_text="Of one that is behind.")
+    code = serializers.ChoiceField(codes_of("supervisor"), help_text="A stable code for programs.")
+    since = serializers.DateTimeField(allow_null=True, help_text="When the health got this code. Null if unknown.")
+    behind = serializers.IntegerField(
+        allow_null=True, help_text="The lag: offsets that are not settled. Null if unknown."
+    )
+    trend = serializers.ChoiceField(
+        [t.value for t in Trend],
+        allow_null=True,
+        help_text="Whether the lag grows or shrinks. Null if there is no lag.",
+    )
 
 
 class SupervisorSerializer(serializers.Serializer[Any]):
@@ -69,22 +75,33 @@ class SupervisorSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(State.choices)
     detailed_state = serializers.CharField()
     healthy = serializers.SerializerMethodField()
-    health = HealthSerializer(help_text="How it is, why, and what to do.")
+    health = HealthSerializer(help_text="The supervisor's health: its cause, and what to do.")
     suspended = serializers.BooleanField()
     terminated_at = serializers.DateTimeField(allow_null=True)
-    task_count = serializers.SerializerMethodField(help_text="Indexers that it wants: the autoscaler's, if it has one.")
+    task_count = serializers.SerializerMethodField(
+        help_text="Number of indexers that it should have. With an autoscaler, the autoscaler's number."
+    )
     replicas = serializers.SerializerMethodField()
-    topic = serializers.SerializerMethodField(help_text="Empty where a pattern says which topics.")
-    topic_pattern = serializers.SerializerMethodField(help_text="Null: it reads one topic.")
+    topic = serializers.SerializerMethodField(help_text="The topic. Empty if the supervisor has a topic pattern.")
+    topic_pattern = serializers.SerializerMethodField(
+        help_text="The topic pattern. Null if the supervisor reads one topic."
+    )
     reads_for = serializers.CharField(
-        source="parent_id", allow_null=True, help_text="The supervisor for whose pattern it reads its topic."
+        source="parent_id",
+        allow_null=True,
+        help_text="The id of the supervisor whose topic pattern matched this topic. Null if the topic is named "
+        "in the spec.",
     )
     group = serializers.SerializerMethodField()
-    partitions = serializers.IntegerField(allow_null=True, help_text="Of the topic, when it was last asked for.")
+    partitions = serializers.IntegerField(
+        allow_null=True, help_text="Number of the topic's partitions when it was last read. Null if unknown."
+    )
     current_task = serializers.CharField(source="current_task_id", allow_null=True)
-    failures = serializers.IntegerField(help_text="In a row.")
+    failures = serializers.IntegerField(help_text="Number of consecutive failed runs.")
     next_start_at = serializers.DateTimeField(allow_null=True)
-    contacted_at = serializers.DateTimeField(allow_null=True, help_text="When Kafka last answered its iteration.")
+    contacted_at = serializers.DateTimeField(
+        allow_null=True, help_text="When Kafka last answered a run. Null if never."
+    )
     recent_errors = RecentErrorSerializer(many=True)
     created_at = serializers.DateTimeField()
 
@@ -128,8 +145,13 @@ class TopicReadSerializer(serializers.Serializer[Any]):
 
 
 class SupervisorDetailSerializer(SupervisorSerializer):
-    topics = TopicReadSerializer(many=True, help_text="Of its pattern, and who reads them for it; empty without one.")
-    auto_scaler = AutoScalerSerializer(allow_null=True, help_text="Null: it has none, or it is not enabled.")
+    topics = TopicReadSerializer(
+        many=True,
+        help_text="Topics that match the pattern, each with the supervisor that reads it. Empty without a pattern.",
+    )
+    auto_scaler = AutoScalerSerializer(
+        allow_null=True, help_text="The autoscaler. Null if there is none or it is disabled."
+    )
     spec = serializers.SerializerMethodField()
     totals = TotalsSerializer()
     why_nothing = ReasonSerializer(many=True)
@@ -142,7 +164,9 @@ class SupervisorDetailSerializer(SupervisorSerializer):
 
 
 class DiffLineSerializer(serializers.Serializer[Any]):
-    kind = serializers.CharField(help_text="added, removed, same, or place: where in the document the next lines are.")
+    kind = serializers.CharField(
+        help_text="`added`, `removed`, `same`, or `place`, which names the part of the document that follows."
+    )
     text = serializers.CharField()
 
 
@@ -156,9 +180,13 @@ class VersionSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     spec = serializers.SerializerMethodField()
-    diff = serializers.SerializerMethodField(help_text="From the version before; empty for the first.")
-    secrets_changed = serializers.SerializerMethodField(help_text="Null: they can't be opened with the present keys.")
-    terminated = serializers.SerializerMethodField(help_text="The termination that ended this version.")
+    diff = serializers.SerializerMethodField(help_text="Differences from the previous version. Empty for the first.")
+    secrets_changed = serializers.SerializerMethodField(
+        help_text="Whether secrets changed. Null if the current keys cannot decrypt them."
+    )
+    terminated = serializers.SerializerMethodField(
+        help_text="The termination that ended this version. Null if none did."
+    )
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, version: SpecVersion) -> dict[str, Any]:
@@ -180,36 +208,36 @@ class VersionSerializer(serializers.Serializer[Any]):
 
 
 class ChangedSerializer(serializers.Serializer[Any]):
-    ids = serializers.ListField(child=serializers.CharField(), help_text="Of the supervisors that this changed.")
+    ids = serializers.ListField(child=serializers.CharField(), help_text="Ids of the changed supervisors.")
 
 
 class TaskStatsSerializer(serializers.Serializer[Any]):
     task = serializers.CharField()
     totals = TotalsSerializer()
-    averages = serializers.DictField(child=RatesSerializer(), help_text="1m, 5m and 15m → rates over that window.")
+    averages = serializers.DictField(child=RatesSerializer(), help_text="The rates over the last 1m, 5m and 15m.")
 
 
 class ResetBody(BodySerializer):
     partitions = serializers.DictField(
         child=serializers.IntegerField(min_value=0),
         required=False,
-        help_text="Partition → the offset to go on at. Left out: all stored offsets are forgotten.",
+        help_text="The next offset to read, by partition. If left out, all stored offsets are deleted.",
     )
     position = serializers.ChoiceField(
         ["earliest", "latest"],
         required=False,
-        help_text="Instead of partitions: the log's beginning or end, in every partition, as Kafka says it now.",
+        help_text="Instead of partitions: the current beginning or end of every partition.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len(attrs) > 1:
-            raise serializers.ValidationError("give partitions or position, not both")
+            raise serializers.ValidationError("give either partitions or position")
         return attrs
 
     def validate_partitions(self, value: dict[str, int]) -> dict[str, int]:
         wrong = [name for name in value if not name.isdecimal()]
         if wrong or not value:
-            raise serializers.ValidationError("must name at least one partition, by its number")
+            raise serializers.ValidationError("must contain at least one partition number")
         return value
 
 

@@ -11,7 +11,8 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer
 from controlplane.api.pagination import SearchQuery
-from controlplane.api.v1.serializers.datasources import EventSerializer, QuarantinedSerializer
+from controlplane.api.v1.serializers.datasources import EventSerializer
+from controlplane.api.v1.serializers.quarantine import QuarantinedSerializer
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
 from controlplane.tasks.models import Goal, Status, Task, task_kinds
 from controlplane.tasks.selectors import Report, shown_spec, task_duration, why_nothing
@@ -34,12 +35,12 @@ class TaskSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(help_text=f"{', '.join(dict(task_kinds()))}.")
     datasource = serializers.CharField(source="datasource.name")
     team = serializers.CharField(source="datasource.team.name")
-    supervisor = serializers.SerializerMethodField(help_text="Null for a manual task.")
+    supervisor = serializers.SerializerMethodField(help_text="The id of its supervisor. Null for a manual task.")
     spec_version = serializers.IntegerField(allow_null=True)
     status = serializers.ChoiceField(Status.choices)
     goal = serializers.ChoiceField(Goal.choices)
     indexers_wanted = serializers.IntegerField()
-    published = serializers.SerializerMethodField(help_text="Rows.")
+    published = serializers.SerializerMethodField(help_text="Number of published rows.")
     submitted_by = serializers.CharField(source="submitted_by.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
     launched_at = serializers.DateTimeField(allow_null=True)
@@ -62,7 +63,7 @@ class TaskSerializer(serializers.Serializer[Any]):
 
 class TaskDetailSerializer(TaskSerializer):
     spec = serializers.SerializerMethodField()
-    observation = serializers.JSONField(help_text="What was last seen of the topic.")
+    observation = serializers.JSONField(help_text="The topic's partitions and offsets when they were last read.")
     why_nothing = serializers.SerializerMethodField()
 
     @extend_schema_field(OpenApiTypes.OBJECT)
@@ -75,7 +76,7 @@ class TaskDetailSerializer(TaskSerializer):
 
 
 class IndexerSerializer(serializers.Serializer[Any]):
-    """The fields from ``state`` on are null before the first heartbeat."""
+    """An indexer. The fields from ``state`` on are null before the first heartbeat."""
 
     number = serializers.IntegerField()
     totals = TotalsSerializer()
@@ -97,9 +98,13 @@ class IndexerSerializer(serializers.Serializer[Any]):
 
 class UnreadSerializer(serializers.Serializer[Any]):
     place = serializers.CharField(help_text="The file, and the byte or row where the record begins.")
-    start = serializers.CharField(help_text="Of its text; a row of Parquet, ORC and Avro as JSON.")
+    start = serializers.CharField(
+        help_text="The beginning of the record's text. A row of Parquet, ORC or Avro is shown as JSON."
+    )
     error = serializers.CharField()
-    stored = serializers.BooleanField(help_text="With a faulty field; else it could not be read.")
+    stored = serializers.BooleanField(
+        help_text="True: it was stored without its faulty fields. False: it could not be read."
+    )
 
 
 class ReportSerializer(serializers.Serializer[Any]):
@@ -109,11 +114,14 @@ class ReportSerializer(serializers.Serializer[Any]):
     duration_s = serializers.SerializerMethodField()
     totals = TotalsSerializer()
     indexers = IndexerSerializer(many=True)
-    parse_exceptions = QuarantinedSerializer(many=True, help_text="maxSavedParseExceptions of them at most.")
+    parse_exceptions = QuarantinedSerializer(
+        many=True, help_text="Records with parse errors, at most maxSavedParseExceptions."
+    )
     unread = UnreadSerializer(
         many=True,
         source="task.unread",
-        help_text="Of a batch task, or of what a failed one read and did not publish; maxSavedParseExceptions at most.",
+        help_text="Unreadable records of a batch task, or of a failed task that did not publish them; at most "
+        "maxSavedParseExceptions.",
     )
     options_without_effect = serializers.ListField(child=serializers.CharField(), source="without_effect")
     events = EventSerializer(many=True)
@@ -124,7 +132,11 @@ class ReportSerializer(serializers.Serializer[Any]):
 
 
 class StopBody(BodySerializer):
-    finish = serializers.BooleanField(default=False, help_text="Publish what is held first; else it is released.")
+    finish = serializers.BooleanField(
+        default=False,
+        help_text="True: the task publishes its rows first. False: it releases its records, and others read "
+        "them again.",
+    )
 
 
 def _seconds(duration: timedelta | None) -> float | None:

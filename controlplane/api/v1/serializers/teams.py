@@ -19,7 +19,9 @@ from controlplane.teams.services import DATASOURCES_A_TOKEN
 class TeamSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     description = serializers.CharField()
-    role = serializers.ChoiceField(Role.choices, allow_null=True, help_text="Your own.")
+    role = serializers.ChoiceField(
+        Role.choices, allow_null=True, help_text="Your role in the team. Null if you are not a member."
+    )
     member_count = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 
@@ -30,7 +32,7 @@ class TeamBody(BodySerializer):
 
 class TeamChangeBody(BodySerializer):
     name = serializers.CharField(
-        max_length=63, required=False, help_text="Another one; for administrators of the site."
+        max_length=63, required=False, help_text="A new name. Only site administrators can rename a team."
     )
     description = serializers.CharField(max_length=500, required=False, allow_blank=True)
 
@@ -45,7 +47,9 @@ class MemberSerializer(serializers.Serializer[Any]):
 class PlaceSerializer(serializers.Serializer[Any]):
     username = serializers.CharField()
     role = serializers.ChoiceField(Role.choices)
-    state = serializers.ChoiceField(["member", "invited"], help_text="Who is invited has to accept first.")
+    state = serializers.ChoiceField(
+        ["member", "invited"], help_text="`invited` until the person accepts the invitation."
+    )
 
 
 class InvitationSerializer(serializers.Serializer[Any]):
@@ -57,7 +61,7 @@ class InvitationSerializer(serializers.Serializer[Any]):
 
 
 class MyInvitationSerializer(serializers.Serializer[Any]):
-    """An open invitation, as whoever is invited sees it."""
+    """An open invitation, as the invited person sees it."""
 
     team = serializers.CharField(source="team_name")
     role = serializers.ChoiceField(Role.choices)
@@ -75,7 +79,7 @@ class AuditQuery(PageQuery):
     target_id = serializers.CharField(required=False, max_length=300)
     action = serializers.ChoiceField(sorted({a for actions in ACTIONS.values() for a in actions}), required=False)
     text = serializers.CharField(
-        required=False, max_length=200, help_text="Anywhere in who, what, to what, and the detail."
+        required=False, max_length=200, help_text="Text to find in the user, action, target or detail."
     )
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
@@ -84,11 +88,13 @@ class AuditQuery(PageQuery):
 
 
 class SiteAuditQuery(AuditQuery):
-    team = serializers.CharField(required=False, max_length=63, help_text="A name, or `-`: what is the site's alone.")
+    team = serializers.CharField(
+        required=False, max_length=63, help_text="A team's name, or `-` for entries without a team."
+    )
 
 
 class AuditExportQuery(AuditQuery):
-    """The list's parameters without those of pages: all entries that match are exported."""
+    """The list's filters. All matching entries are exported."""
 
     as_ = serializers.ChoiceField(sorted(FORMS), default="csv")
 
@@ -98,11 +104,13 @@ class AuditExportQuery(AuditQuery):
 
 
 class SiteAuditExportQuery(AuditExportQuery):
-    team = serializers.CharField(required=False, max_length=63, help_text="A name, or `-`: what is the site's alone.")
+    team = serializers.CharField(
+        required=False, max_length=63, help_text="A team's name, or `-` for entries without a team."
+    )
 
 
 class AuditSerializer(serializers.Serializer[Any]):
-    """Who did what. Entries can't be changed or deleted."""
+    """One action of a user. Entries cannot be changed or deleted."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -110,17 +118,19 @@ class AuditSerializer(serializers.Serializer[Any]):
         source="team.name",
         allow_null=True,
         default=None,
-        help_text="Null for what is the site's; a deleted one's has a ~.",
+        help_text="The team. Null for actions on the site. The name of a deleted team has a ~.",
     )
     user = serializers.CharField(
-        source="username", help_text="Empty for what Headgate did by a rule, and for a failed login."
+        source="username", help_text="The user. Empty for a failed login and for actions of Headgate's own rules."
     )
-    address = serializers.CharField(allow_null=True, help_text="The client's; null where no request asked for it.")
-    token = serializers.CharField(help_text="Id and name of the token that was shown; empty for a login or password.")
+    address = serializers.CharField(
+        allow_null=True, help_text="The client's IP address. Null for actions without a request."
+    )
+    token = serializers.CharField(help_text="Id and name of the token that was used. Empty if no token was used.")
     action = serializers.CharField()
     target = serializers.CharField(help_text=", ".join(sorted(ACTIONS)))
     target_id = serializers.CharField()
-    detail = serializers.JSONField(help_text="No secrets, no payloads.")
+    detail = serializers.JSONField(help_text="Details of the action, without secrets and payloads.")
 
 
 class LoginBody(BodySerializer):
@@ -131,7 +141,7 @@ class LoginBody(BodySerializer):
         allow_blank=True,
         max_length=40,
         write_only=True,
-        help_text="Of the second factor, where there is one.",
+        help_text="The code of the second factor, if the user has one.",
     )
 
 
@@ -145,9 +155,16 @@ class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     created = serializers.DateTimeField()
     expiry = serializers.DateTimeField(allow_null=True)
-    scope = serializers.ChoiceField([*Scope.choices, ("", "all that its user may")], help_text="Empty for no limit.")
-    datasources = serializers.ListField(child=serializers.CharField(), help_text="For these alone; empty for all.")
-    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
+    scope = serializers.ChoiceField(
+        [*Scope.choices, ("", "full access of its user")],
+        help_text="What the token may do. Empty: all that its user may do.",
+    )
+    datasources = serializers.ListField(
+        child=serializers.CharField(), help_text="The datasources that the token is limited to. Empty: all."
+    )
+    last_used_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time of the last use, accurate to a minute. Null if never used."
+    )
 
 
 class MemberTokenSerializer(serializers.Serializer[Any]):
@@ -159,7 +176,8 @@ class MemberTokenSerializer(serializers.Serializer[Any]):
     created = serializers.DateTimeField()
     expiry = serializers.DateTimeField(allow_null=True)
     revocable = serializers.SerializerMethodField(
-        help_text="False when its user works where you are no admin; its name is not shown then."
+        help_text="Whether you may revoke it. False if its user is also in a team that you do not administer; "
+        "the name is then hidden."
     )
 
     def get_name(self, token: Any) -> str:
@@ -170,7 +188,7 @@ class MemberTokenSerializer(serializers.Serializer[Any]):
 
 
 class NewTokenSerializer(TokenSerializer):
-    token = serializers.CharField(source="secret", help_text="The secret. It is shown this once.")
+    token = serializers.CharField(source="secret", help_text="The secret. It is shown only once.")
 
 
 def _datasources(help_text: str) -> serializers.ListField:
@@ -180,9 +198,13 @@ def _datasources(help_text: str) -> serializers.ListField:
 
 class TokenBody(BodySerializer):
     name = serializers.CharField(max_length=100, allow_blank=True, default="")
-    days = serializers.IntegerField(min_value=1, max_value=365, default=30, help_text="How long it lives.")
-    scope = serializers.ChoiceField(Scope.choices, required=False, help_text="None: whatever you may.")
-    datasources = _datasources("For these alone; needs a scope.")
+    days = serializers.IntegerField(
+        min_value=1, max_value=365, default=30, help_text="Number of days until the token expires."
+    )
+    scope = serializers.ChoiceField(
+        Scope.choices, required=False, help_text="What the token may do. If left out, all that you may do."
+    )
+    datasources = _datasources("Datasources that the token is limited to. It also needs a scope.")
 
 
 class AccountBody(BodySerializer):
@@ -193,7 +215,7 @@ class AccountSerializer(serializers.Serializer[Any]):
     """A service account."""
 
     name = serializers.SerializerMethodField()
-    username = serializers.CharField(help_text="As the audit trail shows it.")
+    username = serializers.CharField(help_text="The name that the audit trail shows.")
     created_at = serializers.DateTimeField(source="date_joined")
     token_count = serializers.IntegerField()
     last_used_at = serializers.DateTimeField(allow_null=True)
@@ -204,6 +226,8 @@ class AccountSerializer(serializers.Serializer[Any]):
 
 class AccountTokenBody(BodySerializer):
     name = serializers.CharField(max_length=100, allow_blank=True, default="")
-    days = serializers.IntegerField(min_value=1, max_value=365, default=90, help_text="How long it lives.")
+    days = serializers.IntegerField(
+        min_value=1, max_value=365, default=90, help_text="Number of days until the token expires."
+    )
     scope = serializers.ChoiceField(Scope.choices)
-    datasources = _datasources("For these alone; none for all of the team.")
+    datasources = _datasources("Datasources that the token is limited to. If left out, all of the team's.")

@@ -1,4 +1,4 @@
-"""What became of records, as numbers; and reasons."""
+"""Counters of records, and reasons for their absence."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from ingestion.specs.counters import IN_DRUID, counters_of
 
 
 class TotalsSerializer(serializers.Serializer[Any]):
-    """``polled`` and ``further_rows`` are the sum of the outcomes; what else counts records describes some of these."""
+    """Counters of records.
+
+    ``polled`` plus ``further_rows`` is the sum of the outcomes. Other counters describe some of these records.
+    """
 
     rows_per_s = serializers.FloatField(allow_null=True)
     adds_up = serializers.BooleanField()
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """One for each total, with its meaning."""
+        """One field for each total, with its meaning."""
         meanings = {counter.name: counter.meaning for counter in counters_of(Totals)}
         totals = {
             name: serializers.IntegerField(help_text=meanings.get(name))
@@ -33,7 +36,7 @@ class RatesSerializer(serializers.Serializer[Any]):
     """Per second."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """One for each counter that Druid has as well."""
+        """One field for each counter that Druid has too."""
         return {name: serializers.FloatField() for name in IN_DRUID}
 
 
@@ -41,7 +44,7 @@ HEALTH_KINDS = [kind.value for kind in Kind]
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
-    """Why there is nothing to show."""
+    """A reason why there is nothing to show."""
 
     kind = serializers.ChoiceField(HEALTH_KINDS, help_text="How severe it is, and who acts next.")
     code = serializers.CharField(help_text="For programs; it does not change.")
