@@ -1,1 +1,1 @@
-"""Our own REST interface, under /api/v1/."""
+"""Headgate's own REST interface under /api/v1/."""

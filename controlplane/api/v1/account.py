@@ -1,4 +1,4 @@
-"""One's own sessions and second factors, and what a site admin does about another person's."""
+"""Your own sessions and second factors, and another person's second factors for site administrators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GONE = OpenApiResponse(description="Done.")
 class MyselfView(HeadgateView):
     @extend_schema(operation_id="get_account", tags=["auth"], responses=MyselfSerializer)
     def get(self, request: Request) -> Response:
-        """Who you are."""
+        """Your own user."""
         return Response(MyselfSerializer(self.actor).data)
 
 
@@ -40,9 +40,9 @@ class EmailView(HeadgateView):
 
     @extend_schema(operation_id="change_email", tags=["auth"], request=EmailBody, responses=EmailSerializer)
     def put(self, request: Request) -> Response:
-        """Change your own e-mail address, with your password. At most 20 attempts a minute.
+        """Change your e-mail address. Needs your password. At most 20 attempts a minute.
 
-        Where a mail server is set, a link goes to the new one, and it is yours when you have opened that.
+        If the site has a mail server, the new address gets a link. The address is yours when you have opened the link.
         """
         require_person(self.actor, "change an e-mail address")
         body = body_of(request, EmailBody)
@@ -64,13 +64,13 @@ class EmailView(HeadgateView):
 class SessionsView(HeadgateView):
     @extend_schema(operation_id="list_sessions", tags=["auth"], responses=SessionsSerializer)
     def get(self, request: Request) -> Response:
-        """Your own sessions, the last used first."""
+        """Your own sessions, most recently used first."""
         own_sessions = sessions.list_sessions(self.actor, request.session.session_key)
         return Response(SessionsSerializer({"results": own_sessions}).data)
 
     @extend_schema(operation_id="end_sessions", tags=["auth"], responses={204: GONE})
     def delete(self, request: Request) -> Response:
-        """End all of your sessions but the one that asks."""
+        """End all your sessions except the current one."""
         sessions.end_other_sessions(user=self.actor, current_key=request.session.session_key)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -86,7 +86,7 @@ class SessionView(HeadgateView):
 class FactorsView(HeadgateView):
     @extend_schema(operation_id="list_second_factors", tags=["auth"], responses=FactorsSerializer)
     def get(self, request: Request) -> Response:
-        """Your own second factors. They are set up and removed on the page of your account, by a fresh login."""
+        """Your own second factors. You set them up and remove them on your account's page, after a new login."""
         return Response(FactorsSerializer({"results": second_factors.list_factors(self.actor)}).data)
 
 

@@ -1,4 +1,4 @@
-"""Alerts: how rules stand, rules, receivers, silences, and what was said."""
+"""Alerts, their history, rules, receivers and silences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from controlplane.datasources.selectors import find_datasource
 from controlplane.teams.models import Team
 from controlplane.teams.selectors import get_team, list_teams
 
-GONE = OpenApiResponse(description="It is there no more.")
+GONE = OpenApiResponse(description="Deleted.")
 BY_NAME = (Key("team_name", str), Key("name", str))
 NEWEST = (Key("id", int, descending=True),)
 
@@ -35,7 +35,7 @@ class AlertsView(HeadgateView):
         responses=page_schema(serializers.AlertSerializer),
     )
     def get(self, request: Request) -> Response:
-        """How each rule stands for each supervisor or datasource that it is about; with `state=firing` what fires."""
+        """The state of each rule for each of its supervisors or datasources. `state=firing`: only firing ones."""
         query = query_of(request, serializers.AlertsQuery)
         page = page_of(request, selectors.list_alerts(self.actor, serializers.filters_of(query)), NEWEST, query)
         return page_response(page, serializers.AlertSerializer)
@@ -46,7 +46,7 @@ class AcknowledgeView(HeadgateView):
         operation_id="acknowledge_alert", tags=["alerts"], request=None, responses=serializers.AlertSerializer
     )
     def post(self, request: Request, number: int) -> Response:
-        """Say that you see to it: it is counted no more. Needs the role operator."""
+        """Acknowledge an alert: it no longer counts as open. Needs the role operator."""
         alert = services.acknowledge(user=self.actor, alert=selectors.get_alert(self.actor, number))
         return Response(serializers.AlertSerializer(alert).data)
 
@@ -66,7 +66,7 @@ class HistoryView(HeadgateView):
         responses=page_schema(serializers.AlertEventSerializer),
     )
     def get(self, request: Request) -> Response:
-        """What rules said, the newest first, each with its messages and what became of them. Kept for 90 days."""
+        """The history of the last 90 days, newest first. Each event has its messages and their delivery status."""
         query = query_of(request, serializers.HistoryQuery)
         page = page_of(request, selectors.list_events(self.actor, serializers.filters_of(query)), NEWEST, query)
         return page_response(page, serializers.AlertEventSerializer)
@@ -80,7 +80,7 @@ class RulesView(HeadgateView):
         responses=page_schema(serializers.AlertRuleSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Your teams' rules, by team and name."""
+        """Your teams' alert rules, by team and name."""
         query = query_of(request, serializers.RulesQuery)
         rules = selectors.list_rules(self.actor, query.get("team", ""), query.get("datasource", ""))
         return page_response(page_of(request, rules, BY_NAME, query), serializers.AlertRuleSerializer)
@@ -93,7 +93,7 @@ class RulesView(HeadgateView):
         responses={201: serializers.AlertRuleSerializer},
     )
     def post(self, request: Request) -> Response:
-        """A new rule. Needs the role admin."""
+        """Create an alert rule. Needs the role admin."""
         rule = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, serializers.RuleBody))
         return _created_response(serializers.AlertRuleSerializer(rule).data, "alert-rule", rule.pk)
 
@@ -101,7 +101,7 @@ class RulesView(HeadgateView):
 class RuleView(HeadgateView):
     @extend_schema(operation_id="get_alert_rule", tags=["alerts"], responses=serializers.AlertRuleSerializer)
     def get(self, request: Request, number: int) -> Response:
-        """One of them."""
+        """One alert rule."""
         return Response(serializers.AlertRuleSerializer(selectors.get_rule(self.actor, number)).data)
 
     @extend_schema(
@@ -111,7 +111,7 @@ class RuleView(HeadgateView):
         responses=serializers.AlertRuleSerializer,
     )
     def put(self, request: Request, number: int) -> Response:
-        """All of it anew, but for its kind. Needs the role admin."""
+        """Replace all fields of a rule except its kind. Needs the role admin."""
         body = body_of(request, serializers.RuleChangeBody)
         rule = selectors.get_rule(self.actor, number)
         changed = services.change_rule(user=self.actor, rule=rule, **body)
@@ -119,7 +119,7 @@ class RuleView(HeadgateView):
 
     @extend_schema(operation_id="delete_alert_rule", tags=["alerts"], responses={204: GONE})
     def delete(self, request: Request, number: int) -> Response:
-        """Delete it; its history stays. Needs the role admin."""
+        """Delete a rule. Its history stays. Needs the role admin."""
         services.delete_rule(user=self.actor, rule=selectors.get_rule(self.actor, number))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -132,7 +132,7 @@ class ReceiversView(HeadgateView):
         responses=page_schema(serializers.AlertReceiverSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Where your teams' messages go, and how each receiver does."""
+        """Your teams' receivers, each with its delivery status."""
         query = query_of(request, serializers.TeamQuery)
         listed = selectors.list_receivers(self.actor, query.get("team", ""))
         return page_response(page_of(request, listed, BY_NAME, query), serializers.AlertReceiverSerializer)
@@ -145,7 +145,7 @@ class ReceiversView(HeadgateView):
         responses={201: serializers.AlertReceiverSerializer},
     )
     def post(self, request: Request) -> Response:
-        """A new receiver. Needs the role admin. Its secret is never shown again."""
+        """Create a receiver. Its secret is never shown again. Needs the role admin."""
         body = body_of(request, serializers.ReceiverBody)
         receiver = receivers.create_receiver(user=self.actor, team_name=self.team_name, **body)
         return _created_response(serializers.AlertReceiverSerializer(receiver).data, "alert-receiver", receiver.pk)
@@ -154,7 +154,7 @@ class ReceiversView(HeadgateView):
 class ReceiverView(HeadgateView):
     @extend_schema(operation_id="get_alert_receiver", tags=["alerts"], responses=serializers.AlertReceiverSerializer)
     def get(self, request: Request, number: int) -> Response:
-        """One of them."""
+        """One receiver."""
         return Response(serializers.AlertReceiverSerializer(selectors.get_receiver(self.actor, number)).data)
 
     @extend_schema(
@@ -164,9 +164,9 @@ class ReceiverView(HeadgateView):
         responses=serializers.AlertReceiverSerializer,
     )
     def put(self, request: Request, number: int) -> Response:
-        """Another name or address. Without `url` address and secret stay; with it the secret is needed again.
+        """Change a receiver's name or address. Needs the role admin.
 
-        What waits for it is tried again at once. Needs the role admin.
+        Without `url`, address and secret stay. With `url`, give the secret again. Waiting messages are sent at once.
         """
         body = body_of(request, serializers.ReceiverChangeBody)
         receiver = selectors.get_receiver(self.actor, number)
@@ -175,7 +175,7 @@ class ReceiverView(HeadgateView):
 
     @extend_schema(operation_id="delete_alert_receiver", tags=["alerts"], responses={204: GONE})
     def delete(self, request: Request, number: int) -> Response:
-        """Delete it, with what waits for it. Needs the role admin."""
+        """Delete a receiver and the messages that wait for it. Needs the role admin."""
         receivers.delete_receiver(user=self.actor, receiver=selectors.get_receiver(self.actor, number))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -185,7 +185,7 @@ class TestView(HeadgateView):
         operation_id="test_alert_receiver", tags=["alerts"], request=None, responses=serializers.TestedSerializer
     )
     def post(self, request: Request, number: int) -> Response:
-        """Send it a message that says that it is a test; ten seconds at most. Needs the role admin."""
+        """Send a test message to a receiver. Takes at most ten seconds. Needs the role admin."""
         receiver = selectors.get_receiver(self.actor, number)
         outcome = receivers.test_receiver(user=self.actor, receiver=receiver)
         return Response(serializers.TestedSerializer(outcome).data)
@@ -199,7 +199,7 @@ class SilencesView(HeadgateView):
         responses=page_schema(serializers.SilenceSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Your teams' silences that hold, the newest first; with `ended` those of the last 90 days, too."""
+        """Your teams' current silences, newest first. With `ended`, also those that ended in the last 90 days."""
         query = query_of(request, serializers.SilencesQuery)
         silences = selectors.list_silences(self.actor, query.get("team", ""), ended=query["ended"])
         return page_response(page_of(request, silences, NEWEST, query), serializers.SilenceSerializer)
@@ -211,9 +211,9 @@ class SilencesView(HeadgateView):
         responses={201: serializers.SilenceSerializer},
     )
     def post(self, request: Request) -> Response:
-        """For a while nothing that begins to fire is sent: of a rule, a datasource, or a team.
+        """Silence a rule, a datasource or a team for a time. Needs the role operator.
 
-        Needs the role operator. What still fires when it ends is sent then.
+        Alerts that begin to fire meanwhile notify nobody. If they still fire when the silence ends, they do so then.
         """
         body = body_of(request, serializers.SilenceBody)
         silence = services.silence(user=self.actor, reason=body["reason"], ends_at=_end_time(body), **self._of(body))
@@ -246,12 +246,12 @@ def _end_time(body: dict[str, Any]) -> Any:
 class SilenceView(HeadgateView):
     @extend_schema(operation_id="get_alert_silence", tags=["alerts"], responses=serializers.SilenceSerializer)
     def get(self, request: Request, number: int) -> Response:
-        """One of them."""
+        """One silence."""
         return Response(serializers.SilenceSerializer(selectors.get_silence(self.actor, number)).data)
 
     @extend_schema(operation_id="end_alert_silence", tags=["alerts"], responses={204: GONE})
     def delete(self, request: Request, number: int) -> Response:
-        """End it now: what still fires is sent. Needs the role operator."""
+        """End a silence now. Alerts that still fire send their notifications. Needs the role operator."""
         services.end_silence(user=self.actor, silence=selectors.get_silence(self.actor, number))
         return Response(status=status.HTTP_204_NO_CONTENT)
 

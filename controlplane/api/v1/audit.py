@@ -1,4 +1,4 @@
-"""Audit trails, a team's and the site's: listed, and as a file."""
+"""The audit trails of a team and of the site, as a list and as a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from controlplane.teams.models import AuditEntry
 
 
 def filter_of(query: dict[str, Any]) -> audit.AuditFilter:
-    """The filter that an address asks for."""
+    """The filter of a query."""
     plain = {name: query.get(name, "") for name in ("target", "target_id", "action", "team", "text")}
     return audit.AuditFilter(username=query.get("user", ""), since=query.get("from"), until=query.get("to"), **plain)
 
@@ -39,7 +39,7 @@ class AuditView(HeadgateView):
         responses=page_schema(AuditSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Who did what to what the team owns, newest first. Needs the role admin."""
+        """The team's audit trail, newest first. Needs the role admin."""
         query = query_of(request, AuditQuery)
         entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), filter_of(query))
         return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)
@@ -53,9 +53,9 @@ class AuditExportView(HeadgateView):
         responses={(200, "text/csv"): OpenApiTypes.STR, (200, "application/x-ndjson"): OpenApiTypes.STR},
     )
     def get(self, request: Request, name: str) -> HttpResponseBase:
-        """All entries that match, newest first, as CSV or with `as=ndjson` as newline-delimited JSON.
+        """All matching entries, newest first, as CSV. With `as=ndjson`, as newline-delimited JSON.
 
-        Needs the role admin. In CSV an apostrophe stands before what a spreadsheet would take for a formula.
+        Needs the role admin. In CSV, an apostrophe precedes values that a spreadsheet would run as a formula.
         """
         query = query_of(request, AuditExportQuery)
         entries = audit.list_entries(self.actor, selectors.get_team(self.actor, name), filter_of(query))
@@ -70,7 +70,7 @@ class SiteAuditView(HeadgateView):
         responses=page_schema(AuditSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Who did what on the whole site, newest first. Needs an administrator of the site."""
+        """The audit trail of the whole site, newest first. Only for site administrators."""
         query = query_of(request, SiteAuditQuery)
         entries = audit.list_site_entries(self.actor, filter_of(query))
         return page_response(page_of(request, entries, [Key("id", int, descending=True)], query), AuditSerializer)
@@ -84,7 +84,7 @@ class SiteAuditExportView(HeadgateView):
         responses={(200, "text/csv"): OpenApiTypes.STR, (200, "application/x-ndjson"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> HttpResponseBase:
-        """All entries of the site that match, newest first, in the forms of a team's. Needs a site's administrator."""
+        """All matching entries of the site, newest first, in a team's formats. Only for site administrators."""
         query = query_of(request, SiteAuditExportQuery)
         return _file(audit.list_site_entries(self.actor, filter_of(query)), "audit-site", query["as"])
 

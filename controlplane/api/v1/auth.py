@@ -31,7 +31,7 @@ GONE = OpenApiResponse(description="Done.")
 
 
 class LoginView(HeadgateView):
-    """Changes a user name and password for a token."""
+    """Exchanges a user name and password for a token."""
 
     authentication_classes = []
     permission_classes = [AllowAny]
@@ -42,9 +42,9 @@ class LoginView(HeadgateView):
 
     @extend_schema(operation_id="login", tags=["auth"], request=LoginBody, responses=LoginSerializer, auth=[])
     def post(self, request: Request) -> Response:
-        """HTTP basic authentication, or the name and password as JSON. At most 20 attempts a minute.
+        """Create a token with your password: HTTP basic authentication, or JSON. At most 20 attempts a minute.
 
-        Who has a second factor gives a code of it, too: as ``code``, or with basic authentication in the header
+        If you have a second factor, also send a code: in ``code`` or, with basic authentication, in the header
         ``X-Headgate-Code``.
         """
         user = authenticate_person(request, *_credentials(request))
@@ -55,7 +55,7 @@ class LoginView(HeadgateView):
 
 
 def _credentials(request: Request) -> tuple[str, str, str]:
-    """User name, password, and the code of a second factor or nothing."""
+    """User name, password, and the code of a second factor if there is one."""
     pair = basic_pair(request)
     if pair is not None:
         return *pair, request.headers.get(CODE_HEADER, "")
@@ -75,7 +75,7 @@ class LogoutView(HeadgateView):
 
 
 def new_token_response(token: ApiToken, secret: str) -> Response:
-    """The one answer that has a token's secret."""
+    """The only answer that has a token's secret."""
     token.secret = secret  # shown once, kept nowhere
     return Response(NewTokenSerializer(token).data, status=status.HTTP_201_CREATED)
 
@@ -92,7 +92,7 @@ class TokensView(HeadgateView):
 
     @extend_schema(operation_id="create_token", tags=["auth"], request=TokenBody, responses={201: NewTokenSerializer})
     def post(self, request: Request) -> Response:
-        """A new token. Its secret is in this answer and never again."""
+        """Create a token. Its secret is shown only in this answer."""
         body = body_of(request, TokenBody)
         token, secret = services.create_token(
             user=self.actor,

@@ -1,4 +1,4 @@
-"""The pool of indexers."""
+"""The capacity: slots for indexers, their tasks and the waiting tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from controlplane.tasks.slots import slots_for
 
 
 class CapacitySerializer(serializers.Serializer[Any]):
-    capacity = serializers.IntegerField(source="size", allow_null=True, help_text="Null: no limit.")
-    used = serializers.IntegerField(help_text="Indexers of all running tasks.")
+    capacity = serializers.IntegerField(
+        source="size", allow_null=True, help_text="Number of slots. Null if there is no limit."
+    )
+    used = serializers.IntegerField(help_text="Number of indexers of all running tasks.")
     free = serializers.IntegerField(allow_null=True)
     waiting_tasks = serializers.SerializerMethodField(
-        help_text="Tasks that are not launched yet, or wait for a slot of Spark."
+        help_text="Tasks that were not launched yet or that wait for a slot of Spark."
     )
-    waiting_indexers = serializers.IntegerField(source="demand", help_text="What these tasks ask for.")
+    waiting_indexers = serializers.IntegerField(source="demand", help_text="Number of indexers that these tasks need.")
 
     def get_waiting_tasks(self, pool: Any) -> int:
         return len(pool.waiting)
@@ -34,23 +36,23 @@ class PlacedSerializer(serializers.Serializer[Any]):
 
 
 class HoldingSerializer(PlacedSerializer):
-    who = serializers.CharField(help_text="Who has them if no task of your teams does; empty for a task.")
+    who = serializers.CharField(help_text="Who holds the slots if it is no task of your teams. Else empty.")
 
 
 class WaitingSerializer(PlacedSerializer):
     since = serializers.DateTimeField()
-    why = serializers.CharField(help_text="The limit of its team, if that keeps it waiting.")
+    why = serializers.CharField(help_text="The team's limit that makes it wait. Empty if no such limit does.")
 
 
 class PlacesSerializer(CapacitySerializer):
-    holders = HoldingSerializer(many=True, help_text="Tasks of your teams by name, all others as one.")
-    waiting = WaitingSerializer(many=True, help_text="Tasks of your teams by name, all others as one.")
+    holders = HoldingSerializer(many=True, help_text="One item for each task of your teams, and one for all others.")
+    waiting = WaitingSerializer(many=True, help_text="One item for each task of your teams, and one for all others.")
 
 
 class CapacityView(HeadgateView):
     @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=PlacesSerializer)
     def get(self, request: Request) -> Response:
-        """How many indexers the whole installation may run, runs, and is asked for; who has them and who waits."""
+        """The number of indexers that may run, run and should run; the tasks that hold slots and those that wait."""
         slots = slots_for(self.actor)
         lists = {
             "holders": HoldingSerializer(slots.holders, many=True).data,

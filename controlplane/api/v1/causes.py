@@ -1,4 +1,4 @@
-"""Why records are in quarantine, across the datasources that one may see."""
+"""The causes of quarantined records in all datasources that a user may see."""
 
 from __future__ import annotations
 
@@ -24,35 +24,47 @@ class CausesQuery(PageQuery):
     team = serializers.CharField(required=False, max_length=100)
     datasource = serializers.CharField(required=False, max_length=200)
     reason = serializers.ChoiceField(get_args(WireRecord.model_fields["reason"].annotation), required=False)
-    cause = serializers.CharField(required=False, max_length=FINGERPRINT_LENGTH, help_text="A fingerprint.")
+    cause = serializers.CharField(
+        required=False, max_length=FINGERPRINT_LENGTH, help_text="The fingerprint of a cause."
+    )
     since = serializers.DateTimeField(
-        required=False, default_timezone=UTC, help_text="Only causes that have put records there since."
+        required=False, default_timezone=UTC, help_text="Only causes that quarantined a record after this time."
     )
     waiting = serializers.BooleanField(
-        required=False, help_text="Only causes with records that nothing has been done with."
+        required=False,
+        help_text="If true, only causes with records that nobody has replayed yet.",
     )
 
 
 class CauseSerializer(serializers.Serializer[Any]):
-    cause = serializers.CharField(source="cause.cause", help_text="Its fingerprint; records have the same.")
+    cause = serializers.CharField(
+        source="cause.cause", help_text="The cause's fingerprint. Its records have the same one."
+    )
     team = serializers.CharField(source="cause.datasource.team.name")
     datasource = serializers.CharField(source="cause.datasource.name")
     reason = serializers.CharField(source="cause.reason")
-    title = serializers.CharField(help_text="The message without what is a record's own.")
-    records = serializers.IntegerField(source="cause.records", help_text="In quarantine, whatever their state.")
-    kept = serializers.IntegerField(source="cause.kept", help_text="Those that nothing has been done with.")
+    title = serializers.CharField(help_text="The error message without values of single records.")
+    records = serializers.IntegerField(
+        source="cause.records", help_text="Number of the cause's records in quarantine, in any state."
+    )
+    kept = serializers.IntegerField(
+        source="cause.kept", help_text="Number of the records that nobody has replayed yet."
+    )
     first_seen = serializers.DateTimeField(source="cause.first_at")
     last_seen = serializers.DateTimeField(source="cause.last_at")
     trend = serializers.ListField(
         child=serializers.IntegerField(),
         help_text=f"Records by the hour they were quarantined in, of the last {HOURS}; the present hour is the last.",
     )
-    example = serializers.SerializerMethodField(help_text="The last one's number in the datasource's quarantine.")
-    error = serializers.SerializerMethodField(help_text="The last one's.")
+    example = serializers.SerializerMethodField(help_text="The id of the newest record in the datasource's quarantine.")
+    error = serializers.SerializerMethodField(help_text="The error message of the newest record.")
     supervisor = serializers.CharField(
-        source="supervisor_id", help_text="Whose task quarantined the last one; empty for a manual task."
+        source="supervisor_id",
+        help_text="The id of the supervisor whose task quarantined the newest record. Empty for a manual task.",
     )
-    spec_version = serializers.IntegerField(allow_null=True, help_text="Of the supervisor's spec that was in force.")
+    spec_version = serializers.IntegerField(
+        allow_null=True, help_text="The spec version that the supervisor had then. Null for a manual task."
+    )
 
     def get_example(self, row: Any) -> int | None:
         return row.latest.pk if row.latest else None
@@ -69,7 +81,7 @@ class CausesView(HeadgateView):
         responses=page_schema(CauseSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Why records of your datasources are in quarantine, the cause seen last first."""
+        """The causes of quarantined records in your datasources, most recent first."""
         query = query_of(request, CausesQuery)
         page = page_of(request, list_causes(self.actor, CauseFilter.of(query)), SEEN_LAST_FIRST, query)
         return page_response(Page(describe_causes(self.actor, page.rows), page.next), CauseSerializer)

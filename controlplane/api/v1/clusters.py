@@ -1,4 +1,4 @@
-"""Connections tried out, and what is in their clusters: topics, records, groups."""
+"""Connection tests, and the topics, records and groups of a connection's cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TestView(HeadgateView):
         responses=serializers.VerdictSerializer,
     )
     def post(self, request: Request, team: str, name: str) -> Response:
-        """Does it work, and if not, why? Takes ten seconds at most. Needs the role operator."""
+        """Test whether a connection works, and why not. Takes at most ten seconds. Needs the role operator."""
         connection = get_connection(self.actor, team, name)
         verdict = connection_tests.try_connection(
             user=self.actor, connection=connection, wanted=NeededRights(**body_of(request, serializers.TestBody))
@@ -48,7 +48,7 @@ class DraftTestView(HeadgateView):
         responses=serializers.VerdictSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Test properties that are not stored, or not like this. Takes ten seconds at most. Needs the role admin."""
+        """Test connection properties without storing them. Takes at most ten seconds. Needs the role admin."""
         team, body = team_for_new(self.actor, self.team_name), body_of(request, serializers.DraftTestBody)
         like = get_connection(self.actor, team.name, body["like"]) if body["like"] else None
         verdict = connection_tests.try_draft(
@@ -70,7 +70,7 @@ class TopicsView(HeadgateView):
         responses=serializers.TopicListSerializer,
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        """The topics of a Kafka cluster that its login may describe, by name."""
+        """The topics of a Kafka cluster, by name. Only those that the connection's Kafka user may describe."""
         connection = get_cluster(self.actor, team, name)
         listing = browsing.list_topics(connection, **query_of(request, serializers.TopicsQuery))
         return Response(serializers.TopicListSerializer(listing).data)
@@ -92,7 +92,7 @@ class NewestView(HeadgateView):
         responses=serializers.NewestSerializer,
     )
     def get(self, request: Request, team: str, name: str, topic: str) -> Response:
-        """A topic's newest records, or its first. No group is joined. Needs the role operator."""
+        """A topic's newest records, or its first, read without a consumer group. Needs the role operator."""
         query = query_of(request, serializers.NewestQuery)
         answer = newest_records(user=self.actor, connection=get_cluster(self.actor, team, name), topic=topic, **query)
         newest = {"records": [_record_fields(record) for record in answer.records], "stopped_by": answer.stopped_by}
@@ -107,7 +107,7 @@ class GroupsView(HeadgateView):
         responses=serializers.GroupListSerializer,
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        """The consumer groups of a Kafka cluster that its login may describe, by name."""
+        """The groups of a Kafka cluster, by name. Only those that the connection's Kafka user may describe."""
         connection = get_cluster(self.actor, team, name)
         listing = browsing.list_groups(connection, **query_of(request, serializers.ListingQuery))
         return Response(serializers.GroupListSerializer(listing).data)
@@ -116,7 +116,7 @@ class GroupsView(HeadgateView):
 class GroupView(HeadgateView):
     @extend_schema(operation_id="get_group", tags=["connections"], responses=serializers.GroupSerializer)
     def get(self, request: Request, team: str, name: str, group: str) -> Response:
-        """A consumer group's members, and how far it has read."""
+        """A consumer group's members and offsets."""
         detail = browsing.get_group(get_cluster(self.actor, team, name), group)
         return Response(serializers.GroupSerializer(detail).data)
 

@@ -1,4 +1,4 @@
-"""How far a datasource is merged, what is next, and what was done."""
+"""The compaction of a datasource: its status, due merges and past merges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class CompactionView(HeadgateView):
         responses=serializers.CompactionSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        """How far it is merged, what is next, and why an interval is not merged; with settings, as they would be."""
+        """The compaction status: merged and awaiting segments, due merges, and why an interval is not merged.
+
+        With settings in the query, the answer shows their effect. Nothing is changed.
+        """
         query = query_of(request, serializers.CompactionQuery)
         datasource, application = find_datasource(self.actor, name), running()
         tried = None
@@ -53,7 +56,7 @@ class CompactionJobsView(HeadgateView):
         responses=page_schema(serializers.CompactionJobSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its merges, newest first: what was replaced by how much."""
+        """The datasource's merges, newest first: the replaced segments and the result."""
         query = query_of(request, PageQuery)
         jobs = selectors.list_jobs(find_datasource(self.actor, name)).shown_to(self.actor)
         return page_response(page_of(request, jobs, self.order, query), serializers.CompactionJobSerializer)

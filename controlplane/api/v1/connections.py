@@ -1,4 +1,4 @@
-"""Named connections: what they are, who uses them, and a team's rule."""
+"""Connections, their uses, and a team's rule about connection properties in specs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from controlplane.connections.models import Connection
 from controlplane.supervisors import connections as connection_uses
 from controlplane.teams.selectors import get_team
 
-GONE = OpenApiResponse(description="There is no such connection any more.")
+GONE = OpenApiResponse(description="Deleted.")
 IF_MATCH = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The `ETag` of the version that is meant; 412 when it is not the present one.",
+    description="The `ETag` of the version that you want to change. 412 if the connection has changed since.",
 )
 _ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 
@@ -52,7 +52,7 @@ class ConnectionsView(HeadgateView):
         responses={201: serializers.ConnectionDetailSerializer},
     )
     def post(self, request: Request) -> Response:
-        """A new connection. Needs the role admin. Its secrets are never shown again."""
+        """Create a connection. Its secrets are never shown again. Needs the role admin."""
         body = body_of(request, serializers.ConnectionBody)
         connection = services.create_connection(user=self.actor, team_name=self.team_name, **body)
         address = reverse("api:connection", args=[connection.team.name, connection.name])
@@ -64,7 +64,7 @@ class ConnectionView(HeadgateView):
         operation_id="get_connection", tags=["connections"], responses=serializers.ConnectionDetailSerializer
     )
     def get(self, request: Request, team: str, name: str) -> Response:
-        """One of them, without its secrets. `ETag` is its version."""
+        """One connection without its secrets. The header `ETag` is its version."""
         return _connection_response(selectors.get_connection(self.actor, team, name))
 
     @extend_schema(
@@ -75,9 +75,9 @@ class ConnectionView(HeadgateView):
         responses=serializers.ConnectionDetailSerializer,
     )
     def put(self, request: Request, team: str, name: str) -> Response:
-        """Other properties, for every spec that names it: from its next task on, or at once after `restart`.
+        """Change a connection's properties. Needs the role admin.
 
-        Needs the role admin.
+        Specs that name it use them from their next task on, or at once after `restart`.
         """
         connection = selectors.get_connection(self.actor, team, name)
         body, version = body_of(request, serializers.ChangeBody), _version_of(request)
@@ -86,7 +86,7 @@ class ConnectionView(HeadgateView):
 
     @extend_schema(operation_id="delete_connection", tags=["connections"], responses={204: GONE})
     def delete(self, request: Request, team: str, name: str) -> Response:
-        """Delete one that nobody uses; 409 names those who do. Needs the role admin."""
+        """Delete an unused connection. 409 lists the supervisors and tasks that use it. Needs the role admin."""
         connection_uses.delete_connection(user=self.actor, connection=selectors.get_connection(self.actor, team, name))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -94,7 +94,7 @@ class ConnectionView(HeadgateView):
 class UsesView(HeadgateView):
     @extend_schema(operation_id="list_connection_uses", tags=["connections"], responses=serializers.UsesSerializer)
     def get(self, request: Request, team: str, name: str) -> Response:
-        """The supervisors that are not terminated, and the manual tasks that run, whose specs name it."""
+        """The supervisors and running manual tasks whose specs name the connection. No terminated supervisors."""
         uses = connection_uses.uses_of(selectors.get_connection(self.actor, team, name))
         return Response(serializers.UsesSerializer({"uses": uses}).data)
 
@@ -107,7 +107,7 @@ class RestartView(HeadgateView):
         responses=serializers.RestartedSerializer,
     )
     def post(self, request: Request, team: str, name: str) -> Response:
-        """Have the supervisors that use it hand over now, so that they read its present properties.
+        """Hand off the supervisors that use the connection, so that they use its current properties.
 
         Needs the role operator.
         """
@@ -118,7 +118,7 @@ class RestartView(HeadgateView):
 class RuleView(HeadgateView):
     @extend_schema(operation_id="get_connection_rule", tags=["connections"], responses=serializers.RuleSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """Whether the team's specs may say themselves where they connect."""
+        """Whether the team's specs may contain connection properties, or must name a connection."""
         return Response({"own_properties": selectors.own_properties_allowed(get_team(self.actor, name))})
 
     @extend_schema(
@@ -128,7 +128,7 @@ class RuleView(HeadgateView):
         responses=serializers.RuleSerializer,
     )
     def put(self, request: Request, name: str) -> Response:
-        """Say so, for specs that are submitted from now on. Needs the role admin."""
+        """Allow or forbid connection properties in specs that are submitted from now on. Needs the role admin."""
         body = body_of(request, serializers.ConnectionRuleBody)
         rule = services.set_rule(user=self.actor, team=get_team(self.actor, name), **body)
         return Response(serializers.RuleSerializer(rule).data)
@@ -144,7 +144,7 @@ def _connection_response(
 
 
 def _version_of(request: Request) -> int | None:
-    """The version that ``If-Match`` names; None for any. Raises ``InvalidInput``."""
+    """The version that ``If-Match`` names. None for any version. Raises ``InvalidInput``."""
     header = request.headers.get("If-Match", "").strip()
     if header in ("", "*"):
         return None

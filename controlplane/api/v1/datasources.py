@@ -46,7 +46,7 @@ class DatasourceView(HeadgateView):
         operation_id="get_datasource", tags=["datasources"], responses=serializers.DatasourceDetailSerializer
     )
     def get(self, request: Request, name: str) -> Response:
-        """One datasource with its columns and what became of all its records."""
+        """One datasource with its columns and the counters of all its records."""
         datasource: Any = get_datasource(self.actor, name)
         datasource.columns = datasource_schema(datasource)
         datasource.totals = datasource_totals(datasource)
@@ -67,7 +67,7 @@ class SegmentsView(HeadgateView):
         responses=page_schema(serializers.SegmentSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its segments that are in use, newest interval first."""
+        """The datasource's used segments, newest interval first."""
         query = query_of(request, serializers.SegmentsQuery)
         datasource = find_datasource(self.actor, name)
         listed = list_segments(datasource, interval_start=query.get("from"), interval_end=query.get("to"))
@@ -84,7 +84,7 @@ class TimelineView(HeadgateView):
         responses=serializers.TimelineSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        """A bar an interval; where there are more than 2000, merged into `width` of them. Sums stay exact."""
+        """The timeline: one bar for each interval. More than 2000 are merged into `width` bars. Sums stay exact."""
         query = query_of(request, serializers.TimelineQuery)
         datasource = find_datasource(self.actor, name)
         window = {"start": query.get("from"), "end": query.get("to")}
@@ -102,7 +102,7 @@ class EventsView(HeadgateView):
         responses=page_schema(serializers.EventSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """What an operator must know about its sources, newest first."""
+        """Events of the datasource that an operator should know, newest first."""
         query = query_of(request, serializers.EventsQuery)
         datasource = find_datasource(self.actor, name)
         events = list_events(self.actor, datasource, kind=query.get("kind", ""), alarm=query.get("alarm"))
@@ -114,7 +114,7 @@ class AcknowledgeView(HeadgateView):
         operation_id="acknowledge_event", tags=["datasources"], request=None, responses=serializers.EventSerializer
     )
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Say that you see to an alarm, and to the older ones of its kind. Needs the role operator."""
+        """Acknowledge an alarm and all older ones of its kind. Needs the role operator."""
         event = get_event(self.actor, find_datasource(self.actor, name), number)
         return Response(serializers.EventSerializer(acknowledge(user=self.actor, event=event)).data)
 
@@ -124,6 +124,6 @@ class ProgressView(HeadgateView):
         operation_id="get_progress", tags=["datasources"], responses=serializers.ProgressSerializer(many=True)
     )
     def get(self, request: Request, name: str) -> Response:
-        """How far each partition of its sources has come."""
+        """The settled offsets of each partition of the datasource's sources."""
         partitions = progress(find_datasource(self.actor, name))
         return Response(serializers.ProgressSerializer(partitions, many=True).data)

@@ -1,4 +1,4 @@
-"""Taking over the supervisors of a Druid cluster."""
+"""The import of a Druid cluster's supervisors."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ImportView(HeadgateView):
         responses=serializers.ImportVerdictSerializer(many=True),
     )
     def post(self, request: Request) -> Response:
-        """What each supervisor of a Druid cluster would become here; with `dry_run=false` it is made. For admins.
+        """Preview the import of a Druid cluster's supervisors. With `dry_run=false`, import them. Needs the role admin.
 
-        The body is what `GET /druid/indexer/v1/supervisor?full` answers there. One that is refused holds up no other.
+        The body is Druid's answer to `GET /druid/indexer/v1/supervisor?full`. Supervisors are imported independently.
         """
         query = query_of(request, serializers.ImportQuery)
         options = ImportOptions(

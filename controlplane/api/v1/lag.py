@@ -15,7 +15,7 @@ from controlplane.supervisors.selectors import get_supervisor
 class LagView(HeadgateView):
     @extend_schema(operation_id="get_lag", tags=["supervisors"], responses=serializers.LagSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """How far it is behind its topic, in all and by partition."""
+        """The supervisor's lag, in total and by partition."""
         return Response(serializers.LagSerializer(lag_now(get_supervisor(self.actor, supervisor_id))).data)
 
 
@@ -27,9 +27,9 @@ class LagSeriesView(HeadgateView):
         responses=serializers.LagSeriesSerializer,
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Lag and rates over time: of the last hour, or of a window that has no more than 3000 points.
+        """Lag and rates over time: of the last hour, or of a window with at most 3000 points.
 
-        Without `resolution` the finest that is kept since `from`. With `partition` the lag is that partition's.
+        Without `resolution`, the finest one that has data since `from`. With `partition`, the lag of that partition.
         """
         query = query_of(request, serializers.SeriesQuery)
         series = lag_over_time(

@@ -1,4 +1,4 @@
-"""Invitations by a link, for who has no login yet."""
+"""Invitation links for people without a login."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class LinksView(HeadgateView):
 
     @extend_schema(operation_id="invite_by_link", tags=["teams"], request=LinkBody, responses={201: NewLinkSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Invite an e-mail address. Needs the role admin. An earlier link to the same address is void.
+        """Invite an e-mail address. Needs the role admin. Earlier links to this address stop working.
 
-        The link works once, for seven days. It is mailed where a mail server is set; else this answer has it, once.
+        The link works once, for seven days. It is mailed if the site has a mail server. Else this answer has it, once.
         """
         team, body = get_team(self.actor, name), body_of(request, LinkBody)
         sent = invite_by_link(
@@ -52,7 +52,7 @@ class LinkView(HeadgateView):
     @extend_schema(
         operation_id="withdraw_invitation_link",
         tags=["teams"],
-        responses={204: OpenApiResponse(description="The link is void.")},
+        responses={204: OpenApiResponse(description="The link no longer works.")},
     )
     def delete(self, request: Request, name: str, number: int) -> Response:
         """Withdraw an invitation by link. Needs the role admin."""

@@ -1,4 +1,4 @@
-"""The wizard's steps: drafts, and what can be told of their records. See ``controlplane.loading``."""
+"""The wizard's steps: drafts, and previews of their records. See ``controlplane.loading``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DraftsView(HeadgateView):
         responses=page_schema(serializers.DraftSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Your own drafts, the one that was changed last first."""
+        """Your own drafts, most recently changed first."""
         query = query_of(request, PageQuery)
         keys = [Key("created_at", datetime, descending=True), Key("id", uuid.UUID, descending=True)]
         return page_response(page_of(request, drafts_of(self.actor), keys, query), serializers.DraftSerializer)
@@ -44,7 +44,7 @@ class DraftsView(HeadgateView):
         responses={201: serializers.DraftSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Begin a draft. Needs the role operator in a team."""
+        """Create a draft. Needs the role operator in a team."""
         body = body_of(request, serializers.BeginBody)
         if body.get("supervisor"):
             draft = services.begin_change(user=self.actor, supervisor=get_supervisor(self.actor, body["supervisor"]))
@@ -58,7 +58,7 @@ class DraftsView(HeadgateView):
 
 
 class OneDraftView(HeadgateView):
-    """Base: a draft that the caller may work on."""
+    """Base of views of one draft. The caller must have access to it."""
 
     def draft(self, draft_id: uuid.UUID) -> Draft:
         return get_draft(self.actor, draft_id)
@@ -67,7 +67,7 @@ class OneDraftView(HeadgateView):
 class DraftView(OneDraftView):
     @extend_schema(operation_id="get_draft", tags=TAGS, responses=serializers.DraftSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """One draft of a team of yours."""
+        """One draft of one of your teams."""
         return Response(serializers.DraftSerializer(self.draft(draft_id)).data)
 
     @extend_schema(
@@ -77,14 +77,14 @@ class DraftView(OneDraftView):
         responses=serializers.DraftSerializer,
     )
     def put(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """Write its spec anew, finished or not."""
+        """Replace the draft's spec. It may be unfinished."""
         document = body_of(request, serializers.DraftChangeBody)["document"]
         draft = services.change_draft(user=self.actor, draft=self.draft(draft_id), document=document)
         return Response(serializers.DraftSerializer(draft).data)
 
     @extend_schema(operation_id="delete_draft", tags=TAGS, responses={204: None})
     def delete(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """Throw it away, with the records that are kept for it. The owner may, and admins of the team."""
+        """Delete the draft and its stored records. Only for its owner and the team's admins."""
         services.delete_draft(user=self.actor, draft=self.draft(draft_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -92,14 +92,14 @@ class DraftView(OneDraftView):
 class RecordsView(OneDraftView):
     @extend_schema(operation_id="read_draft_records", tags=TAGS, request=None, responses=serializers.ReadSerializer)
     def post(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """Read the topic's newest records: 500 at most, 2 MiB, of all partitions alike. They are kept for an hour."""
+        """Read the newest records of all partitions: at most 500 records or 2 MiB. They are stored for an hour."""
         return Response(serializers.ReadSerializer(step_previews.read_records(self.actor, self.draft(draft_id))).data)
 
 
 class FormatsView(OneDraftView):
     @extend_schema(operation_id="guess_formats", tags=TAGS, responses=serializers.GuessesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """How the records may be written, and how sure that is."""
+        """Possible input formats of the records, each with the share of records that it can read."""
         formats = step_previews.format_guesses(self.actor, self.draft(draft_id))
         return Response(serializers.GuessesSerializer({"formats": formats}).data)
 
@@ -107,7 +107,7 @@ class FormatsView(OneDraftView):
 class TimesView(OneDraftView):
     @extend_schema(operation_id="guess_times", tags=TAGS, responses=serializers.TimesSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """Which fields may hold the records' time, ranked."""
+        """Fields that may be the timestamp column, best first."""
         times = step_previews.time_guesses(self.actor, self.draft(draft_id))
         return Response(serializers.TimesSerializer({"times": times}).data)
 
@@ -115,7 +115,7 @@ class TimesView(OneDraftView):
 class RowsView(OneDraftView):
     @extend_schema(operation_id="try_draft", tags=TAGS, responses=serializers.TriedSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """What the spec, as far as it is written, makes of the records, and what their fields are like."""
+        """Preview the rows that the unfinished spec makes of the records, with a profile of their fields."""
         _, answer = step_previews.sample_rows(self.actor, self.draft(draft_id))
         sample = dict(serializers.SampleSerializer(answer).data)
         more = serializers.FieldsSerializer(
@@ -127,7 +127,7 @@ class RowsView(OneDraftView):
 class OutlookView(OneDraftView):
     @extend_schema(operation_id="get_outlook", tags=TAGS, responses=serializers.OutlookSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """What a first minute would write, and how many indexers that takes, judged by the newest records."""
+        """Estimate the first minute from the newest records: its rows and segments, and the indexers that it needs."""
         return Response(
             serializers.OutlookSerializer(step_previews.draft_preview(self.actor, self.draft(draft_id))).data
         )
@@ -136,7 +136,7 @@ class OutlookView(OneDraftView):
 class DryRunView(OneDraftView):
     @extend_schema(operation_id="dry_run", tags=TAGS, responses=serializers.DryRunSerializer)
     def get(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """What the change of a supervisor's spec would do to the newest records."""
+        """Compare the rows that the current and the changed spec make of the newest records."""
         return Response(
             serializers.DryRunSerializer(step_previews.dry_run_change(self.actor, self.draft(draft_id))).data
         )
@@ -150,7 +150,7 @@ class SubmitView(OneDraftView):
         responses={201: serializers.SubmittedSerializer},
     )
     def post(self, request: Request, draft_id: uuid.UUID) -> Response:
-        """Make a supervisor of it (role admin), or a task that runs once (operator). The draft is gone then."""
+        """Create a supervisor from the draft (role admin), or a task that runs once (operator). Deletes the draft."""
         as_task = body_of(request, serializers.SubmitDraftBody)["as_task"]
         submitted = services.submit_draft(user=self.actor, draft=self.draft(draft_id), as_task=as_task)
         kind = "supervisor" if isinstance(submitted, Supervisor) else "task"

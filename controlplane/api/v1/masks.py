@@ -1,4 +1,4 @@
-"""Which columns of a datasource are masked, and up to which role."""
+"""The masked columns of a datasource, each with the lowest role that sees its values."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class MaskSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(
         [Role.OPERATOR.value, Role.ADMIN.value],
         default=Role.ADMIN.value,
-        help_text="The least role in the team that sees its values.",
+        help_text="The lowest role in the team that sees the column's values.",
     )
 
 
 class MasksSerializer(serializers.Serializer[Any]):
     columns = MaskSerializer(many=True)
     warnings = serializers.ListField(
-        child=serializers.CharField(), help_text="Masks that hide no column, or another one than they name."
+        child=serializers.CharField(),
+        help_text="Warnings about masks that hide no column, or another column than they name.",
     )
 
 
@@ -41,7 +42,7 @@ class MasksBody(BodySerializer):
 class MasksView(HeadgateView):
     @extend_schema(operation_id="get_masked_columns", tags=["datasources"], responses=MasksSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """The columns whose values not every member sees, each with the least role that does."""
+        """The masked columns, each with the lowest role that sees its values."""
         datasource = find_datasource(self.actor, name)
         return _answer(datasource, masked_columns(datasource))
 
@@ -49,7 +50,7 @@ class MasksView(HeadgateView):
         operation_id="set_masked_columns", tags=["datasources"], request=MasksBody, responses=MasksSerializer
     )
     def put(self, request: Request, name: str) -> Response:
-        """Mask these columns and no others. Needs the role admin."""
+        """Replace the list of masked columns. Needs the role admin."""
         listed = body_of(request, MasksBody)["columns"]
         masks = {mask["column"]: mask["role"] for mask in listed}
         if len(masks) < len(listed):

@@ -1,4 +1,4 @@
-"""The site's people, for its administrators."""
+"""The site's people. Only for site administrators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PeopleQuery(SearchQuery):
 
 
 class PersonSerializer(serializers.Serializer[Any]):
-    """Somebody with a login."""
+    """A person with a login."""
 
     username = serializers.CharField()
     email = serializers.CharField()
@@ -40,8 +40,8 @@ class PersonBody(BodySerializer):
 
 
 class PasswordLinkSerializer(serializers.Serializer[Any]):
-    link = serializers.CharField(help_text="To be handed on; empty where it was mailed.")
-    problem = serializers.CharField(help_text="Why it could not be mailed; empty else.")
+    link = serializers.CharField(help_text="The link to pass on. Empty if it was mailed.")
+    problem = serializers.CharField(help_text="Why the link could not be mailed. Else empty.")
 
 
 class PeopleView(HeadgateView):
@@ -49,7 +49,7 @@ class PeopleView(HeadgateView):
         operation_id="list_people", tags=["people"], parameters=[PeopleQuery], responses=page_schema(PersonSerializer)
     )
     def get(self, request: Request) -> Response:
-        """Everybody by name, without service accounts. Needs an administrator of the site."""
+        """All people by name, without service accounts. Only for site administrators."""
         query = query_of(request, PeopleQuery)
         filters = {"search": query.get("search", ""), "active": query["active"], "team": query.get("team", "")}
         users = people.list_people(self.actor, **filters)
@@ -57,7 +57,7 @@ class PeopleView(HeadgateView):
 
     @extend_schema(operation_id="create_person", tags=["people"], request=PersonBody, responses={201: PersonSerializer})
     def post(self, request: Request) -> Response:
-        """Make somebody without a password and without a team. Needs an administrator of the site."""
+        """Create a person without a password and without a team. Only for site administrators."""
         body = body_of(request, PersonBody)
         person = people.create_person(user=self.actor, username=body["username"], email=body["email"])
         return Response(PersonSerializer(person).data, status=status.HTTP_201_CREATED)
@@ -66,14 +66,14 @@ class PeopleView(HeadgateView):
 class PersonView(HeadgateView):
     @extend_schema(operation_id="get_person", tags=["people"], responses=PersonSerializer)
     def get(self, request: Request, username: str) -> Response:
-        """One of them. Needs an administrator of the site."""
+        """One person. Only for site administrators."""
         return Response(PersonSerializer(people.get_person(self.actor, username)).data)
 
 
 class DeactivateView(HeadgateView):
     @extend_schema(operation_id="deactivate_person", tags=["people"], request=None, responses={204: DONE})
     def post(self, request: Request, username: str) -> Response:
-        """Turn somebody off: their sessions and tokens end for good; what they made goes on."""
+        """Deactivate a person. Their sessions and tokens end permanently. Their supervisors and tasks continue."""
         people.set_active(user=self.actor, username=username, active=False)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -81,7 +81,7 @@ class DeactivateView(HeadgateView):
 class ActivateView(HeadgateView):
     @extend_schema(operation_id="activate_person", tags=["people"], request=None, responses={204: DONE})
     def post(self, request: Request, username: str) -> Response:
-        """Turn somebody on again."""
+        """Activate a person again."""
         people.set_active(user=self.actor, username=username, active=True)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -91,7 +91,7 @@ class PasswordLinkView(HeadgateView):
         operation_id="make_password_link", tags=["people"], request=None, responses={200: PasswordLinkSerializer}
     )
     def post(self, request: Request, username: str) -> Response:
-        """A link with which somebody chooses a password: once, within a day. An earlier one is void."""
+        """Create a link with which the person sets a password once, within a day. Earlier links stop working."""
         link, problem = people.send_password_link(
             user=self.actor,
             username=username,

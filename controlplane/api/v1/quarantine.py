@@ -1,4 +1,4 @@
-"""The quarantine of a datasource: list, look, export, replay, purge."""
+"""The quarantine of a datasource: list, view, export, replay and purge."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NEWEST_FIRST = [Key("id", int, descending=True)]
 
 
 def filter_of(values: dict[str, Any]) -> QuarantineFilter:
-    """The filter that a query or a body asks for."""
+    """The filter of a query or a body."""
     return QuarantineFilter.of({**values, "since": values.get("from"), "until": values.get("to")})
 
 
 def choice_of(body: dict[str, Any]) -> Choice:
-    """The records that a body chooses."""
+    """The records that a body selects."""
     if "ids" in body:
         return Choice(ids=tuple(body["ids"]))
     return Choice(filter=filter_of(body["filter"]), max_id=body.get("upto", MAX_KEY))
@@ -45,7 +45,7 @@ class QuarantineView(HeadgateView):
         responses=page_schema(serializers.QuarantinedSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its poison records, newest first, with the beginning of their payloads."""
+        """The quarantined records, newest first, each with the beginning of its payload."""
         query = query_of(request, serializers.QuarantineQuery)
         records = list_quarantined(self.actor, find_datasource(self.actor, name), filter_of(query))
         return page_response(page_of(request, records, NEWEST_FIRST, query), serializers.QuarantinedSerializer)
@@ -56,7 +56,7 @@ class QuarantinedView(HeadgateView):
         operation_id="get_quarantined", tags=["quarantine"], responses=serializers.WholeQuarantinedSerializer
     )
     def get(self, request: Request, name: str, number: int) -> Response:
-        """One poison record with its whole payload."""
+        """One quarantined record with its whole payload."""
         record = get_quarantined(self.actor, find_datasource(self.actor, name), number)
         return Response(serializers.WholeQuarantinedSerializer(record).data)
 
@@ -69,7 +69,7 @@ class ExportView(HeadgateView):
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR},
     )
     def get(self, request: Request, name: str) -> HttpResponseBase:
-        """All that match, whole, as newline-delimited JSON; bytes that are no UTF-8 as base64 (`payload_base64`)."""
+        """All matching records, whole, as newline-delimited JSON. Binary payloads are in Base64 (`payload_base64`)."""
         filters = filter_of(query_of(request, serializers.ExportQuery))
         datasource = find_datasource(self.actor, name)
         lines = quarantine.export(user=self.actor, datasource=datasource, wanted=filters)
@@ -84,9 +84,9 @@ class ReplayView(HeadgateView):
         responses={202: serializers.ReplaySerializer},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Ingest kept records with the present spec, or produce them to their topic again. Needs the role operator.
+        """Ingest quarantined records with the current spec, or write them to their topic. Needs the role operator.
 
-        Records of files are ingested with the spec by which they were read last, or with `spec`.
+        Records of files are ingested with the spec that last read them, or with `spec`.
         """
         body = body_of(request, serializers.ReplayBody)
         user, datasource, choice = self.actor, find_datasource(self.actor, name), choice_of(body)
@@ -108,7 +108,7 @@ class TryView(HeadgateView):
         responses=serializers.TriedSpecSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Try a changed spec on the kept records of a cause, and on the topic's newest. Needs the role operator.
+        """Try a changed spec on a cause's quarantined records and on the topic's newest. Needs the role operator.
 
         Nothing is stored or submitted.
         """
@@ -127,7 +127,7 @@ class PurgeView(HeadgateView):
         responses=serializers.PurgedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Delete records for good; those that a replay holds stay. Needs the role admin."""
+        """Delete records permanently, except those that a replay is reading. Needs the role admin."""
         choice = choice_of(body_of(request, serializers.ChoiceBody))
         datasource = find_datasource(self.actor, name)
         return Response({"records": quarantine.purge(user=self.actor, datasource=datasource, choice=choice)})

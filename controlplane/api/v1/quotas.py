@@ -1,4 +1,4 @@
-"""A team's quotas, and what it uses of them."""
+"""A team's quotas and their use."""
 
 from __future__ import annotations
 
@@ -17,22 +17,26 @@ from controlplane.teams.selectors import get_team
 
 
 class ShareSerializer(serializers.Serializer[Any]):
-    limit = serializers.IntegerField(allow_null=True, help_text="Null: no limit.")
+    limit = serializers.IntegerField(allow_null=True, help_text="The limit. Null if there is none.")
     used = serializers.IntegerField()
 
 
 class QuotasSerializer(serializers.Serializer[Any]):
-    indexers = ShareSerializer(help_text="At once.")
-    rows_a_day = ShareSerializer(help_text="Published since 0:00 UTC.")
-    stored_bytes = ShareSerializer(help_text="Of segments in use.")
-    used_up = serializers.CharField(help_text="rows_a_day or stored_bytes, while nothing reads for want of it.")
+    indexers = ShareSerializer(help_text="Indexers that run at the same time.")
+    rows_a_day = ShareSerializer(help_text="Rows published since 0:00 UTC.")
+    stored_bytes = ShareSerializer(help_text="Bytes of used segments.")
+    used_up = serializers.CharField(
+        help_text="The used-up quota that stops the team's tasks: `rows_a_day` or `stored_bytes`. Else empty."
+    )
     since = serializers.DateTimeField(allow_null=True)
-    until = serializers.DateTimeField(allow_null=True, help_text="When the limit resets; null: never by itself.")
-    text = serializers.CharField(help_text="The same for people.")
+    until = serializers.DateTimeField(
+        allow_null=True, help_text="When the limit resets. Null if it does not reset by itself."
+    )
+    text = serializers.CharField(help_text="The used-up quota as a sentence. Else empty.")
 
 
 class QuotasBody(BodySerializer):
-    """What is left out, or null, is without a limit."""
+    """The new limits. A limit that is null or left out is removed."""
 
     def get_fields(self) -> dict[str, Any]:
         limits = {
@@ -45,12 +49,12 @@ class QuotasBody(BodySerializer):
 class QuotasView(HeadgateView):
     @extend_schema(operation_id="get_quotas", tags=["teams"], responses=QuotasSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """A team's limits and what it uses. Needs the role admin."""
+        """A team's limits and their use. Needs the role admin."""
         return self._answer(get_team(self.actor, name))
 
     @extend_schema(operation_id="set_quotas", tags=["teams"], request=QuotasBody, responses=QuotasSerializer)
     def put(self, request: Request, name: str) -> Response:
-        """Set a team's limits. Needs an administrator of the site."""
+        """Set a team's limits. Only for site administrators."""
         team = get_team(self.actor, name)
         set_quota(user=self.actor, team=team, limits=body_of(request, QuotasBody))
         return self._answer(team)

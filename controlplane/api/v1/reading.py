@@ -1,4 +1,4 @@
-"""What a datasource holds, for those who read it: rows, files, and until when it is complete."""
+"""What readers of a datasource need: rows, files, publishes, and the time until which it is complete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ManifestView(SegmentsView):
         responses=serializers.ManifestSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its files with full addresses, as of one moment, which the pages that follow keep to."""
+        """The datasource's files with full addresses, as of one moment. All pages of the list use the same moment."""
         query = query_of(request, serializers.ManifestQuery)
         datasource = find_datasource(self.actor, name)
         as_of = query.get("as_of") or publish_watermark()
@@ -51,7 +51,7 @@ class AddressesView(HeadgateView):
         responses={(200, "text/plain"): OpenApiTypes.STR},
     )
     def get(self, request: Request, name: str) -> HttpResponseBase:
-        """The address of each file, one a line, all as of one moment."""
+        """The addresses of all files, one in each line, as of one moment."""
         query = query_of(request, WindowQuery)
         datasource = find_datasource(self.actor, name)
         lines = address_chunks(self.actor, datasource, start=query.get("from"), end=query.get("to"))
@@ -66,7 +66,7 @@ class ColumnsView(HeadgateView):
         responses=page_schema(serializers.FileColumnSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """The columns that its files have had, by id: a name with two types is two columns."""
+        """All columns of the datasource's files, by id. A name with two types is two columns."""
         query = query_of(request, PageQuery)
         columns = columns_of(find_datasource(self.actor, name))
         return page_response(page_of(request, columns, [Key("number", int)], query), serializers.FileColumnSerializer)
@@ -82,7 +82,7 @@ class PublishesView(HeadgateView):
         responses=serializers.PublishesSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its publishes in order, each with its files; compactions are none. Nothing comes before what was listed."""
+        """The datasource's publishes in order, each with its files, without compactions. New ones always come last."""
         query = query_of(request, serializers.PublishesQuery)
         latest, entries = list_publishes(self.actor, find_datasource(self.actor, name))
         after = query["after"]
@@ -95,7 +95,7 @@ class PublishesView(HeadgateView):
 class CompletenessView(HeadgateView):
     @extend_schema(operation_id="get_completeness", tags=["datasources"], responses=serializers.CompletenessSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """The time before which all that Kafka held has been stored, thrown away or quarantined."""
+        """The time before which all records of the topics were stored, thrown away or quarantined."""
         report = completeness(find_datasource(self.actor, name))
         return Response(serializers.CompletenessSerializer(report).data)
 
@@ -108,7 +108,7 @@ class RowsView(HeadgateView):
         responses=serializers.NewestRowsSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its latest rows by time, as they are stored. Without the role operator texts, lists and JSON are masked."""
+        """The datasource's latest rows by time. Without the role operator, texts, lists and JSON are masked."""
         query = query_of(request, serializers.RowsQuery)
         datasource = find_datasource(self.actor, name)
         rows = newest_rows(

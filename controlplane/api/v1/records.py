@@ -1,4 +1,4 @@
-"""What became of a record; and validation of specs."""
+"""Outcomes of records, and validation of specs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RecordsView(HeadgateView):
         responses=serializers.RecordSerializer,
     )
     def get(self, request: Request) -> Response:
-        """Where is my record? By topic, partition and offset: how it ended, and in which segments it is."""
+        """Find a record by topic, partition and offset: its outcome and its segments."""
         query = query_of(request, serializers.RecordQuery)
         fates = record_fate(self.actor, **query)
         return Response(serializers.RecordSerializer({**query, "fates": fates}).data)
@@ -42,9 +42,9 @@ class SearchView(HeadgateView):
         responses=serializers.SearchedSerializer,
     )
     def get(self, request: Request) -> Response:
-        """The record at a place, or those with a key, as Kafka has them (role operator), and those in quarantine.
+        """Find records by offset or key, in Kafka (needs the role operator) and in quarantine.
 
-        Kafka is looked through up to a bound; `looked` says what was not looked at.
+        The search in Kafka is limited. `looked` has the offsets that were not searched.
         """
         query = query_of(request, serializers.SearchRecordsQuery)
         key = query["key"].encode() if "key" in query else query.get("key_base64")
@@ -63,9 +63,9 @@ class StoredRowsView(HeadgateView):
         responses=serializers.StoredRowsSerializer,
     )
     def get(self, request: Request) -> Response:
-        """The rows that the record at a place became (role operator), while Kafka still has it.
+        """The stored rows of a record, while Kafka still has it. Needs the role operator.
 
-        It is decoded by the spec that read it, and looked for by its time and its dimensions.
+        The record is decoded with the spec that read it. Its rows are found by its time and dimensions.
         """
         query = query_of(request, serializers.RecordQuery)
         target = RecordQuery(query["topic"], query["partition"], query["offset"])
@@ -81,7 +81,7 @@ class ValidateView(HeadgateView):
         responses=serializers.ValidSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Check a spec without submitting it. Answers 400 with every fault."""
+        """Check a spec without submitting it. Answers 400 with all its errors."""
         body = body_of(request, serializers.ValidateBody)
         try:
             spec: TaskSpec | SupervisorSpec
@@ -98,5 +98,5 @@ class ValidateView(HeadgateView):
 
 
 def _as_body_fault(error: InvalidInput) -> InvalidInput:
-    """The pointers, from the spec's own to those into this endpoint's body."""
+    """Changes pointers into the spec to pointers into the request's body."""
     return InvalidInput(error.detail, [FieldError(f"/spec{e.pointer}", e.message, e.path) for e in error.errors])

@@ -1,4 +1,4 @@
-"""Segments that are taken out of use, and put back, and the rules that do so."""
+"""Marking segments unused and used again, deleting them, and load and drop rules."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MarkUnusedView(HeadgateView):
         responses=serializers.MarkedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Take segments out of use: their rows are read no more, and after a while their files go."""
+        """Mark segments unused. Readers ignore them, and their files are deleted later."""
         datasource = find_datasource(self.actor, name)
         amount = services.mark_unused(
             user=self.actor, datasource=datasource, chosen=_read_selection(request, datasource)
@@ -61,9 +61,9 @@ class MarkUsedView(HeadgateView):
         responses=serializers.RestoredSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Put segments back into use. Replaced segments and segments without a file stay unused.
+        """Mark segments used again. Replaced segments and segments without a file stay unused.
 
-        When ``segments`` names one of these, nothing is changed.
+        If ``segment_ids`` has one of these, nothing is changed.
         """
         datasource = find_datasource(self.actor, name)
         restored = services.mark_used(
@@ -80,7 +80,7 @@ class KillView(HeadgateView):
         responses=serializers.MarkedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Delete unused segments for good, once no reader's lease holds them; with `dry_run` say how much it were."""
+        """Delete unused segments permanently, when no reader's lease holds them. With `dry_run`, only count them."""
         datasource = find_datasource(self.actor, name)
         body = body_of(request, serializers.KillRequest)
         amount = services.kill(
@@ -97,7 +97,7 @@ class DeleteView(HeadgateView):
         responses=serializers.MarkedSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Delete it whole: all its segments are lost. Refused while a supervisor or a task reads into it."""
+        """Delete the datasource with all its segments. Refused while a supervisor or a task writes to it."""
         datasource = find_datasource(self.actor, name)
         body = body_of(request, serializers.DeleteRequest)
         amount = delete_datasource(user=self.actor, datasource=datasource, name=body["name"])
@@ -114,7 +114,7 @@ class UnusedSegmentsView(HeadgateView):
         responses=page_schema(serializers.UnusedSegmentSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its segments that are not in use, until their files go; those that have been so for longest first."""
+        """The datasource's unused segments whose files still exist, longest unused first."""
         query = query_of(request, PageQuery)
         segments = unused_segments(self.actor, find_datasource(self.actor, name))
         return page_response(page_of(request, segments, self.order, query), serializers.UnusedSegmentSerializer)
@@ -130,7 +130,7 @@ class RemovalsView(HeadgateView):
         responses=page_schema(serializers.RemovalSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """What was taken out of use, by whom, the newest first."""
+        """Past changes that marked segments unused, newest first, each with its user or rule."""
         query = query_of(request, PageQuery)
         removals = list_removals(find_datasource(self.actor, name))
         return page_response(page_of(request, removals, self.order, query), serializers.RemovalSerializer)
@@ -139,7 +139,7 @@ class RemovalsView(HeadgateView):
 class RulesView(HeadgateView):
     @extend_schema(operation_id="get_rules", tags=["datasources"], responses=serializers.RulesSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """Its load and drop rules in Druid's form, and those of the site, which are asked after them."""
+        """The datasource's load and drop rules in Druid's format, and the site's rules, which apply after them."""
         return Response(_rules(find_datasource(self.actor, name)))
 
     @extend_schema(
@@ -149,7 +149,7 @@ class RulesView(HeadgateView):
         responses=serializers.RulesSerializer,
     )
     def put(self, request: Request, name: str) -> Response:
-        """Put these in place of its rules; the next round, within a minute, carries them out."""
+        """Replace the datasource's rules. They take effect within a minute."""
         datasource = find_datasource(self.actor, name)
         rules = read_rules(body_of(request, serializers.RulesRequest)["rules"], "rules")
         rule_runner.set_rules(user=self.actor, datasource=datasource, rules=rules)
@@ -169,7 +169,7 @@ class RulesPreviewView(HeadgateView):
         responses=serializers.GoingSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """What these rules, and after them the site's, would take out of use now. Nothing is changed."""
+        """Preview which segments these rules, followed by the site's, would mark unused now. Nothing is changed."""
         datasource = find_datasource(self.actor, name)
         rules = read_rules(body_of(request, serializers.RulesRequest)["rules"], "rules")
         return Response(serializers.GoingSerializer(rule_runner.preview(datasource, rules)).data)

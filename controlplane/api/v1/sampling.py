@@ -1,4 +1,4 @@
-"""The sampler: what a spec would make of some records."""
+"""The sampler: previews the rows that a spec makes of some records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SamplerView(HeadgateView):
         responses=serializers.SampleSerializer,
     )
     def post(self, request: Request) -> Response:
-        """Read some records, of a topic or pasted, as a spec that may be unfinished says. Needs the role operator."""
+        """Decode some records, from a topic or pasted, with a spec that may be unfinished. Needs the role operator."""
         _, answer = take_sample(user=self.actor, document=request.data, team_name=self.team_name)
         return Response(serializers.SampleSerializer(answer).data)
 

@@ -1,4 +1,4 @@
-"""One segment, and what its file holds."""
+"""One segment and its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from controlplane.segments.newest_rows import segment_file
 class SegmentView(HeadgateView):
     @extend_schema(operation_id="get_segment", tags=["datasources"], responses=serializers.SegmentStorySerializer)
     def get(self, request: Request, name: str, segment_id: str) -> Response:
-        """A segment by its id or Druid's identifier: its state, what it was made of, and which records are in it."""
+        """One segment by its id or Druid's identifier: its state, its merges and its records."""
         segment = segment_or_killed(find_datasource(self.actor, name), segment_id)
         is_present = isinstance(segment, Segment)
         story = {
@@ -34,6 +34,6 @@ class SegmentView(HeadgateView):
 class SegmentFileView(HeadgateView):
     @extend_schema(operation_id="get_segment_file", tags=["datasources"], responses=serializers.SegmentFileSerializer)
     def get(self, request: Request, name: str, segment_id: str) -> Response:
-        """What its Parquet file says of its columns, and its latest rows, as far as you may see them."""
+        """The columns from the Parquet file's footer and the latest rows. Masks apply."""
         segment = find_segment(find_datasource(self.actor, name), segment_id)
         return Response(serializers.SegmentFileSerializer(segment_file(user=self.actor, segment=segment)).data)

@@ -23,7 +23,7 @@ from controlplane.teams import service_accounts as accounts
 from controlplane.teams.roles import Scope
 from controlplane.teams.selectors import get_team
 
-GONE = OpenApiResponse(description="Gone.")
+GONE = OpenApiResponse(description="Deleted.")
 
 
 class AccountsView(HeadgateView):
@@ -43,7 +43,7 @@ class AccountsView(HeadgateView):
         operation_id="create_service_account", tags=["teams"], request=AccountBody, responses={201: AccountSerializer}
     )
     def post(self, request: Request, name: str) -> Response:
-        """Make one; it can do nothing before it has a token. Needs the role admin."""
+        """Create a service account. It needs a token before it can do anything. Needs the role admin."""
         team, body = get_team(self.actor, name), body_of(request, AccountBody)
         accounts.create_account(user=self.actor, team=team, name=body["name"])
         account = accounts.get_account(self.actor, team, body["name"])
@@ -53,7 +53,7 @@ class AccountsView(HeadgateView):
 class AccountView(HeadgateView):
     @extend_schema(operation_id="delete_service_account", tags=["teams"], responses={204: GONE})
     def delete(self, request: Request, name: str, account: str) -> Response:
-        """Delete one with its tokens; what it has submitted goes on. Needs the role admin."""
+        """Delete a service account and its tokens. Its supervisors and tasks continue. Needs the role admin."""
         accounts.delete_account(user=self.actor, team=get_team(self.actor, name), name=account)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -78,9 +78,9 @@ class AccountTokensView(HeadgateView):
         responses={201: NewTokenSerializer},
     )
     def post(self, request: Request, name: str, account: str) -> Response:
-        """A new token; its secret is in this answer and never again.
+        """Create a token for a service account. Its secret is shown only in this answer.
 
-        Needs the role admin; a token with a scope is not enough.
+        Needs the role admin. You cannot use a token with a scope for this.
         """
         team, body = get_team(self.actor, name), body_of(request, AccountTokenBody)
         token, secret = accounts.create_account_token(

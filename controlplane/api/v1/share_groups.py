@@ -15,7 +15,7 @@ from controlplane.supervisors.selectors import get_supervisor
 class ShareGroupView(HeadgateView):
     @extend_schema(operation_id="get_share_group", tags=["supervisors"], responses=serializers.ShareGroupSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Its members, leases, hold times, coverage by partition, repairs and gaps. Kafka is not asked."""
+        """The group's members, leases, hold times, coverage by partition, repairs and gaps. Kafka is not asked."""
         group = share_group.share_group(get_supervisor(self.actor, supervisor_id))
         return Response(serializers.ShareGroupSerializer(group).data)
 
@@ -25,7 +25,7 @@ class GroupConfigView(HeadgateView):
         operation_id="get_group_configuration", tags=["supervisors"], responses=serializers.GroupConfigurationSerializer
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """What the broker has for the group against what the spec says. Asks Kafka; 503 when it does not answer."""
+        """The group's settings on the broker compared with the spec. 503 if Kafka does not answer."""
         configuration = share_group.group_configuration(get_supervisor(self.actor, supervisor_id))
         return Response(serializers.GroupConfigurationSerializer(configuration).data)
 
@@ -36,7 +36,7 @@ class GroupConfigView(HeadgateView):
         responses=serializers.GroupConfigurationSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Set on the broker what the spec says, as a task does when it starts. Needs the role operator."""
+        """Apply the spec's group settings on the broker, as each starting task does. Needs the role operator."""
         supervisor = get_supervisor(self.actor, supervisor_id)
         configuration = share_group.apply_group_config(user=self.actor, supervisor=supervisor)
         return Response(serializers.GroupConfigurationSerializer(configuration).data)

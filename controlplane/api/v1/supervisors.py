@@ -25,7 +25,7 @@ from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
 
 
 def detail(user: User, supervisor_id: str) -> dict[str, Any]:
-    """A supervisor in full."""
+    """A supervisor with all its fields."""
     supervisor: Any = selectors.get_supervisor(user, supervisor_id)
     supervisor.totals = selectors.supervisor_totals(supervisor)
     supervisor.why_nothing = selectors.why_nothing(supervisor)
@@ -43,7 +43,7 @@ class SupervisorsView(HeadgateView):
         responses=page_schema(serializers.SupervisorSerializer),
     )
     def get(self, request: Request) -> Response:
-        """Your teams' supervisors that are not terminated, or with `terminated=true` those that are, by id."""
+        """Your teams' supervisors by id. With `terminated=true`, only terminated ones. Else only others."""
         query = query_of(request, serializers.SupervisorsQuery)
         filters = {name: query.get(name, "") for name in ("search", "state", "team")}
         supervisors = selectors.list_supervisors(self.actor, **filters, terminated=query.get("terminated", False))
@@ -63,7 +63,7 @@ class SupervisorsView(HeadgateView):
         responses={200: serializers.SupervisorDetailSerializer, 201: serializers.SupervisorDetailSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Create a supervisor, or give the one of this id a new spec version. Needs the role admin."""
+        """Create a supervisor, or add a spec version to the supervisor with this id. Needs the role admin."""
         query, asked_at = query_of(request, serializers.SubmitQuery), timezone.now()
         supervisor = services.submit_supervisor(
             user=self.actor,
@@ -84,7 +84,7 @@ class SupervisorView(HeadgateView):
         operation_id="get_supervisor", tags=["supervisors"], responses=serializers.SupervisorDetailSerializer
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """One supervisor with its spec, secrets masked; terminated ones too."""
+        """One supervisor with its spec. Secrets are masked. It may be terminated."""
         return Response(detail(self.actor, supervisor_id))
 
 
@@ -95,7 +95,7 @@ class StatsView(HeadgateView):
         responses=serializers.TaskStatsSerializer(many=True),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """What each of its running tasks did, in all and per second over the last 1, 5 and 15 minutes."""
+        """Counters of each running task: totals, and rates per second over the last 1, 5 and 15 minutes."""
         stats = task_stats(selectors.get_supervisor(self.actor, supervisor_id))
         return Response(serializers.TaskStatsSerializer(stats, many=True).data)
 
@@ -108,7 +108,7 @@ class VersionsView(HeadgateView):
         responses=page_schema(serializers.VersionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Its spec versions, newest first: what, who, when, what it changed, and the termination that ended it."""
+        """The supervisor's spec versions, newest first. Each has its author, time, changes and termination, if any."""
         query = query_of(request, PageQuery)
         versions = history(selectors.get_supervisor(self.actor, supervisor_id))
         page = page_of(request, versions, [Key("version", int, descending=True)], query)
@@ -123,7 +123,7 @@ class ScaleActionsView(HeadgateView):
         responses=page_schema(serializers.ScaleActionSerializer),
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """What its autoscaler did, newest first: when, from how many indexers to how many, and why."""
+        """The autoscaler's actions, newest first: time, old and new number of indexers, and reason."""
         query = query_of(request, PageQuery)
         actions = selectors.get_supervisor(self.actor, supervisor_id).scale_actions.all()
         return page_response(
@@ -144,9 +144,9 @@ class SuspendView(HeadgateView):
         responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Its task publishes what it holds and ends; no other starts. Needs the role operator.
+        """Suspend a supervisor: its tasks publish and end, and no new ones start. Needs the role operator.
 
-        409 when it is suspended already.
+        409 if it is already suspended.
         """
         return _answer(self.actor, supervisor_id, services.suspend)
 
@@ -159,7 +159,7 @@ class ResumeView(HeadgateView):
         responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """A task starts again. Needs the role operator. 409 when it runs already."""
+        """Resume a supervisor: its tasks start again. Needs the role operator. 409 if it is not suspended."""
         return _answer(self.actor, supervisor_id, services.resume)
 
 
@@ -171,7 +171,7 @@ class TerminateView(HeadgateView):
         responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Stop it for good; its history stays. Needs the role admin."""
+        """Stop a supervisor permanently. Its history stays. Needs the role admin."""
         return _answer(self.actor, supervisor_id, services.terminate)
 
 
@@ -213,11 +213,11 @@ class ResetView(HeadgateView):
         responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Set the stored offsets of some partitions, move all to a position, or forget all.
+        """Set the stored offsets of some partitions, move all partitions to a position, or delete all stored offsets.
 
         Records may be skipped or stored twice.
 
-        Of the type kafka only. Needs the role admin.
+        Only for supervisors of the type kafka. Needs the role admin.
         """
         body = body_of(request, serializers.ResetBody)
         if "position" in body:
@@ -239,7 +239,7 @@ class HandOffView(HeadgateView):
         responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Its task publishes and ends, with the next one up before it stops. Needs the role operator."""
+        """Hand off: a new task starts, then the current one publishes and ends. Needs the role operator."""
         return _answer(self.actor, supervisor_id, offset_reset.hand_off)
 
 
@@ -251,6 +251,6 @@ class ScaleView(HeadgateView):
         responses=serializers.SupervisorDetailSerializer,
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Another number of indexers, taken up without a pause: a new spec version. Needs the role admin."""
+        """Change the number of indexers without a pause. This creates a spec version. Needs the role admin."""
         task_count = body_of(request, serializers.ScaleBody)["taskCount"]
         return _answer(self.actor, supervisor_id, services.scale, task_count=task_count)

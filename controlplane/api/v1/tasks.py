@@ -44,7 +44,7 @@ class TasksView(HeadgateView):
         responses={201: serializers.TaskDetailSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Submit a task spec, flat (as in Druid's share-group document) or nested under `spec`."""
+        """Submit a task spec: flat, as Druid documents it for share groups, or nested under `spec`."""
         task = services.submit_task(user=self.actor, document=request.data, team_name=self.team_name)
         return Response(
             serializers.TaskDetailSerializer(selectors.get_task(self.actor, task.pk)).data,
@@ -56,14 +56,14 @@ class TasksView(HeadgateView):
 class TaskView(HeadgateView):
     @extend_schema(operation_id="get_task", tags=["tasks"], responses=serializers.TaskDetailSerializer)
     def get(self, request: Request, task_id: str) -> Response:
-        """One task with its spec, secrets masked."""
+        """One task with its spec. Secrets are masked."""
         return Response(serializers.TaskDetailSerializer(selectors.get_task(self.actor, task_id)).data)
 
 
 class ReportView(HeadgateView):
     @extend_schema(operation_id="get_task_report", tags=["tasks"], responses=serializers.ReportSerializer)
     def get(self, request: Request, task_id: str) -> Response:
-        """What a task did, by indexer; while it runs, so far."""
+        """The report of a task: counters in total and by indexer. A running task's report is preliminary."""
         report = selectors.task_report(self.actor, selectors.get_task(self.actor, task_id))
         return Response(serializers.ReportSerializer(report).data)
 
@@ -80,7 +80,7 @@ class LogView(HeadgateView):
 
 
 def log_response(text: str | bytes) -> HttpResponse:
-    """Plain text, so that nothing in a log is taken for markup."""
+    """The log as plain text, so that browsers do not read it as markup."""
     return HttpResponse(text, content_type="text/plain; charset=utf-8")
 
 

@@ -29,7 +29,7 @@ from controlplane.teams.permissions import Action, require
 from controlplane.teams.roles import Role
 from controlplane.teams.teams import create_team, delete_team, describe_team, rename_team
 
-GONE = OpenApiResponse(description="No member any more.")
+GONE = OpenApiResponse(description="Removed.")
 
 
 class TeamsView(HeadgateView):
@@ -43,7 +43,7 @@ class TeamsView(HeadgateView):
 
     @extend_schema(operation_id="create_team", tags=["teams"], request=TeamBody, responses={201: TeamSerializer})
     def post(self, request: Request) -> Response:
-        """Make a team; it has no members yet. Needs an administrator of the site."""
+        """Create a team without members. Only for site administrators."""
         new_team = create_team(user=self.actor, name=body_of(request, TeamBody)["name"])
         team = selectors.get_team(self.actor, new_team.name)
         return Response(TeamSerializer(team).data, status=status.HTTP_201_CREATED)
@@ -58,9 +58,10 @@ class TeamView(HeadgateView):
     @extend_schema(operation_id="change_team", tags=["teams"], request=TeamChangeBody, responses=TeamSerializer)
     @transaction.atomic
     def put(self, request: Request, name: str) -> Response:
-        """Change a team's `description` (needs the role admin) or its `name` (needs an administrator of the site).
+        """Change a team's `description` (needs the role admin) or `name` (only for site administrators).
 
-        What is left out stays. With another name its addresses change, and its service accounts are called by it.
+        Fields that are left out keep their values. A new name also changes its addresses and the names of its service
+        accounts.
         """
         team, body = selectors.get_team(self.actor, name), body_of(request, TeamChangeBody)
         require(self.actor, Action.ADMINISTER, team)
@@ -73,7 +74,7 @@ class TeamView(HeadgateView):
 
     @extend_schema(operation_id="delete_team", tags=["teams"], responses={204: OpenApiResponse(description="Deleted.")})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete a team that owns nothing. Needs an administrator of the site."""
+        """Delete a team that owns nothing. Only for site administrators."""
         delete_team(user=self.actor, team=selectors.get_team(self.actor, name))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -97,9 +98,9 @@ class MemberView(HeadgateView):
         responses={200: PlaceSerializer, 202: PlaceSerializer},
     )
     def put(self, request: Request, name: str, username: str) -> Response:
-        """Change a member's role (200), or invite whoever has the name (202), be there such a user or not.
+        """Change a member's role (200), or invite the user with this name (202).
 
-        Needs the role admin. Who is invited is no member before they accept.
+        Needs the role admin. The answer is 202 even if no such user exists. An invited user must accept first.
         """
         team = selectors.get_team(self.actor, name)
         role = Role(body_of(request, MemberBody)["role"])
@@ -109,9 +110,9 @@ class MemberView(HeadgateView):
 
     @extend_schema(operation_id="remove_member", tags=["teams"], responses={204: GONE})
     def delete(self, request: Request, name: str, username: str) -> Response:
-        """Remove a member or withdraw an invitation: needs the role admin. With your own name you leave the team.
+        """Remove a member or withdraw an invitation. Needs the role admin. Use your own name to leave the team.
 
-        The last admin stays.
+        You cannot remove the last admin.
         """
         team = selectors.get_team(self.actor, name)
         if username == self.actor.username:
@@ -129,7 +130,7 @@ class InvitationsView(HeadgateView):
         responses=page_schema(InvitationSerializer),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Whom a team has invited and who has not answered yet. Needs the role admin."""
+        """A team's open invitations of users. Needs the role admin."""
         invitations = selectors.list_invitations(self.actor, selectors.get_team(self.actor, name))
         page = page_of(request, invitations, [Key("username", str)], query_of(request, PageQuery))
         return page_response(page, InvitationSerializer)
@@ -143,7 +144,7 @@ class MyInvitationsView(HeadgateView):
         responses=page_schema(MyInvitationSerializer),
     )
     def get(self, request: Request) -> Response:
-        """The teams that have invited you, with the role that they offer. An invitation is open for 30 days."""
+        """Your open invitations, each with the offered role. An invitation expires after 30 days."""
         invitations = selectors.my_invitations(self.actor)
         page = page_of(request, invitations, [Key("team_name", str)], query_of(request, PageQuery))
         return page_response(page, MyInvitationSerializer)
@@ -152,12 +153,12 @@ class MyInvitationsView(HeadgateView):
 class MyInvitationView(HeadgateView):
     @extend_schema(operation_id="accept_invitation", tags=["teams"], request=None, responses=MemberSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Accept a team's invitation: you are a member from now on."""
+        """Accept a team's invitation. You become a member."""
         return Response(MemberSerializer(services.accept_invitation(user=self.actor, team_name=name)).data)
 
     @extend_schema(operation_id="decline_invitation", tags=["teams"], responses={204: GONE})
     def delete(self, request: Request, name: str) -> Response:
-        """Decline it."""
+        """Decline a team's invitation."""
         services.decline_invitation(user=self.actor, team_name=name)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -179,7 +180,7 @@ class MemberTokensView(HeadgateView):
 class MemberTokenView(HeadgateView):
     @extend_schema(operation_id="revoke_member_token", tags=["teams"], responses={204: GONE})
     def delete(self, request: Request, name: str, username: str, token_id: str) -> Response:
-        """Revoke a member's token. Needs the role admin in every team of the member: a token is for all of them."""
+        """Revoke a member's token. Needs the role admin in all teams of the member: the token is valid in all."""
         team = selectors.get_team(self.actor, name)
         services.revoke_member_token(user=self.actor, team=team, username=username, token_id=token_id)
         return Response(status=status.HTTP_204_NO_CONTENT)

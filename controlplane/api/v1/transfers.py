@@ -1,4 +1,4 @@
-"""Giving a datasource or a connection to another team."""
+"""Transfers of datasources and connections to another team."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from controlplane.transfers.services import transfer_connection, transfer_dataso
 
 
 class TransferBody(BodySerializer):
-    team = serializers.CharField(max_length=63, help_text="To which team.")
+    team = serializers.CharField(max_length=63, help_text="The team that gets it.")
 
 
 class DatasourceTransferBody(TransferBody):
     connections = serializers.BooleanField(
-        default=False, help_text="Whether the connections that its specs name move along, where the team lacks them."
+        default=False,
+        help_text="Whether connections that its specs name are transferred too, if the new team does not have them.",
     )
 
 
 class TransferredSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    team = serializers.CharField(help_text="Whose it is now.")
-    connections = serializers.ListField(child=serializers.CharField(), help_text="Those that moved along.")
+    team = serializers.CharField(help_text="The team that now owns it.")
+    connections = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of the connections that were transferred too."
+    )
 
 
 class DatasourceTransferView(HeadgateView):
@@ -39,7 +42,7 @@ class DatasourceTransferView(HeadgateView):
         responses=TransferredSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
-        """Give it to another team with its supervisors, segments and quarantine; what runs goes on.
+        """Transfer a datasource with its supervisors, segments and quarantine. Running tasks continue.
 
         Needs the role admin in both teams.
         """
@@ -58,7 +61,7 @@ class ConnectionTransferView(HeadgateView):
         responses=TransferredSerializer,
     )
     def post(self, request: Request, team: str, name: str) -> Response:
-        """Give a connection that nobody uses to another team. Needs the role admin in both."""
+        """Transfer an unused connection to another team. Needs the role admin in both teams."""
         body, connection = body_of(request, TransferBody), get_connection(self.actor, team, name)
         moved = transfer_connection(user=self.actor, connection=connection, team_name=body["team"])
         return Response(TransferredSerializer({"name": moved.name, "team": moved.team.name, "connections": []}).data)

@@ -1,4 +1,4 @@
-"""Addresses under /api/v1/. All end with a slash; without it they work as well (see ``api.fallback``)."""
+"""Addresses under /api/v1/. All end with a slash, and also work without it (see ``api.fallback``)."""
 
 from django.urls import path
 

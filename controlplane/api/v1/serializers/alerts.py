@@ -204,7 +204,9 @@ class SilenceBody(BodySerializer):
     rule = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     datasource = serializers.CharField(required=False, max_length=200)
     team = serializers.CharField(
-        required=False, max_length=63, help_text="The team. Needed if neither a rule nor a datasource is given."
+        required=False,
+        max_length=63,
+        help_text="The team. Required if you are in several and give no rule and no datasource.",
     )
     ends_at = serializers.DateTimeField(required=False)
     for_s = serializers.IntegerField(
