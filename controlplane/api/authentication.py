@@ -1,4 +1,4 @@
-"""Who asks: by a bearer token, a session, or at Druid's addresses a password; and what OpenAPI says of each."""
+"""Authentication by bearer token, session or, at Druid's addresses, password; and the OpenAPI schemes of these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BROWSER_HEADERS = ("Origin", "Sec-Fetch-Site")
 
 
 class TokenAuthentication(KnoxTokenAuthentication):
-    """``Authorization: Bearer <token>``. One that is wrong or over answers 401 and the challenge ``Bearer``."""
+    """``Authorization: Bearer <token>``. A wrong or expired token is answered with 401 and the challenge ``Bearer``."""
 
     def authenticate_credentials(self, token: bytes) -> Any:
         if not token.isascii() or b"\x00" in token:  # knox would fail while decoding it, or the database would
@@ -33,15 +33,15 @@ class TokenAuthentication(KnoxTokenAuthentication):
 
 
 def from_browser(request: Request) -> bool:
-    """Whether the request has a header that browsers add and programs do not."""
+    """Whether the request has a header that only browsers add."""
     return any(name in request.headers for name in _BROWSER_HEADERS)
 
 
 class BasicAuthentication(BaseAuthentication):
     """HTTP basic authentication with each request, as Druid's clients send it: a password, or a token in its place.
 
-    Who sends wrong ones is refused as at the login, and counted with it. A browser adds what it once was given to the
-    requests of other sites, too: what a browser sends is not taken, for there is the session.
+    Wrong passwords count towards the limit of login attempts. Browsers cannot use it: they would also add a stored
+    password to requests that other sites caused. People in a browser have a session.
     """
 
     def authenticate(self, request: Request) -> Any:
@@ -64,7 +64,7 @@ class BasicAuthentication(BaseAuthentication):
 
 
 def _token_owner(username: str, password: str) -> tuple[User, ApiToken] | None:
-    """Whose token the password is; None where it is none of this user's."""
+    """The owner of the token that was sent as password. None if it is no token of this user."""
     try:
         user, token = TokenAuthentication().authenticate_credentials(password.encode())
     except AuthenticationFailed:
@@ -73,7 +73,7 @@ def _token_owner(username: str, password: str) -> tuple[User, ApiToken] | None:
 
 
 class SessionAuthentication(PlainSessionAuthentication):
-    """A login on the pages. Whoever must set up a second factor first gets no further here either."""
+    """A login on the pages. A user who must set up a second factor first is refused here too."""
 
     def authenticate(self, request: Request) -> Any:
         user_and_auth = super().authenticate(request)

@@ -1,4 +1,4 @@
-"""What every REST view does alike: JSON in and out whatever ``Accept`` says, who asks, query parameters, problems."""
+"""The base of all REST views: JSON in and out, whatever ``Accept`` says; the user; query parameters; problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEAM_HEADER = "X-Headgate-Team"
 
 
 class FirstRenderer(BaseContentNegotiation):
-    """An endpoint has one form of answer; an odd ``Accept`` header is no reason to refuse it."""
+    """Always takes the endpoint's only renderer. An unusual ``Accept`` header does not refuse a request."""
 
     def select_parser(self, request: Request, parsers: Iterable[Any]) -> Any:
         kind = (request.content_type or "").split(";")[0].strip().lower()
@@ -37,11 +37,13 @@ class FirstRenderer(BaseContentNegotiation):
 
 
 class FaultSerializer(serializers.Serializer[Any]):
-    """One fault of the input."""
+    """One error in the input."""
 
-    pointer = serializers.CharField(help_text="RFC 6901 pointer into the body; empty for the whole or a parameter.")
+    pointer = serializers.CharField(
+        help_text="RFC 6901 pointer into the body. Empty for the whole body and for a query parameter."
+    )
     detail = serializers.CharField()
-    path = serializers.CharField(help_text="The same for people, or the query parameter's name.")
+    path = serializers.CharField(help_text="The same place in a form for people, or the query parameter's name.")
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
@@ -56,7 +58,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 class ProblemSchema(AutoSchema):
-    """Adds to every operation what all of them can answer."""
+    """Adds to every operation the problems that all operations can answer."""
 
     problem: Any = ProblemSerializer
     problem_type = "application/problem+json"
@@ -71,27 +73,27 @@ class ProblemSchema(AutoSchema):
 
 
 class HeadgateView(APIView):
-    """Base of the REST views. ``actor`` is who asks; permission for a thing is checked by selectors and services."""
+    """Base of the REST views. ``actor`` is the user. Selectors and services check permissions."""
 
     parser_classes = [StrictJSONParser]
     renderer_classes = [JSONRenderer]
     content_negotiation_class = FirstRenderer
     metadata_class = None
     schema = ProblemSchema()
-    how_to_log_in = "Nobody is logged in. Send 'Authorization: Bearer TOKEN', with a token from /api/v1/auth/login/."
+    how_to_log_in = "You are not logged in. Send 'Authorization: Bearer TOKEN', with a token from /api/v1/auth/login/."
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         _measure_chunked(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """What a user may see now is nobody else's, nor theirs tomorrow: nothing in between keeps it."""
+        """Forbids caches to store answers: each user sees different data, and their permissions change."""
         answer = super().finalize_response(request, response, *args, **kwargs)
         answer.setdefault("Cache-Control", "no-store")
         return answer
 
     def permission_denied(self, request: Request, message: str | None = None, code: str | None = None) -> NoReturn:
-        """Says how to log in to whoever has not."""
+        """Tells users without a login how to log in."""
         if request.authenticators and not request.successful_authenticator:
             raise NotAuthenticated(self.how_to_log_in)
         super().permission_denied(request, message, code)
@@ -112,23 +114,23 @@ class HeadgateView(APIView):
         return name or None
 
     def flag(self, name: str) -> bool:
-        """A Druid-style flag: it is given, with whatever value. Those that are ``true`` or not: ``is_true``."""
+        """A Druid-style flag: true if the parameter is given, with any value. See ``is_true`` for the others."""
         return name in self.request.query_params
 
     def is_true(self, name: str) -> bool:
-        """A parameter that Druid reads as a boolean: anything but ``true`` is false, no value too."""
+        """A parameter that Druid reads as a boolean: everything except ``true`` is false."""
         return self.request.query_params.get(name, "").lower() == "true"
 
 
 def _measure_chunked(request: Request) -> None:
-    """A chunked body has no length, and DRF takes no length for no body."""
+    """Sets the length of a chunked body, because DRF treats a request without a length as one without a body."""
     raw = request._request
     if "chunked" in raw.META.get("HTTP_TRANSFER_ENCODING", "").lower() and not raw.META.get("CONTENT_LENGTH"):
         raw.META["CONTENT_LENGTH"] = str(len(raw.body))
 
 
 class BodySerializer(serializers.Serializer[Any]):
-    """A request's body. A field it does not know is an error, not ignored."""
+    """A request's body. Unknown fields are errors."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -139,7 +141,7 @@ class BodySerializer(serializers.Serializer[Any]):
 
 
 class QuerySerializer(serializers.Serializer[Any]):
-    """Query parameters: typed, each at most once, unknown ones refused."""
+    """Query parameters: typed, each at most once. Unknown ones are errors."""
 
 
 def body_of(request: Request, kind: type[BodySerializer]) -> dict[str, Any]:
@@ -151,7 +153,7 @@ def body_of(request: Request, kind: type[BodySerializer]) -> dict[str, Any]:
 
 
 def query_of(request: Request, kind: type[QuerySerializer]) -> dict[str, Any]:
-    """The validated query parameters. Raises ``InvalidInput`` with all faults."""
+    """The validated query parameters. Raises ``InvalidInput`` with all errors."""
     serializer = kind(data=request.query_params.dict())
     faults = [
         FieldError("", f"unknown parameter; known are {', '.join(sorted(serializer.fields))}", name)
@@ -179,5 +181,5 @@ TEAM_PARAMETER = OpenApiParameter(
     TEAM_HEADER,
     str,
     OpenApiParameter.HEADER,
-    description="The team that a new datasource belongs to; needed by those who are in more than one.",
+    description="The team that will own a new datasource. Required if you are in several teams.",
 )

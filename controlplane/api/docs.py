@@ -1,4 +1,4 @@
-"""The OpenAPI document and Swagger's page, all of it from this site."""
+"""The OpenAPI document and Swagger UI, both served by this site."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ POLICY = (
 
 @cache
 def openapi() -> dict[str, Any]:
-    """What a process serves does not change while it runs. To describe it takes half a second."""
+    """The OpenAPI document, made once per process: it does not change, and takes half a second."""
     document: dict[str, Any] = SchemaGenerator().get_schema(public=True)
     return document
 
 
 class _OneDocument(SchemaGenerator):
-    """The document of this process, for whoever asks."""
+    """Returns this process's document for every request."""
 
     def get_schema(self, request: Any = None, public: bool = False) -> dict[str, Any]:
         return openapi()
 
 
 class SchemaView(SpectacularJSONAPIView):
-    """OpenAPI 3.1 as JSON. It describes the interface and no data, so anybody may read it."""
+    """OpenAPI 3.1 as JSON. It contains no data, so everybody may read it."""
 
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []

@@ -1,4 +1,4 @@
-"""Addresses under /api, /druid and /status that no view has: the same with or without a slash at the end, else 404.
+"""Addresses under /api, /druid and /status without a view: tries them with or without the last slash, else 404.
 
 A redirect to the other form would turn a POST into a GET, so the other form's view answers at once.
 """
@@ -22,7 +22,7 @@ UNREADABLE = problems.Problem(400, "The request is not valid", "This site does n
 # The view that answers in the end checks what there is to check.
 @csrf_exempt
 def fallback(request: HttpRequest, rest: str = "") -> HttpResponseBase:
-    """Answer as the address with or without the slash would; else 404 in the form of that part of the site."""
+    """Answer with the view of the address with or without the last slash. Else 404 in the format of these addresses."""
     view = _other_form(request.path_info)
     if view is None:
         return _problem_response(request, NOT_FOUND)
@@ -41,7 +41,7 @@ def _other_form(path: str) -> ResolverMatch | None:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """What Django refuses before any view is asked, such as another host's name: as JSON at REST's addresses."""
+    """Answers requests that Django refuses before a view, such as an unknown host name. REST answers JSON."""
     if not request.path_info.startswith(("/api", "/druid", "/status")):
         return defaults.bad_request(request, exception)
     return _problem_response(request, UNREADABLE)

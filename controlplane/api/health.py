@@ -1,4 +1,4 @@
-"""For load balancers and orchestrators. Neither tells more than up or down."""
+"""Checks for load balancers and orchestrators. They answer only whether Headgate is up."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TIMEOUT_S = 2
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 while the process answers. Touches nothing else."""
+    """200 while the process answers. Checks nothing else."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when the metadata store and Redis answer; else 503, saying which does not."""
+    """200 if the metadata store and Redis answer. Else 503, with the one that does not."""
     checks = {"database": _check(lambda: ask_directly(TIMEOUT_S)), "redis": _check(_ask_redis)}
     ready = all(state == "ok" for state in checks.values())
     body = {"status": "ok" if ready else "unavailable", "checks": checks}

@@ -1,4 +1,4 @@
-"""``GET /metrics``: what Prometheus scrapes of web. See ``docs/reference/prometheus.md``."""
+"""``GET /metrics``: metrics for Prometheus. See ``docs/reference/prometheus.md``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from controlplane.teams.permissions import teams_of
 
 STORE, PROCESS = "store", "process"
 SITE = Reach(whole=True)
-_ONLY_SITE = "These metrics are of the whole site: they need the token of HEADGATE_METRICS_TOKEN.\n"
+_ONLY_SITE = "These metrics are of the whole site. They need the token that HEADGATE_METRICS_TOKEN sets.\n"
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -39,7 +39,7 @@ class Together:
 
 @require_safe
 def metrics(request: HttpRequest, part: str = "") -> HttpResponse:
-    """Of the metadata store and of this process, or one of them; to a team's token what its team may see."""
+    """The metrics of the metadata store, of this process, or of both. A team's token gets its team's metrics."""
     if not settings.METRICS:
         return _refusal(404, "Metrics are off: HEADGATE_METRICS is 0.\n")
     try:
@@ -73,7 +73,7 @@ def _collected(request: HttpRequest, part: str) -> Collector:
 
 
 def _reach_of_token(request: HttpRequest) -> Reach:
-    """What the user of a REST token may see. Raises ``AuthenticationFailed``."""
+    """The data that the user of a REST token may see. Raises ``AuthenticationFailed``."""
     user_and_token = TokenAuthentication().authenticate(request)
     if user_and_token is None:
         raise AuthenticationFailed

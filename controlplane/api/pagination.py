@@ -1,4 +1,4 @@
-"""Pages by key: a cursor holds the last row's key, so a page costs the same however far in it lies."""
+"""Pagination by key: a cursor holds the last row's key, so that late pages cost as much as the first."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ M = TypeVar("M", bound=Model)
 
 
 class PageQuery(QuerySerializer):
-    """The parameters of every list."""
+    """The parameters of all lists."""
 
     limit = serializers.IntegerField(
         required=False,
         min_value=1,
         max_value=2**31 - 1,
         default=DEFAULT_ROWS,
-        help_text=f"Rows a page; {MAX_ROWS} at most.",
+        help_text=f"Rows per page, at most {MAX_ROWS}.",
     )
-    cursor = serializers.CharField(required=False, max_length=2000, help_text="From ``next`` of the page before.")
+    cursor = serializers.CharField(
+        required=False, max_length=2000, help_text="The cursor from `next` of the previous page."
+    )
 
 
 class SearchQuery(PageQuery):
     search = serializers.CharField(required=False, max_length=200, allow_blank=True, help_text="Part of the name.")
-    team = serializers.CharField(required=False, max_length=63, help_text="Only this team's.")
+    team = serializers.CharField(required=False, max_length=63, help_text="Only items of this team.")
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,9 @@ def page_of(
     extra_params: dict[str, str] | None = None,
     most: int = MAX_ROWS,
 ) -> Page:
-    """The page that ``query`` (a validated ``PageQuery``) asks for; ``keys`` must make every row unique.
+    """The page that ``query`` (a validated ``PageQuery``) asks for. ``keys`` must make every row unique.
 
-    ``extra_params``: parameters that the next page's address is to have.
+    ``extra_params``: further parameters of the next page's address.
     """
     limit = min(query["limit"], most)
     ordered = queryset.order_by(*(f"-{k.field}" if k.descending else k.field for k in keys))
@@ -88,7 +90,7 @@ def page_response(page: Page, item: type[serializers.BaseSerializer[Any]]) -> Re
 
 @cache
 def page_schema(item: type[serializers.Serializer[Any]]) -> serializers.Serializer[Any]:
-    """For OpenAPI: the form of ``page_response``."""
+    """The schema of ``page_response``, for OpenAPI."""
     name = item.__name__.removesuffix("Serializer")
     return inline_serializer(
         f"{name}Page",
@@ -100,7 +102,7 @@ def page_schema(item: type[serializers.Serializer[Any]]) -> serializers.Serializ
 
 
 def _after(keys: Sequence[Key], values: Sequence[Any]) -> Q:
-    """Rows behind the one with these values, in the keys' order."""
+    """Rows after the row with these values, in the order of the keys."""
     condition = Q(pk__in=[])
     for index, key in enumerate(keys):
         same = {k.field: v for k, v in zip(keys[:index], values[:index], strict=True)}

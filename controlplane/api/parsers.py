@@ -12,7 +12,7 @@ from controlplane.common.strict_json import MAX_BYTES, strict_json
 
 
 class TooLarge(APIException):
-    """The body is larger than any spec."""
+    """The body is too large."""
 
     status_code = 413
     default_detail = f"The body is larger than {MAX_BYTES} bytes."

@@ -1,4 +1,4 @@
-"""User names and passwords over REST: whose they are, and how often a client may be wrong about them."""
+"""User names and passwords over REST: authentication, and the limit of failed attempts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from controlplane.teams.models import User
 BASIC_CHALLENGE = 'Basic realm="headgate", charset="UTF-8"'
 CODE_HEADER = "X-Headgate-Code"
 LONGEST_NAME, LONGEST_PASSWORD = 150, 1000
-_UNREADABLE = "The Authorization header can't be read."
+_UNREADABLE = "The Authorization header cannot be read. Send base64(NAME:PASSWORD) in UTF-8."
 
 
 class LoginThrottle(SimpleRateThrottle):
-    """By the caller's address: what a caller writes into a header counts nothing."""
+    """Limits attempts by the client's address. Headers that the client sets have no effect."""
 
     scope = "login"
 
@@ -33,20 +33,20 @@ class LoginThrottle(SimpleRateThrottle):
 
 
 class FailureThrottle(LoginThrottle):
-    """Counts with the logins what fails, and nothing else: a script sends its password with each request."""
+    """Counts only failed requests, together with logins, because scripts send their password with each request."""
 
     def throttle_success(self) -> bool:
         return True
 
     def count(self) -> None:
-        """Note that the request which was let through has failed."""
+        """Count the admitted request as failed."""
         super().throttle_success()
 
 
 def basic_pair(request: Request) -> tuple[str, str] | None:
-    """User name and password of HTTP basic authentication; None where the request has none.
+    """User name and password of HTTP basic authentication. None if the request has none.
 
-    Raises ``AuthenticationFailed`` for a header that can't be read.
+    Raises ``AuthenticationFailed`` for a header that cannot be read.
     """
     scheme, _, value = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
@@ -62,9 +62,9 @@ def basic_pair(request: Request) -> tuple[str, str] | None:
 
 
 def authenticate_person(request: Request, username: str, password: str, code: str) -> User:
-    """Whose name and password it is. Raises ``AuthenticationFailed``.
+    """The user with this name and password. Raises ``AuthenticationFailed``.
 
-    A password alone opens nothing for who has a second factor, here as on the pages.
+    A user with a second factor also needs its code, as on the pages.
     """
     user = authenticate(request._request, username=username, password=password)
     if not isinstance(user, User):
@@ -76,7 +76,7 @@ def authenticate_person(request: Request, username: str, password: str, code: st
     if not has_second_factor(user):
         return user
     if not code:
-        raise AuthenticationFailed("A code of your second factor is required, too.", code="second_factor_required")
+        raise AuthenticationFailed("A code of your second factor is required too.", code="second_factor_required")
     verdict, _ = try_code(user, code)
     if verdict is not CodeResult.RIGHT:
         raise AuthenticationFailed(verdict.value, code="second_factor_required")

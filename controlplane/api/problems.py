@@ -1,4 +1,4 @@
-"""Every error as problem+json (RFC 9457): one place that knows all kinds of exceptions."""
+"""Maps all exceptions to problem+json (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SPECIAL = {"second_factor_required": "second-factor-required"}
 
 @dataclass(frozen=True)
 class Problem:
-    """An error on its way to the caller. ``headers`` go with it, ``code`` is one of ``SPECIAL``."""
+    """An error for the caller. ``headers`` are sent with it. ``code`` is one of ``SPECIAL``."""
 
     status: int
     title: str
@@ -61,7 +61,7 @@ class Problem:
         return SPECIAL.get(self.code) or _NAMES.get(self.status, "internal" if self.status >= 500 else "invalid-input")
 
     def body(self, instance: str) -> dict[str, Any]:
-        """RFC 9457's members, and ``errors``: what is wrong where, as far as it has places."""
+        """RFC 9457's members and ``errors``: each error that has a place in the input, with this place."""
         return {
             "type": f"urn:headgate:problem:{self.name}",
             "title": self.title,
@@ -73,7 +73,7 @@ class Problem:
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
-    """DRF's hook: any exception of a view becomes an answer; one nobody foresaw is logged and told nothing about."""
+    """DRF's hook: answers every exception of a view. An unexpected one is logged, and the answer has no details."""
     problem = handle_error(error, context)
     request: Request = context["request"]
     return Response(
@@ -82,7 +82,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def handle_error(error: Exception, context: Mapping[str, Any]) -> Problem:
-    """The problem that the exception is. Rolls back, and reports what is a fault of ours."""
+    """The problem for an exception. Rolls back, and reports unexpected exceptions."""
     set_rollback()
     problem = problem_of(error)
     if problem.status == 500:

@@ -1,4 +1,4 @@
-"""The REST addresses: ours, Druid's, the indexers', health, and the description of them all."""
+"""The REST addresses: Headgate's, Druid's, the indexers', health and the OpenAPI document."""
 
 from django.urls import include, path, re_path
 

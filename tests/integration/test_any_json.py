@@ -114,7 +114,7 @@ def test_what_the_decoder_lets_through_is_found_by_its_refusal(
         assert (stored(), source.rewinds) == (21, 1)
     [refused] = QuarantinedRecord.objects.all()
     assert (refused.offset, refused.reason, bytes(refused.payload or b"")) == (13, "refused", NUL)
-    assert refused.error.startswith("its publish was refused: A value of it can't be stored: ")
+    assert refused.error.startswith("its publish was refused: A value of the message cannot be stored: ")
     assert sum(s.rows for s in Segment.objects.all()) == 20
     assert IndexerFence.objects.get().published == 20
     assert sum(r.span.upper - r.span.lower for r in SettledRange.objects.all()) == 21

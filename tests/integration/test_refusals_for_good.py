@@ -136,7 +136,7 @@ def test_a_message_that_is_too_large(plane: HttpControlPlane, settings: Any) -> 
     epoch = begin(plane)
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     poison = Poison.model_construct(**{**_poison(0), "payload": b"x" * 2000})
-    with pytest.raises(Unacceptable, match="A message may have 1000 bytes"):
+    with pytest.raises(Unacceptable, match="may have at most 1000 bytes"):
         plane.publish(0, published(epoch, outcomes={0: Outcomes(unparseable=[(0, 1)])}, quarantined=[poison]))
 
 

@@ -201,7 +201,7 @@ class Away(MemoryControlPlane):
     """Does not answer the first questions for ids, and never has ids for columns of the name ``poison``."""
 
     silent: int = 0
-    error: Exception = field(default_factory=lambda: Unacceptable("A value of it can't be stored."))
+    error: Exception = field(default_factory=lambda: Unacceptable("A value of the message cannot be stored."))
     asked: int = 0
 
     def columns(self, request: ColumnsRequest) -> ColumnsAnswer:

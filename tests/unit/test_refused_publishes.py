@@ -37,7 +37,7 @@ class Squeamish(MemoryControlPlane):
     def publish(self, number: int, request: PublishRequest) -> PublishAnswer:
         self.asked.append(request)
         if any(c.name == POISON for s in request.segments for c in s.columns):
-            raise Unacceptable("A value of it can't be stored.")
+            raise Unacceptable("A value of the message cannot be stored.")
         for kept in request.quarantined:
             if kept.payload in self.payloads or kept.offset in self.places:
                 raise Unacceptable("Something in quarantine can't be stored.")
@@ -64,7 +64,7 @@ def test_a_share_groups_batch_is_cut_up_to_the_records_at_fault(run_indexer: Any
     assert quarantined(plane) == {**dict.fromkeys(bad, "refused"), 40: "unparseable"}
     kept = [q for p in plane.published for q in p.quarantined if q.reason == "refused"]
     assert [q.payload for q in kept] == [poison(n) for n in sorted(bad)]
-    assert {q.error for q in kept} == {"its publish was refused: A value of it can't be stored."}
+    assert {q.error for q in kept} == {"its publish was refused: A value of the message cannot be stored."}
     assert {o for (_, o), v in source.acknowledgements.items() if v == REJECT} == {*bad, 40}
     assert (total(plane).polled, total(plane).published, total(plane).quarantined) == (100, 96, 4)
     assert all(len(p.quarantined) + sum(s.rows for s in p.segments) for p in plane.published)
@@ -101,7 +101,7 @@ def test_when_it_is_no_records_fault_the_task_fails_and_quarantines_no_more(
     """Row 30 of the failure matrix."""
     monkeypatch.setattr(batch_splitting, "MAX_IN_A_ROW", 5)
     plane = Squeamish(assignment(tmp_path))
-    with pytest.raises(Refused, match="not because of a record: A value of it can't be stored"):
+    with pytest.raises(Refused, match="not because of a record: A value of the message cannot be stored"):
         run_indexer(MemoryLeasedSource([(0, n, poison(n)) for n in range(64)]), plane)
     assert len(quarantined(plane)) == 5
 

@@ -1,4 +1,4 @@
-"""Druid's own addresses and forms, under /druid/indexer/v1/: tools made for Druid's Overlord work unchanged.
+"""Druid's addresses and formats under /druid/, so that tools for Druid work unchanged.
 
-Source: the Tasks and Supervisor API references of Apache Druid.
+Source: the API references of Apache Druid.
 """

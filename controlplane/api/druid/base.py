@@ -1,4 +1,4 @@
-"""What the Druid-shaped views do alike: errors have Druid's form."""
+"""The base of the Druid-shaped views: errors have Druid's format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CATEGORIES = {
 
 
 def error_body(problem: Problem) -> dict[str, Any]:
-    """Druid's error response; the faults of a spec stand in its context, by path."""
+    """Druid's error response. Its context has a spec's errors by path."""
     ours = problem.status >= 500
     usual = ("general", "RUNTIME_FAILURE") if ours else ("invalidInput", "INVALID_INPUT")
     code, category = _CATEGORIES.get(problem.status, usual)
@@ -48,19 +48,19 @@ def error_body(problem: Problem) -> dict[str, Any]:
 
 
 def _message(problem: Problem) -> str:
-    """With the faults in it: Druid's console shows nothing else."""
+    """The message with all errors, because Druid's console shows only the message."""
     faults = "; ".join(f"{e.path}: {e.message}" if e.path else e.message for e in problem.errors[:10])
     return f"{problem.detail} {faults}" if faults else problem.detail
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
-    """Answers an error in Druid's form; ``problems.exception_handler`` answers it in Headgate's."""
+    """Answers an error in Druid's format; ``problems.exception_handler`` uses Headgate's."""
     problem = handle_error(error, context)
     return Response(error_body(problem), status=problem.status, headers=dict(problem.headers))
 
 
 class DruidErrorSerializer(serializers.Serializer[Any]):
-    """For OpenAPI only: see ``error_body``."""
+    """Only for OpenAPI: see ``error_body``."""
 
     error = serializers.CharField()
     errorCode = serializers.CharField()
@@ -76,14 +76,14 @@ class DruidSchema(ProblemSchema):
 
 
 class DruidView(HeadgateView):
-    """Answers and errors have Druid's form, and a password is taken with each request, as Druid's clients send it."""
+    """Base of views with Druid's formats. They accept a password with each request, as Druid's clients send it."""
 
     schema = DruidSchema()
     authentication_classes = [TokenAuthentication, BasicAuthentication, SessionAuthentication]
-    how_to_log_in = "Nobody is logged in. Send a password (HTTP Basic), or 'Authorization: Bearer TOKEN'."
+    how_to_log_in = "You are not logged in. Send a password (HTTP Basic), or 'Authorization: Bearer TOKEN'."
 
     def get_authenticate_header(self, request: Request) -> str:
-        """The challenge of a 401; none of those that make a browser ask for a password."""
+        """The challenge of a 401. None for browsers, so that they do not ask for a password."""
         bearer = TokenAuthentication().authenticate_header(request)
         return bearer if from_browser(request) else f"{bearer}, {BASIC_CHALLENGE}"
 

@@ -1,4 +1,4 @@
-"""What Druid's Overlord answers about itself: who leads, its workers, its tasks by state, its locks."""
+"""Druid's Overlord about itself: leader, workers, tasks by state, locks."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ class LeaderView(DruidView):
     @extend_schema(
         operation_id="druid_leader",
         tags=["Druid-shaped"],
-        responses={(200, "application/json"): OpenApiResponse(OpenApiTypes.URI, description="Without quotes.")},
+        responses={
+            (200, "application/json"): OpenApiResponse(OpenApiTypes.URI, description="The address, without quotes.")
+        },
     )
     def get(self, request: Request) -> HttpResponse:
-        """This site's address, without quotes, as in Druid: whichever process answers leads."""
+        """This site's address, without quotes, as in Druid. Every process is a leader."""
         return HttpResponse(request.build_absolute_uri("/").rstrip("/"), content_type="application/json")
 
 
 class IsLeaderView(DruidView):
-    """For load balancers: as in Druid, nobody logs in for it."""
+    """For load balancers. Needs no login, as in Druid."""
 
     authentication_classes: list[Any] = []
     permission_classes = [AllowAny]
@@ -43,7 +45,7 @@ class IsLeaderView(DruidView):
         auth=[],
     )
     def get(self, request: Request) -> Response:
-        """`{"leader": true}`."""
+        """Always `{"leader": true}`."""
         return Response({"leader": True})
 
 
@@ -64,7 +66,7 @@ class WorkersView(DruidView):
         responses={(200, "application/json"): openapi.WORKERS},
     )
     def get(self, request: Request) -> Response:
-        """The pool of indexers as one worker. Its tasks are those that you may see; its capacity is everybody's."""
+        """All slots as one worker. It has only tasks that you may see. Its capacity is the whole installation's."""
         tasks = selectors.list_tasks(self.actor)
         running = list(tasks.filter(status=Status.RUNNING)[:MAX_TASKS])
         last = tasks.exclude(ended_at=None).order_by("-ended_at").first()
@@ -78,7 +80,7 @@ class WorkerConfigView(DruidView):
         responses={(200, "application/json"): openapi.WORKER_CONFIG},
     )
     def get(self, request: Request) -> Response:
-        """How tasks are dealt out to workers: there is one, so in any way alike, and nobody adds others."""
+        """How tasks are assigned to workers. Headgate has one worker and no autoscaler of workers."""
         strategy = {"type": "equalDistribution", "affinityConfig": None}
         return Response({"type": "default", "selectStrategy": strategy, "autoScaler": None})
 
@@ -86,7 +88,7 @@ class WorkerConfigView(DruidView):
 class ScalingView(DruidView):
     @extend_schema(operation_id="druid_get_scaling", tags=["Druid-shaped"], responses={200: None})
     def get(self, request: Request) -> HttpResponse:
-        """Nothing, as of a Druid that adds no workers."""
+        """Always empty, as in a Druid without an autoscaler of workers."""
         return HttpResponse(content_type="application/json")
 
 
@@ -112,7 +114,7 @@ class RunningTasksView(_TasksInState):
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
-        """Tasks that run; of one type with `type`."""
+        """Running tasks. `type`: only tasks of this type."""
         return self.statuses(request)
 
 
@@ -152,7 +154,7 @@ class CompleteTasksView(_TasksInState):
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
-        """Tasks that have ended, newest first; the first `n` of them."""
+        """Ended tasks, newest first, at most `n`."""
         return self.statuses(request, request.query_params.get("n"))
 
 
@@ -164,10 +166,10 @@ class TaskStatusesView(DruidView):
         responses={(200, "application/json"): openapi.STATUSES_BY_ID},
     )
     def post(self, request: Request) -> Response:
-        """The short statuses of some tasks by id; those that there are not, or that you may not see, are left out."""
+        """The short statuses of the given tasks by id. Tasks that do not exist or that you may not see are left out."""
         ids = request.data
         if not (isinstance(ids, list) and ids and all(isinstance(i, str) for i in ids)):
-            raise InvalidInput("The body must be a list of ids of tasks.")
+            raise InvalidInput("The body must be a list of task ids.")
         if len(ids) > MAX_TASKS:
             raise InvalidInput(f"One request may ask for at most {MAX_TASKS} tasks.")
         tasks = selectors.list_tasks(self.actor).filter(pk__in=ids)
@@ -182,7 +184,7 @@ class LockedIntervalsView(DruidView):
         responses={(200, "application/json"): openapi.LOCKED},
     )
     def post(self, request: Request) -> Response:
-        """Empty: tasks lock no interval here. A merge and an ingestion of one interval do not keep each other out."""
+        """Always empty, because Headgate's tasks do not lock intervals."""
         return Response({})
 
 

@@ -1,4 +1,4 @@
-"""Druid's addresses of automatic compaction, which are its Coordinator's."""
+"""The Coordinator's addresses of automatic compaction."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ConfigsView(DruidView):
         operation_id="druid_list_compaction_configs", tags=_TAG, responses={(200, "application/json"): _CONFIGS}
     )
     def get(self, request: Request) -> Response:
-        """The configs in force, of each datasource whose automatic compaction is on."""
+        """The compaction configs of all datasources with automatic compaction."""
         return Response(
             {
                 "compactionConfigs": configs_in_force(self.actor),
@@ -73,7 +73,7 @@ class ConfigsView(DruidView):
         responses={(200, "application/json"): ANYTHING},
     )
     def post(self, request: Request) -> Response:
-        """Turn a datasource's automatic compaction on, with this config."""
+        """Turn on a datasource's automatic compaction, with this config."""
         config = configs.read_config(request.data)
         datasource = find_datasource(self.actor, config.dataSource)
         comment = request.headers.get(COMMENT, "")
@@ -82,7 +82,7 @@ class ConfigsView(DruidView):
 
 
 def configs_in_force(user: User) -> list[dict[str, Any]]:
-    """Those of the user's datasources, by name."""
+    """The compaction configs of the user's datasources, by name."""
     datasources = Datasource.objects.visible_to(user).order_by("name")[:MAX_DATASOURCES]
     return [config for d in datasources if (config := configs.config_of(d)) is not None]
 
@@ -96,7 +96,7 @@ class TaskSlotsView(DruidView):
         responses={(200, "application/json"): ANYTHING},
     )
     def post(self, request: Request) -> Response:
-        """How much of the pool compaction may take, of all datasources; what is left out stays as it is."""
+        """Set how many slots compaction may use. Parameters that are left out keep their values."""
         names = {"ratio": "compactionTaskSlotRatio", "max": "maxCompactionTaskSlots"}
         changes = {name: request.query_params[short] for short, name in names.items() if short in request.query_params}
         set_share(user=self.actor, config=read_cluster_config(changes))
@@ -110,7 +110,7 @@ class ClusterConfigView(DruidView):
         responses={(200, "application/json"): _CLUSTER},
     )
     def get(self, request: Request) -> Response:
-        """How much of the pool compaction may take, of all datasources."""
+        """How many slots compaction may use."""
         return Response({**shown_share(), "useSupervisors": True, "engine": "native"})
 
     @extend_schema(
@@ -120,7 +120,7 @@ class ClusterConfigView(DruidView):
         responses={(200, "application/json"): shape(success=openapi.FLAG)},
     )
     def post(self, request: Request) -> Response:
-        """Set it; what is left out stays as it is."""
+        """Set how many slots compaction may use. Fields that are left out keep their values."""
         set_share(user=self.actor, config=read_cluster_config(request.data))
         return Response({"success": True})
 
@@ -130,7 +130,7 @@ class ConfigView(DruidView):
         operation_id="druid_get_compaction_config", tags=_TAG, responses={(200, "application/json"): ANYTHING}
     )
     def get(self, request: Request, name: str) -> Response:
-        """The config in force, defaults included; 404 where automatic compaction is off."""
+        """A datasource's compaction config with defaults. 404 if its automatic compaction is off."""
         config = configs.config_of(find_datasource(self.actor, name))
         if config is None:
             raise NotFound(f"Automatic compaction of {name!r} is off.")
@@ -140,7 +140,7 @@ class ConfigView(DruidView):
         operation_id="druid_delete_compaction_config", tags=_TAG, responses={(200, "application/json"): ANYTHING}
     )
     def delete(self, request: Request, name: str) -> Response:
-        """Turn it off."""
+        """Turn off a datasource's automatic compaction."""
         datasource = find_datasource(self.actor, name)
         configs.turn_off(user=self.actor, datasource=datasource, comment=request.headers.get(COMMENT, ""))
         return Response({})
@@ -154,12 +154,12 @@ class HistoryView(DruidView):
         responses={(200, "application/json"): HISTORY},
     )
     def get(self, request: Request, name: str) -> Response:
-        """What was set of it, the newest first; a null config: it was turned off."""
+        """The changes of a datasource's compaction config, newest first. A null config turned compaction off."""
         return Response(history_of(request, find_datasource(self.actor, name)))
 
 
 def history_of(request: Request, datasource: Datasource) -> list[dict[str, Any]]:
-    """A datasource's changes in Druid's form, as many as the request asks for."""
+    """A datasource's changes in Druid's format, as many as the request asks for."""
     return [
         {
             "compactionConfig": None if change.suspended else change.document,
@@ -185,19 +185,19 @@ class StatusView(DruidView):
         responses={(200, "application/json"): STATUSES},
     )
     def get(self, request: Request) -> Response:
-        """How much of each datasource, or of one, waits to be merged."""
+        """How much of each datasource, or of one, waits for compaction."""
         name = request.query_params.get("dataSource")
         latest = [status_of(find_datasource(self.actor, name))] if name else statuses(self.actor)
         return Response({"latestStatus": latest})
 
 
 def statuses(user: User) -> list[dict[str, Any]]:
-    """Of the user's datasources, by name."""
+    """The compaction statuses of the user's datasources, by name."""
     return [status_of(d) for d in Datasource.objects.visible_to(user).order_by("name")[:MAX_DATASOURCES]]
 
 
 def status_of(datasource: Datasource) -> dict[str, Any]:
-    """How much of it waits, is merged, and is skipped."""
+    """How much of a datasource waits for compaction, is merged, and is skipped."""
     status = selectors.status_of(datasource)
     parts = {"AwaitingCompaction": status.awaiting, "Compacted": status.compacted, "Skipped": status.skipped}
     return {
@@ -223,10 +223,10 @@ class ProgressView(DruidView):
         responses={(200, "application/json"): _PROGRESS},
     )
     def get(self, request: Request) -> Response:
-        """The bytes of segments that wait to be merged."""
+        """The bytes of a datasource's segments that wait for compaction."""
         name = request.query_params.get("dataSource")
         if not name:
-            raise InvalidInput("dataSource is missing: name a datasource.")
+            raise InvalidInput("The parameter dataSource is missing. Name a datasource.")
         return Response(
             {"remainingSegmentSize": selectors.status_of(find_datasource(self.actor, name)).awaiting.size_bytes}
         )

@@ -1,4 +1,4 @@
-"""Druid's compaction supervisors, at the addresses of all supervisors: a datasource's compaction config once more.
+"""Druid's compaction supervisors: a datasource's compaction config at the addresses of supervisors.
 
 The id is ``autocompact__`` and the datasource's name. They read no topic.
 """
@@ -59,7 +59,7 @@ def _spec(name: str, document: Any, suspended: bool) -> dict[str, Any]:
 
 
 def history_of(name: str, changes: list[ConfigChange]) -> list[dict[str, Any]]:
-    """Newest first; where it was turned off, Druid's tombstone."""
+    """The config's changes, newest first. Druid's tombstone means that compaction was turned off."""
     tombstone = {
         "type": "NoopSupervisorSpec",
         "id": f"{supervisor_documents.PREFIX}{name}",
@@ -76,7 +76,7 @@ def history_of(name: str, changes: list[ConfigChange]) -> list[dict[str, Any]]:
 
 
 def id_and_history(row: Configured) -> tuple[str, list[dict[str, Any]]]:
-    """Its id, and what was set of it."""
+    """The supervisor's id and the changes of its config."""
     changes = selectors.list_changes(row.datasource)[: selectors.SHOWN_CHANGES]
     return supervisor_documents.id_of(row.datasource), history_of(row.datasource.name, list(changes))
 
@@ -86,7 +86,7 @@ class AutoCompactView(DruidView):
         operation_id="druid_get_compaction_supervisor", tags=_TAG, responses={(200, "application/json"): _SPEC}
     )
     def get(self, request: Request, name: str) -> Response:
-        """The config as a supervisor's spec; 404 where nobody has set one."""
+        """A compaction config as a supervisor's spec. 404 if there is none."""
         return Response(spec_of(supervisor_documents.get_supervisor(self.actor, name)))
 
 
@@ -95,7 +95,7 @@ class StatusView(DruidView):
         operation_id="druid_get_compaction_supervisor_status", tags=_TAG, responses={(200, "application/json"): _REPORT}
     )
     def get(self, request: Request, name: str) -> Response:
-        """How much waits to be merged, is merged and is skipped."""
+        """How much of the datasource waits for compaction, is merged, and is skipped."""
         row = supervisor_documents.get_supervisor(self.actor, name)
         report = {"id": supervisor_documents.id_of(row.datasource), "generationTime": instant(timezone.now())}
         return Response({**report, "payload": status_of(row.datasource)})
@@ -108,7 +108,7 @@ class HealthView(DruidView):
         responses={(200, "application/json"): openapi.HEALTH},
     )
     def get(self, request: Request, name: str) -> Response:
-        """`{"healthy": true}`: a merge that fails is tried again by itself."""
+        """Always `{"healthy": true}`, because a failed merge is retried automatically."""
         supervisor_documents.get_supervisor(self.actor, name)
         return Response({"healthy": True})
 
@@ -120,7 +120,7 @@ class StatsView(DruidView):
         responses={(200, "application/json"): openapi.STATS},
     )
     def get(self, request: Request, name: str) -> Response:
-        """Nothing: it reads no records."""
+        """Always empty: compaction supervisors read no records."""
         supervisor_documents.get_supervisor(self.actor, name)
         return Response({})
 
@@ -132,7 +132,7 @@ class HistoryView(DruidView):
         responses={(200, "application/json"): openapi.HISTORY},
     )
     def get(self, request: Request, name: str) -> Response:
-        """What was set, newest first."""
+        """The changes of the compaction config, newest first."""
         datasource = find_datasource(self.actor, name)
         return Response(history_of(name, list(selectors.list_changes(datasource)[: selectors.SHOWN_CHANGES])))
 
@@ -145,7 +145,7 @@ class SuspendView(DruidView):
         responses={(200, "application/json"): _SPEC},
     )
     def post(self, request: Request, name: str) -> Response:
-        """No job is made any more until it is resumed; 400 when it is suspended already."""
+        """Suspend compaction: no new merges are planned. 400 if it is already suspended."""
         return Response(_switch(self, name, suspended=True))
 
 
@@ -157,7 +157,7 @@ class ResumeView(DruidView):
         responses={(200, "application/json"): _SPEC},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Jobs are made once more, by its config; 400 when it runs already."""
+        """Resume compaction with its config. 400 if it is not suspended."""
         return Response(_switch(self, name, suspended=False))
 
 

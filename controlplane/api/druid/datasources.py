@@ -1,4 +1,4 @@
-"""Druid's addresses of datasources and their segments: what its Coordinator shows of them."""
+"""The Coordinator's addresses of datasources and their segments."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ from controlplane.retention.storage_summary import (
 )
 
 MAX_DATASOURCES = 1000
-SIMPLE, FULL = (
-    OpenApiParameter(name, bool, description="A flag: give it without a value.") for name in ("simple", "full")
-)
+SIMPLE, FULL = (OpenApiParameter(name, bool, description="A flag without a value.") for name in ("simple", "full"))
 _INTERVALS = {"oneOf": [array(TEXT), named(shape(size=NUMBER, count=NUMBER)), named(named(shapes.LOADED))]}
 
 
 def visible_datasources(view: DruidView) -> list[Datasource]:
-    """Those of the caller's teams that have segments in use."""
+    """The datasources of the caller's teams that have used segments."""
     datasources = list(Datasource.objects.visible_to(view.actor).order_by("name")[:MAX_DATASOURCES])
     summaries = storage_summary(datasources)
     return [d for d in datasources if d.pk in summaries]
@@ -54,7 +52,7 @@ class DatasourcesView(DruidView):
         ),
     )
     def get(self, request: Request) -> Response:
-        """Names of the datasources with segments in use; with `simple` or `full` objects."""
+        """Names of the datasources that have used segments. With `simple` or `full`, objects."""
         datasources = visible_datasources(self)
         if self.flag("full"):
             return Response(
@@ -74,7 +72,7 @@ class DatasourceView(MarkDatasourceView):
         responses=json_responses({"oneOf": [shapes.SIMPLE, shapes.FULL]}),
     )
     def get(self, request: Request, name: str) -> Response:
-        """How much it holds; with `full` its segments in use."""
+        """A datasource's size and time range. With `full`, its used segments."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
             return Response(
@@ -91,14 +89,16 @@ class IntervalsView(DruidView):
         responses=json_responses(_INTERVALS),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its intervals with segments in use, the latest first."""
+        """A datasource's intervals that have used segments, latest first."""
         datasource = find_datasource(self.actor, name)
         if self.flag("full"):
             segments = list_at_most(segments_in_use(self.actor, datasource), MAX_LISTED_SEGMENTS)
             return Response(dict(sorted(shapes.by_interval(segments).items(), reverse=True)))
         intervals = list(intervals_in_use(datasource, None, None)[: MAX_NAMED + 1])
         if len(intervals) > MAX_NAMED:
-            raise InvalidInput(f"There are more than {MAX_NAMED:,} intervals. Ask for one that contains them.")
+            raise InvalidInput(
+                f"There are more than {MAX_NAMED:,} intervals. Ask for a single interval that contains them."
+            )
         if self.flag("simple"):
             return Response(
                 {shapes.interval(i.start, i.end): {"size": i.size_bytes, "count": i.segments} for i in intervals}
@@ -114,7 +114,7 @@ class IntervalView(DruidView):
         responses=json_responses(_INTERVALS),
     )
     def get(self, request: Request, name: str, interval: str) -> Response:
-        """Ids of the segments in use within an interval, which has `_` in place of the slash."""
+        """Ids of the used segments within an interval. Write the interval with `_` instead of the slash."""
         datasource = find_datasource(self.actor, name)
         start, end = interval_bounds(interval.replace("_", "/"))
         if self.flag("simple"):
@@ -129,7 +129,7 @@ class IntervalView(DruidView):
 
     @extend_schema(operation_id="druid_kill_interval", tags=TAG, responses={200: None})
     def delete(self, request: Request, name: str, interval: str) -> HttpResponse:
-        """Delete the files of unused segments within an interval, once no reader's lease holds them."""
+        """Delete the files of unused segments within an interval, when no reader's lease holds them."""
         datasource = find_datasource(self.actor, name)
         selection = select_segments(datasource, interval=interval.replace("_", "/"))
         services.kill(user=self.actor, datasource=datasource, chosen=selection, dry_run=False)
@@ -144,7 +144,7 @@ class SegmentsView(DruidView):
         responses=json_responses({"oneOf": [array(TEXT), array(shapes.SEGMENT)]}),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Ids of its segments in use; with `full` the segments."""
+        """Ids of a datasource's used segments. With `full`, the segments."""
         segments = segments_in_use(self.actor, find_datasource(self.actor, name))
         if self.flag("full"):
             return Response(shapes.data_segments(list_at_most(segments, MAX_LISTED_SEGMENTS)))
@@ -154,7 +154,7 @@ class SegmentsView(DruidView):
 class SegmentView(MarkSegmentView):
     @extend_schema(operation_id="druid_get_segment", tags=TAG, responses=json_responses(shapes.LOADED))
     def get(self, request: Request, name: str, segment_id: str) -> Response:
-        """A segment in use."""
+        """One used segment."""
         segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
         conceal(self.actor, [segment])
         return Response(shapes.loaded(shapes.data_segments([segment])[0]))
@@ -163,7 +163,7 @@ class SegmentView(MarkSegmentView):
 class TiersView(DruidView):
     @extend_schema(operation_id="druid_list_tiers", tags=TAG, responses=json_responses(array(TEXT)))
     def get(self, request: Request, name: str) -> Response:
-        """There is one: deep storage."""
+        """The datasource's tiers. There is only one: deep storage."""
         summaries = storage_summary([find_datasource(self.actor, name)])
         return Response([shapes.TIER] if summaries else [])
 
@@ -176,7 +176,7 @@ class LoadStatusView(DruidView):
         responses=json_responses({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
     )
     def get(self, request: Request) -> Response:
-        """Per datasource how much of it can be read: all, as what is published is read from deep storage."""
+        """The percentage of each datasource that is loaded. Always 100, because readers read deep storage."""
         return Response(_load_status(self, [d.name for d in visible_datasources(self)]))
 
 
@@ -188,10 +188,10 @@ class DatasourceLoadStatusView(DruidView):
         responses=json_responses({"oneOf": [named({"type": "number"}), named(named(NUMBER))]}),
     )
     def get(self, request: Request, name: str) -> Response:
-        """How much of it can be read."""
+        """The percentage of a datasource that is loaded. Always 100."""
         datasource = find_datasource(self.actor, name)
         if "forceMetadataRefresh" not in request.query_params:
-            raise InvalidInput("forceMetadataRefresh must be specified.")
+            raise InvalidInput("The parameter forceMetadataRefresh is missing. It may have any value.")
         return Response(_load_status(self, [datasource.name]))
 
 

@@ -1,4 +1,4 @@
-"""Druid's addresses that mark segments unused and used again: the Overlord's, which its Coordinator has as well."""
+"""Druid's addresses that mark segments unused and used again. Overlord and Coordinator both have them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGED_ONE = shape(segmentStateChanged=FLAG)
 
 
 def json_responses(schema: dict[str, Any]) -> Any:
-    """For OpenAPI: what 200 answers."""
+    """The schema of the answer 200, for OpenAPI."""
     return {(200, "application/json"): schema}
 
 
@@ -36,7 +36,7 @@ def _change_response(count: int) -> Response:
 class MarkDatasourceView(DruidView):
     @extend_schema(operation_id="druid_mark_datasource_used", tags=TAG, request=None, responses=json_responses(CHANGED))
     def post(self, request: Request, name: str) -> Response:
-        """Mark all its segments used again that can be."""
+        """Mark all segments of a datasource used again, as far as possible."""
         datasource = find_datasource(self.actor, name)
         return _change_response(
             services.mark_used(user=self.actor, datasource=datasource, chosen=SegmentSelection()).amount.segments
@@ -44,7 +44,7 @@ class MarkDatasourceView(DruidView):
 
     @extend_schema(operation_id="druid_mark_datasource_unused", tags=TAG, responses=json_responses(CHANGED))
     def delete(self, request: Request, name: str) -> Response:
-        """Mark all its segments unused."""
+        """Mark all segments of a datasource unused."""
         datasource = find_datasource(self.actor, name)
         return _change_response(
             services.mark_unused(user=self.actor, datasource=datasource, chosen=SegmentSelection()).segments
@@ -70,7 +70,7 @@ def _read_selection(request: Request, datasource: Datasource) -> SegmentSelectio
 class MarkUnusedView(DruidView):
     @extend_schema(operation_id="druid_mark_unused", tags=TAG, request=MarkBody, responses=json_responses(CHANGED))
     def post(self, request: Request, name: str) -> Response:
-        """Mark segments unused: those within an interval, of some versions, or by id."""
+        """Mark segments unused: by interval, by interval and version, or by id."""
         datasource = find_datasource(self.actor, name)
         selection = _read_selection(request, datasource)
         return _change_response(services.mark_unused(user=self.actor, datasource=datasource, chosen=selection).segments)
@@ -79,7 +79,7 @@ class MarkUnusedView(DruidView):
 class MarkUsedView(DruidView):
     @extend_schema(operation_id="druid_mark_used", tags=TAG, request=MarkBody, responses=json_responses(CHANGED))
     def post(self, request: Request, name: str) -> Response:
-        """Mark segments used again; what was replaced, or has no file any more, is passed over."""
+        """Mark segments used again. Replaced segments and segments without a file stay unused."""
         datasource = find_datasource(self.actor, name)
         selection = _read_selection(request, datasource)
         return _change_response(
@@ -95,7 +95,7 @@ class MarkSegmentView(DruidView):
         responses=json_responses(CHANGED_ONE),
     )
     def post(self, request: Request, name: str, segment_id: str) -> Response:
-        """Mark one used again."""
+        """Mark one segment used again."""
         datasource = find_datasource(self.actor, name)
         selection = SegmentSelection(ids=frozenset({find_segment(datasource, segment_id).pk}))
         amount = services.mark_used(user=self.actor, datasource=datasource, chosen=selection).amount
@@ -103,7 +103,7 @@ class MarkSegmentView(DruidView):
 
     @extend_schema(operation_id="druid_mark_segment_unused", tags=TAG, responses=json_responses(CHANGED_ONE))
     def delete(self, request: Request, name: str, segment_id: str) -> Response:
-        """Mark one unused."""
+        """Mark one segment unused."""
         datasource = find_datasource(self.actor, name)
         selection = SegmentSelection(ids=frozenset({find_segment(datasource, segment_id).pk}))
         amount = services.mark_unused(user=self.actor, datasource=datasource, chosen=selection)

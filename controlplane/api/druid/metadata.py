@@ -1,4 +1,4 @@
-"""Druid's addresses of what the metadata store says: datasources and segments, those not in use included."""
+"""Druid's metadata addresses: datasources and segments, including unused ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MetadataDatasourcesView(DruidView):
         responses=json_responses({"oneOf": [array(TEXT), array(shapes.FULL)]}),
     )
     def get(self, request: Request) -> Response:
-        """Names of datasources with segments in use; with `includeUnused` of those with none in use too."""
+        """Names of datasources with used segments. With `includeUnused`, of all datasources."""
         if self.flag("full"):
             return Response(
                 [
@@ -57,7 +57,7 @@ class MetadataDatasourcesView(DruidView):
 class MetadataDatasourceView(DruidView):
     @extend_schema(operation_id="druid_get_metadata_datasource", tags=TAG, responses=json_responses(shapes.FULL))
     def get(self, request: Request, name: str) -> Response:
-        """A datasource with its segments in use."""
+        """A datasource with its used segments."""
         datasource = find_datasource(self.actor, name)
         return Response(
             shapes.full(datasource, list_at_most(segments_in_use(self.actor, datasource), MAX_LISTED_SEGMENTS))
@@ -69,7 +69,7 @@ class MetadataDatasourceSegmentsView(DruidView):
         operation_id="druid_list_metadata_segments_of", tags=TAG, parameters=[FULL], responses=json_responses(_SEGMENTS)
     )
     def get(self, request: Request, name: str) -> Response:
-        """Ids of its segments in use; with `full` the segments."""
+        """Ids of a datasource's used segments. With `full`, the segments."""
         return _segments_response(self, segments_in_use(self.actor, find_datasource(self.actor, name)))
 
     @extend_schema(
@@ -80,7 +80,7 @@ class MetadataDatasourceSegmentsView(DruidView):
         responses=json_responses(_SEGMENTS),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Those that touch one of the intervals."""
+        """Used segments that overlap one of the given intervals."""
         segments = segments_in_use(self.actor, find_datasource(self.actor, name))
         intervals = request.data
         is_valid = isinstance(intervals, list) and all(isinstance(i, str) for i in intervals)
@@ -102,7 +102,7 @@ def _segments_response(view: DruidView, segments: Any) -> Response:
 class MetadataSegmentView(DruidView):
     @extend_schema(operation_id="druid_get_metadata_segment", tags=TAG, responses=json_responses(shapes.SEGMENT))
     def get(self, request: Request, name: str, segment_id: str) -> Response:
-        """A segment in use."""
+        """One used segment."""
         segment = find_segment(find_datasource(self.actor, name), segment_id, used=True)
         conceal(self.actor, [segment])
         return Response(shapes.data_segments([segment])[0])
@@ -116,7 +116,7 @@ class UnusedSegmentsView(DruidView):
         responses=json_responses(array(shapes.UNUSED)),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Its segments that are not in use and whose files are there still, at most 10,000."""
+        """A datasource's unused segments whose files still exist, at most 10,000."""
         segments = unused_segments(self.actor, find_datasource(self.actor, name))
         interval = request.query_params.get("interval")
         if interval is not None:
@@ -143,7 +143,7 @@ class MetadataSegmentsView(DruidView):
         responses=json_responses({"oneOf": [array(shapes.SEGMENT), array(shapes.WITH_STATUS)]}),
     )
     def get(self, request: Request) -> Response:
-        """The segments in use of some datasources, or of all."""
+        """The used segments of the given datasources, or of all."""
         names = request.query_params.getlist("datasources")[:MAX_DATASOURCES]
         datasources = [find_datasource(self.actor, name) for name in names] if names else visible_datasources(self)
         segments = list_at_most(segments_in_use(self.actor, *datasources), MAX_LISTED_SEGMENTS)

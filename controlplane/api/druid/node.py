@@ -1,4 +1,4 @@
-"""What every process of a Druid answers about itself, under /status."""
+"""The addresses under /status that every Druid process has."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class StatusView(DruidView):
         operation_id="druid_status", tags=["Druid-shaped"], responses={(200, "application/json"): openapi.NODE}
     )
     def get(self, request: Request) -> Response:
-        """Druid's version whose answers these are like, and Headgate's own as a module. There is no Java memory."""
+        """The version of Druid that Headgate imitates, and Headgate's own version as a module. Memory is always 0."""
         ours = {"name": "headgate", "artifact": "headgate", "version": _own_version()}
         memory = dict.fromkeys(openapi.MEMORY, 0)
         return Response({"version": DRUID_VERSION, "modules": [ours], "memory": memory})
 
 
 class HealthView(DruidView):
-    """For load balancers: as in Druid, nobody logs in for it."""
+    """For load balancers. Needs no login, as in Druid."""
 
     authentication_classes: list[Any] = []
     permission_classes = [AllowAny]
@@ -56,7 +56,7 @@ class PropertiesView(DruidView):
         responses={(200, "application/json"): openapi.PROPERTIES},
     )
     def get(self, request: Request) -> Response:
-        """What clients look for: which service this is, and where. No setting of the installation is among them."""
+        """The properties that Druid's clients need: service name, host and port. No settings of the installation."""
         host, port = split_domain_port(request.get_host())
         return Response(
             {

@@ -1,4 +1,4 @@
-"""What Druid's addresses answer, for OpenAPI: JSON schemas of the forms in ``shapes``."""
+"""JSON schemas of the answers at Druid's addresses, for OpenAPI. ``shapes`` makes these answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STATUS = shape(
     statusCode={"type": "string", "enum": [Status.RUNNING, Status.SUCCESS, Status.FAILED]},
     status={"type": "string", "enum": [Status.RUNNING, Status.SUCCESS, Status.FAILED]},
     runnerStatusCode={"type": "string", "enum": ["NONE", "WAITING", "PENDING", "RUNNING"]},
-    duration={**NUMBER, "description": "Milliseconds; -1 while it runs."},
+    duration={**NUMBER, "description": "Milliseconds. -1 while the task runs."},
     location=_LOCATION,
     dataSource=TEXT,
     errorMsg=nullable(TEXT),
@@ -83,7 +83,7 @@ _STATE: dict[str, Schema] = {
     "suspended": FLAG,
 }
 SUPERVISORS: Schema = {
-    "description": "Ids; with `full` or `state=true` objects.",
+    "description": "Ids. With `full` or `state=true`, objects.",
     "oneOf": [array(TEXT), array(shape(**_STATE)), array(shape(**_STATE, spec=SPEC))],
 }
 _STORED: Schema = {

@@ -1,4 +1,4 @@
-"""Automatic compaction at the Overlord's addresses, which Druid has beside its Coordinator's as of version 33."""
+"""The Overlord's addresses of automatic compaction, which Druid has since version 33."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAG = ["Druid-shaped"]
 class SupervisorsEnabledView(DruidView):
     @extend_schema(operation_id="druid_compaction_is_supervised", tags=_TAG, responses=json_responses(FLAG))
     def get(self, request: Request) -> Response:
-        """`true`: each datasource whose compaction is on has a supervisor of the type `autocompact`."""
+        """Always `true`: datasources with automatic compaction have a supervisor of the type `autocompact`."""
         return Response(True)
 
 
@@ -29,7 +29,7 @@ class StatusesView(DruidView):
         operation_id="druid_list_compaction_statuses", tags=_TAG, responses=json_responses(compaction.STATUSES)
     )
     def get(self, request: Request) -> Response:
-        """How much of each datasource waits to be merged."""
+        """How much of each datasource waits for compaction."""
         return Response({"latestStatus": compaction.statuses(self.actor)})
 
 
@@ -38,7 +38,7 @@ class StatusOfView(DruidView):
         operation_id="druid_get_compaction_status_of", tags=_TAG, responses=json_responses(compaction.STATUS)
     )
     def get(self, request: Request, name: str) -> Response:
-        """How much of it waits to be merged."""
+        """How much of a datasource waits for compaction."""
         return Response(compaction.status_of(find_datasource(self.actor, name)))
 
 
@@ -49,7 +49,7 @@ class ConfigsView(DruidView):
         responses=json_responses(shape(compactionConfigs=array(ANYTHING))),
     )
     def get(self, request: Request) -> Response:
-        """The configs in force, of each datasource whose automatic compaction is on."""
+        """The compaction configs of all datasources with automatic compaction."""
         return Response({"compactionConfigs": compaction.configs_in_force(self.actor)})
 
 
@@ -69,6 +69,6 @@ class HistoryView(DruidView):
         responses=json_responses(shape(entries=compaction.HISTORY)),
     )
     def get(self, request: Request, name: str) -> Response:
-        """What was set of it, the newest first; a null config: it was turned off."""
+        """The changes of a datasource's compaction config, newest first. A null config turned compaction off."""
         entries: list[dict[str, Any]] = compaction.history_of(request, find_datasource(self.actor, name))
         return Response({"entries": entries})

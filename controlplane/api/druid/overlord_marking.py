@@ -1,4 +1,4 @@
-"""Druid's addresses of marking under its Overlord: what ``marking`` does, with names of their own in OpenAPI."""
+"""The Overlord's addresses of ``marking``, with their own names in OpenAPI."""
 
 from __future__ import annotations
 

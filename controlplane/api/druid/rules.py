@@ -42,7 +42,7 @@ def _datasource_named(view: DruidView, name: str) -> Datasource | None:
 class RulesView(DruidView):
     @extend_schema(operation_id="druid_list_rules", tags=TAG, responses=json_responses(named(_RULES)))
     def get(self, request: Request) -> Response:
-        """The rules that are set, by datasource; those of the site are called `_default`."""
+        """All rules by datasource. `_default` has the site's rules."""
         rules: dict[str, Any] = {rule_runner.SITE: rules_json(rule_runner.rules_of(None))}
         datasources = Datasource.objects.visible_to(self.actor).filter(rule_set__isnull=False).order_by("name")
         for datasource in datasources[:MAX_DATASOURCES]:
@@ -53,7 +53,7 @@ class RulesView(DruidView):
 class RulesOfView(DruidView):
     @extend_schema(operation_id="druid_get_rules", tags=TAG, parameters=[FULL], responses=json_responses(_RULES))
     def get(self, request: Request, name: str) -> Response:
-        """A datasource's own rules; with `full` the site's after them."""
+        """A datasource's rules. With `full`, followed by the site's rules."""
         datasource = _datasource_named(self, name)
         is_full = datasource is not None and self.flag("full")
         return Response(
@@ -69,7 +69,7 @@ class RulesOfView(DruidView):
         responses={200: None},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Put these in place of its rules; `_default`: of the site's."""
+        """Replace a datasource's rules. `_default` replaces the site's rules."""
         datasource = _datasource_named(self, name)
         comment = request.headers.get("X-Druid-Comment", "")
         rule_runner.set_rules(user=self.actor, datasource=datasource, rules=read_rules(request.data), comment=comment)
@@ -81,7 +81,7 @@ class RuleHistoryView(DruidView):
         operation_id="druid_get_rule_history", tags=TAG, parameters=[_COUNT], responses=json_responses(_HISTORY)
     )
     def get(self, request: Request, name: str) -> Response:
-        """What was set of it, the newest first."""
+        """The changes of a datasource's rules, newest first."""
         changes = rule_runner.list_changes(_datasource_named(self, name))[: _count(request)]
         return Response([_change(name, change) for change in changes])
 

@@ -37,14 +37,16 @@ class SamplerView(DruidView):
         operation_id="druid_sample", tags=["Druid-shaped"], request=SampleBody, responses=OpenApiTypes.OBJECT
     )
     def post(self, request: Request) -> Response:
-        """What a spec, as far as it is written, would make of some records."""
+        """Preview the rows that a spec, which may be unfinished, makes of some records."""
         spec, answer = take_sample(user=self.actor, document=request.data, team_name=self.team_name)
         return Response(sample_response(spec, answer))
 
 
 def sample_response(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
-    """Druid's response. As there, rows that rollup made one stand at their first record alone, and a record of which a
-    field is no good is unparseable beside its row, and not counted as indexed.
+    """Druid's response.
+
+    As in Druid, a rolled-up row appears only at its first record. A record with a faulty field has its row, is
+    unparseable, and does not count as indexed.
     """
     data = [entry for record in answer.records for entry in _entries(record)]
     if answer.rollup is not None:
@@ -69,7 +71,7 @@ def sample_response(spec: SamplerSpec, answer: SampleAnswer) -> dict[str, Any]:
 
 
 def _entries(record: SampledRecord) -> list[dict[str, Any]]:
-    """One for each row that the record holds."""
+    """One entry for each row of the record."""
     others = [_entry(record.model_copy(update={"fields": r.fields, "row": r.row, "error": ""})) for r in record.further]
     if record.outcome == "unparseable":
         others = [{} for _ in others]
@@ -103,7 +105,7 @@ def _roll_up(data: list[dict[str, Any]], rows: list[RolledUpRow]) -> None:
 
 
 def _write_sketches(row: dict[str, Any], columns: list[Column]) -> None:
-    """Leave of each sketch its bytes, which Druid writes alone."""
+    """Replace each sketch by its bytes, as Druid does."""
     for column in columns:
         if column.type in _SKETCHES and column.name in row:
             row[column.name] = row[column.name]["sketch"]

@@ -1,4 +1,4 @@
-"""Datasources and segments in the forms of Druid's Coordinator."""
+"""Datasources and segments in the formats of Druid's Coordinator."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ UNUSED = shape(
 
 
 def interval(start: datetime, end: datetime) -> str:
-    """An interval in Druid's form."""
+    """An interval in Druid's format."""
     return f"{instant(start)}/{instant(end)}"
 
 
 def data_segments(segments: Sequence[Segment]) -> list[dict[str, Any]]:
-    """Druid's ``DataSegment`` of each. Its ``loadSpec`` names a Parquet file below deep storage.
+    """Druid's ``DataSegment`` of each segment. Its ``loadSpec`` names a Parquet file below deep storage.
 
-    Not where columns are masked for the user, as segments say that were ``shown_to`` somebody.
+    The ``loadSpec`` has no path if columns are masked for the user to whom the segments were ``shown_to``.
     """
     prefetch_related_objects(segments, "schema")
     write_specs = write_specs_of({s.task_id for s in segments})
@@ -88,7 +88,7 @@ def _data_segment(segment: Segment, metrics: frozenset[str]) -> dict[str, Any]:
 
 
 def with_status(segments: Sequence[Segment]) -> list[dict[str, Any]]:
-    """What ``includeOvershadowedStatus`` adds. Nothing in use is overshadowed."""
+    """Adds the field of ``includeOvershadowedStatus``. No used segment is overshadowed."""
     return [
         {"overshadowed": False, "replicationFactor": 1, "numRows": s.rows, "realtime": False, **data_segment}
         for s, data_segment in zip(segments, data_segments(segments), strict=True)
@@ -96,7 +96,7 @@ def with_status(segments: Sequence[Segment]) -> list[dict[str, Any]]:
 
 
 def unused(segments: Sequence[Segment]) -> list[dict[str, Any]]:
-    """Druid's ``DataSegmentPlus`` of each."""
+    """Druid's ``DataSegmentPlus`` of each segment."""
     return [
         {
             "dataSegment": data_segment,
@@ -112,12 +112,12 @@ def unused(segments: Sequence[Segment]) -> list[dict[str, Any]]:
 
 
 def loaded(data_segment: dict[str, Any]) -> dict[str, Any]:
-    """A segment and where it is: readers read deep storage, so no server has it."""
+    """A segment and its servers, of which there are none, because readers read deep storage."""
     return {"metadata": data_segment, "servers": []}
 
 
 def by_interval(segments: Sequence[Segment]) -> dict[str, dict[str, Any]]:
-    """Interval → identifier → the segment and where it is."""
+    """Segments and their servers, by interval and identifier."""
     grouped: dict[str, dict[str, Any]] = {}
     for data_segment in data_segments(segments):
         grouped.setdefault(data_segment["interval"], {})[data_segment["identifier"]] = loaded(data_segment)
@@ -125,7 +125,7 @@ def by_interval(segments: Sequence[Segment]) -> dict[str, dict[str, Any]]:
 
 
 def simple(summary: StorageSummary) -> dict[str, Any]:
-    """How much a datasource holds, and from when to when."""
+    """A datasource's number of segments, size and time range."""
     size = summary.size_bytes
     return {
         "tiers": {TIER: {"size": size, "replicatedSize": size, "segmentCount": summary.segments}},
@@ -140,6 +140,6 @@ def simple(summary: StorageSummary) -> dict[str, Any]:
 
 
 def full(datasource: Datasource, segments: Iterable[Segment]) -> dict[str, Any]:
-    """A datasource with its segments in use."""
+    """A datasource with its used segments."""
     created = {"created": instant(datasource.created_at)}
     return {"name": datasource.name, "properties": created, "segments": data_segments(list(segments))}

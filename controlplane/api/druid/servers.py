@@ -1,4 +1,4 @@
-"""What Druid's Coordinator says of servers that hold segments, of which there are none: readers read deep storage."""
+"""The Coordinator's addresses of servers with segments. There are none, because readers read deep storage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INTERVALS = named(named(shape(size=NUMBER, count=NUMBER)))
 class ServersView(DruidView):
     @extend_schema(operation_id="druid_list_servers", tags=TAG, responses=json_responses(array(ANYTHING)))
     def get(self, request: Request) -> Response:
-        """Empty: no server holds segments."""
+        """Always empty: no server holds segments."""
         return Response([])
 
 
@@ -55,21 +55,21 @@ class TiersView(DruidView):
         responses=json_responses({"oneOf": [array(TEXT), named(shape(currSize=NUMBER, maxSize=NUMBER))]}),
     )
     def get(self, request: Request) -> Response:
-        """The one that rules may name. No server is in it."""
+        """The tiers that rules may name. There is one, without servers."""
         return Response({TIER: {"currSize": 0, "maxSize": 0}} if self.flag("simple") else [TIER])
 
 
 class LoadQueueView(DruidView):
     @extend_schema(operation_id="druid_get_load_queue", tags=TAG, responses=json_responses(ANYTHING))
     def get(self, request: Request) -> Response:
-        """Empty: no server loads or drops segments."""
+        """Always empty: no server loads or drops segments."""
         return Response({})
 
 
 class ConfigView(DruidView):
     @extend_schema(operation_id="druid_get_coordinator_config", tags=TAG, responses=json_responses(_CONFIG))
     def get(self, request: Request) -> Response:
-        """Of the Coordinator's dynamic configuration what says that no segment is moved between servers."""
+        """The part of the Coordinator's dynamic configuration that says that no segment is moved between servers."""
         return Response(_NOTHING_MOVES)
 
 
@@ -80,7 +80,7 @@ class ClusterView(DruidView):
         responses=json_responses(shape(coordinator=_NODES, overlord=_NODES, broker=_NODES, historical=_NODES)),
     )
     def get(self, request: Request) -> Response:
-        """This site, which is Coordinator and Overlord. There are no Brokers and no Historicals."""
+        """This site as Coordinator and Overlord. There are no Brokers and no Historicals."""
         return Response(
             {
                 "coordinator": [_node(request, "druid/coordinator")],
@@ -104,7 +104,7 @@ def _node(request: Request, service: str) -> dict[str, Any]:
 class AllIntervalsView(DruidView):
     @extend_schema(operation_id="druid_list_all_intervals", tags=TAG, responses=json_responses(_INTERVALS))
     def get(self, request: Request) -> Response:
-        """Intervals with segments in use, the latest first, each with its datasources' sizes and counts."""
+        """Intervals with used segments, latest first, each with the sizes and counts of its datasources."""
         by_interval: dict[str, dict[str, dict[str, int]]] = {}
         left = MAX_NAMED
         for datasource in visible_datasources(self):

@@ -1,4 +1,4 @@
-"""Our rows in Druid's forms."""
+"""Tasks, supervisors and records in Druid's formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def instant(time: datetime | None) -> str | None:
 
 
 def task_status(task: Task) -> dict[str, Any]:
-    """An element of ``/tasks`` and the ``status`` of a task. What waits to start is RUNNING with a runner's status."""
+    """An element of ``/tasks`` and the ``status`` of a task. A waiting task is RUNNING and has a runner status."""
     code = task.status if task.ended else "RUNNING"
     return {
         "id": task.pk,
@@ -71,9 +71,9 @@ def task_payload(task: Task) -> dict[str, Any]:
 
 
 def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | None = None) -> dict[str, Any]:
-    """Druid's ingestionStatsAndErrors, and beside it our own counters, which add up.
+    """Druid's ingestionStatsAndErrors, and Headgate's own counters, which add up.
 
-    ``averages``: of a task that runs, by window.
+    ``averages``: a running task's rates by window.
     """
     task, totals = report.task, report.totals
     payload = {
@@ -106,14 +106,14 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
 
 
 def _read_counts(task: Task, totals: Totals) -> dict[str, int]:
-    """The counts of what was published, and of what a failed task had read and not published, as Druid counts."""
+    """The counts of published records and of those that a failed task read and did not publish, as Druid counts."""
     return {name: getattr(totals, name) + task.given_up.get(name, 0) for name in IN_DRUID}
 
 
 def _report_stats(
     counts: dict[str, int], averages: Mapping[str, Mapping[str, float]] | None
 ) -> dict[str, dict[str, Any]]:
-    """Of a task that runs with averages, of one that has ended by phase alone; the totals are in both."""
+    """The stats of a task: totals by phase, and averages while it runs."""
     totals = {"totals": {"buildSegments": counts}}
     if averages is None:
         return {"buildSegments": counts, **totals}
@@ -126,7 +126,7 @@ def _kill_counts(task: Task) -> dict[str, int]:
 
 
 def row_stats(counts: Mapping[str, N]) -> dict[str, N]:
-    """Druid's counters of a phase, or their rates: ``processed`` is without those processed with an error."""
+    """Druid's counters of a phase, or their rates. ``processed`` excludes records processed with an error."""
     stats: dict[str, Any] = dict.fromkeys(IN_DRUID.values(), 0)
     for name, in_druid in IN_DRUID.items():
         stats[in_druid] += counts[name]
@@ -134,13 +134,13 @@ def row_stats(counts: Mapping[str, N]) -> dict[str, N]:
 
 
 def worker_capacity(pool: Pool) -> dict[str, int]:
-    """``/totalWorkerCapacity``. No workers are added here, so both capacities are the same; -1: no limit."""
+    """``/totalWorkerCapacity``. Both capacities are equal, because no workers are added. -1 means no limit."""
     size = -1 if pool.size is None else pool.size
     return {"currentClusterCapacity": size, "maximumCapacityWithAutoScale": size, "usedClusterCapacity": pool.used}
 
 
 def worker(host: str, scheme: str, pool: Pool, running: Sequence[Task], last: Task | None) -> dict[str, Any]:
-    """An element of ``/workers``: the pool of indexers. ``running``, ``last``: what the caller may see of its tasks."""
+    """The element of ``/workers``: all slots. ``running`` and ``last`` have only tasks that the caller may see."""
     by_type: dict[str, int] = {}
     for task in running:
         by_type[_type(task)] = by_type.get(_type(task), 0) + max(1, task.indexers_wanted)
@@ -174,7 +174,7 @@ def supervisor_spec(supervisor: Any) -> dict[str, Any]:
 
 
 def _with_spec_inlined(spec: dict[str, Any]) -> dict[str, Any]:
-    """A stored spec with its three parts under ``spec`` and beside it, as Druid's Overlord shows them."""
+    """A stored spec with its three parts under ``spec`` and at the top level, as Druid's Overlord shows them."""
     shown = shown_spec(spec)
     return {**shown, **shown["spec"]}
 
@@ -185,7 +185,7 @@ def supervisor_full(supervisor: Any) -> dict[str, Any]:
 
 
 def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
-    """The status report. What a share group has no value for is null: its tasks read for as long as they can."""
+    """The status report. Fields that a share group does not have are null: its tasks have no end time."""
     io_config, duration = supervisor.io_config, report.task_duration
     reports = [_topic_report(r, f"{r.topic}:") for r in report.topics] or [_topic_report(report)]
     lags, ends = _merged(r["lag"] for r in reports), _merged(r["ends"] for r in reports)
@@ -211,7 +211,7 @@ def supervisor_status(supervisor: Any, report: StatusReport) -> dict[str, Any]:
 
 
 def _topic_report(report: StatusReport, key: str = "") -> dict[str, Any]:
-    """What there is by partition and task of one topic; ``key`` stands before a partition's number."""
+    """One topic's data by partition and task. ``key`` precedes the partition's number."""
     partitions = report.lag.partitions
     lags = _by_partition({p.partition: p.lag for p in partitions}, key)
     return {
@@ -227,7 +227,7 @@ def _merged(parts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def _exception_event(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Druid's form, and of a failed task beside it which one it was."""
+    """An error in Druid's format, with the id of the failed task if there is one."""
     at = error.get("at")
     event = {
         "timestamp": instant(datetime.fromisoformat(at)) if at else None,
@@ -254,7 +254,7 @@ def supervisor_stats(stats: Sequence[TaskStats]) -> dict[str, Any]:
 def supervisor_history(
     supervisor: Supervisor, versions: Sequence[SpecVersion], switches: Sequence[Switch]
 ) -> list[dict[str, Any]]:
-    """Newest first: spec and when it was made. A suspension or a resumption is an entry with the spec as it was.
+    """Spec versions with their times, newest first. A suspension or resumption has an entry with the unchanged spec.
 
     A termination is Druid's tombstone, a spec that does nothing.
     """
@@ -296,7 +296,7 @@ def partition_offsets(body: Any) -> tuple[str, dict[int, int]]:
 
 
 def check_task_groups(body: Any) -> None:
-    """Druid's request for an early handoff names groups that there are: 0. Raises ``InvalidInput``."""
+    """Checks that Druid's request for an early handoff names only group 0, the only one. Raises ``InvalidInput``."""
     groups = body.get("taskGroupIds") if isinstance(body, Mapping) else None
     try:
         if isinstance(groups, list) and groups and {_require_int(g) for g in groups} == {0}:
@@ -304,7 +304,7 @@ def check_task_groups(body: Any) -> None:
     except ValueError:
         pass
     message = 'must be like {"taskGroupIds": [0]}: a supervisor\'s tasks are one group, 0'
-    raise InvalidInput("There are no such task groups.", [FieldError("/taskGroupIds", message, "taskGroupIds")])
+    raise InvalidInput("Unknown task group. The only one is 0.", [FieldError("/taskGroupIds", message, "taskGroupIds")])
 
 
 def _require_int(value: Any) -> int:
@@ -329,7 +329,7 @@ def _task_line(progress: TaskProgress, key: str = "") -> dict[str, Any]:
 
 
 def _type(task: Task) -> str:
-    """What Druid has no type for is called as it is here."""
+    """Druid's name of the type. Types that Druid does not have keep their own names."""
     return str(task.spec.get("type", task.kind)) if task.reads else Task.Kind(task.kind).druid_type
 
 
@@ -354,7 +354,7 @@ def _ingestion_state(task: Task) -> str:
 
 
 def unparseable_event(record: Any) -> dict[str, Any]:
-    """Druid's report of a record that could not be read, or not well."""
+    """Druid's report of a record that could not be read, or only in part."""
     payload = bytes(record.payload_start or b"").decode("utf-8", "replace")
     return {
         "timeOfExceptionMillis": int(record.created_at.timestamp() * 1000),
@@ -367,7 +367,7 @@ def unparseable_event(record: Any) -> dict[str, Any]:
 
 
 def _unread_event(task: Task, record: dict[str, Any]) -> dict[str, Any]:
-    """Of a file, which has no offsets."""
+    """The report of a record of a file, which has no offset."""
     ended = task.ended_at or task.created_at
     return {
         "timeOfExceptionMillis": int(ended.timestamp() * 1000),

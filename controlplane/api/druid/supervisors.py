@@ -30,7 +30,7 @@ MAX_SUPERVISORS = 1000
 
 @contextmanager
 def _refused_as_druid() -> Iterator[None]:
-    """What is suspended or runs already is 400 in Druid. Raises ``InvalidInput``."""
+    """Turns a conflict (already suspended or running) into Druid's 400. Raises ``InvalidInput``."""
     try:
         yield
     except services.AlreadyInState as refused:
@@ -60,7 +60,7 @@ class SupervisorsView(DruidView):
         responses={(200, "application/json"): openapi.SUPERVISORS},
     )
     def get(self, request: Request) -> Response:
-        """An array of ids; of objects with `?full`, whatever its value, or `?state=true`."""
+        """The ids of all supervisors. With `?full` (with any value) or `?state=true`, objects."""
         supervisors: list[Any] = list(selectors.list_supervisors(self.actor)[:MAX_SUPERVISORS])
         merging = list(supervisor_documents.list_supervisors(self.actor)[:MAX_SUPERVISORS])
         if self.flag("full"):
@@ -81,7 +81,7 @@ class SupervisorsView(DruidView):
         responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request) -> Response:
-        """Create a supervisor or change its spec; answers `{"id": id}`. The type `autocompact` merges segments."""
+        """Create a supervisor or change its spec. Answers `{"id": id}`. The type `autocompact` is for compaction."""
         if supervisor_documents.is_supervisor(request.data):
             comment, same = request.headers.get(COMMENT, ""), self.is_true("skipRestartIfUnmodified")
             return Response(
@@ -107,7 +107,7 @@ class SupervisorView(DruidView):
         responses={(200, "application/json"): openapi.SPEC},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Its spec, secrets masked."""
+        """A supervisor's spec. Secrets are masked."""
         return Response(shapes.supervisor_spec(_get_active(self.actor, supervisor_id)))
 
 
@@ -118,7 +118,7 @@ class StatusView(DruidView):
         responses={(200, "application/json"): openapi.REPORT},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """The status report."""
+        """A supervisor's status report."""
         supervisor = _get_active(self.actor, supervisor_id)
         return Response(shapes.supervisor_status(supervisor, status_report(supervisor)))
 
@@ -130,7 +130,7 @@ class HealthView(DruidView):
         responses={(200, "application/json"): openapi.HEALTH, (503, "application/json"): openapi.HEALTH},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """`{"healthy": true}` with 200, else with 503."""
+        """A supervisor's health: `{"healthy": true}` with 200, or `{"healthy": false}` with 503."""
         healthy = selectors.is_healthy(_get_active(self.actor, supervisor_id))
         return Response({"healthy": healthy}, status=200 if healthy else 503)
 
@@ -142,7 +142,7 @@ class StatsView(DruidView):
         responses={(200, "application/json"): openapi.STATS},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Row stats of its running tasks, with moving averages per second over 1, 5 and 15 minutes."""
+        """Row stats of the supervisor's running tasks, with averages per second over 1, 5 and 15 minutes."""
         return Response(shapes.supervisor_stats(task_stats(_get_active(self.actor, supervisor_id))))
 
 
@@ -153,7 +153,7 @@ class ParseErrorsView(DruidView):
         responses={(200, "application/json"): openapi.PARSE_ERRORS},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Records that its running tasks could not read, as their reports have them, the newest first."""
+        """Records that the supervisor's running tasks could not read, newest first."""
         supervisor = _get_active(self.actor, supervisor_id)
         readers = [supervisor.pk, *supervisor.children.values_list("pk", flat=True)]
         running = list_tasks(self.actor).filter(supervisor_id__in=readers, status=Status.RUNNING)
@@ -169,7 +169,7 @@ class AllHistoryView(DruidView):
         responses={(200, "application/json"): openapi.HISTORIES},
     )
     def get(self, request: Request) -> Response:
-        """Every supervisor's spec versions by its id, terminated ones too."""
+        """The spec versions of all supervisors by id, including terminated ones."""
         supervisors = Supervisor.objects.visible_to(self.actor).order_by("pk")[:MAX_SUPERVISORS]
         merging = supervisor_documents.list_supervisors(self.actor)[:MAX_SUPERVISORS]
         return Response(
@@ -184,7 +184,7 @@ class HistoryView(DruidView):
         responses={(200, "application/json"): openapi.HISTORY},
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """Its spec versions, newest first, with suspensions and resumptions; a termination has no spec, as in Druid."""
+        """A supervisor's spec versions, suspensions and resumptions, newest first. A termination has no spec."""
         return Response(_history(selectors.get_supervisor(self.actor, supervisor_id)))
 
 
@@ -196,7 +196,7 @@ class ResetView(DruidView):
         responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Forget the stored offsets: records may be skipped, or stored twice."""
+        """Delete the stored offsets. Records may be skipped or stored twice."""
         offset_reset.reset(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response({"id": supervisor_id})
 
@@ -209,7 +209,7 @@ class ResetOffsetsView(DruidView):
         responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Set some partitions' stored offsets, by Druid's `partitionOffsetMap`; without a body forget all."""
+        """Set the stored offsets of some partitions with Druid's `partitionOffsetMap`. Without a body, delete all."""
         supervisor = _get_active(self.actor, supervisor_id)
         if not request.body:
             offset_reset.reset(user=self.actor, supervisor=supervisor)
@@ -227,7 +227,7 @@ class HandOffView(DruidView):
         responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Its task publishes and ends; the next one is up before it stops. There is one task group, 0."""
+        """Hand off: a new task starts, then the current one publishes and ends. The only task group is 0."""
         supervisor = _get_active(self.actor, supervisor_id)
         shapes.check_task_groups(request.data)
         offset_reset.hand_off(user=self.actor, supervisor=supervisor)
@@ -242,7 +242,7 @@ class SuspendAllView(DruidView):
         responses={(200, "application/json"): openapi.DONE},
     )
     def post(self, request: Request) -> Response:
-        """Every supervisor of your teams that you may suspend."""
+        """Suspend all supervisors of your teams that you may suspend."""
         services.suspend_all(user=self.actor)
         supervisor_documents.switch_all(user=self.actor, suspended=True)
         return Response({"status": "success"})
@@ -256,7 +256,7 @@ class ResumeAllView(DruidView):
         responses={(200, "application/json"): openapi.DONE},
     )
     def post(self, request: Request) -> Response:
-        """Every supervisor of your teams that you may resume."""
+        """Resume all supervisors of your teams that you may resume."""
         services.resume_all(user=self.actor)
         supervisor_documents.switch_all(user=self.actor, suspended=False)
         return Response({"status": "success"})
@@ -270,7 +270,7 @@ class TerminateAllView(DruidView):
         responses={(200, "application/json"): openapi.DONE},
     )
     def post(self, request: Request) -> Response:
-        """Every supervisor of the teams in which you are an admin, and what merges where you are an operator."""
+        """Terminate all supervisors of teams in which you are an admin, and compaction where you are an operator."""
         services.terminate_all(user=self.actor)
         supervisor_documents.terminate_all(user=self.actor)
         return Response({"status": "success"})
@@ -284,7 +284,7 @@ class SuspendView(DruidView):
         responses={(200, "application/json"): openapi.SPEC},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Answers the spec with `"suspended": true`; 400 when it is suspended already."""
+        """Suspend a supervisor. Answers its spec with `"suspended": true`. 400 if it is already suspended."""
         with _refused_as_druid():
             services.suspend(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response(shapes.supervisor_spec(_get_active(self.actor, supervisor_id)))
@@ -298,7 +298,7 @@ class ResumeView(DruidView):
         responses={(200, "application/json"): openapi.SPEC},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Answers the spec with `"suspended": false`; 400 when it runs already."""
+        """Resume a supervisor. Answers its spec with `"suspended": false`. 400 if it is not suspended."""
         with _refused_as_druid():
             services.resume(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response(shapes.supervisor_spec(_get_active(self.actor, supervisor_id)))
@@ -312,11 +312,11 @@ class TerminateView(DruidView):
         responses={(200, "application/json"): openapi.ID},
     )
     def post(self, request: Request, supervisor_id: str) -> Response:
-        """Answers `{"id": id}`."""
+        """Terminate a supervisor. Answers `{"id": id}`."""
         services.terminate(user=self.actor, supervisor=_get_active(self.actor, supervisor_id))
         return Response({"id": supervisor_id})
 
 
 @extend_schema_view(post=extend_schema(operation_id="druid_shut_down_supervisor", deprecated=True))
 class ShutdownView(TerminateView):
-    """What Druid called it before: older scripts do."""
+    """Druid's older name of ``terminate``, for older scripts."""

@@ -43,7 +43,7 @@ class SubmitTaskView(DruidView):
         responses={(200, "application/json"): openapi.TASK_ID},
     )
     def post(self, request: Request) -> Response:
-        """Submit a task spec; answers `{"task": id}`."""
+        """Submit a task spec. Answers `{"task": id}`."""
         task = services.submit_task(user=self.actor, document=request.data, team_name=self.team_name)
         return Response({"task": task.pk})
 
@@ -56,13 +56,13 @@ class TasksView(DruidView):
             OpenApiParameter("state", str, enum=sorted(IN_STATE)),
             OpenApiParameter("datasource", str),
             OpenApiParameter("type", str),
-            OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by _ or /."),
+            OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by `_` or `/`."),
             OpenApiParameter("max", int, description=f"{MAX_TASKS} at most. Counts all tasks, not complete ones only."),
         ],
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:
-        """An array of statuses, newest first."""
+        """The statuses of tasks, newest first."""
         query = request.query_params
         tasks = selectors.list_tasks(self.actor, datasource=query.get("datasource", ""))
         if "state" in query:
@@ -80,7 +80,7 @@ class TaskView(DruidView):
         responses={(200, "application/json"): openapi.TASK_PAYLOAD},
     )
     def get(self, request: Request, task_id: str) -> Response:
-        """`{"task": id, "payload": spec}`, secrets masked."""
+        """A task's spec: `{"task": id, "payload": spec}`. Secrets are masked."""
         task = selectors.get_task(self.actor, task_id)
         return Response({"task": task.pk, "payload": shapes.task_payload(task)})
 
@@ -92,7 +92,7 @@ class StatusView(DruidView):
         responses={(200, "application/json"): openapi.TASK_STATUS},
     )
     def get(self, request: Request, task_id: str) -> Response:
-        """`{"task": id, "status": {…}}`."""
+        """A task's status: `{"task": id, "status": {…}}`."""
         task = selectors.get_task(self.actor, task_id)
         return Response({"task": task.pk, "status": shapes.task_status(task)})
 
@@ -100,7 +100,7 @@ class StatusView(DruidView):
 class ReportsView(DruidView):
     @extend_schema(operation_id="druid_get_task_reports", tags=["Druid-shaped"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, task_id: str) -> Response:
-        """`ingestionStatsAndErrors`, and our own counters under `headgate`."""
+        """A task's report: Druid's `ingestionStatsAndErrors`, and Headgate's own counters under `headgate`."""
         task = selectors.get_task(self.actor, task_id)
         averages = None if task.ended else rates([task.pk])[task.pk]
         return Response(shapes.task_reports(selectors.task_report(self.actor, task), averages))
@@ -112,13 +112,15 @@ class LogView(DruidView):
         tags=["Druid-shaped"],
         parameters=[
             OpenApiParameter(
-                "offset", int, description="From this byte on, or with a minus the last so many bytes; 1 MiB at most."
+                "offset",
+                int,
+                description="Start at this byte. A negative number counts from the end. At most 1 MiB is returned.",
             )
         ],
         responses={(200, "text/plain"): OpenApiResponse(OpenApiTypes.STR, description="The log, or its end.")},
     )
     def get(self, request: Request, task_id: str) -> HttpResponse:
-        """The last 64 KiB of the application's log; with `offset` from there on."""
+        """The last 64 KiB of the application's log. With `offset`, the log from there on."""
         task = selectors.get_task(self.actor, task_id)
         offset = _offset(request.query_params.get("offset"))
         return log_response(selectors.task_log_tail(task) if offset is None else selectors.task_log_from(task, offset))
@@ -132,7 +134,7 @@ class ShutdownView(DruidView):
         responses={(200, "application/json"): openapi.TASK_ID},
     )
     def post(self, request: Request, task_id: str) -> Response:
-        """Ask a task to end; what it holds is released. As in Druid, one that has ended stays as it is."""
+        """Ask a task to end. It releases its unpublished records. An ended task does not change, as in Druid."""
         task = selectors.get_task(self.actor, task_id)
         with suppress(services.EndedAlready):
             services.stop_task(user=self.actor, task=task)
@@ -146,7 +148,7 @@ class CapacityView(DruidView):
         responses={(200, "application/json"): openapi.CAPACITY},
     )
     def get(self, request: Request) -> Response:
-        """The pool of indexers; -1 where there is no limit."""
+        """The number of slots. -1 means no limit."""
         return Response(shapes.worker_capacity(capacity.shown_pool()))
 
 
@@ -157,7 +159,7 @@ def _filter_by_state(tasks: QuerySet[Task], state: str) -> QuerySet[Task]:
 
 
 def filter_by_type(tasks: QuerySet[Task], kind: str) -> QuerySet[Task]:
-    """Those of this type, by Druid's name of it; as in Druid, none of one that is unknown."""
+    """The tasks of this type, by Druid's name of the type. No tasks for an unknown type, as in Druid."""
     return tasks.filter(kind__in=task_types().get(kind, ()))
 
 
@@ -178,7 +180,7 @@ def _time(text: str) -> datetime:
 
 
 def limit_of(text: str | None) -> int:
-    """How many are asked for at most. Raises ``InvalidInput``."""
+    """The largest number of tasks to return. Raises ``InvalidInput``."""
     if text is None:
         return MAX_TASKS
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 18):

@@ -1,4 +1,4 @@
-"""The indexers' endpoints: plain views, since they are on the path of every record.
+"""The indexers' endpoints. They are plain Django views, because all records pass through them.
 
-Authorisation is the task's own token, which ends with the task.
+Each request has the task's own token, which expires with the task.
 """

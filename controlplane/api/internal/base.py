@@ -1,4 +1,4 @@
-"""What every indexers' endpoint does alike: check the token, read the message, map errors."""
+"""The base of the indexers' endpoints: check the token, read the message, map errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def message(answer: BaseModel, status: int = 200) -> HttpResponse:
 
 
 def for_task(method: str) -> Callable[[View], View]:
-    """Let only the task's own application in, and answer errors as problem+json."""
+    """Admits only the task's own application. Answers errors as problem+json."""
 
     def decorate(view: View) -> View:
         @csrf_exempt
@@ -62,7 +62,7 @@ def for_task(method: str) -> Callable[[View], View]:
 
 
 def for_resident(view: View) -> View:
-    """Let only the application in that serves all datasources and is named in the address; as ``for_task`` does."""
+    """Admits only the application for all datasources that the address names. Else like ``for_task``."""
 
     @csrf_exempt
     @wraps(view)
@@ -80,7 +80,7 @@ def for_resident(view: View) -> View:
 
 
 def _resident_ended(request: HttpRequest, application: str) -> bool | None:
-    """Whether it has, when the request's token is its own."""
+    """Whether the application has ended. Only for a request with the application's own token."""
     known_hash, ended = token_and_end(application)
     same = hmac.compare_digest(known_hash, token_hash(_token(request)))
     return ended if known_hash and same else None
@@ -91,7 +91,7 @@ def _token(request: HttpRequest) -> str:
 
 
 def is_authorized(request: HttpRequest) -> bool:
-    """Whether the request has the token of the task or application in its address, and that has not ended."""
+    """Whether the request has the token of the task or application in its address, and that one has not ended."""
     if request.path_info.startswith(_COMPACTION):
         return _resident_ended(request, request.path_info.removeprefix(_COMPACTION).partition("/")[0]) is False
     task_id = request.path_info.removeprefix("/internal/tasks/").partition("/")[0]
@@ -100,7 +100,7 @@ def is_authorized(request: HttpRequest) -> bool:
 
 
 def _status_for_token(request: HttpRequest, task_id: str) -> str | None:
-    """The task's status when the request's token is its own."""
+    """The task's status. Only for a request with the task's own token."""
     known_hash, status = token_and_status(task_id)
     same = hmac.compare_digest(
         known_hash, token_hash(_token(request))
@@ -120,11 +120,11 @@ def _respond(view: View, request: HttpRequest, task_id: str, kwargs: dict[str, A
         return problem(error.status, error.title, error.detail)
     except RequestDataTooBig:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        return problem(413, "The message is too large", f"A message may have {most} bytes.")
+        return problem(413, "The message is too large", f"The message is too large. It may have at most {most} bytes.")
     except IntegrityError as error:
-        return problem(409, "Conflict", f"It contradicts what is stored: {_contradiction(error)}")
+        return problem(409, "Conflict", f"The message contradicts stored data: {_contradiction(error)}")
     except DataError as error:
-        return problem(400, "The message is not valid", f"A value of it can't be stored: {error}")
+        return problem(400, "The message is not valid", f"A value of the message cannot be stored: {error}")
     except DatabaseError:
         logger.exception("task %s: the metadata store failed", task_id)
         return problem(503, "Unavailable", "The metadata store failed; send the same message again.")
@@ -136,7 +136,7 @@ def _contradiction(error: IntegrityError) -> str:
 
 
 def outcome_of(error: Exception) -> str:
-    """Of a publish that was not taken: its refusal's code, ``invalid``, or ``failed``, after which it comes again."""
+    """The outcome of a refused publish: its refusal's code, ``invalid``, or ``failed``, which is retried."""
     if isinstance(error, PublishRefused):
         return error.refusal.code
     return "invalid" if isinstance(error, (HeadgateError, IntegrityError, DataError)) else FAILED

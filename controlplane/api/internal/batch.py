@@ -1,4 +1,4 @@
-"""What a batch task's driver says and hears: see ``ingestion.specs.messages.batch_protocol`` for the messages."""
+"""The endpoints of a batch task's driver: see ``ingestion.specs.messages.batch_protocol`` for the messages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ingestion.specs.messages.replays import KeptPublishRequest
 
 @for_task("POST")
 def start(request: HttpRequest, task_id: str) -> HttpResponse:
-    """A driver starts, or a replay of records of files: what it is to do; older attempts are fenced from here on."""
+    """A batch task's driver or a replay of files' records starts: answers its work, and fences older attempts."""
     task = _task(task_id)
     return message(file_replays.start(task) if task.replays_files else reindexing.start(_batch(task)))
 
 
 @for_task("POST")
 def publish(request: HttpRequest, task_id: str) -> HttpResponse:
-    """All that the task has written: 200, or 409 with a refusal. The task has ended then, and its token with it."""
+    """Publish everything that the task wrote: 200, or 409 with a refusal. This ends the task and its token."""
     body = parse_body(request, BatchPublishRequest)
     with timed(PUBLISHES, "batch", outcome_of):
         check_files(body.segments)
@@ -34,7 +34,7 @@ def publish(request: HttpRequest, task_id: str) -> HttpResponse:
 
 @for_task("POST")
 def publish_kept(request: HttpRequest, task_id: str) -> HttpResponse:
-    """What some records of files have become, of those that a replay holds: 200, or 409 with a refusal."""
+    """Publish the outcome of some records of files that a replay reads: 200, or 409 with a refusal."""
     body = parse_body(request, KeptPublishRequest)
     check_files(body.segments)
     task = _task(task_id)

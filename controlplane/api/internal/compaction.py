@@ -1,4 +1,4 @@
-"""What compaction's application says and hears: see ``ingestion.specs.messages.compaction`` for the messages."""
+"""The endpoints of the compaction application: see ``ingestion.specs.messages.compaction`` for the messages."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ingestion.specs.messages.compaction import (
 
 @for_resident
 def work(request: HttpRequest, application: str) -> HttpResponse:
-    """Once a second: what it works on, and what there is to do."""
+    """Once a second, the application reports its jobs and gets new ones."""
     return message(jobs.assign_jobs(application, parse_body(request, WorkRequest)))
 
 
 @for_resident
 def column_ids(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
-    """The ids of columns that a job is about to write; new ones get theirs. 409 if another application has it."""
+    """The ids of the columns that a job will write; new columns get ids. 409 if another application has the job."""
     body = parse_body(request, ColumnsRequest)
     return message(columns.assign_column_ids(jobs.datasource_of(application, job_id), body))
 
 
 @for_resident
 def replace(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
-    """A job's outcome: 200, or 409 with a refusal."""
+    """Publish the outcome of a job: 200, or 409 with a refusal."""
     body = parse_body(request, ReplaceRequest)
     with timed(PUBLISHES, "merge", outcome_of):
         publish_checks.check_files(body.segments)
@@ -45,14 +45,14 @@ def replace(request: HttpRequest, application: str, job_id: str) -> HttpResponse
 
 @for_resident
 def failed(request: HttpRequest, application: str, job_id: str) -> HttpResponse:
-    """An attempt came to nothing."""
+    """An attempt failed."""
     jobs.fail(application, job_id, parse_body(request, FailedRequest))
     return message(Done())
 
 
 @for_resident
 def end(request: HttpRequest, application: str) -> HttpResponse:
-    """The application's last word; its token ends with it."""
+    """The application ends, and its token expires."""
     residents.end(application, parse_body(request, DepartureRequest).error)
     jobs.requeue_jobs(application)
     return message(Done())

@@ -56,7 +56,7 @@ from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 
 @for_task("GET")
 def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
-    """What the application is to do. The only answer with a spec's secrets, to the task's token only."""
+    """The application's assignment. Only this answer has the spec's secrets, and only the task's token gets it."""
     task = _task(task_id)
     spec = parse_task_spec(with_registries(task.datasource.team_id, task.spec, unseal(task.secrets)))
     created_at = first_created_at(task)
@@ -83,7 +83,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
 
 
 def _reads_until(task: Task, io_config: IOConfig, created_at: datetime) -> datetime | None:
-    """None for what reads until there is nothing more."""
+    """The offsets at which a task ends. None for tasks that read until nothing is left."""
     by_hand = task.kind == Task.Kind.REPLAY or not task.supervisor_id
     ends = io_config.traits.ends_by_time and not by_hand and io_config.taskDuration
     return created_at + ends if ends else None
@@ -99,7 +99,7 @@ def _replay(task: Task) -> Replay | None:
 
 @for_task("POST")
 def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
-    """An indexer starts: its source is adopted, and a new epoch fences what it was before."""
+    """An indexer starts: it takes over its source, and a new epoch fences its predecessor."""
     task = _task(task_id)
     body = parse_body(request, StartRequest)
     _check_predecessor(task)
@@ -133,10 +133,10 @@ def _adopt_source(task: Task, body: StartRequest) -> Source:
 
 
 def _check_predecessor(task: Task) -> None:
-    """A task of the same supervisor that has begun to read ends first: the next one goes on where that ends.
+    """Refuses an indexer while an older task of the supervisor still reads: the new task continues where that one ends.
 
-    Replicas do not wait for each other: they read the same, and the first to publish wins. Nobody waits for one that
-    has not begun, as it may never: of two that begin at one moment the stored offsets let only one publish.
+    Replicas do not wait for each other: they read the same records, and the first publish wins. No task waits for one
+    that has not begun, because it may never begin. If two begin at once, the stored offsets let only one publish.
     """
     if not task.reads or not task.io_config.traits.keeps_offsets or not task.supervisor_id:
         return
@@ -151,7 +151,7 @@ def _check_predecessor(task: Task) -> None:
 
 @for_task("POST")
 def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
-    """Where to go on with some partitions."""
+    """The offsets at which an indexer continues some partitions."""
     body = parse_body(request, ClaimRequest)
     task = _task(task_id)
     may_reset = bool(task.spec["spec"].get("tuningConfig", {}).get("resetOffsetAutomatically"))
@@ -162,7 +162,7 @@ def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 @for_task("POST")
 def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
-    """Which of some offsets are settled."""
+    """Which of the given offsets are settled."""
     body = parse_body(request, SettledRequest)
     source = IndexerFence.objects.filter(task_id=task_id, number=number).values_list("source_id", flat=True).first()
     if source is None:
@@ -172,7 +172,7 @@ def settled(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 @for_task("POST")
 def column_ids(request: HttpRequest, task_id: str) -> HttpResponse:
-    """The ids of columns that the task is about to write; new ones get theirs."""
+    """The ids of the columns that the task will write. New columns get ids."""
     body = parse_body(request, ColumnsRequest)
     datasource = Task.objects.values_list("datasource_id", flat=True).get(pk=task_id)
     return message(columns.assign_column_ids(datasource, body))
@@ -180,8 +180,10 @@ def column_ids(request: HttpRequest, task_id: str) -> HttpResponse:
 
 @for_task("POST")
 def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
-    """Register a batch: 200, or 409 with a refusal that says what to do; or refused for good, as a problem: 400 for
-    what it says, 413 for its size, 409 for what it contradicts."""
+    """Publish a batch: 200, or 409 with a refusal that says what to do.
+
+    A problem refuses it permanently: 400 for invalid content, 413 for its size, 409 for a contradiction.
+    """
     body = parse_body(request, PublishRequest)
     with timed(PUBLISHES, "stream", outcome_of):
         publish_checks.check_publish(task_id, number, body)
@@ -191,14 +193,14 @@ def publish(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
 
 @for_task("POST")
 def abandon(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
-    """Give up a publish, or learn that it has committed."""
+    """Abandon a publish, or learn that it was committed."""
     body = parse_body(request, AbandonRequest)
     return message(AbandonAnswer(committed=fence.abandon(task_id=task_id, number=number, request=body)))
 
 
 @for_task("GET")
 def quarantined(request: HttpRequest, task_id: str) -> HttpResponse:
-    """Some of the quarantined records that this replay holds, with numbers above ``after``."""
+    """Some of the quarantined records that this replay reads, with ids above ``after``."""
     after = request.GET.get("after", "0")
     if not after.isdecimal() or len(after) > 18:
         raise InvalidInput("after must be a record's number.")
@@ -207,14 +209,14 @@ def quarantined(request: HttpRequest, task_id: str) -> HttpResponse:
 
 @for_task("POST")
 def produced(request: HttpRequest, task_id: str) -> HttpResponse:
-    """The broker has confirmed these records of a replay."""
+    """The broker confirmed these records of a replay."""
     body = parse_body(request, ProducedRequest)
     return message(ProducedAnswer(noted=replays.mark_produced(task_id, body.records)))
 
 
 @for_task("POST")
 def heartbeat(request: HttpRequest, task_id: str) -> HttpResponse:
-    """Counters up, directives down."""
+    """The application sends its counters and gets directives."""
     return message(heartbeats.heartbeat(_task(task_id), parse_body(request, HeartbeatRequest)))
 
 
@@ -233,7 +235,7 @@ def _task(task_id: str) -> Task:
 
 
 def _failpoints(task: Task) -> dict[str, str]:
-    """What a test wants of this datasource's applications, or of its repairs; nothing in production."""
+    """The failpoints that a test set for this datasource's applications or repairs. Empty in production."""
     if not settings.FAILPOINTS_FILE:
         return {}
     failpoints: dict[str, dict[str, str]] = json.loads(Path(settings.FAILPOINTS_FILE).read_text())

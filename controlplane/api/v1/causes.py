@@ -54,7 +54,7 @@ class CauseSerializer(serializers.Serializer[Any]):
     last_seen = serializers.DateTimeField(source="cause.last_at")
     trend = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text=f"Records by the hour they were quarantined in, of the last {HOURS}; the present hour is the last.",
+        help_text=f"Records by hour of quarantine, for the last {HOURS} hours. The current hour is the last.",
     )
     example = serializers.SerializerMethodField(help_text="The id of the newest record in the datasource's quarantine.")
     error = serializers.SerializerMethodField(help_text="The error message of the newest record.")

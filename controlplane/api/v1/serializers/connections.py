@@ -13,8 +13,8 @@ from controlplane.connections.models import Connection
 KINDS = Connection.Kinds.choices
 USERS = [("supervisor", "supervisor"), ("task", "task")]
 PROPERTIES = (
-    "Of Kafka: as in `ioConfig.consumerProperties`. Of a schema registry: `url` or `urls`, `config`, `headers`, as "
-    "in a decoder of the type `schema_registry`."
+    "For Kafka: the properties of `ioConfig.consumerProperties`. For a schema registry: `url` or `urls`, `config` and "
+    "`headers` of a decoder of the type `schema_registry`."
 )
 
 
@@ -52,7 +52,8 @@ class ConnectionBody(BodySerializer):
 class ChangeBody(BodySerializer):
     description = serializers.CharField(required=False, allow_blank=True, max_length=500)
     properties = serializers.JSONField(
-        help_text=f"{PROPERTIES} Secrets that are left out are kept, while who is spoken to, and how, stays the same."
+        help_text=f"{PROPERTIES} Secrets that are left out keep their values if addresses and security settings stay "
+        "the same."
     )
 
 

@@ -70,7 +70,7 @@ class WindowQuery(QuerySerializer):
 class TimelineQuery(WindowQuery):
     width = serializers.IntegerField(required=False, min_value=1, max_value=MAX_BARS, default=1000)
     layers = serializers.CharField(
-        required=False, max_length=100, help_text=f"Also these, with commas: {', '.join(LAYERS)}."
+        required=False, max_length=100, help_text=f"Layers to add, comma-separated: {', '.join(LAYERS)}."
     )
 
 
