@@ -227,7 +227,7 @@ def options_without_effect(spec: Mapping[str, Any], *, supervised: bool, of_patt
     if scaler.get("stopTaskCountRatio") is not None:
         options.append(f"ioConfig.autoScalerConfig.stopTaskCountRatio: {_ONE_GROUP}")
     if spec.get("context"):
-        options.append("context: nothing here reads it")
+        options.append("context: Headgate does not read it")
     return options
 
 

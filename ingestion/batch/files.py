@@ -69,7 +69,7 @@ class Folders:
         with os.fdopen(descriptor, "rb", buffering=1 << 20) as file:
             self._check_below(Path(os.readlink(f"/proc/self/fd/{descriptor}")), path)
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputRefused(f"{path} is no regular file.")
+                raise InputRefused(f"{path} is not a regular file.")
             yield file
 
     @contextmanager

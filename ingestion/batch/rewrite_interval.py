@@ -94,7 +94,7 @@ def _read_chunks(
     rows = sum(s.rows for s in segments)
     if report.processed != rows:
         first = f" The first: {report.unread[0].place}: {report.unread[0].error}" if report.unread else ""
-        raise InputRefused(f"Of {rows} rows {rows - report.processed} can't be rewritten.{first}")
+        raise InputRefused(f"{rows - report.processed} of {rows} rows can't be rewritten.{first}")
 
 
 def _plan_partitions(spec: BatchSpec, chunk_store: ChunkStore) -> Partitioning:

@@ -136,7 +136,11 @@ def _to_error(response: httpx2.Response, path: str) -> Exception:
         return PublishRefused(Refusal.model_validate_json(response.content))
     # What somebody else on the way says, a proxy for example, is not about what a message says, but for its size.
     if status == 413 or (status == 400 and problem):
-        return Unacceptable(_error_detail(response) if problem else "The message is too large for what is in between.")
+        return Unacceptable(
+            _error_detail(response)
+            if problem
+            else "The message is too large for a proxy between the task and the control plane."
+        )
     detail = f"{path}: status {status}: {response.text[:500]}"
     return TaskOver(detail) if status in (401, 404, 410) else Invalid(detail)
 

@@ -103,7 +103,7 @@ class Inputs:
     def _check_extents(self, columns: pa.Schema, segment: InputSegment) -> None:
         if not self._extents.issubset(columns.names):
             raise LacksExtents(
-                f"{segment.path} does not hold the times of its first and last values, because it was written by an "
+                f"{segment.path} does not have the times of its first and last values, because it was written by an "
                 "earlier version or without rollup. Its rows can't be rolled up again"
             )
 

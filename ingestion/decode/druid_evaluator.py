@@ -88,7 +88,7 @@ def _check_names_of_zones(arguments: tuple[Node, ...]) -> None:
 def _check_lambdas(name: str, arguments: tuple[Node, ...]) -> None:
     applies = name in _APPLIED or name.startswith("cartesian_")
     if any(isinstance(a, Lambda) for a in arguments[applies:]):
-        raise NotSupported(f"{name!r} takes no function there")
+        raise NotSupported(f"{name!r} takes no function as this argument")
     if not applies:
         return
     written, lists = arguments[0], len(arguments) - 1

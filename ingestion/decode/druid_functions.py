@@ -46,12 +46,12 @@ def _accept_any(text: str) -> None:
 
 def _check_kind(text: str) -> None:
     if text.upper() not in _KINDS:
-        raise ValueError(f"{text!r} is none of {', '.join(_KINDS)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(_KINDS)}")
 
 
 def _check_unit(text: str) -> None:
     if text.upper() not in times.UNITS:
-        raise ValueError(f"{text!r} is none of {', '.join(times.UNITS)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(times.UNITS)}")
 
 
 def _check_period(text: str) -> None:
@@ -64,7 +64,7 @@ def _check_joda_pattern(text: str) -> None:
 
 def _check_subnet(text: str) -> object:
     if "/" not in text:
-        raise ValueError(f"{text!r} is no subnet such as 10.0.0.0/8")
+        raise ValueError(f"{text!r} is not a subnet such as 10.0.0.0/8")
     return ipaddress.ip_network(text, strict=False)
 
 

@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 _ELEMENTS: Mapping[str, Element] = {"LONG": "LONG", "DOUBLE": "DOUBLE", "STRING": "STRING"}
 _BELOW_LONGS = "9223372036854775808"  # behind a minus it is the least long
-USE_SQL_HINT = 'write the expression in SQL, and say so with "language": "sql"'
+USE_SQL_HINT = 'write the expression in SQL, with "language": "sql"'
 
 
 class NotSupported(ValueError):
@@ -101,7 +101,7 @@ class _Reader:
     def parse(self) -> Node:
         node = self._level(0)
         if self._kind != "end":
-            raise NotSupported(f"{self._word!r} is not expected there: {USE_SQL_HINT}")
+            raise NotSupported(f"{self._word!r} is not expected at this place: {USE_SQL_HINT}")
         return node
 
     @property
@@ -167,7 +167,7 @@ class _Reader:
             node = self._deeper(lambda: self._level(0))
             self._expect(")")
             return node
-        raise NotSupported(f"something is missing before {word!r}" if word else "something is missing at the end")
+        raise NotSupported(f"an operand is missing before {word!r}" if word else "the expression ends too early")
 
     def _named(self, word: str) -> Node:
         if self._word == "(":
@@ -251,14 +251,14 @@ class _Reader:
         self._check(name, arguments)
         depth = 1 + max((a.depth for a in arguments), default=0)
         if depth > MAX_DEPTH:
-            raise NotSupported(f"it is nested more than {MAX_DEPTH} levels deep; each sign in a row is a level")
+            raise NotSupported(f"it is nested more than {MAX_DEPTH} levels deep; each sign in a row counts as a level")
         return Call(name, arguments, depth)
 
 
 def unsupported_call(name: str) -> NotSupported:
     """The refusal of an operator or function by its name."""
     noun = "operator" if not name[:1].isalpha() else "function"
-    return NotSupported(f"Druid's {noun} {name!r} is not supported here: {USE_SQL_HINT}")
+    return NotSupported(f"Druid's {noun} {name!r} is not supported: {USE_SQL_HINT}")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -274,14 +274,14 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 def _syntax_error(rest: str) -> str:
     if rest[0] in "'\"":
-        text = "a text or name does not end, or has a \\ before a letter that needs none"
+        text = "a text or name has no closing quote, or has a \\ before a letter that cannot have one"
         return f"{text}: {USE_SQL_HINT}"
     dotted = _DOTTED.match(rest)
     if dotted:
         text = f"{dotted[0]!r} is not a name in Druid's expression language"
         return f'{text}: write "{dotted[0]}" in quotes, or {USE_SQL_HINT}'
     word = re.match(r"[\w.$]+|\S", rest)
-    return f"{word[0] if word else rest[:1]!r} is not supported in Druid expressions here: {USE_SQL_HINT}"
+    return f"{word[0] if word else rest[:1]!r} is not supported in Druid expressions: {USE_SQL_HINT}"
 
 
 def _number(word: str) -> int | float:
@@ -300,7 +300,7 @@ def _unescape(word: str) -> str:
     try:
         return from_units(to_units(text))  # what two escapes say may be one character
     except EvaluationFailed:
-        raise NotSupported("a text holds a half of a character") from None
+        raise NotSupported("a text has half of a surrogate pair") from None
 
 
 _LITERALS: Mapping[str, Callable[[str], int | float | str]] = {"number": _number, "text": _unescape}

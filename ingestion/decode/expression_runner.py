@@ -147,8 +147,8 @@ class ExpressionRunner:
             return Results.joined([first, self._results(table.slice(middle), most[middle:], kinds)])
         if made_bytes > memory:
             raise MemoryError(
-                f"{shorten(self.expression.text)} may need {made_bytes:,.0f} bytes for it, of {memory:,} that it may "
-                "have"
+                f"{shorten(self.expression.text)} may need {made_bytes:,.0f} bytes for this record, but may use "
+                f"only {memory:,}"
             )
         return self._computed(table, most, statement)
 
@@ -207,7 +207,7 @@ class ExpressionRunner:
     def _check_for_any_types(self) -> None:
         if self.expression.evaluator is not None:
             return
-        problem = "it makes no sense for fields of any one type"
+        problem = "it is valid for no type of its fields"
         for kind in TYPED:
             statement = self._statement((kind,) * len(self.fields))
             if statement is None:

@@ -126,10 +126,13 @@ def measure(tree: Node) -> ExpressionCost:
 def _check(size: Size) -> None:
     if size.growth > MAX_GROWTH:
         raise TooLarge(
-            f"it could make a text up to {size.growth:,.0f} times as long as a field; {MAX_GROWTH:.0f} times at most"
+            f"its result could be up to {size.growth:,.0f} times as long as a field; at most {MAX_GROWTH:.0f} times is "
+            "allowed"
         )
     if size.fixed > MAX_FIXED_BYTES:
-        raise TooLarge(f"it could make a text of {size.fixed:,.0f} bytes out of nothing; {MAX_FIXED_BYTES:,} at most")
+        raise TooLarge(
+            f"its result could have {size.fixed:,.0f} bytes for empty fields; at most {MAX_FIXED_BYTES:,} are allowed"
+        )
 
 
 class _Measurer:
@@ -251,13 +254,13 @@ def _scan_count(name: str, sizes: Sequence[Size], arguments: Sequence[Node]) -> 
 
 def _constant(size: Size, subject: str) -> float:
     if not size.is_constant:
-        raise TooLarge(f"{subject} must be a constant text, not made of the record's fields")
+        raise TooLarge(f"{subject} must be a constant text, without fields of the record")
     return size.fixed
 
 
 def _size_of_replace(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``replace(text, what, by)``."""
-    by = _constant(sizes[2], "what 'replace' puts in") if len(sizes) > 2 else 0.0
+    by = _constant(sizes[2], "the replacement in 'replace'") if len(sizes) > 2 else 0.0
     length = len(_literal(arguments[1]).encode()) if len(sizes) > 1 else 1
     bytes_put_in = len(_literal(arguments[2]).encode()) if len(sizes) > 2 and _is_text(arguments[2]) else by
     return sizes[0] * max(1.0, bytes_put_in / max(1, length)) + _SMALL_SIZE
@@ -265,7 +268,7 @@ def _size_of_replace(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
 
 def _size_of_pattern_replace(sizes: Sequence[Size], arguments: Sequence[Node]) -> Size:
     """``regexp_replace(text, pattern, by)``: what is put in also where nothing was, and with what was found."""
-    by = _constant(sizes[2], "what 'regexp_replace' puts in") if len(sizes) > 2 else 0.0
+    by = _constant(sizes[2], "the replacement in 'regexp_replace'") if len(sizes) > 2 else 0.0
     if len(arguments) > 2 and _is_text(arguments[2]):
         text = _literal(arguments[2])
         by = len(text.encode()) + text.count("\\")
@@ -293,7 +296,7 @@ def _size_with_separator(
     sizes: Sequence[Size], between: Sequence[Size], arguments: Sequence[Node], function: str
 ) -> Size:
     """Texts and lists with a text between all that is in them; each element of a list takes it two bytes at least."""
-    length = sum(_constant(size, f"what {function!r} puts between") for size in between)
+    length = sum(_constant(size, f"the separator of {function!r}") for size in between)
     if arguments and _is_text(arguments[0]):
         length = len(_literal(arguments[0]).encode())
     return _sum(sizes) * (1.0 + length / 2) + _SMALL_SIZE

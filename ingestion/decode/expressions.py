@@ -224,7 +224,7 @@ def _refuse_named(tree: exp.Expr) -> None:
     for node in tree.walk():
         for kind, name in _NAMED.items():
             if isinstance(node, kind):
-                raise BadExpression(f"an expression can't hold {name}: {shorten(node.sql(dialect='duckdb'))}")
+                raise BadExpression(f"an expression can't contain {name}: {shorten(node.sql(dialect='duckdb'))}")
 
 
 def _rename_columns(tree: exp.Expr) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ def _rename_columns(tree: exp.Expr) -> tuple[str, ...]:
     for column in list(tree.find_all(exp.Column)):
         if len(column.parts) > 1 or not isinstance(column.this, exp.Identifier):
             shown = column.sql(dialect="duckdb")
-            raise BadExpression(f"write a field's name between double quotes if it holds a dot: {shorten(shown)}")
+            raise BadExpression(f"put a field's name into double quotes if it contains a dot: {shorten(shown)}")
         column.replace(exp.column(names.setdefault(column.name, f"c{len(names)}")))
     return tuple(names)
 

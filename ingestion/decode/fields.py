@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 MAX_DISCOVERED = 1000  # of one record, and read at once
 MAX_IN_BATCH = 2000  # a table of each record's own would be as large as their square
 LONGEST_NAME = 1000  # characters; every segment lists its columns in the metadata store
-_WHAT_TO_DO = "name the dimensions, or exclude some"
+_WHAT_TO_DO = "list the dimensions, or exclude fields"
 _JSON_KEYS = "SELECT json_keys(j) AS keys FROM records"
 
 
@@ -111,7 +111,7 @@ class FieldReader:
 
     def with_doubles(self, fields: Fields, is_kept: Mask) -> dict[int, str]:
         """The errors, by index, of kept records that hold a field twice; once ``learn`` knows all of their fields."""
-        return dict.fromkeys(self._with_further_fields(fields, is_kept).tolist(), "holds a field twice")
+        return dict.fromkeys(self._with_further_fields(fields, is_kept).tolist(), "has a field twice")
 
     def _with_unusable_names(self, lists: pa.Array, indexes: npt.NDArray[np.int64]) -> dict[int, str]:
         """By index, what is wrong with records of these fields of which one can be no column."""
@@ -145,7 +145,9 @@ class FieldReader:
         for index, names in zip(suspects.tolist(), self._keys(texts, suspects).to_pylist(), strict=True):
             count = len({n for n in names if n not in fixed and not self._unlimited(n)})
             if count > MAX_DISCOVERED:
-                faults[index] = f"holds {count:,} fields to discover, {MAX_DISCOVERED:,} at most: {_WHAT_TO_DO}"
+                faults[index] = (
+                    f"has {count:,} fields to discover, at most {MAX_DISCOVERED:,} are allowed: {_WHAT_TO_DO}"
+                )
         return faults
 
     def forget_all_but(self, used: Iterable[str]) -> None:
@@ -190,10 +192,10 @@ class FieldReader:
 def unusable_name(name: str) -> str:
     """Why a field of this name can't be discovered as a column; empty if it can."""
     if "\0" in name:
-        return f"holds a field with a NUL character in its name: {json.dumps(name[:20])}"
+        return f"has a field with a NUL character in its name: {json.dumps(name[:20])}"
     if len(name) > LONGEST_NAME:
         shown = json.dumps(name[:20])
-        return f"holds a field with a name of {len(name):,} characters, more than {LONGEST_NAME:,}: {shown}"
+        return f"has a field with a name of {len(name):,} characters, more than {LONGEST_NAME:,}: {shown}"
     return ""
 
 

@@ -154,7 +154,7 @@ class JsonDecoder:
                 return self._parts.decode(payloads, window, envelope)
         except TooManyFields as too_many:
             if too_many.fields > MAX_IN_BATCH:
-                raise TooWide(f"{len(payloads)} records hold {too_many.fields:,} fields to discover") from None
+                raise TooWide(f"{len(payloads)} records have {too_many.fields:,} fields to discover") from None
             return self._in_parts(payloads, window, envelope, seconds, -(-len(payloads) // 2))
         except duckdb.InterruptException as error:
             self._check_budget(len(payloads))
@@ -180,7 +180,7 @@ class JsonDecoder:
     ) -> Decoded:
         if len(payloads) < 2:
             self._check_good_record(error)
-            message = f"the decoder gives up on this record: {_reason(error, seconds)}"
+            message = f"the decoder failed on this record: {_reason(error, seconds)}"
             return Decoded(self._parts.no_rows(), dict.fromkeys(range(len(payloads)), message))
         size = -(-len(payloads) // _PORTIONS)
         return self._in_parts(payloads, window, envelope, max(seconds / 4, self._min_record_s), size)
@@ -204,7 +204,7 @@ class JsonDecoder:
         try:
             self._measure_record_s()
         except _FAULTS as second_error:
-            raise DecoderBroken(f"DuckDB decodes not even an empty object: {_first_line(second_error)}") from error
+            raise DecoderBroken(f"DuckDB cannot decode even an empty object: {_first_line(second_error)}") from error
 
     def _restart(self) -> None:
         self._parts.close()

@@ -36,7 +36,7 @@ _BETWEEN_OBJECTS = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|\}([ \t\r\n]*+)(?=
 _LINE_END = re.compile(LINE_END.pattern.encode())
 _ONE_ROW = 1
 _MAX_BYTES_OF_RECORD = 256 * 1024 * 1024  # of its rows
-_TOO_LARGE = "holds rows that are, each with the header, {:,} bytes, {:,} at most"
+_TOO_LARGE = "has rows of {:,} bytes, each with the header; at most {:,} are allowed"
 _SHARE = 8
 Bounds = Sequence[tuple[int, int]]
 Decode = Callable[[Sequence[bytes], Envelope | None], Decoded]
@@ -100,9 +100,9 @@ class MultiRowReader:
             alone = len(payloads) == 1
             too_many = _size_problem(parts, _MAX_BYTES_OF_RECORD if alone else self._max_bytes)
             if too_many and not alone:
-                raise TooWide(f"{len(payloads)} records hold {too_many}")
+                raise TooWide(f"{len(payloads)} records have {too_many}")
             if too_many:
-                return replace(decoded, unparseable={0: f"holds {too_many}"})
+                return replace(decoded, unparseable={0: f"has {too_many}"})
         return _merge_rows(decoded, join_decoded(parts), owners)
 
 
@@ -137,9 +137,9 @@ def _size_problem(parts: Sequence[Decoded], most_bytes: int) -> str:
     """Why these are not to be kept in one table; empty if they may be."""
     columns, widest = len(columns_of(p.rows for p in parts)), max(p.rows.num_columns for p in parts)
     if columns > max(MAX_IN_BATCH, widest):
-        return f"rows with {columns:,} fields in all, {MAX_IN_BATCH:,} at most"
+        return f"rows with {columns:,} different fields; at most {MAX_IN_BATCH:,} are allowed"
     size = sum(p.rows.nbytes for p in parts)
-    return f"rows that need {size:,} bytes of memory, {most_bytes:,} at most" if size > most_bytes else ""
+    return f"rows that need {size:,} bytes of memory; at most {most_bytes:,} are allowed" if size > most_bytes else ""
 
 
 def _row_finder(written: InputFormat) -> Callable[[bytes], RowBounds] | None:

@@ -151,7 +151,7 @@ def _note_faults(row_columns: RowColumns, values: Values, column: pa.Array, kind
     """Rows that hold something which the column does not. ``subject``: where it comes from."""
     if kind == "auto":
         if pa.types.is_floating(column.type):
-            _note_lost(row_columns, values.texts, column, f"{subject} holds a number that is beyond a double")
+            _note_lost(row_columns, values.texts, column, f"{subject} has a number that is too large for a double")
             _note_rounded(row_columns, values.texts, column, subject)
         return
     if kind == "string" and values.numbers:

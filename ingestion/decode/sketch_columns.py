@@ -74,7 +74,7 @@ def sketch_column(typer: ColumnTyper, values: Values, metric: SketchMetric) -> S
     elif metric.reads_sketches:
         _add_sketches(parts, typer, texts, kinds.strings, lambda text: read_sketch(text, merger))
         at_fault = np.concatenate([kinds.numbers, kinds.others])
-        problem = f"is no {metric.kind} in base64"
+        problem = f"is not a {metric.kind} in base64"
     else:
         _add_distinct(parts, typer, texts, kinds, metric)
         at_fault = kinds.unhashed

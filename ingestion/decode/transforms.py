@@ -57,8 +57,8 @@ class FilterResult:
 
 
 _NO_RECORDS: frozenset[int] = frozenset()
-UNDECIDED = "the filter's expression fails on this record, so that nothing says whether to keep it"
-TOO_LONG = f"its transforms make of it more than {_MAX_TIMES} times its length and {_MAX_BYTES:,} bytes"
+UNDECIDED = "the filter's expression fails on this record"
+TOO_LONG = f"its transforms produce more than {_MAX_TIMES} times its length, and more than {_MAX_BYTES:,} bytes"
 
 
 class Transforms:

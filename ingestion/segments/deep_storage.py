@@ -63,7 +63,7 @@ def open_deep_storage(location: str) -> DeepStorage:
     Raises ``DeepStorageError``: permanent for a location that makes no sense. No message holds the location's secrets.
     """
     if not location.strip() or "\0" in location:
-        raise DeepStorageError("the deep storage location is empty or holds NUL: give a path or a URL", True)
+        raise DeepStorageError("the deep storage location is empty or contains NUL: give a path or a URL", True)
     folder = local_folder(location)
     if folder is None:
         return open_remote(location)

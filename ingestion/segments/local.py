@@ -148,7 +148,7 @@ class LocalStorage:
                 target.write(part)
             target.flush()
             if os.fstat(target.fileno()).st_size != os.fstat(source.fileno()).st_size:
-                raise OSError(errno.EIO, "it was not stored whole")
+                raise OSError(errno.EIO, "it was stored incompletely")
             self._sync(target.fileno())
 
     def _sync(self, descriptor: int) -> None:

@@ -164,7 +164,7 @@ def _check_without_secrets(scheme: str, parts: SplitResult) -> None:
     key = keyed and parts.username not in (None, "", "anonymous")
     if parts.password is not None or key or any(map(_SECRET_OPTION.search, named)):
         raise DeepStorageError(
-            "the deep storage URL holds credentials: give them in the environment, for S3 as AWS_ACCESS_KEY_ID and "
+            "the deep storage URL contains credentials: give them in the environment, for S3 as AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY",
             True,
         )

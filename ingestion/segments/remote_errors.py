@@ -18,14 +18,14 @@ _ERRNO_BY_TYPE: dict[type[OSError], int] = {
     FileNotFoundError: errno.ENOENT,
     FileExistsError: errno.EEXIST,
 }  # fsspec has none
-NO_BUCKET = "there is no such bucket; make it, or correct HEADGATE_DEEP_STORAGE"
+NO_BUCKET = "there is no such bucket; create it, or correct HEADGATE_DEEP_STORAGE"
 _WRONG_CREDENTIALS = (
-    "the credentials are wrong or have ended; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"
+    "the credentials are wrong or have expired; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"
 )
 _ACCESS_DENIED = (
     "access is denied; the credentials must allow to list the bucket, and to read, write and delete objects in it"
 )
-_WRONG_REGION = "the bucket is elsewhere; correct the region or the endpoint"
+_WRONG_REGION = "the bucket is in another region; correct the region or the endpoint"
 # By the names that the AWS SDK gives them.
 _AWS_REFUSALS = {
     "ACCESS_DENIED": _ACCESS_DENIED,

@@ -47,12 +47,12 @@ class SpilledRun:
         try:
             with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
                 if self.path.stat().st_size != self.size_bytes or file.metadata.num_rows != self.rows:
-                    raise SegmentError(f"{self.path} is not what was written to it")
+                    raise SegmentError(f"{self.path} was changed after it was written")
                 for group in range(file.num_row_groups):
                     block = file.read_row_group(group, use_threads=False).rename_columns(self.schema.names)
                     yield conform(block.cast(self.schema), fields, self.shape.lead + 1)
         except (OSError, pa.ArrowException) as error:
-            raise SegmentError(f"rows that were kept in {self.path} can't be read back: {error}") from error
+            raise SegmentError(f"rows that were stored in {self.path} can't be read back: {error}") from error
 
     def delete(self) -> None:
         with suppress(FileNotFoundError):
@@ -82,7 +82,7 @@ class Spiller:
             with suppress(OSError):
                 path.unlink()
             if isinstance(error, OSError):
-                raise storage_error(f"keep rows in the scratch folder {self.folder}", error) from error
+                raise storage_error(f"store rows in the scratch folder {self.folder}", error) from error
             raise
 
     def _write_run(self, blocks: Iterable[pa.Table], path: Path) -> SpilledRun:

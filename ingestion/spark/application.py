@@ -291,7 +291,7 @@ class Application:
         elif age > STATUS_TIMEOUT_S and self._waits_for_slot(slot):
             changes |= {"state": "waiting_for_slot", "message": slot.error, "in_flight": 0}
         elif age > STATUS_TIMEOUT_S and slot.running:
-            changes |= {"state": "silent", "message": f"no word for {age:.0f} s"}
+            changes |= {"state": "silent", "message": f"no heartbeat for {age:.0f} s"}
         elif not self._is_alive(slot):
             changes |= {"state": "stopped", "in_flight": 0}
         return status.model_copy(update=changes)

@@ -50,7 +50,7 @@ from ingestion.task.shutdown import Ending
 
 HEARTBEAT_S = 1.0
 PUBLISH_TIMEOUT_S = 600.0  # that a publish is sent again without an answer
-STOPPED = "Stopped before it had published: nothing was changed."
+STOPPED = "Stopped before the publish. Nothing was changed."
 MAX_ATTEMPTS = 5  # of a task that reads segments which others replace meanwhile
 _MAX_ERROR_LENGTH = 2000
 _JOB_GROUP = "batch"
@@ -111,7 +111,7 @@ class Batcher:
             self._log.info("the task is over", reason=str(over))
             self._cancelled.set()
         except PublishRefused as refused:
-            error = f"The publish was refused, nothing was changed: {refused}"
+            error = f"The publish was refused, and nothing was changed: {refused}"
         except (IngestionError, JobFailed) as failure:
             error = str(failure)
         except Exception as failure:  # whatever it is, somebody has to be told

@@ -93,7 +93,7 @@ class Compactor:
             if answer is not None:
                 self._handle_answer(answer)
             if self._is_stalled():
-                self._report_end(f"Spark has given none of its jobs a core for {STALLED_S:.0f} s.")
+                self._report_end(f"Spark has started none of its jobs for {STALLED_S:.0f} s.")
                 return
             finish = self._ending.is_requested or (answer is not None and answer.directive != "continue")
             if self._ending.overdue or (finish and not self._running):
@@ -161,7 +161,7 @@ class Compactor:
         try:
             self._client.failed(job.job_id, failure)
         except ClientError as error:  # the job is then found missing among those that run
-            self._log.warning("a failure could not be told", job=job.job_id, reason=str(error))
+            self._log.warning("a failure could not be reported", job=job.job_id, reason=str(error))
 
     def _spark_job(self, job: CompactionJob) -> JobOutcome:
         order = JobOrder(job.model_dump_json(), self._url, self._name, self._token)
@@ -169,7 +169,7 @@ class Compactor:
         try:
             [outcome] = self._spark.parallelize([0], 1).mapPartitions(job_runner(order)).collect()
         except Exception as error:  # py4j wraps what a job threw; a killed Python process too
-            return JobOutcome(python_error(str(error)) or f"The process that merged ended: {str(error)[:500]}")
+            return JobOutcome(python_error(str(error)) or f"The merging process ended: {str(error)[:500]}")
         return outcome
 
     def _report_end(self, error: str = "") -> None:
@@ -213,7 +213,7 @@ def _run_job(order: JobOrder) -> JobOutcome:
         with scratch_folder() as scratch:
             run(job, client, scratch, merge if job.anew is None else _rewrite_with(job.anew))
     except (PublishRefused, TaskOver) as over:
-        logger_for(job=job.job_id).info("somebody else has the job, or was quicker", reason=str(over))
+        logger_for(job=job.job_id).info("another application has the job, or was faster", reason=str(over))
     except IngestionError as error:
         return JobOutcome(str(error), error.permanent)
     finally:

@@ -71,16 +71,16 @@ class Counts(Message):
     unparseable: Annotated[
         Count, Outcome("Unparseable", "Could not be read. See the quarantine.", is_problem=True, druid="unparseable")
     ] = 0
-    duplicates: Annotated[Count, Outcome("Duplicates dropped", "Delivered again, but settled already.")] = 0
+    duplicates: Annotated[Count, Outcome("Duplicates dropped", "Delivered again although they were settled.")] = 0
     released: Annotated[
-        Count, Outcome("Released", "Given back without an outcome; they are read again.", unpublished=True)
+        Count, Outcome("Released", "Released without an outcome. They are read again.", unpublished=True)
     ] = 0
     redundant: Annotated[
         Count,
         Outcome("Redundant", "Read by a replica, but another replica published them first.", unpublished=True),
     ] = 0
     further_rows: Annotated[
-        Count, Surplus("Further rows", "Rows after the first of records that hold several rows.")
+        Count, Surplus("Further rows", "Rows after the first one in records that have several rows.")
     ] = 0
     filtered: Annotated[Count, Detail("Filtered", "Thrown away by the spec's filter.", of=("thrown_away",))] = 0
     outside_window: Annotated[

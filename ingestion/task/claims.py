@@ -53,7 +53,9 @@ class Claims:
                 return self.client.claim(self.epoch.indexer, request)
             except Unreachable as error:
                 if self.control.directive != "continue":
-                    raise SourceProblem(f"told to end while the control plane was away: {error}") from None
+                    raise SourceProblem(
+                        f"the task was asked to end while the control plane did not answer: {error}"
+                    ) from None
                 self.control.show(state="paused", message=f"The control plane does not answer: {error}")
                 self.control.pause(RETRY_S)
             except PublishRefused as refused:

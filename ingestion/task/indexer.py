@@ -88,7 +88,7 @@ class Indexer:
                         self._run_on_topic(decoders, background)
                         return
                     except TopicChanged as changed:
-                        self._log.warning("starting anew", reason=str(changed))
+                        self._log.warning("starting again", reason=str(changed))
                         if self._stuck:  # it may still be dealt partitions: it goes with this process alone
                             raise SourceProblem(self._stuck) from None
         finally:

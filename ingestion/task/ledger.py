@@ -28,7 +28,7 @@ KEPT_BYTES = 64 * 1024  # of the payload of a record with a faulty field
 OUTCOMES = 7
 PENDING, STORED, FILTERED, OUTSIDE, TOMBSTONE, UNPARSEABLE, DUPLICATE = range(OUTCOMES)
 THROWN_AWAY = (FILTERED, OUTSIDE, TOMBSTONE)
-_NOTHING_ELSE = "(Nothing else of it could be kept.) "
+_NOTHING_ELSE = "(The rest of the record could not be stored.) "
 Mask = npt.NDArray[np.bool_]
 
 

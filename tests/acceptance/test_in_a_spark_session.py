@@ -67,7 +67,7 @@ def test_an_application_whose_jobs_get_no_core_ends_and_says_so(
     compactor.Compactor(cores, client_of_compaction(NAME), "http://testserver", NAME, "", Ending()).run()
     Path(held).unlink()
     other.join()
-    error = "Spark has given none of its jobs a core for 4 s."
+    error = "Spark has started none of its jobs for 4 s."
     assert Resident.objects.get(pk=NAME).error == error
     [job] = Job.objects.all()
     assert (job.state, job.application, job.error) == ("waiting", None, error)

@@ -133,7 +133,7 @@ def _null_is_as_it_should(place: tuple[str, ...]) -> bool:
     ("place", "value", "said"),
     [
         ("ioConfig/configOverrides", {"type": "properties"}, "consumerProperties"),
-        ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "selector"}}, 'must be of the type "in"'),
+        ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "selector"}}, 'must be a filter of type "in"'),
         ("ioConfig/headerBasedFilterConfig", {"filter": {"type": "in"}}, "required field is missing"),
         ("ioConfig/headerBasedFilterConfig", {**BY_HEADER, "encoding": "klingon"}, "must be 'UTF-8'"),
         ("ioConfig/headerBasedFilterConfig", {**BY_HEADER, "stringDecodingCacheSize": 0}, "must be 1 or more"),
@@ -154,7 +154,7 @@ def test_what_would_change_what_is_stored_is_refused_by_name(place: str, value: 
 
 @pytest.mark.parametrize(("name", "value"), [("stream", "another"), ("useEarliestSequenceNumber", True)])
 def test_a_copy_that_contradicts_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(SpecError, match=f"{name} must be what"):
+    with pytest.raises(SpecError, match=f"{name} must equal"):
         parse_supervisor_spec(changed((f"spec/ioConfig/{name}", value), of=PLAIN))
 
 

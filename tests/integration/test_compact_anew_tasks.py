@@ -155,9 +155,9 @@ def test_what_the_segments_do_not_allow_fails_it_with_what_to_give(source: Sourc
     published(source, {"item": "long"}, at=100)
     assert "different metrics: give metricsSpec" in refused(**BY_HOUR)
     other = refused(metricsSpec=[])
-    assert other.startswith("dimensionsSpec: ") and "'item' holds" in other
+    assert other.startswith("dimensionsSpec: ") and "'item' has the type" in other
     clash = refused(metricsSpec=[{"type": "count", "name": "item"}])
-    assert clash.startswith("dimensionsSpec: name the dimensions: 'item' is one of the segments")
+    assert clash.startswith("dimensionsSpec: list the dimensions: 'item' is a dimension of the segments")
     published(source, {"item": "string"}, at=200, task="nobody knows")
     assert "no longer knows" in refused(metricsSpec=[])
 
@@ -205,8 +205,8 @@ def test_what_can_not_mean_what_it_means_in_druid_is_refused(source: Source, roo
     odd = {"filter": {"type": "expression", "expression": "item == "}}
     drops = {"ioConfig": {**compact()["ioConfig"], "dropExisting": True}}
     for changes, where, why in (
-        ({"granularitySpec": {"segmentGranularity": "YEAR"}}, "", "Name whole intervals"),
-        ({"segmentGranularity": "WEEK"}, "", "Name whole intervals"),
+        ({"granularitySpec": {"segmentGranularity": "YEAR"}}, "", "Choose whole intervals"),
+        ({"segmentGranularity": "WEEK"}, "", "Choose whole intervals"),
         ({"granularitySpec": {"segmentGranularity": "ALL"}}, "granularitySpec.segmentGranularity", "ALL"),
         ({"granularitySpec": {"intervals": ["2025/P1Y"]}}, "granularitySpec.intervals", "unknown field"),
         ({"segmentGranularity": "DAY", "granularitySpec": {"segmentGranularity": "MONTH"}}, "", "differ"),
@@ -237,7 +237,7 @@ def test_druids_addresses_call_it_compact(cast: Cast, clients: dict[str, Client]
     assert (row["type"], row["statusCode"]) == ("compact", "RUNNING")
     assert client.get(path).json()["payload"] == {**document, "groupId": "of-druid"}
     report = client.get(f"{path}/reports").json()
-    assert report["headgate"]["payload"]["optionsWithoutEffect"] == ["context: nothing here reads it"]
+    assert report["headgate"]["payload"]["optionsWithoutEffect"] == ["context: Headgate does not read it"]
     assert client.get("/api/v1/tasks/?kind=reindex").json()["results"][0]["id"] == "of-druid"
     assert clients["viewer"].post(f"{path}/shutdown").status_code == 403
     assert clients["operator"].post(f"{path}/shutdown").json() == {"task": "of-druid"}

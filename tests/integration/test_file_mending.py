@@ -115,7 +115,7 @@ def test_a_spec_that_says_something_else_is_refused_where_it_does(waiting: tuple
     other = edited(task)
     other["spec"]["dataSchema"]["dataSource"] = "another"
     for spec, said in (
-        (moved, "not from there: leave inputSource unchanged"),
+        (moved, "from the quarantine: leave inputSource unchanged"),
         (other, "these records belong to"),
         (edited(task, inputFormat={"type": "protobuf"}), "is a message format"),
     ):

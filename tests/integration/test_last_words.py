@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ("problem", "reason"),
     [
         (TooManyParseExceptions("There are 3 parse exceptions."), "There are 3 parse exceptions."),
-        (DecoderBroken("DuckDB decodes not even an empty object."), "DuckDB decodes not even an empty object."),
+        (DecoderBroken("DuckDB cannot decode even an empty object."), "DuckDB cannot decode even an empty object."),
         (TooSlow("records can't be decoded in time"), "records can't be decoded in time"),
         (SegmentError("a column of type void can't be stored"), "a column of type void can't be stored"),
         (KeyError("what nobody thought of"), "KeyError: 'what nobody thought of'"),

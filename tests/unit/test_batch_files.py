@@ -34,7 +34,7 @@ def test_a_file_is_read_below_the_folders_only_whatever_leads_there(tmp_path: Pa
         (inside / "link.json", "can't be read"),
         (inside / "leads" / "secret.json", "not below"),
         (outside / "secret.json", "not below"),
-        (inside / "pipe.json", "no regular file"),
+        (inside / "pipe.json", "not a regular file"),
         (inside / "none.json", "No such file"),
     ):
         with pytest.raises(InputRefused, match=why):

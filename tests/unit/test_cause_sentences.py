@@ -77,7 +77,7 @@ def test_formats_have_causes_too() -> None:
     spec = {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_inline", "schema": schema_of}}
     found = causes(b"\x02\x01", b"\x02\x01\x01\x01", spec=spec)
     assert len(set(found)) == 1
-    assert found[0].title == "not Avro of this schema: # bytes are left behind the record"
+    assert found[0].title == "not Avro of this schema: # bytes follow the record"
 
 
 def test_what_is_cut_has_the_cause_of_what_is_whole() -> None:

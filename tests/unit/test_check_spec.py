@@ -99,7 +99,7 @@ def test_in_the_nested_form_places_are_those_of_that_form() -> None:
         (
             {"type": "protobuf", "protoBytesDecoder": {"type": "inline", "descriptorString": "!"}},
             "/protoBytesDecoder",
-            "descriptorString is no base64",
+            "descriptorString is not base64",
         ),
         ({**THRIFT, "thriftClass": "S"}, "/thriftClass", "the Thrift IDL has no struct S"),
         ({**THRIFT, "thriftIdl": "struct"}, "/thriftClass", "the Thrift IDL can't be used"),
@@ -111,7 +111,7 @@ def test_in_the_nested_form_places_are_those_of_that_form() -> None:
         (
             {"type": "avro_stream", "avroBytesDecoder": {"type": "schema_file", "file": "a.avsc"}},
             "/avroBytesDecoder",
-            "a spec may not name files here",
+            "a spec may not name files on this site",
         ),
     ],
 )

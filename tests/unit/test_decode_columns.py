@@ -155,7 +155,7 @@ def test_a_float_has_the_digits_of_a_float() -> None:
     assert named("double", "0.1", "123456789", "16777217", "1e39") == [0.1, 123456789.0, 16777217.0, 1e39]
 
 
-BEYOND = "field 'v' holds a number that is beyond a double"
+BEYOND = "field 'v' has a number that is too large for a double"
 ROUNDED = "field 'v' is rounded: it has more digits than a double holds"
 
 

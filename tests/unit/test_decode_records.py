@@ -98,7 +98,7 @@ def test_the_seeds_five_records() -> None:
         (b'{"t":1,"a":+iNF,"b":2}', "not JSON: NaN or Infinity"),
         (b'{"t":1,"a":NaN' + b" " * 50 + b"}", "not JSON: NaN or Infinity"),
         (b'{"t":1,"a":2,' + b" " * 50 + b"}", "not JSON: a comma before the end"),
-        (b'{"t":1,"a":1,"a":2}', "holds a field twice"),
+        (b'{"t":1,"a":1,"a":2}', "has a field twice"),
         (b'{"t":1/*c*/}', "not JSON"),
         (b"null", "not a JSON object but null"),
         (b"true", "not a JSON object but true or false"),
@@ -106,8 +106,8 @@ def test_the_seeds_five_records() -> None:
         (b'"{}"', "not a JSON object but a string"),
         (b'[{"t":1}]', "not a JSON object but an array"),
         (b"\xef\xbb\xbf", "not JSON"),
-        (b'{"t":1,"b":2,"c\\u0000d":1}', r'holds a field with a NUL character in its name: "c\u0000d"'),
-        (b'{"t":1,"' + 1001 * b"n" + b'":1}', "holds a field with a name of 1,001 characters, more than 1,000"),
+        (b'{"t":1,"b":2,"c\\u0000d":1}', r'has a field with a NUL character in its name: "c\u0000d"'),
+        (b'{"t":1,"' + 1001 * b"n" + b'":1}', "has a field with a name of 1,001 characters, more than 1,000"),
         ('{"t":1}'.encode("utf-16"), "not UTF-8"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_record_beyond_the_memory_limit_falls_alone() -> None:
     again = decoder.decode([good], MessageWindow())
     decoder.close()
     assert row_indexes(decoded.rows).tolist() == [0, 2, 3]
-    assert "gives up on this record" in decoded.unparseable[1]
+    assert "failed on this record" in decoded.unparseable[1]
     assert again.rows.column("a").to_pylist() == [1]
 
 

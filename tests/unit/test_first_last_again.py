@@ -186,7 +186,7 @@ def test_a_file_of_an_earlier_version_is_refused_with_the_reason_and_sorted_with
     (tmp_path / "deep" / old.path).write_bytes(content)
     changes = {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "extents": False}
     shelf.files[1] = old.model_copy(update=changes)
-    with pytest.raises(LacksExtents, match=f"{old.path} does not hold the times .* by an earlier version") as failed:
+    with pytest.raises(LacksExtents, match=f"{old.path} does not have the times .* by an earlier version") as failed:
         merge(shelf.job(), shelf.storage, shelf.scratch, shelf.ids)
     assert failed.value.permanent
     [file] = merge(shelf.job(rollup=False), shelf.storage, shelf.scratch, shelf.ids).files

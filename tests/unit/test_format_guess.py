@@ -32,8 +32,12 @@ def test_what_says_nothing_is_not_guessed_at(payloads: list[bytes | None]) -> No
         ([b'{"a": 1}'], 1.0, "all 1 are JSON objects"),
         ([b'{"a": 1}', None, b'{"b": 2}'], 1.0, "all 2"),
         ([b'{"a": 1}', b'{"a": '], 0.5, "1 broken JSON"),
-        ([b'{"a": 1}', b"[1]", b"7", b"no"], 0.25, "2 JSON but no object, 1 not JSON"),
-        ([b'{"a": 1}', b'{"a": 1}\n{"a": 2} '], 1.0, "all 2 are JSON objects, 1 of 2 of them several in one record"),
+        ([b'{"a": 1}', b"[1]", b"7", b"no"], 0.25, "2 JSON but not an object, 1 not JSON"),
+        (
+            [b'{"a": 1}', b'{"a": 1}\n{"a": 2} '],
+            1.0,
+            "all 2 are JSON objects, 1 of 2 of them have several in one record",
+        ),
         ([b'{"a": 1}', b'{"a": 1}{"a": 2}', b'{"a": 1} 2'], 2 / 3, "1 broken JSON"),
         ([b'{"a": 1}', NESTED], 0.5, "1 nested too deeply"),
         ([json.dumps({f"f{i}": i for i in range(10_000)}).encode()], 1.0, "JSON objects"),
@@ -86,8 +90,8 @@ def test_a_schema_registry_s_records() -> None:
 @pytest.mark.parametrize(
     ("payload", "form", "why"),
     [
-        (framed(7, b'{"a": 1}'), "json", "are JSON behind a byte 0 and the number of a schema"),
-        (b"\0" + (7).to_bytes(8, "big") + b"\x06foo", "avro_stream", "begin with a byte 0 and eight bytes"),
+        (framed(7, b'{"a": 1}'), "json", "are JSON behind a byte 0 and a schema id"),
+        (b"\0" + (7).to_bytes(8, "big") + b"\x06foo", "avro_stream", "begin with a byte 0 and the eight bytes"),
         ('{"a": 1}'.encode("utf-16"), "json", "are text in UTF-16"),
         ('{"a": 1}'.encode("utf-16-le"), "json", "are text in UTF-16"),
         ('{"a": 1}'.encode("utf-16-be"), "json", "are text in UTF-16"),

@@ -69,7 +69,7 @@ def test_csv_values(payload: bytes, a: Any, b: Any) -> None:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        (b'1,"x', "not CSV: a quote that does not end"),
+        (b'1,"x', "not CSV: a quote without its end"),
         (b'1,"x"y,z', "not CSV"),
         (b"\n", "there is no row of values"),
         (b"\xff,1", "not UTF-8: invalid start byte at byte 0"),
@@ -155,7 +155,7 @@ def test_records_read_at_once_are_as_records_read_one_by_one(
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        ("1e400", "field 'a' holds a number that is beyond a double"),
+        ("1e400", "field 'a' has a number that is too large for a double"),
         ("12345678901234567891", "field 'a' is rounded: it has more digits than a double holds"),
         ("1.5", ""),
         ("9223372036854775807", ""),

@@ -32,7 +32,7 @@ def test_each_line_of_a_record_is_a_row() -> None:
 
 def test_where_a_record_is_one_row_several_lines_are_unparseable() -> None:
     found = decoded({"type": "lines", "rowsPerRecord": 1}, [b"a\nb", b"a\rb", b"c"], schema=SCHEMA)
-    assert found.unparseable == dict.fromkeys([0, 1], "there are several lines, and not one")
+    assert found.unparseable == dict.fromkeys([0, 1], "there are several lines instead of one")
     assert found.rows.column("line").to_pylist() == ["c"]
 
 

@@ -172,7 +172,7 @@ def test_message_types_by_short_and_full_name_or_the_first() -> None:
     for name in ("Inner", "p.q.Inner", None):
         assert row(inline([ALL], name), payload) == {"n": 5}
     for name in ("Nobody", "q.All.Nobody"):
-        with pytest.raises(UnusableSchema, match="holds no message type"):
+        with pytest.raises(UnusableSchema, match="has no message type"):
             JsonDecoder(schema_of(), input_format=format_of(inline([ALL], name)))
 
 
@@ -200,7 +200,7 @@ def test_an_any_of_a_type_that_is_not_known_keeps_its_bytes(url: str) -> None:
 def test_an_any_that_holds_something_else_than_it_says() -> None:
     made = class_of([ALL], "p.q.All")()
     made.any.type_url, made.any.value = "x/p.q.Inner", b"\xff"
-    expected = "what its google.protobuf.Any holds is not a Protobuf message of type p.q.Inner"
+    expected = "the value in its google.protobuf.Any is not a Protobuf message of type p.q.Inner"
     assert fault(inline([ALL], "All"), made.SerializeToString()) == expected
     for _ in range(2_000):  # far deeper than anything that is read
         outer = class_of([ALL], "p.q.All")()

@@ -60,7 +60,7 @@ def test_what_is_wrong_with_a_record(registry: SchemaRegistry) -> None:
     assert found.unparseable[4].endswith("it begins with byte 1, not 0")
     assert found.unparseable[5] == found.unparseable[6] == "shorter than the 5 bytes that name its schema"
     assert found.unparseable[7] == "the payload is empty"
-    assert "Apicurio's serializers write numbers of eight bytes" in found.unparseable[9]
+    assert "Apicurio's serializers write ids of eight bytes" in found.unparseable[9]
     assert (len(found.unparseable), found.tombstones) == (8, [8])
 
 

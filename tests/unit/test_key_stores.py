@@ -107,7 +107,7 @@ def test_without_keytool_the_line_that_converts_a_store_is_told(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     lacking = problem(jks, ssl_keystore_password="never tried")
     assert lacking.name == "ssl.keystore.location"
-    assert "keytool, which is not in JAVA_HOME/bin here. Manually: keytool -importkeystore" in lacking.reason
+    assert "keytool, which is not in JAVA_HOME/bin. Convert it: keytool -importkeystore" in lacking.reason
     monkeypatch.delenv("JAVA_HOME")  # and it is not remembered: Java may be there the next time
     assert problem(jks, ssl_keystore_password="never tried").name == "ssl.keystore.password"
 

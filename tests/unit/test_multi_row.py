@@ -63,7 +63,7 @@ def test_rows_stand_among_those_of_the_other_records() -> None:
         (JSON, b'{"a":1} 5', "not JSON: unexpected content after document"),
         (JSON, b'[{"a":1},{"a":2}]', "not a JSON object but an array"),
         (CSV, b"1,x\n\n2,y", "row 2 of 3: the payload is empty"),
-        (CSV, b'1,x\n2,"y', "not CSV: a quote that does not end"),
+        (CSV, b'1,x\n2,"y', "not CSV: a quote without its end"),
         (HEADED, b"# by x\nt,a\n", "there is no row of values"),
         (REGEX, b"1 x\nno", "row 2 of 2: the pattern does not match"),
     ],
@@ -77,8 +77,8 @@ def test_one_bad_row_makes_the_whole_record_unparseable(spec: dict[str, Any], pa
     ("spec", "payload", "message"),
     [
         (JSON, b'{"a":1}\n{"a":2}', "not JSON: unexpected content after document"),
-        (CSV, b"1,x\n2,y", "there are 2 rows, and not one"),
-        (HEADED, b"# by x\nt,a\n1,x\n2,y", "there are 2 rows, and not one"),
+        (CSV, b"1,x\n2,y", "there are 2 rows instead of one"),
+        (HEADED, b"# by x\nt,a\n1,x\n2,y", "there are 2 rows instead of one"),
         (REGEX, b"1 x\n2 y", "the pattern does not match"),
     ],
 )
@@ -143,10 +143,10 @@ def test_records_whose_rows_need_too_much_memory_together_are_decoded_apart(monk
     try:
         decoder._several = module.MultiRowReader.of(format_of(CSV), 8 * 15_000)
         assert decoder.decode([payload]).rows.num_rows == 1000
-        with pytest.raises(TooWide, match="2 records hold rows that need"):
+        with pytest.raises(TooWide, match="2 records have rows that need"):
             decoder.decode([payload, payload])
         monkeypatch.setattr(module, "_MAX_BYTES_OF_RECORD", 15_000)
-        assert decoder.decode([payload + b"\n1,x" * 1000]).unparseable[0].startswith("holds rows that need")
+        assert decoder.decode([payload + b"\n1,x" * 1000]).unparseable[0].startswith("has rows that need")
     finally:
         decoder.close()
 
@@ -156,7 +156,7 @@ def test_a_header_that_would_be_read_with_too_many_rows_makes_its_record_unparse
     found = decoded(
         HEADED | {"skipHeaderRows": 0}, [header + rows, b"t,a\n1,x\n2,y"], schema=schema_of(dimensions=["a"])
     )
-    assert found.unparseable[0].startswith("holds rows that are, each with the header, 4")
+    assert found.unparseable[0].startswith("has rows of 4")
     assert row_indexes(found.rows).tolist() == [1, 1]
 
 
@@ -164,7 +164,7 @@ def test_rows_that_hold_too_many_fields_together_make_their_record_unparseable(m
     monkeypatch.setattr(module, "MAX_IN_BATCH", 20)
     wide = b"".join(b'{"f%d":1}' % n for n in range(30))
     monkeypatch.setattr(module, "PORTION_ROWS", 10)
-    assert fault(JSON, wide) == "holds rows with 30 fields in all, 20 at most"
+    assert fault(JSON, wide) == "has rows with 30 different fields; at most 20 are allowed"
 
 
 def test_records_are_taken_apart_for_a_sample() -> None:

@@ -84,7 +84,9 @@ def test_what_is_refused_even_in_quarantine_leaves_its_place(run_indexer: Any, t
     assert stored(plane, tmp_path) == [0, 1, 2, 4, 5, 6, 7]
     [bare] = [q for p in plane.published for q in p.quarantined]
     assert (bare.offset, bare.payload, bare.key, bare.reason) == (3, None, None, "refused")
-    assert bare.error.startswith("(Nothing else of it could be kept.) its publish was refused: Something in quarantine")
+    assert bare.error.startswith(
+        "(The rest of the record could not be stored.) its publish was refused: Something in quarantine"
+    )
 
 
 def test_when_not_even_a_place_is_taken_the_task_fails(run_indexer: Any, tmp_path: Path) -> None:

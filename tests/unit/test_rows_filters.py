@@ -67,7 +67,7 @@ def test_a_record_on_which_a_filter_of_druids_fails_is_unparseable() -> None:
     records: list[dict[str, Any]] = [{"a": "x"}, {"a": "2025"}, {"a": "x", "b": "x"}]
     decoded = decoded_with(schema_of({}, fails), *records)
     assert (row_indexes(decoded.rows).tolist(), list(decoded.unparseable)) == ([1], [0, 2])
-    assert "nothing says whether to keep it" in decoded.unparseable[0]
+    assert "the filter's expression fails on this record" in decoded.unparseable[0]
     either = {"type": "or", "fields": [fails, {"type": "selector", "dimension": "b", "value": "x"}]}
     decoded = decoded_with(schema_of({}, either), *records)
     assert (row_indexes(decoded.rows).tolist(), list(decoded.unparseable)) == ([1, 2], [0])

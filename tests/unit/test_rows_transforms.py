@@ -236,9 +236,9 @@ def test_names_of_the_decoders_own_tables_and_columns_are_fields_like_others(nam
 def test_where_it_is_wrong_is_told() -> None:
     with pytest.raises(UnusableSchema, match="transform 'x': function 'getenv' is not supported in expressions"):
         JsonDecoder(schema_of({"x": "getenv('HOME')"}))
-    with pytest.raises(UnusableSchema, match="filter: an expression can't hold a subquery"):
+    with pytest.raises(UnusableSchema, match="filter: an expression can't contain a subquery"):
         JsonDecoder(schema_of({}, expression("a IN (SELECT 1)")))
-    with pytest.raises(UnusableSchema, match="between double quotes if it holds a dot"):
+    with pytest.raises(UnusableSchema, match="into double quotes if it contains a dot"):
         JsonDecoder(schema_of({"x": "a.b"}))
 
 

@@ -326,7 +326,7 @@ def test_of_a_name_that_stands_twice_the_first_counts_if_it_is_not_discovered() 
     )
     assert (named.outcome, named.row) == ("stored", {"a": 1})
     found = only(sample(b'{"a": 1, "a": 2}'))
-    assert (found.outcome, found.row, found.error) == ("unparseable", None, "holds a field twice")
+    assert (found.outcome, found.row, found.error) == ("unparseable", None, "has a field twice")
 
 
 @pytest.mark.parametrize("depth", [DEEPEST + 1, 100_000])

@@ -32,7 +32,7 @@ def test_a_full_disk_stops_taking_in_and_loses_nothing(desk: Callable[..., Desk]
     with full_disk(50_000):
         one.add(numbers(20_000))  # its persist fails beside
         for _ in range(3):
-            with pytest.raises(DeepStorageError, match="keep rows in the scratch folder") as caught:
+            with pytest.raises(DeepStorageError, match="store rows in the scratch folder") as caught:
                 add_again_and_again(one, numbers(20_000, seed=2))
             assert not caught.value.permanent
             assert one.spilled == []

@@ -71,14 +71,14 @@ def test_a_records_verdict_is_the_same_however_its_batch_is_cut(cuts: set[int], 
     parts = [batch[start:stop] for start, stop in pairwise([0, *sorted(cuts), len(batch)])]
     found = [v for part in parts for v in verdicts(decode_together(decoder, part, MessageWindow()))]
     expected = ["stored"] * len(BATCH)
-    expected[3] = f"holds 22 fields to discover, {MAX_COUNT} at most: name the dimensions, or exclude some"
+    expected[3] = f"has 22 fields to discover, at most {MAX_COUNT} are allowed: list the dimensions, or exclude fields"
     expected[5] = found[batch.index(b"{no")]
     assert found == (expected[::-1] if turned else expected)
 
 
 def test_what_is_too_wide_is_not_decoded_at_once() -> None:
     decoder = JsonDecoder(schema_of(**DISCOVERY))
-    with pytest.raises(TooWide, match="5 records hold 32 fields to discover"):
+    with pytest.raises(TooWide, match="5 records have 32 fields to discover"):
         decoder.decode(RARE)
     assert len(decoder.decode(RARE[:2]).rows) == 2
     decoder.close()
@@ -88,7 +88,7 @@ def test_a_child_process_says_so_too() -> None:
     """Its limits are those of production."""
     isolated = IsolatedDecoder(schema_of(**DISCOVERY))
     wide = [record(n, **{f"r{n}_": 700}) for n in range(3)]
-    with pytest.raises(TooWide, match="3 records hold 2,102 fields to discover"):
+    with pytest.raises(TooWide, match="3 records have 2,102 fields to discover"):
         isolated.decode(wide)
     assert len(isolated.decode(wide[:1]).rows) == 1
     isolated.close()

@@ -83,10 +83,10 @@ class AvroSchema:
         try:
             record = self.next_of(stream)
         except (EOFError, IndexError):
-            raise BadRecord("not Avro of this schema: it ends too early, or no branch of a union is meant") from None
+            raise BadRecord("not Avro of this schema: it ends too early, or selects no branch of a union") from None
         left = len(payload) - stream.tell()
         if left:
-            raise BadRecord(f"not Avro of this schema: {left} bytes are left behind the record")
+            raise BadRecord(f"not Avro of this schema: {left} bytes follow the record")
         return record
 
     def next_of(self, stream: BinaryIO, not_unicode: str = "strict") -> Any:
@@ -101,7 +101,7 @@ class AvroSchema:
         if self._wrapped:
             record = record[_WRAPPER_FIELD]
             if record is None:
-                raise BadRecord("no record, but null")
+                raise BadRecord("null instead of a record")
         return record if self._expand is None else self._expand(record)
 
 
@@ -237,7 +237,7 @@ def _load_schema(place: str, folder: str) -> Any:
     try:
         return json.loads(read_schema_file(place, folder))
     except ValueError as error:
-        raise UnusableSchema(f"the file {place} holds no JSON: {error}") from None
+        raise UnusableSchema(f"the file {place} is not JSON: {error}") from None
 
 
 def _single_schema_reader(schema: AvroSchema) -> Callable[[bytes], Any]:
@@ -247,7 +247,7 @@ def _single_schema_reader(schema: AvroSchema) -> Callable[[bytes], Any]:
 def _numbered_schema_reader(schemas: dict[int, AvroSchema]) -> Callable[[bytes], Any]:
     def read(payload: bytes) -> Any:
         if len(payload) < HEAD_BYTES or payload[0] != _VERSION:
-            raise BadRecord("it does not begin with byte 1 and four bytes with the number of a schema")
+            raise BadRecord("it does not begin with byte 1 and the four bytes of a schema id")
         number = int.from_bytes(payload[1:HEAD_BYTES], signed=True)
         if number not in schemas:
             raise BadRecord(f"the spec has no schema {number}")

@@ -76,7 +76,7 @@ def one_line(text: str) -> str:
     """The text without the end of its line. Raises ``BadRecord`` where there are several."""
     line = text.removesuffix("\n").removesuffix("\r")
     if "\n" in line or "\r" in line:
-        raise BadRecord("there are several lines, and not one")
+        raise BadRecord("there are several lines instead of one")
     return line
 
 
@@ -96,7 +96,7 @@ def to_text_array(texts: list[str | None], errors: dict[int, str]) -> pa.Array:
         for index, text in enumerate(texts):
             if text is not None and not _is_unicode(text):
                 texts[index] = None
-                errors[index] = "a text in it holds half of a surrogate pair"
+                errors[index] = "a text in it has half of a surrogate pair"
         return pa.array(texts, pa.string())
 
 

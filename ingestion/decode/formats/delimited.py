@@ -100,7 +100,7 @@ class DelimitedReader:
                 raise BadRecord("there is no header row")
             columns = [name or f"column_{number}" for number, name in enumerate(rows.pop(0), 1)]
         if len(rows) != 1:
-            raise BadRecord(f"there are {len(rows)} rows, and not one" if rows else "there is no row of values")
+            raise BadRecord(f"there are {len(rows)} rows instead of one" if rows else "there is no row of values")
         return columns, rows[0]
 
     def _record(self, columns: list[str], values: Values) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _csv_rows(text: str) -> list[Values]:
     while place < len(text) or end == ",":
         match = _VALUE.match(text, place)
         if match is None:
-            raise BadRecord(f"not CSV: a quote that does not end, or text behind one, at character {place}")
+            raise BadRecord(f"not CSV: a quote without its end, or text after a closing quote, at character {place}")
         quoted, plain, end = match.groups()
         value = plain if quoted is None else quoted
         rows[-1].append(value and value.replace('""', '"'))

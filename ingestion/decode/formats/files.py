@@ -17,13 +17,13 @@ def read_schema_file(place: str, folder: str) -> bytes:
     """
     if not folder:
         raise UnusableSchema(
-            "a spec may not name files here: give the schema itself in the spec, or ask an "
+            "a spec may not name files on this site: give the schema itself in the spec, or ask an "
             "administrator to set HEADGATE_SCHEMA_FOLDER"
         )
     root = Path(folder).resolve()
     path = (root / _local_path(place)).resolve()  # resolved: no link and no '..' leads out
     if not path.is_relative_to(root):
-        raise UnusableSchema(f"the file {place} is not in the folder for schemas (HEADGATE_SCHEMA_FOLDER)")
+        raise UnusableSchema(f"the file {place} is not in the schema folder (HEADGATE_SCHEMA_FOLDER)")
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UnusableSchema(f"the file {place} is larger than {MAX_BYTES} bytes")
@@ -35,5 +35,5 @@ def read_schema_file(place: str, folder: str) -> bytes:
 def _local_path(place: str) -> str:
     parts = urlsplit(place)
     if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
-        raise UnusableSchema(f"{place} is no file: only files in the folder for schemas are read, no addresses")
+        raise UnusableSchema(f"{place} is an address: give the name of a file in the schema folder")
     return unquote(parts.path) if parts.scheme else place

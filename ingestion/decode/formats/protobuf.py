@@ -53,7 +53,7 @@ def _from_base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
-        raise UnusableSchema(f"descriptorString is no base64: {error}") from None
+        raise UnusableSchema(f"descriptorString is not base64: {error}") from None
 
 
 def _message_class(raw: bytes, name: str | None) -> Any:
@@ -70,13 +70,13 @@ def _message_class(raw: bytes, name: str | None) -> Any:
 def _full_name(files: Sequence[Any], name: str | None) -> str:
     names = [n for f in files for n in _names_in(f.package, f.message_type)]
     if not names:
-        raise UnusableSchema("the descriptor holds no message type")
+        raise UnusableSchema("the descriptor has no message type")
     if name is None:
         return names[0]
     fitting = [n for n in names if n == name] or [n for n in names if n.endswith("." + name)]
     if len(fitting) != 1:
         says = "no message type" if not fitting else "several message types"
-        raise UnusableSchema(f"the descriptor holds {says} {name}: it has {', '.join(names[:20])}")
+        raise UnusableSchema(f"the descriptor has {says} {name}: it has {', '.join(names[:20])}")
     return fitting[0]
 
 
@@ -135,7 +135,7 @@ class RegisteredFile:
         name, messages = self._file.package, self._file.message_type
         for index in path:
             if not 0 <= index < len(messages):
-                raise BadRecord(f"its schema has no message {list(path)}")
+                raise BadRecord(f"its schema has no message at index {list(path)}")
             name, messages = f"{name}.{messages[index].name}", messages[index].nested_type
         return str(name).lstrip(".")
 
@@ -144,7 +144,7 @@ def _parse_file(name: str, text: str) -> Any:
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(text, validate=True))
     except ValueError:
-        raise BadRecord("the schema registry does not give it as a serialized descriptor") from None
+        raise BadRecord("the schema registry does not return it as a serialized descriptor") from None
     file.name = name
     return file
 

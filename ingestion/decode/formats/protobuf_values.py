@@ -101,7 +101,7 @@ class MessageReader:
         try:
             packed = message_factory.GetMessageClass(descriptor).FromString(message.value)
         except ProtobufError:
-            raise BadRecord(f"what its google.protobuf.Any holds is not a Protobuf message of type {name}") from None
+            raise BadRecord(f"the value in its google.protobuf.Any is not a Protobuf message of type {name}") from None
         special = self._special.get(name)
         return {"@type": url, **({"value": special(packed)} if special else self.fields(packed))}
 

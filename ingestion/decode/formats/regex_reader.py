@@ -45,7 +45,7 @@ class RegexReader:
         try:
             values = self._pattern.matched(text if self._whole else one_line(text))
         except EvaluationFailed:
-            raise BadRecord("the pattern may mean something else in Java for a text such as this") from None
+            raise BadRecord("Java may match this text differently by the pattern") from None
         if values is None:
             raise BadRecord("the pattern does not match")
         return self._encode(

@@ -59,7 +59,7 @@ def split_head(payload: bytes) -> tuple[int, int]:
     schema_id = int.from_bytes(payload[1:HEAD_BYTES])
     if not schema_id:
         raise BadRecord(
-            "its schema's number is 0, which no registry gives. Apicurio's serializers write numbers of eight bytes, "
+            "its schema id is 0, which no registry assigns. Apicurio's serializers write ids of eight bytes, "
             "unless their option for Confluent's ids is on: turn it on"
         )
     return schema_id, HEAD_BYTES
@@ -119,7 +119,7 @@ class RegistrySchemas(Generic[Parsed]):
             if self._refused_for_s(schema_id) < REFUSED_FOR_S:
                 raise
             raise BadRecord(
-                f"the schema registry has refused schema {schema_id} alone for {REFUSED_FOR_S:g} s: {error}"
+                f"the schema registry has refused schema {schema_id}, and no other, for {REFUSED_FOR_S:g} s: {error}"
             ) from None
         except RegistryUnreachable:
             self._refused.clear()

@@ -27,7 +27,7 @@ class _Shape(ABC):
         self.struct(_DEEPEST)
         left = len(self._payload) - self._place
         if left:
-            raise BadRecord(f"not Thrift: {left} bytes are left behind the struct")
+            raise BadRecord(f"not Thrift: {left} bytes follow the struct")
 
     @abstractmethod
     def struct(self, depth: int) -> None:
@@ -61,7 +61,7 @@ class _Shape(ABC):
         return self._payload[place]
 
     def unknown(self, kind: int) -> BadRecord:
-        return BadRecord(f"not Thrift: there is no type {kind}")
+        return BadRecord(f"not Thrift: it has an unknown type {kind}")
 
 
 _BINARY_WIDTHS = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}  # bool, byte, double, i16, i32, i64

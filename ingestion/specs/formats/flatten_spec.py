@@ -51,7 +51,7 @@ class FlattenField(FormatModel):
         if self.type == "tree" and not self.nodes:
             raise ValueError('a field of type tree needs nodes, the path of names such as ["foo", "bar"]')
         if self.type != "tree" and self.nodes is not None:
-            raise ValueError("nodes belongs to fields of type tree only")
+            raise ValueError("only fields of type tree may have nodes")
         return self
 
 
@@ -80,10 +80,12 @@ class FlattenSpec(FormatModel):
         paths = (parse_json_path(f.expr or "") for f in self.fields if f.type == "path")
         searches = sum(path.searches for path in paths)
         if searches > MAX_SEARCHES:
-            raise ValueError(f"the JsonPaths have {searches} wildcards and descents in all; {MAX_SEARCHES} at most")
+            raise ValueError(
+                f"the JsonPaths have {searches} wildcards and descents; at most {MAX_SEARCHES} are allowed"
+            )
         programs = sum(f.type == "jq" for f in self.fields)
         if programs > MAX_PROGRAMS:
-            raise ValueError(f"{programs} fields are of type jq; {MAX_PROGRAMS} at most")
+            raise ValueError(f"there are {programs} fields of type jq; at most {MAX_PROGRAMS} are allowed")
         return self
 
 

@@ -187,7 +187,9 @@ def _check_address(address: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
         raise ValueError("the address of a schema registry is http://host:port or https://host:port")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("the address of a schema registry must contain no user and password: others can see a spec")
+        raise ValueError(
+            "the address of a schema registry must not contain a user or password, because others can see the spec"
+        )
 
 
 class AvroInlineDecoder(FormatModel):
@@ -230,7 +232,7 @@ class AvroInputFormat(FormatModel):
     def _refuse_schema_repo(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("type", "schema_repo") == "schema_repo":
             raise ValueError(
-                "schema_repo (which is what is meant without a type) is not supported: its server, AVRO-1124, was "
+                "schema_repo, which is also the default type, is not supported: its server, AVRO-1124, was "
                 "never released. Use schema_inline, multiple_schemas_inline, schema_file or schema_registry"
             )
         return value
@@ -285,13 +287,15 @@ class ThriftInputFormat(FormatModel):
     @classmethod
     def _refuse_jar(cls, value: Any) -> Any:
         if isinstance(value, dict) and "thriftJar" in value:
-            raise ValueError("thriftJar is not supported, no Java runs here: give the IDL as text in thriftIdl instead")
+            raise ValueError(
+                "thriftJar is not supported, because Headgate runs no Java: give the IDL text in thriftIdl instead"
+            )
         return value
 
     @model_validator(mode="after")
     def _check_idl(self) -> ThriftInputFormat:
         if (self.thriftIdl is None) == (self.thriftFile is None):
-            raise ValueError("give the IDL as text in thriftIdl, or in thriftFile a file of the folder for schemas")
+            raise ValueError("give the IDL text in thriftIdl, or the name of a file in the schema folder in thriftFile")
         return self
 
 

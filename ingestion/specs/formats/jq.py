@@ -89,7 +89,7 @@ class _Parser:
             why = f"{name[0]} is not supported"
         elif rest[:1] in ("$", "@") or self._sign()[-1:] == "=":
             why = "variables, formats and assignments are not supported"
-        raise ValueError(f"can't read the jq program {self._text!r} from {rest!r} on{why and ': ' + why}")
+        raise ValueError(f"the jq program {self._text!r} has an error at {rest!r}{why and ': ' + why}")
 
     def _skip(self) -> None:
         self._place = _BLANKS.match(self._text, self._place).end()  # type: ignore[union-attr] # it always matches
@@ -197,7 +197,7 @@ class _Parser:
 
     def _plain_text(self) -> str:
         match = self._matches(_STRING)
-        return _unescape(match[1]) if match else self._refuse("a plain text is missing")
+        return _unescape(match[1]) if match else self._refuse("a text literal is missing")
 
     def _start(self) -> Node:
         """What a term begins with. A name behind a dot is its first step, and the dot belongs to it."""
@@ -216,7 +216,7 @@ class _Parser:
 
     def _number(self, text: str) -> int | float:
         number: int | float = float(text) if re.search("[.eE]", text) else int(text)
-        return number if isinstance(number, float) or number < 2**63 else self._refuse("the number is too great")
+        return number if isinstance(number, float) or number < 2**63 else self._refuse("the number is too large")
 
     def _texts(self) -> Node:
         """A text, perhaps with holes."""
@@ -290,7 +290,7 @@ class _Parser:
             self._closes(")")
         if (name, len(arguments)) not in FUNCTIONS:
             raise ValueError(
-                f"jq's {name} with {len(arguments)} arguments is not supported: there are {', '.join(_NAMES)}"
+                f"jq's {name} with {len(arguments)} arguments is not supported: use one of {', '.join(_NAMES)}"
             )
         return _node("call", name, *arguments)
 
@@ -315,5 +315,5 @@ class _Parser:
 def _unescape(text: str) -> str:
     unescaped = json.loads(f'"{text}"')
     if any("\ud800" <= letter <= "\udfff" for letter in unescaped):
-        raise ValueError("a text of a jq program holds half of a character")
+        raise ValueError("a text of the jq program has half of a surrogate pair")
     return str(unescaped)

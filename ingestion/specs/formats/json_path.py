@@ -97,8 +97,8 @@ def parse_json_path(text: str) -> JsonPath:
     _check_cost(path.steps)
     if function and not path.is_plain and (function in ("length", "keys") or not path.descends_last):
         raise ValueError(
-            f"{function}() does not go with {text}: length() and keys() stand behind names and indexes, the others "
-            "also behind one '..name' that comes last"
+            f"{function}() cannot follow {text}: length() and keys() may follow only names and indexes, the others "
+            "also a final '..name'"
         )
     return path
 
@@ -108,8 +108,8 @@ def _steps(text: str, rest: str) -> Iterator[Step]:
         match = _STEP.match(rest)
         if match is None:
             raise ValueError(
-                f"can't read the JsonPath {text} from {rest!r} on: names, indexes, '*', '..name', slices such as [0:2] "
-                "or [-2:], lists of names or indexes, and filters such as [?(@.a>1 && @.b=='x')] are supported"
+                f"the JsonPath {text} has an error at {rest!r}: supported are names, indexes, '*', '..name', slices "
+                "such as [0:2] or [-2:], lists of names or indexes, and filters such as [?(@.a>1 && @.b=='x')]"
             )
         yield _step(match)
         rest = rest[match.end() :]
@@ -117,12 +117,12 @@ def _steps(text: str, rest: str) -> Iterator[Step]:
 
 def _check_cost(steps: Sequence[Step]) -> None:
     if len(steps) > MAX_STEPS:
-        raise ValueError(f"the JsonPath has {len(steps)} steps; {MAX_STEPS} at most")
+        raise ValueError(f"the JsonPath has {len(steps)} steps; at most {MAX_STEPS} are allowed")
     descents = sum(s.kind == "descent" for s in steps)
     if descents > MAX_DESCENTS:
         raise ValueError(
-            f"the JsonPath has {descents} descents ('..name'); {MAX_DESCENTS} at most, because each one multiplies "
-            "the time by the depth of a record: name the steps between them"
+            f"the JsonPath has {descents} descents ('..name'); at most {MAX_DESCENTS} are allowed, because each "
+            "multiplies the time by the depth of a record: name the steps between them"
         )
 
 
@@ -157,8 +157,8 @@ def _filter(text: str) -> Step:
         match = _COMPARED.match(text, place)
         if match is None:
             raise ValueError(
-                f"can't read the filter [?({text})] from {text[place:]!r} on: comparisons of @.name with a number, a "
-                "text, true or false are supported, with && and || between them"
+                f"the filter [?({text})] has an error at {text[place:]!r}: supported are comparisons of @.name with a "
+                "number, a text, true or false, joined by && and ||"
             )
         steps = tuple(_steps(text, match["path"]))
         any_of[-1].append(Comparison(steps, cast("Sign", match["sign"]), _value(match["value"], match["sign"])))
@@ -172,7 +172,7 @@ def _filter(text: str) -> Step:
 def _value(text: str, sign: str) -> Decimal | str | bool:
     if text in ("true", "false"):
         if sign not in ("==", "!="):
-            raise ValueError(f"a filter of a JsonPath compares {text} by == and != alone")
+            raise ValueError(f"a filter of a JsonPath can compare {text} only by == and !=")
         return text == "true"
     return text[1:-1] if text[0] in "'\"" else Decimal(text)
 

@@ -26,7 +26,7 @@ class HeaderBasedFilterConfig(SpecModel):
     @classmethod
     def _check_filter_kind(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("type") not in (None, "in"):
-            raise ValueError('must be of the type "in": a header\'s name as dimension, and its values')
+            raise ValueError('must be a filter of type "in": a header\'s name as dimension, and its values')
         return value
 
     @cached_property

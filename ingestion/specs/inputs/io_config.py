@@ -140,7 +140,7 @@ class IOConfig(SpecModel):
     def _check_topic_name(cls, value: str, info: ValidationInfo) -> str:
         if info.data.get("topicPattern") is not None:
             if value:
-                raise ValueError("excludes topicPattern: give one of the two")
+                raise ValueError("cannot be used with topicPattern: give one of the two")
             return value
         if not value and "topicPattern" not in info.data:
             return value  # there is one, with a fault that is told already
@@ -355,7 +355,7 @@ class KafkaIOConfig(IOConfig):
             if field == "topic" and not value.get(field):
                 original = value.get("topicPattern")
             if value.get(copy) not in (None, original):
-                raise ValueError(f"{copy} must be what {field} is, or be left out")
+                raise ValueError(f"{copy} must equal {field} or be left out")
         return {name: v for name, v in value.items() if name not in _COPIES}
 
     @model_validator(mode="after")

@@ -90,8 +90,8 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise ValueError(
-                f"can't be read at character {position + 1}: values stand in double quotes, and a quote or a backslash "
-                "inside of them needs a backslash before it"
+                f"has an error at character {position + 1}: put values into double quotes, and a backslash before each "
+                "quote or backslash in a value"
             )
         position = match.end()
         kind = match.lastgroup
@@ -113,7 +113,7 @@ def _module_purpose(token: tuple[str, str], mechanism: str) -> str:
     if kind is None:
         module_name = next((name for name in _KNOWN if token[1].endswith(f".{name}")), "this login module")
         names = ", ".join(name.rpartition(".")[2] for name in _MODULES)
-        raise ValueError(f"{module_name} is refused: only {names} are read, since others run code or fetch addresses")
+        raise ValueError(f"{module_name} is not allowed: use {names}. Others run code or fetch addresses")
     if mechanism and not mechanism.upper().startswith(kind):
         raise ValueError(f"the login module is for {kind}, but sasl.mechanism is {mechanism}")
     return kind

@@ -98,7 +98,9 @@ def _convert(data: bytes, password: str, key_password: str) -> Pkcs12 | ValueErr
     except subprocess.TimeoutExpired:
         raise NotConverted(f"keytool did not convert the JKS store within {TIMEOUT_S:.0f} s") from None
     except OSError as error:
-        raise NotConverted(f"the JKS store can't be converted: {error.strerror}. Manually: {MANUAL_COMMAND}") from None
+        raise NotConverted(
+            f"the JKS store can't be converted: {error.strerror}. Convert it: {MANUAL_COMMAND}"
+        ) from None
 
 
 def _program() -> str:
@@ -108,7 +110,7 @@ def _program() -> str:
     if path is None:
         where = "in JAVA_HOME/bin" if home else "on the PATH"
         raise NotConverted(
-            f"a JKS store is read by Java's keytool, which is not {where} here. Manually: {MANUAL_COMMAND}"
+            f"Headgate reads a JKS store with Java's keytool, which is not {where}. Convert it: {MANUAL_COMMAND}"
         )
     return path
 
@@ -128,7 +130,7 @@ def _run(
         key_passwords = f"{key_password}\n".encode("latin-1") * MAX_KEYS if key_password else b""
     except UnicodeEncodeError:
         raise NotConverted(
-            f"keytool does not accept these characters in a key's password. Manually: {MANUAL_COMMAND}"
+            f"keytool does not accept these characters in a key's password. Convert it: {MANUAL_COMMAND}"
         ) from None
     return subprocess.run(
         command,

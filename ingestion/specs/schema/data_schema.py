@@ -40,7 +40,7 @@ def cast_type(name: str) -> CastType | None:
     Raises ``ValueError`` for an array of no type, and for types that Druid's tasks fail with.
     """
     if name.upper() == "COMPLEX" or (name.startswith(_COMPLEX) and name != _JSON):
-        raise ValueError(f"{name!r} is not a type of a dimension: the only complex type is {_JSON}")
+        raise ValueError(f"{name!r} is not a dimension type: the only complex type is {_JSON}")
     if not name.startswith(_ARRAY):
         return cast("CastType | None", _PLAIN_TYPES.get(name.upper()))
     inner = name[len(_ARRAY) :].removesuffix(">")

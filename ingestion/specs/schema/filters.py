@@ -187,7 +187,9 @@ class SearchQuery(SpecModel):
         needed = {"fragment": "values", "regex": "pattern", "all": None}.get(self.type, "value")
         written = [name for name in ("value", "values", "pattern") if getattr(self, name) is not None]
         if written != [needed] * (needed is not None):
-            raise ValueError(f"type {self.type} takes {needed or 'nothing'} beside it, not {list_names(written)}")
+            raise ValueError(
+                f"type {self.type} needs {needed or 'no other field'}, not {list_names(written) or 'nothing'}"
+            )
         return self
 
     @property

@@ -32,7 +32,7 @@ class Class:
 
     def minus(self, other: Class) -> Class:
         if self.more or other.more:
-            raise BadPattern("a property such as \\p{L} beside && or in a class that is negated within another one")
+            raise BadPattern("a property such as \\p{L} next to && or in a negated class within another one")
         return Class(tuple(_subtract(self.ranges, other.ranges)))
 
     def negated(self) -> Class:
@@ -136,6 +136,6 @@ def _category_class(category: str, negative: bool, any_case: bool) -> Class:
     """Where case does not count, one of the cased letters stands for all of them."""
     if any_case and category in _CASED:
         if negative:
-            raise BadPattern(f"\\P{{{category}}} where case does not count")
+            raise BadPattern(f"\\P{{{category}}} with case-insensitive matching")
         return Class((), tuple(f"\\p{{{c}}}" for c in _CASED))
     return Class((), (f"\\{'P' if negative else 'p'}{{{category}}}",))

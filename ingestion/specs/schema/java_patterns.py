@@ -29,7 +29,7 @@ _TIMES = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _QUOTED = re.compile(r"(?s)((?:[^\\]|\\[^Q])*?)\\Q(.*?)(?:\\E|$)")
 _LINE_END = r"(?:\r\n|[\n-\r\x{85}\x{2028}\x{2029}])"
 _NOT_ENDED = TERMINATORS.to_re2(negative=True)
-_UNCLOSED = "a class of characters that nobody closes"
+_UNCLOSED = "a character class without its closing ]"
 _DEEPEST = 50
 _DOTLESS = "\u0130\u0131"  # letters that are an i to Java where the case of all letters counts for nothing
 
@@ -84,7 +84,7 @@ def _sequence(cursor: _Cursor) -> str:
         if "x" in cursor.flags and _skip(cursor):
             continue
         if parts and not parts[-1] and cursor.next_character() in "*+?{":
-            raise BadPattern("a sign of repetition behind flags, which RE2 takes for what stands before them")
+            raise BadPattern("a repetition sign after flags, which RE2 applies to the text before the flags")
         parts.append(_part(cursor))
     return "".join(parts)
 
@@ -126,11 +126,11 @@ def _group(cursor: _Cursor) -> str:
     match = cursor.match(_GROUP)
     if match is None:
         shown = cursor.text[cursor.place : cursor.place + 4]
-        raise BadPattern(f"{shown}: looking around, groups that hold what they found, and other flags")
+        raise BadPattern(f"{shown}: lookaround, atomic groups and other flags")
     name, on, off, end = match.groups()
     if name is not None:
         if name in cursor.names:
-            raise BadPattern(f"two groups of the name {name}")
+            raise BadPattern(f"two groups named {name}")
         cursor.names.add(name)
         cursor.outer.append(cursor.flags)
         return f"(?P<{name}>"
@@ -144,17 +144,17 @@ def _repetition(cursor: _Cursor) -> str:
     if cursor.next_character() == "{":
         match = cursor.match(_TIMES)
         if match is None:
-            raise BadPattern("a { that says no number of times; \\{ stands for itself")
+            raise BadPattern("a { without a number of repetitions; write \\{ for the character")
         sign = match[0]
     else:
         sign = cursor.next_character()
         cursor.place += 1
     if cursor.accept("+"):
-        raise BadPattern(f"{sign}+: possessive signs")
+        raise BadPattern(f"{sign}+: possessive repetition")
     if cursor.accept("?"):
         sign += "?"
     if cursor.next_character() and (cursor.next_character() in "*+?" or _TIMES.match(cursor.text, cursor.place)):
-        raise BadPattern(f"two signs of repetition behind one another: {sign}{cursor.next_character()}")
+        raise BadPattern(f"two repetition signs in a row: {sign}{cursor.next_character()}")
     return sign
 
 
@@ -178,7 +178,7 @@ def _letter(cursor: _Cursor, point: int) -> str:
 def _class_text(cursor: _Cursor, characters: Class, negative: bool) -> str:
     if {"i", "u"} <= set(cursor.flags):
         if any(lo <= ord(c) <= hi for lo, hi in characters.ranges for c in _DOTLESS):
-            raise BadPattern("flags i and u with a letter that RE2 and Java fold in two ways")
+            raise BadPattern("flags i and u with a letter whose case RE2 and Java fold differently")
         cursor.odd.add("letters")
         return f"(?i:{characters.to_re2(negative)})"
     return characters.to_re2(negative)
@@ -231,13 +231,13 @@ def _escaped_character(cursor: _Cursor) -> int:
         cursor.place += 1
         return _check_point(ord(cursor.text[cursor.place - 1]) ^ 64)
     if not letter or (letter.isascii() and letter.isalnum() and letter not in _CONTROLS):
-        raise BadPattern(f"\\{letter} means something else, or nothing, here")
+        raise BadPattern(f"\\{letter} has another meaning, or none, in RE2")
     return _CONTROLS.get(letter, ord(letter))
 
 
 def _check_point(point: int) -> int:
     if point > LAST or 0xD800 <= point <= 0xDFFF:
-        raise BadPattern(f"{point:x} is no character")
+        raise BadPattern(f"{point:x} is not a character")
     return point
 
 
@@ -257,7 +257,7 @@ def _intersection(cursor: _Cursor) -> Class:
     start = cursor.place
     characters = _union(cursor)
     if cursor.text[start] == "[" and cursor.loose > start:
-        raise BadPattern("classes of characters and others behind &&")
+        raise BadPattern("character classes mixed with other characters after &&")
     return characters
 
 
@@ -272,7 +272,7 @@ def _union(cursor: _Cursor) -> Class:
     if characters is None and not cursor.next_character():
         raise BadPattern(_UNCLOSED)
     if characters is None or cursor.text.startswith("&&&", cursor.place):
-        raise BadPattern("nothing beside &&")
+        raise BadPattern("an empty side of &&")
     return characters
 
 
@@ -280,14 +280,14 @@ def _class_part(cursor: _Cursor) -> Class:
     if cursor.accept("["):
         cursor.depth += 1
         if cursor.depth > _DEEPEST:
-            raise BadPattern(f"more than {_DEEPEST} classes of characters in others")
+            raise BadPattern(f"character classes nested more than {_DEEPEST} deep")
         before = cursor.loose
         inner, negative = _class(cursor)
         cursor.loose = before
         return inner.negated() if negative else inner
     cursor.loose = cursor.place
     if "x" in cursor.flags and cursor.next_character() in " \t\n\x0b\f\r#":
-        raise BadPattern("a blank in a class of characters, with the flag x")
+        raise BadPattern("a blank in a character class with the flag x")
     folded = Class.folded if "i" in cursor.flags else (lambda c: c)
     if cursor.accept("\\"):
         several = _escaped_class(cursor)
@@ -301,7 +301,7 @@ def _class_part(cursor: _Cursor) -> Class:
     cursor.place += 1
     last = _escaped_character(cursor) if cursor.accept("\\") else _class_character(cursor)
     if last < first:
-        raise BadPattern("a range of characters that ends before it begins")
+        raise BadPattern("a character range that ends before it begins")
     return folded(char_class((first, last)))
 
 

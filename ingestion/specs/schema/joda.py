@@ -77,7 +77,7 @@ def _unsupported_reason(run: str) -> str | None:
     if run[0] == "z" and len(run) > _LONGEST_ZONE:
         return "long names of time zones are not read, as in Druid"
     is_known = run[0] in LETTERS and len(run) <= _LONGEST_RUN
-    return None if is_known else "it is not supported here"
+    return None if is_known else "it is not supported"
 
 
 def strptime_patterns(pattern: str) -> list[str]:

@@ -142,7 +142,7 @@ class FilteredMetric(BaseMetric):
                 "a field of the expression by a transform, and filter by that field"
             )
         if self.aggregation in BY_TIME:
-            raise ValueError(f"{self.plain.type} takes no filter here: first and last are those of all records")
+            raise ValueError(f"{self.plain.type} cannot have a filter: first and last values are those of all records")
         return self
 
     @property

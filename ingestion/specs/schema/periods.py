@@ -101,7 +101,8 @@ class PeriodGranularity(_Buckets):
         kinds = [self._months > 0, self._days > 0, self._time > timedelta(0)]
         if sum(kinds) > 1 and (kinds[0] or self.timeZone is not None):
             raise ValueError(
-                f"period {self.period!r} mixes units whose lengths differ: use months, or days, or units of time"
+                f"period {self.period!r} mixes units of different lengths: use only years and months, only weeks and "
+                "days, or only hours and smaller units"
             )
         return self
 

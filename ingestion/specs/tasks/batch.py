@@ -327,7 +327,7 @@ def parse_changed_batch_spec(document: Any, before: BatchTaskSpec) -> BatchTaskS
     """Read a batch task's JSON, for records that are in quarantine already. Raises ``SpecError``."""
     spec = parse_batch_spec(document)
     if spec.spec.ioConfig.inputSource != before.spec.ioConfig.inputSource:
-        fault = "the replay reads the records from the quarantine, not from there: leave inputSource unchanged"
+        fault = "the replay reads the records from the quarantine: leave inputSource unchanged"
         raise SpecError(issues_as_written(document, [(["ioConfig", "inputSource"], fault)]))
     return spec
 
@@ -341,9 +341,9 @@ def _with_type(nested: dict[str, Any]) -> dict[str, Any]:
     return {**nested, "spec": {**spec, "ioConfig": {**io_config, "type": nested.get("type")}}}
 
 
-_ONE_PUBLISH = "all is published at once, at the end"
+_ONE_PUBLISH = "the task publishes everything at once, at its end"
 _SPARK = "Spark schedules and watches the parts of the task"
-_OWN_FILES = "rows gather in files of Headgate's own"
+_OWN_FILES = "Headgate collects rows in files of its own"
 WITHOUT_EFFECT = {
     "maxTotalRows": _ONE_PUBLISH,
     "maxColumnsToMerge": _OWN_FILES,
@@ -359,7 +359,7 @@ WITHOUT_EFFECT = {
     "awaitSegmentAvailabilityTimeoutMillis": "segments are readable as soon as the task has ended",
     "maxAllowedLockCount": "no locks are taken before the publish",
     "numPersistThreads": _OWN_FILES,
-    "basePersistDirectory": "a setting of the site says where",
+    "basePersistDirectory": "a setting of the site names the folder",
     "buildV9Directly": "segments are Parquet files",
 }
 
@@ -379,5 +379,5 @@ def options_without_effect(stored: Mapping[str, Any]) -> list[str]:
     if spec.get("ioConfig", {}).get("inputFormat", {}).get("keepNullColumns"):
         options.append("ioConfig.inputFormat.keepNullColumns: a column without any value is not stored")
     if stored.get("context"):
-        options.append("context: nothing here reads it")
+        options.append("context: Headgate does not read it")
     return options

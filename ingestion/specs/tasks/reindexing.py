@@ -95,8 +95,8 @@ def check_interval(span_ms: tuple[int, int], granularity: AnyGranularity) -> Non
         time = min(max(_EPOCH + ms * _MILLISECOND, MIN_TIME), MAX_TIME)
         if granularity.bucket(time)[0] != time:
             raise ValueError(
-                f"the interval does not begin and end where intervals of the new segmentGranularity do: "
-                f"{time:%Y-%m-%dT%H:%M:%SZ} is within one. Name whole intervals. allowNonAlignedInterval is not "
+                f"the interval must begin and end at boundaries of the new segmentGranularity, but "
+                f"{time:%Y-%m-%dT%H:%M:%SZ} is not one. Choose whole intervals. allowNonAlignedInterval is not "
                 "supported here"
             )
 
@@ -140,12 +140,12 @@ def _dimensions(changes: Changes, contents: SegmentContents | None) -> Any:
     clashes = sorted({m.name for m in changes.metrics or ()} & set(names))
     if clashes:
         raise _spec_error(
-            "dimensionsSpec", f"name the dimensions: {clashes[0]!r} is one of the segments, and a new metric"
+            "dimensionsSpec", f"list the dimensions: {clashes[0]!r} is a dimension of the segments and a new metric"
         )
     other = next((n for n in names if contents.columns[n] not in _DIMENSIONS), None)
     if other is not None:
         raise _spec_error(
-            "dimensionsSpec", f"name the dimensions: {other!r} holds {contents.columns[other]} in the segments"
+            "dimensionsSpec", f"list the dimensions: {other!r} has the type {contents.columns[other]} in the segments"
         )
     dimensions = [{"name": name, **_DIMENSIONS[contents.columns[name]]} for name in names]
     return {"dimensions": dimensions, "dimensionExclusions": sorted(left_out & contents.columns.keys())}

@@ -189,7 +189,7 @@ class CompactTaskSpec(SpecModel):
         if self.ioConfig is not None and self.ioConfig.dropExisting:
             options.append("ioConfig.dropExisting: merged segments always replace their inputs")
         if self.rewrites_rows and self.context:
-            options.append("context: nothing here reads it")
+            options.append("context: Headgate does not read it")
         elif self.context.keys() - {"priority"}:
             options.append("context: only priority has an effect")
         return options
@@ -230,7 +230,7 @@ class KillTaskSpec(SpecModel):
 
     def options_without_effect(self) -> list[str]:
         """What it sets that does not do here what it says in Druid."""
-        return ["context: nothing here reads it"] if self.context else []
+        return ["context: Headgate does not read it"] if self.context else []
 
 
 def is_segment_task(document: Any) -> bool:

@@ -27,9 +27,9 @@ _GZIP = b"\x1f\x8b\x08"
 _MAX_UNZIPPED = 64 * 1024
 # What no format reads: how records of it are called, and what has to change.
 _UNREADABLE = {
-    "framed": ("are JSON behind a byte 0 and the number of a schema, as serializers of JSON Schema write it",
+    "framed": ("are JSON behind a byte 0 and a schema id, as serializers of JSON Schema write it",
                "a serializer that writes JSON alone"),
-    "apicurio": ("begin with a byte 0 and eight bytes with the number of a schema, as Apicurio's serializers write it",
+    "apicurio": ("begin with a byte 0 and the eight bytes of a schema id, as Apicurio's serializers write it",
                  "a serializer that writes four bytes: Apicurio's has an option for Confluent's ids"),
     "utf16": ("are text in UTF-16", "a producer that writes UTF-8"),
     "gzip": ("are compressed with gzip, each by itself",
@@ -108,14 +108,14 @@ def _registry_guesses(records: list[bytes], total: int) -> Iterator[FormatGuess]
     if not framed or len(ids) > MAX_SCHEMAS:
         return
     share = len(framed) / total
-    why = f"{_share_text(len(framed), total)} begin with a byte 0 and the number of a schema ({_list_ids(ids)})"
+    why = f"{_share_text(len(framed), total)} begin with a byte 0 and a schema id ({_list_ids(ids)})"
     proto = {"type": "protobuf", "protoBytesDecoder": _REGISTRY}
     avro = {"type": "avro_stream", "avroBytesDecoder": _REGISTRY}
     by_path = all(_is_protobuf(r[6:]) for r in framed if r[5] == 0) and all(r[5] == 0 for r in framed)
     first, second = (proto, avro) if by_path else (avro, proto)
     says = "what follows reads as Protobuf" if by_path else "what follows does not read as Protobuf"
     yield FormatGuess(input_format=first, share=share, why=f"{why}; {says}", lacks=_NO_ADDRESS)
-    yield FormatGuess(input_format=second, share=share / 2, why=f"{why}; less likely, but it can't be told for sure",
+    yield FormatGuess(input_format=second, share=share / 2, why=f"{why}; less likely, but this is not certain",
                       lacks=_NO_ADDRESS)  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _json_guesses(records: list[bytes]) -> Iterator[FormatGuess]:
     others = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     why = f"{_share_text(objects, len(records))} are JSON objects"
     if several:
-        why = f"{why}, {_share_text(several, objects)} of them several in one record: each is a row"
+        why = f"{why}, {_share_text(several, objects)} of them have several in one record: each object is a row"
     yield FormatGuess(
         input_format={"type": "json"},
         share=objects / len(records),
@@ -173,7 +173,7 @@ def _json_kind(record: bytes) -> str:
         return "nested too deeply"
     except ValueError:
         return _broken(record)
-    return "object" if isinstance(value, dict) else "JSON but no object"
+    return "object" if isinstance(value, dict) else "JSON but not an object"
 
 
 def _broken(record: bytes) -> str:
@@ -212,11 +212,11 @@ def _columns(texts: list[str], delimiter: str, count: int) -> tuple[dict[str, An
     """Where the names of the columns come from."""
     heads = {text.splitlines()[0] if len(text.splitlines()) > 1 else "" for text in texts}
     if len(heads) == 1 and all(_is_name(part.strip().strip('"')) for part in min(heads).split(delimiter)):
-        return {"findColumnsFromHeader": True}, "each begins with the same line of names"
+        return {"findColumnsFromHeader": True}, "each begins with the same header row"
     for text in texts:
         names = [part.strip().strip('"') for part in text.split(delimiter)]
         if len(names) == count and len(set(names)) == count and all(map(_is_name, names)) and text != texts[-1]:
-            return {"columns": names}, "one of them looks like a line of names (it will be read as a record, too)"
+            return {"columns": names}, "one of them looks like a header row (it will be read as a record too)"
     return {"columns": [f"column_{n}" for n in range(1, count + 1)]}, "their columns have no names yet"
 
 
