@@ -1,4 +1,4 @@
-"""What the models of specs and of messages have in common."""
+"""Base classes of the models of specs and messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 
 class NullTaking(BaseModel):
-    """A null is as if the field were left out, where it may be: Druid's own answers have nulls for what is not set.
+    """A null counts as an omitted field if the field is optional: Druid's answers have nulls for unset fields.
 
-    Those of fields that are not known here, too: they say nothing, and each version of Druid has more of them.
+    Nulls of unknown fields are ignored too. They carry no value, and each version of Druid adds more such fields.
     """
 
     @model_validator(mode="before")
@@ -46,7 +46,7 @@ def not_supported(why: str) -> BeforeValidator:
 
 
 class SpecModel(NullTaking):
-    """Frozen. An unknown field is an error, and so is true or false for a number; Jackson, and so Druid, takes none."""
+    """Frozen. Unknown fields are errors, and so is a boolean instead of a number, as in Druid."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ def _numbers(model: type[BaseModel]) -> frozenset[str]:
 
 
 class Message(BaseModel):
-    """Frozen; unknown fields are refused, so that a version mismatch is seen at once."""
+    """Frozen. Unknown fields are errors, so that a version mismatch shows at once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,7 +1,7 @@
-"""What records in quarantine have in common: a cause is the reason and the message without what is the record's own.
+"""Causes of quarantined records: the reason, and the message without the values of the single record.
 
-Names of fields, transforms and types stay, as does what is wrong with them; values, numbers, places and ids go. Records
-whose causes have equal fingerprints are mended together.
+Names of fields, transforms and types stay, and so does the problem. Values, numbers, places and ids are removed.
+Records whose causes have the same fingerprint are fixed and replayed together.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Cause:
-    """Why records are in quarantine, or have a field that is no good."""
+    """Why records are in quarantine or have a faulty field."""
 
     reason: str
     title: str  # the message without what is the record's own

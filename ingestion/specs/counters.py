@@ -1,7 +1,7 @@
-"""What is counted of records: each counter is a field of ``Counts``, with its label and meaning at it.
+"""The counters of records: each is a field of ``Counts``, with its label and meaning.
 
-Whatever adds counters up, answers with them, shows or explains them takes names and words from here. In the metadata
-store each is a column of an indexer's row; one that heartbeats tell has two (``_before`` and ``_now``) for that.
+Code that sums, returns, shows or explains counters takes names and texts from here. In the metadata store each
+counter is a column of an indexer's row. Counters that heartbeats report have two columns (``_before``, ``_now``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ingestion.specs.base import Message
 
 @dataclass(frozen=True)
 class Counter:
-    """Words for a number of records."""
+    """The label and the meaning of a counter."""
 
     label: str
     meaning: str
@@ -28,33 +28,33 @@ class Counter:
 
 @dataclass(frozen=True)
 class Outcome(Counter):
-    """One of the ways in which a record can end; together they are what was polled."""
+    """A counter of one outcome of records. All outcomes together are the polled records."""
 
 
 @dataclass(frozen=True)
 class Detail(Counter):
-    """It describes records that are counted in an outcome already: in these, or in whichever if none is named."""
+    """A counter of records that an outcome counts too: one of ``of`` or, if it is empty, any."""
 
     of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Surplus(Counter):
-    """It counts rows that are no records of their own: the outcomes are the records' and these together."""
+    """A counter of rows after the first of a record. The outcomes count both records and these rows."""
 
 
 @dataclass(frozen=True)
 class Size(Counter):
-    """It counts their bytes."""
+    """A counter of bytes."""
 
 
 Count = Annotated[int, Field(ge=0)]
 
 
 class Counts(Message):
-    """How many records ended how. ``polled`` counts deliveries: a record that is released comes again.
+    """The number of records by outcome. ``polled`` counts deliveries: a released record is delivered again.
 
-    Of a record that is stored the rows are counted, so that the outcomes are ``polled`` and ``further_rows`` together.
+    The outcomes count all rows of a stored record, so that their sum is ``polled`` plus ``further_rows``.
     """
 
     polled: Count = 0
@@ -133,7 +133,7 @@ class Counts(Message):
 
 
 class Counters(Counts):
-    """Of one batch, or of several: every record that was polled has ended."""
+    """The counters of one or several batches, in which every polled record has an outcome."""
 
     @model_validator(mode="after")
     def _check_sum(self) -> Counters:
@@ -167,7 +167,7 @@ IN_DRUID = {counter.name: counter.druid for counter in COUNTERS if counter.druid
 
 
 class Unpublished(Message):
-    """What ended in an epoch without a publish."""
+    """Counters of the epoch's records that had an outcome without a publish."""
 
     released: Count = 0
     redundant: Count = 0

@@ -1,4 +1,4 @@
-"""What is wrong with a spec, all of it at once, each by its path."""
+"""The errors of a spec: all at once, each with its path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 @dataclass(frozen=True)
 class SpecIssue:
-    """One fault of a spec."""
+    """One error of a spec."""
 
     path: str  # dotted, as in the JSON (``spec.ioConfig.topic``)
     pointer: str  # RFC 6901
@@ -24,7 +24,7 @@ _TAG_ERRORS = ("union_tag_invalid", "union_tag_not_found", "source_type")
 
 
 class SpecError(Exception):
-    """The spec can't be used; ``issues`` names every fault. The caller mends the spec and sends it again."""
+    """The spec has errors. ``issues`` has all of them."""
 
     def __init__(self, issues: list[SpecIssue]) -> None:
         self.issues = issues

@@ -1,6 +1,6 @@
-"""How much a spec may hold: whoever reads one answers others meanwhile, so each list and each text has an end.
+"""Limits of a spec's lists and texts, because a process that reads a long spec answers nobody else meanwhile.
 
-All of it is bounded by the request that brings it, too: 1 MiB, 64 levels deep.
+The request also limits the whole spec: 1 MiB, 64 levels deep.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What sets one source apart from another, for all who do not read from it themselves.
+"""The traits of each source, for all code outside its reader.
 
-Whoever must know "which source" asks one of these fields, never for a name: so a new source says what it is here, once,
-and no list, page or address that is there already takes it for another one.
+Code that depends on the source reads one of these fields, never the source's name. So a new source needs only its
+traits here, and existing lists, pages and addresses handle it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How it is remembered what of a topic has ended. More than one source may share a way."""
+    """How the settled offsets of a topic are stored. Several sources may share one way."""
 
     kind: str  # as the metadata store has it
     label: str
@@ -22,7 +22,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTraits:
-    """What sets one source apart."""
+    """The traits of one source."""
 
     kind: str  # that of its tasks
     label: str  # what people call it

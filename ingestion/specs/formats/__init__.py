@@ -1,1 +1,1 @@
-"""How records and files are written."""
+"""Input formats of records and files."""

@@ -1,6 +1,6 @@
-"""How files are written that a batch task reads: ``ioConfig.inputFormat``, in Druid's JSON names.
+"""Input formats of a batch task's files: ``ioConfig.inputFormat``, with Druid's JSON names.
 
-Source: Druid's reference of input formats. Those of messages say nothing of where in a file one ends, and are refused.
+Source: Druid's reference of input formats. Message formats are refused, because they do not mark a record's end.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _BUILT = "json, csv, tsv, parquet, orc, avro_ocf"
 
 
 class _Container(FormatModel):
-    """Files that say themselves which columns they have. Bytes that are no text are base64, or taken as UTF-8."""
+    """Files that name their own columns. Binary values become base64, or text in UTF-8."""
 
     flattenSpec: FlattenSpecByPaths | None = None
     binaryAsString: bool = False
 
 
 class ParquetInputFormat(_Container):
-    """Parquet. Times are milliseconds; those in nanoseconds stay so, as in Druid."""
+    """Parquet files. Times become milliseconds. Times in nanoseconds stay nanoseconds, as in Druid."""
 
     type: Literal["parquet"]
 
 
 class OrcInputFormat(_Container):
-    """ORC. Times are milliseconds, dates ISO."""
+    """ORC files. Times become milliseconds, dates ISO 8601 texts."""
 
     type: Literal["orc"]
 
 
 class AvroFileInputFormat(_Container):
-    """Avro object container files, read by a schema of their own or by this one."""
+    """Avro object container files. They are read with their own schema or with ``schema``."""
 
     type: Literal["avro_ocf"]
     avro_schema: dict[str, Any] | None = Field(default=None, alias="schema")

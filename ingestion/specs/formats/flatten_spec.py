@@ -1,6 +1,6 @@
-"""Fields made from nested values: ``inputFormat.flattenSpec``, in Druid's JSON names.
+"""Fields made from nested values: ``inputFormat.flattenSpec``, with Druid's JSON names.
 
-Source: Druid's reference of input formats. What is refused says so where it stands.
+Source: Druid's reference of input formats. Docstrings and messages name what Headgate refuses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ingestion.specs.limits import (
 
 
 class FormatModel(NullTaking):
-    """Frozen, and an unknown field is an error."""
+    """Frozen. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
 
@@ -56,7 +56,7 @@ class FlattenField(FormatModel):
 
 
 class FlattenSpec(FormatModel):
-    """Fields made from nested values, beside the record's own or instead of them."""
+    """Fields made from nested values. They are added to the record's own fields or replace them."""
 
     useFieldDiscovery: bool = True
     fields: list[FlattenField] = Field(default_factory=list, max_length=MAX_FLATTENED)

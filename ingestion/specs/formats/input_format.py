@@ -1,7 +1,7 @@
-"""How records are written: ``ioConfig.inputFormat``, in Druid's JSON names.
+"""Input formats of records: ``ioConfig.inputFormat``, with Druid's JSON names.
 
-Source: Druid's reference of input formats. What is Headgate's own, or refused, says so where it stands. Nothing here
-reads a file or asks a registry: the decoder does, and refuses what it is not allowed to read.
+Source: Druid's reference of input formats. Docstrings and messages name what Headgate adds or refuses. The decoder
+reads files and registries, and refuses those that it may not read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _check_one_row(value: Any) -> Any:
 
 
 class _RowsFormat(FormatModel):
-    """A record holds one row or more. Headgate's own: ``rowsPerRecord`` 1 takes those of one row alone."""
+    """A record has one or more rows. Headgate's own: with ``rowsPerRecord`` 1, only records with one row are read."""
 
     rowsPerRecord: Annotated[Literal[1] | None, BeforeValidator(_check_one_row)] = None
 
@@ -108,7 +108,7 @@ class _ColumnsFormat(_NamedColumns):
 
 
 class CsvInputFormat(_ColumnsFormat):
-    """Records are lines of values, a row each, with commas between them; a value in quotes may hold commas."""
+    """Records are lines of comma-separated values, one row each. A quoted value may contain commas."""
 
     type: Literal["csv"]
 
@@ -120,7 +120,7 @@ class CsvInputFormat(_ColumnsFormat):
 
 
 class DelimitedInputFormat(_ColumnsFormat):
-    """Records are lines of values, a row each, with a delimiter between them; quotes mean nothing, as in Druid."""
+    """Records are lines of values with a delimiter, one row each. Quotes have no meaning, as in Druid."""
 
     type: Literal["tsv", "delimited"]
     delimiter: FieldName = "\t"
@@ -133,20 +133,20 @@ class DelimitedInputFormat(_ColumnsFormat):
 
 
 class RegexInputFormat(_NamedColumns):
-    """Records are lines, each matched as a whole by a regular expression of Java's; its groups are the values."""
+    """Records are lines. A Java regular expression must match a whole line. Its groups are the values."""
 
     type: Literal["regex"]
     pattern: str = Field(min_length=1, max_length=1_000)
 
 
 class LinesInputFormat(_RowsFormat):
-    """Records are lines, each of which becomes the field ``line``. Druid has it as of version 34."""
+    """Records are lines. Each line becomes the field ``line``. Druid has this format since version 34."""
 
     type: Literal["lines"]
 
 
 class RegistryDecoder(FormatModel):
-    """Schemas come from a Confluent schema registry, by the id that every record begins with."""
+    """Schemas come from a Confluent schema registry. Every record begins with its schema id."""
 
     type: Literal["schema_registry"]
     connection: ConnectionName | None = None  # Headgate's own: a registry that the team has named
@@ -193,21 +193,21 @@ def _check_address(address: str) -> None:
 
 
 class AvroInlineDecoder(FormatModel):
-    """All records have this schema, and nothing but the record's own bytes."""
+    """All records have this schema. A record has no header."""
 
     type: Literal["schema_inline"]
     avro_schema: dict[str, Any] = Field(alias="schema")
 
 
 class AvroMultipleDecoder(FormatModel):
-    """A record is a byte 1, four bytes with the number of one of these schemas (big-endian), and the record's bytes."""
+    """A record has a byte 1, four bytes with the id of one of these schemas (big-endian), and the value's bytes."""
 
     type: Literal["multiple_schemas_inline"]
     schemas: dict[int, dict[str, Any]] = Field(min_length=1, max_length=MAX_SCHEMAS)
 
 
 class AvroFileDecoder(FormatModel):
-    """Headgate's own: as ``schema_inline``, with the schema in a file of the folder for schemas."""
+    """Headgate's own: like ``schema_inline``, with the schema in a file of the schema folder."""
 
     type: Literal["schema_file"]
     file: FieldName
@@ -219,7 +219,7 @@ AvroBytesDecoder = Annotated[
 
 
 class AvroInputFormat(FormatModel):
-    """Records are Avro datums, one each, without the header of an Avro file."""
+    """Each record is one Avro datum, without the header of an Avro file."""
 
     type: Literal["avro_stream"]
     avroBytesDecoder: AvroBytesDecoder
@@ -239,7 +239,7 @@ class AvroInputFormat(FormatModel):
 
 
 class ProtobufFileDecoder(FormatModel):
-    """Messages by a compiled descriptor set (``protoc --descriptor_set_out``) in a file of the folder for schemas."""
+    """A compiled descriptor set (``protoc --descriptor_set_out``) in a file of the schema folder."""
 
     type: Literal["file"]
     descriptor: FieldName
@@ -247,7 +247,7 @@ class ProtobufFileDecoder(FormatModel):
 
 
 class ProtobufInlineDecoder(FormatModel):
-    """Messages by a compiled descriptor set in base64."""
+    """A compiled descriptor set in base64."""
 
     type: Literal["inline"]
     descriptorString: str = Field(min_length=1)
@@ -260,7 +260,7 @@ ProtoBytesDecoder = Annotated[
 
 
 class ProtobufInputFormat(FormatModel):
-    """Records are Protobuf messages, one each."""
+    """Each record is one Protobuf message."""
 
     type: Literal["protobuf"]
     protoBytesDecoder: ProtoBytesDecoder
@@ -273,7 +273,7 @@ class ProtobufInputFormat(FormatModel):
 
 
 class ThriftInputFormat(FormatModel):
-    """Records are Thrift structs, one each."""
+    """Each record is one Thrift struct."""
 
     type: Literal["thrift"]
     thriftClass: FieldName
@@ -313,14 +313,14 @@ ValueFormat = Annotated[
 
 
 class HeaderFormat(FormatModel):
-    """Header values are text."""
+    """Header values are texts."""
 
     type: Literal["string"]
     encoding: Literal["UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "ISO-8859-1", "US-ASCII"] = "UTF-8"
 
 
 class KafkaInputFormat(FormatModel):
-    """Any other format for the value, and beside its fields the record's time, topic, headers and key."""
+    """Another format for the value, with added columns for the record's time, topic, headers and key."""
 
     type: Literal["kafka"]
     valueFormat: ValueFormat

@@ -1,7 +1,7 @@
-"""The older form of a spec: a ``parser`` in the dataSchema, which holds what three places hold today.
+"""Druid's older form of a spec: a ``parser`` in the dataSchema.
 
-``parser.parseSpec.timestampSpec`` and ``dimensionsSpec`` belong to the dataSchema, all else of it to
-``ioConfig.inputFormat``. A spec is rewritten so before it is read, and issues are told where they were written.
+``parser.parseSpec.timestampSpec`` and ``dimensionsSpec`` move to the dataSchema, the rest of ``parser`` to
+``ioConfig.inputFormat``, before the spec is read. Errors name the places in the older form.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OTHERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass
 class Rewritten:
-    """The document in today's form, and what is wrong with the form it had."""
+    """The document in the current form, and the errors of the older form."""
 
     document: dict[str, Any]
     issues: list[SpecIssue] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""Where records come from: sources, files, connections."""
+"""Inputs of a spec: sources, files, connections."""

@@ -1,4 +1,4 @@
-"""How a supervisor changes its number of indexers by itself: Druid's ``autoScalerConfig``."""
+"""The autoscaler of a supervisor's indexers: Druid's ``autoScalerConfig``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BOUNDS = ("taskCountMax", "taskCountMin", "taskCountStart")
 
 
 class AutoScalerConfig(SpecModel):
-    """Druid's lag-based autoscaler. While it is enabled, ``taskCount`` is not read. Times are in milliseconds.
+    """Druid's lag-based autoscaler. While it is enabled, ``taskCount`` has no effect. Times are in milliseconds.
 
-    As in Druid, what is written of an autoscaler that is not enabled need not fit together.
+    The fields of a disabled autoscaler may contradict each other, as in Druid.
     """
 
     enableTaskAutoScaler: bool = False

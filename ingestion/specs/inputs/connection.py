@@ -1,6 +1,6 @@
-"""What a named connection holds, read by the rules of a spec: a Kafka cluster's properties, or a schema registry.
+"""The properties of a named connection to a Kafka cluster or a schema registry, with the rules of a spec.
 
-Its properties are kept, masked and completed as a spec's are: for that they stand in a document of a spec's form.
+They are stored, masked and completed like a spec's. For this they are put into a document with a spec's form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REGISTRY_FIELDS = ("url", "urls", "config", "headers")
 
 
 class Kind(StrEnum):
-    """What a connection leads to."""
+    """The kind of server that a connection is for."""
 
     KAFKA = "kafka"
     SCHEMA_REGISTRY = "schema_registry"

@@ -1,4 +1,4 @@
-"""Which records are read at all, by one of their Kafka headers: Druid's ``headerBasedFilterConfig``."""
+"""A filter of records by a Kafka header, before decoding: Druid's ``headerBasedFilterConfig``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Encoding = Literal["UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "ISO-8859-1", "US-
 
 
 class HeaderBasedFilterConfig(SpecModel):
-    """Records whose header ``filter.dimension`` has another value than ``filter.values`` are left out, undecoded."""
+    """Keeps records whose header ``filter.dimension`` has one of ``filter.values``. Others are not decoded."""
 
     filter: InFilter
     encoding: Encoding = "UTF-8"

@@ -1,7 +1,7 @@
-"""Where a batch task reads: ``ioConfig.inputSource``, in Druid's JSON names.
+"""Input sources of a batch task: ``ioConfig.inputSource``, with Druid's JSON names.
 
-Source: Druid's reference of input sources. Nothing here opens a file: the data plane does, and refuses what lies
-outside the folders that the site has named.
+Source: Druid's reference of input sources. The data plane opens the files, and refuses those outside the folders that
+the site allows.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ LocalPath = Annotated[FieldName, AfterValidator(one_line), AfterValidator(_check
 
 
 class InlineInputSource(SpecModel):
-    """The records stand in the spec."""
+    """Records in the spec itself."""
 
     type: Literal["inline"]
     data: str = Field(min_length=1)
 
 
 class LocalInputSource(SpecModel):
-    """Files below a folder, by a wildcard of their names, or files by name."""
+    """Local files: by a folder and a wildcard, or by name."""
 
     type: Literal["local"]
     baseDir: LocalPath | None = None
@@ -85,7 +85,7 @@ def check_web_address(value: str) -> str:
 
 
 class HttpInputSource(SpecModel):
-    """Files of the web, by their addresses."""
+    """Files of web servers, by their addresses."""
 
     type: Literal["http"]
     uris: list[Annotated[FieldName, AfterValidator(check_web_address)]] = Field(min_length=1, max_length=MAX_FILES)
@@ -129,14 +129,14 @@ Address = Annotated[FieldName, AfterValidator(one_line)]
 
 
 class StoredObject(SpecModel):
-    """One object, by bucket and key; of Azure by account, and container and key."""
+    """One object by bucket and key. In Azure, bucket is the account, and path is container and key."""
 
     bucket: FieldName
     path: FieldName
 
 
 class ObjectsInputSource(SpecModel):
-    """Objects of an object storage: by their addresses, or all whose addresses begin so."""
+    """Objects of an object storage, by addresses or by prefixes of addresses."""
 
     scheme: ClassVar[str]
     uris: list[Address] = Field(default_factory=list, max_length=MAX_FILES)
@@ -168,7 +168,7 @@ class ObjectsInputSource(SpecModel):
 
 
 class S3InputSource(ObjectsInputSource):
-    """Of S3, and of what speaks as it does."""
+    """Objects of S3 or of a compatible storage."""
 
     scheme = S3
     type: Literal["s3"]
@@ -179,14 +179,14 @@ class S3InputSource(ObjectsInputSource):
 
 
 class GoogleInputSource(ObjectsInputSource):
-    """Of Google Cloud Storage."""
+    """Objects of Google Cloud Storage."""
 
     scheme = GOOGLE
     type: Literal["google"]
 
 
 class AzureInputSource(ObjectsInputSource):
-    """Of Azure: a key begins with its container, and a bucket is a storage account."""
+    """Objects of Azure. A key begins with its container, and the bucket is the storage account."""
 
     scheme = AZURE
     type: Literal["azureStorage"]
@@ -226,7 +226,7 @@ def _check_interval(value: str) -> str:
 
 
 class DruidInputSource(SpecModel):
-    """The rows that a datasource has in an interval."""
+    """The rows of a datasource in an interval."""
 
     type: Literal["druid"]
     dataSource: Annotated[str, AfterValidator(check_plain_name)]
@@ -251,7 +251,7 @@ _One = Annotated[InlineInputSource | FilesSource, Field(discriminator="type")]
 
 
 class CombiningInputSource(SpecModel):
-    """Several others, one after the other."""
+    """Several input sources, one after the other."""
 
     type: Literal["combining"]
     delegates: list[Annotated[_One, BeforeValidator(_refuse_unbuilt)]] = Field(min_length=1, max_length=MAX_DELEGATES)

@@ -1,4 +1,4 @@
-"""Where the records come from: the ioConfig of each kind of source."""
+"""The ioConfig of each kind of source."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
-    """What is to happen when nothing new comes and everything is settled: a manual task ends, a
-    supervisor becomes idle.
-    """
+    """When nothing new arrives and everything is settled, a manual task ends and a supervisor becomes idle."""
 
     enabled: bool | None = None  # None: a manual task ends, a supervisor does not become idle
     # None: a supervisor waits for ten minutes; a task longer for the first record than for those after it.
@@ -83,11 +81,11 @@ DELIVERY_LIMIT = "share.delivery.count.limit"  # a group's setting since Kafka 4
 
 
 class GroupConfig(SpecModel):
-    """Headgate's own: the share group's dynamic configuration on the broker. Bounds are the broker's.
+    """Headgate's own: the share group's settings on the broker, within the broker's limits.
 
-    ``partitionMaxRecordLocks`` needs Kafka 4.3; None leaves it as the broker has it. Kafka 4.2 has one
-    ``deliveryCountLimit`` for all groups: there only its default may stand here. With a ``deadLetterTopic`` the
-    broker, from Kafka 4.4 on, writes there what it rejects or gives up; None leaves it as the broker has it, "" ends it.
+    ``partitionMaxRecordLocks`` needs Kafka 4.3. If it is left out, the broker's value applies. Kafka 4.2 has one limit of
+    deliveries for all groups: it takes only the default of ``deliveryCountLimit``. From Kafka 4.4 on, the broker writes
+    records that it rejects or gives up to ``deadLetterTopic``. If it is left out, the broker's value applies; "" removes it.
     """
 
     recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
@@ -99,7 +97,7 @@ class GroupConfig(SpecModel):
 
 
 class IOConfig(SpecModel):
-    """What all sources have in common. A source is one of these, and known once it is registered in ``sources``."""
+    """The fields of all sources. Each source has a subclass, which ``sources`` registers."""
 
     NAMES: ClassVar[tuple[str, ...]]  # the types that it has in a spec, its own first
     TRAITS: ClassVar[tuple[SourceTraits, ...]]  # all that it may have; ``traits_in`` says which a spec asks for
@@ -239,7 +237,7 @@ class IOConfig(SpecModel):
 
 
 class ShareGroupIOConfig(IOConfig):
-    """A share group (KIP-932). ``taskCount`` and all that the share-group task does not know are Headgate's."""
+    """A share group (KIP-932). ``taskCount`` and fields that Druid's share-group task lacks are Headgate's own."""
 
     NAMES = ("index_kafka_share_group", "kafka_share_group")
     TRAITS = (SHARE_GROUP,)
@@ -318,7 +316,7 @@ class ShareGroupIOConfig(IOConfig):
 
 
 class KafkaIOConfig(IOConfig):
-    """Offsets that are kept in the metadata store: Druid's Kafka supervisor, exactly-once."""
+    """Stored offsets in the metadata store: Druid's Kafka supervisor, exactly-once."""
 
     NAMES = ("kafka", "index_kafka")
     TRAITS = (OFFSET_RANGE, CONSUMER_GROUP)

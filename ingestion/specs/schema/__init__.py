@@ -1,1 +1,1 @@
-"""What a record becomes: the dataSchema and what stands in it."""
+"""The dataSchema and its parts."""

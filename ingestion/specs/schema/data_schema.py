@@ -1,4 +1,4 @@
-"""The dataSchema of a spec: what a record becomes. Names and meaning are those of Druid's ingestion spec reference."""
+"""The dataSchema of a spec. Names and meaning are those of Druid's ingestion spec reference."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ TIME_FORMATS = ("auto", "iso", "millis", "micro", "nano", "posix", "ruby")
 
 
 class TimestampSpec(SpecModel):
-    """Where a record's time is."""
+    """The column and format of a record's time."""
 
     column: FieldName = "timestamp"
     # One of ``TIME_FORMATS``, a Joda pattern, or one with strptime's ``%``.
@@ -92,7 +92,7 @@ def _check_joda(pattern: str) -> None:
 
 
 class DimensionSchema(SpecModel):
-    """One named column and its type; a bare name in the JSON means type string."""
+    """One column and its type. A plain name in the JSON means type string."""
 
     name: ColumnName
     type: Literal["string", "long", "float", "double", "json", "auto"] = "string"
@@ -140,7 +140,7 @@ def _to_schema(value: Any) -> Any:
 
 
 class DimensionsSpec(SpecModel):
-    """Which columns are stored: those named, or every field of the records."""
+    """The stored dimensions: the listed ones, or all fields of the records."""
 
     dimensions: list[DimensionSchema] = Field(default_factory=list, max_length=MAX_COLUMNS)
     dimensionExclusions: list[FieldName] = Field(default_factory=list, max_length=MAX_FIELDS)
@@ -183,7 +183,7 @@ class DimensionsSpec(SpecModel):
 
 
 class GranularitySpec(SpecModel):
-    """How long a segment's interval is, to what a row's time is cut down, and whether equal rows become one."""
+    """The length of a segment's interval, the granularity of a row's time, and whether rows are rolled up."""
 
     type: Literal["uniform"] = "uniform"
     segmentGranularity: AnyGranularity = Granularity.DAY
@@ -208,7 +208,7 @@ class GranularitySpec(SpecModel):
 
 
 class ExpressionTransform(SpecModel):
-    """A field that an expression makes of a record's fields; it shadows a field of its name."""
+    """A field that an expression computes from a record's fields. It hides a field with the same name."""
 
     type: Literal["expression"]
     name: ColumnName
@@ -217,7 +217,7 @@ class ExpressionTransform(SpecModel):
 
 
 class TransformSpec(SpecModel):
-    """Which fields are made, and which rows are kept."""
+    """Computed fields, and the filter of rows."""
 
     transforms: list[ExpressionTransform] = Field(default_factory=list, max_length=MAX_EXPRESSIONS)
     filter: Annotated[Filter, AfterValidator(within_limits)] | None = None
@@ -231,7 +231,7 @@ class TransformSpec(SpecModel):
 
 
 class DataSchema(SpecModel):
-    """What a record becomes."""
+    """The schema of the rows: time, dimensions, metrics, granularity, transforms and filter."""
 
     dataSource: Annotated[str, AfterValidator(check_plain_name)]
     timestampSpec: TimestampSpec

@@ -1,4 +1,4 @@
-"""Druid's native filters as JSON: which rows are kept. Source: Druid's documentation of query filters.
+"""Druid's native filters as JSON. Source: Druid's documentation of query filters.
 
 Values never become part of SQL text: the decoder binds them as parameters.
 """
@@ -78,7 +78,7 @@ def _sorted(values: list[Any]) -> list[Any]:
 
 
 class InTypeFilter(SpecModel):
-    """Rows whose ``column`` is one of several texts, or whole numbers."""
+    """Rows whose ``column`` is one of several texts or whole numbers."""
 
     type: Literal["inType"]
     column: FieldName
@@ -125,7 +125,7 @@ class ArrayContainsElementFilter(SpecModel):
 
 
 class BoundFilter(SpecModel):
-    """Rows whose ``dimension`` lies between ``lower`` and ``upper``; ``ordering`` says how they are compared."""
+    """Rows whose ``dimension`` lies between ``lower`` and ``upper``. ``ordering`` is the kind of comparison."""
 
     type: Literal["bound"]
     dimension: FieldName
@@ -151,7 +151,7 @@ class LikeFilter(SpecModel):
 
 
 class ExpressionFilter(SpecModel):
-    """Rows for which an expression over the fields is true. Null is not true; in SQL, nor is what fails."""
+    """Rows for which an expression is true. Null is not true. A failed SQL expression is not true either."""
 
     type: Literal["expression"]
     expression: str = Field(min_length=1, max_length=LONGEST_EXPRESSION)
@@ -159,7 +159,7 @@ class ExpressionFilter(SpecModel):
 
 
 class RegexFilter(SpecModel):
-    """Rows in whose ``dimension`` a regular expression of Java's finds something."""
+    """Rows whose ``dimension`` has a match of a Java regular expression."""
 
     type: Literal["regex"]
     dimension: FieldName
@@ -172,7 +172,7 @@ class RegexFilter(SpecModel):
 
 
 class SearchQuery(SpecModel):
-    """What a search looks for: ``value``, all of ``values``, a ``pattern``, or any text at all."""
+    """The query of a search filter: ``value``, all of ``values``, a ``pattern``, or any text."""
 
     type: Literal["contains", "insensitive_contains", "fragment", "regex", "all"]
     value: str | None = Field(default=None, min_length=1, max_length=LONGEST_VALUE)
@@ -199,7 +199,7 @@ class SearchQuery(SpecModel):
 
 
 class SearchFilter(SpecModel):
-    """Rows in whose ``dimension`` a search finds something."""
+    """Rows whose ``dimension`` matches a search query."""
 
     type: Literal["search"]
     dimension: FieldName
@@ -306,14 +306,14 @@ class OrFilter(SpecModel):
 
 
 class IsTrueFilter(SpecModel):
-    """Rows of which ``field`` says that they match; of all others it says that they do not."""
+    """Rows for which ``field`` is true. All others do not match."""
 
     type: Literal["istrue"]
     field: Filter
 
 
 class IsFalseFilter(SpecModel):
-    """Rows of which ``field`` says that they do not match; of all others it says that they do."""
+    """Rows for which ``field`` is false. All others do not match."""
 
     type: Literal["isfalse"]
     field: Filter

@@ -13,7 +13,7 @@ _COMPRESSIONS = ("dimensionCompression", "metricCompression", "jsonCompression",
 
 
 class IndexSpec(SpecModel):
-    """What is left out is Headgate's to choose, as is ``auto``. Objects are not looked into: they have no effect."""
+    """The compression of a segment. Headgate chooses values that are left out or ``auto``. Objects have no effect."""
 
     dimensionCompression: Compression | None = None
     metricCompression: Compression | None = None

@@ -1,4 +1,4 @@
-"""What every metric of a ``metricsSpec`` has."""
+"""The base of all metrics of a ``metricsSpec``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Druid's aggregators as a ``metricsSpec`` has them: what is summed up of the records that become one row.
+"""Druid's aggregators of a ``metricsSpec``: values of all records that become one row.
 
-A metric reads the field ``fieldName``, or an expression; fields and names of metrics are not discovered as dimensions.
+A metric reads the field ``fieldName`` or an expression. Schema discovery leaves out fields and names of metrics.
 Without rollup each row has the metrics of its one record.
 """
 
@@ -22,7 +22,7 @@ _EXPRESSION_AGGREGATES = frozenset({"sum", "min", "max"})
 
 
 class CountMetric(BaseMetric):
-    """How many records became the row."""
+    """The number of records that became the row."""
 
     type: Literal["count"]
 
@@ -41,9 +41,9 @@ class CountMetric(BaseMetric):
 
 
 class NumberMetric(BaseMetric):
-    """A number of the records' field: its sum, least or greatest, that of the first or last record, or any.
+    """A number from a field: its sum, minimum, maximum, the value of the first or last record, or any value.
 
-    Of sums, least and greatest an expression of Druid's language may stand in place of the field.
+    Sums, minimum and maximum may have an expression of Druid's language instead of the field.
     """
 
     type: Literal[
@@ -102,7 +102,7 @@ class NumberMetric(BaseMetric):
 
 
 class StringMetric(FieldMetric):
-    """A text of the records' field, cut to ``maxStringBytes``; that of the first or last record, or any."""
+    """A text from a field, cut to ``maxStringBytes``: the value of the first or last record, or any value."""
 
     type: Literal["stringFirst", "stringLast", "stringAny"]
     timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)  # as of a number
@@ -118,7 +118,7 @@ class StringMetric(FieldMetric):
 
 
 class FilteredMetric(BaseMetric):
-    """Another metric, of those records alone that a filter matches; its name is that one's unless it has its own."""
+    """Another metric, only of records that match a filter. If ``name`` is left out, it has the other metric's name."""
 
     type: Literal["filtered"]
     filter: Annotated[Filter, AfterValidator(within_limits)]

@@ -1,7 +1,7 @@
-"""A batch task's ``partitionsSpec``: how the rows of an interval are dealt out to segments.
+"""A batch task's ``partitionsSpec``: how the rows of an interval are divided into segments.
 
-Source: Druid's reference of native batch ingestion. ``hashed``, ``range`` and ``single_dim`` bring rows that may become
-one into one segment, so that rollup is perfect; Druid has them only with ``forceGuaranteedRollup``, and so it is here.
+Source: Druid's reference of native batch ingestion. ``hashed``, ``range`` and ``single_dim`` put rows that roll up
+into one segment, so that rollup is perfect. They need ``forceGuaranteedRollup``, as in Druid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Names = Annotated[list[FieldName], Field(max_length=MAX_COLUMNS)]
 
 
 class DynamicPartitionsSpec(SpecModel):
-    """Segments of so many rows at most. ``maxTotalRows`` has no effect: all is published at once."""
+    """Segments with at most ``maxRowsPerSegment`` rows. ``maxTotalRows`` has no effect: a task publishes once."""
 
     type: Literal["dynamic"]
     maxRowsPerSegment: int | None = Field(default=None, ge=-1)
@@ -36,7 +36,7 @@ class DynamicPartitionsSpec(SpecModel):
 
 
 class HashedPartitionsSpec(SpecModel):
-    """By a hash of dimensions; of the time and all dimensions where none are named."""
+    """Partitions by a hash of dimensions. If none are listed, by a hash of the time and all dimensions."""
 
     type: Literal["hashed"]
     numShards: Annotated[Annotated[int, Field(ge=1, le=MAX_SHARDS)] | None, BeforeValidator(_unbounded)] = None
@@ -88,7 +88,7 @@ class _Ranges(SpecModel):
 
 
 class RangePartitionsSpec(_Ranges):
-    """By ranges of the values of some dimensions, the first one before the second."""
+    """Partitions by ranges of the values of some dimensions, compared in their order."""
 
     type: Literal["range"]
     partitionDimensions: Annotated[_Names, Field(min_length=1)]
@@ -99,7 +99,7 @@ class RangePartitionsSpec(_Ranges):
 
 
 class SingleDimPartitionsSpec(_Ranges):
-    """By ranges of the values of one dimension."""
+    """Partitions by ranges of the values of one dimension."""
 
     type: Literal["single_dim"]
     partitionDimension: FieldName

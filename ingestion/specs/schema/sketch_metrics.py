@@ -23,7 +23,7 @@ def _lower(value: Any) -> Any:
 
 
 class HllMetric(FieldMetric):
-    """A HyperLogLog sketch of the values of the records' field, or the union of those in it."""
+    """A HyperLogLog sketch of a field's values, or the union of the sketches in the field."""
 
     type: Literal["HLLSketchBuild", "HLLSketchMerge"]
     lgK: int = Field(default=12, ge=4, le=21)
@@ -46,7 +46,7 @@ class HllMetric(FieldMetric):
 
 
 class ThetaMetric(FieldMetric):
-    """A theta sketch of the values of the records' field, or the union of those in it."""
+    """A theta sketch of a field's values, or the union of the sketches in the field."""
 
     type: Literal["thetaSketch"]
     size: Annotated[int, AfterValidator(_power_of_two)] = Field(default=16_384, ge=32, le=67_108_864)
@@ -68,7 +68,7 @@ class ThetaMetric(FieldMetric):
 
 
 class QuantilesMetric(FieldMetric):
-    """A quantiles sketch of the numbers in the records' field, and of the sketches in it."""
+    """A quantiles sketch of the numbers and sketches in a field."""
 
     type: Literal["quantilesDoublesSketch"]
     k: Annotated[int, AfterValidator(_power_of_two)] = Field(default=128, ge=2, le=32_768)

@@ -1,1 +1,1 @@
-"""Whole specs of supervisors and tasks, as they are submitted and stored."""
+"""Complete specs of supervisors and tasks, as users submit them and Headgate stores them."""

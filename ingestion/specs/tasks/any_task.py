@@ -1,4 +1,4 @@
-"""What may be submitted as a task, for those who describe it."""
+"""The union of all task specs, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from ingestion.specs.tasks.segment_tasks import CompactTaskSpec, KillTaskSpec
 
 
 class AnyTaskSpec(RootModel[TaskSpec | BatchTaskSpec | CompactTaskSpec | KillTaskSpec]):
-    """A task that reads a topic; a batch task, which reads files; one that merges segments, or deletes them."""
+    """A task spec: it reads a topic, reads files (batch task), merges segments, or deletes segments."""

@@ -1,7 +1,7 @@
-"""The spec of a batch task (``index_parallel``, ``index``), in Druid's JSON names.
+"""The spec of a batch task (``index_parallel``, ``index``), with Druid's JSON names.
 
-Source: Druid's reference of native batch ingestion. What Druid has and is refused here says so where it stands; what is
-taken and has no effect is listed in ``WITHOUT_EFFECT``, and every report names it.
+Source: Druid's reference of native batch ingestion. Messages name Druid's options that Headgate refuses.
+``WITHOUT_EFFECT`` lists options that have no effect; every report names those that a spec sets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _UNDIVIDED = 2**31 - 1  # rows of a segment, where it is one whole partition
 
 
 class BatchIOConfig(SpecModel):
-    """What is read, and what becomes of the segments that are there."""
+    """The input of a batch task, and whether it replaces existing segments."""
 
     type: BatchType
     inputSource: InputSource
@@ -95,7 +95,7 @@ class BatchIOConfig(SpecModel):
 
 
 class SplitHintSpec(SpecModel):
-    """How much one Spark task reads at most, by bytes and by files."""
+    """The most bytes and files that one Spark task reads."""
 
     type: Literal["maxSize"]
     maxSplitSize: int = Field(default=1 << 30, ge=1 << 16)
@@ -116,7 +116,7 @@ class SplitHintSpec(SpecModel):
 
 
 class BatchTuningConfig(SpecModel):
-    """Limits. From ``maxTotalRows`` on they are taken for Druid's sake, with its bounds: nothing here uses them."""
+    """Limits. The fields from ``maxTotalRows`` on are accepted for compatibility with Druid and have no effect."""
 
     type: BatchType | None = None
     partitionsSpec: PartitionsSpec | None = None
@@ -214,7 +214,7 @@ class BatchTuningConfig(SpecModel):
 
 
 class BatchSpec(SpecModel):
-    """The three parts."""
+    """The three parts of a batch task's spec."""
 
     dataSchema: DataSchema
     ioConfig: BatchIOConfig
@@ -283,7 +283,7 @@ class BatchSpec(SpecModel):
 
 
 class BatchTaskSpec(SpecModel):
-    """A manual batch task."""
+    """A batch task."""
 
     type: BatchType
     id: Annotated[str, AfterValidator(check_plain_name)] | None = None

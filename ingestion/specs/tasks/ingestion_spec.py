@@ -1,8 +1,8 @@
-"""The ingestion spec of a task or supervisor, in Druid's JSON names.
+"""The ingestion spec of a task or supervisor, with Druid's JSON names.
 
-Sources: the Kafka share-group ingestion document (``index_kafka_share_group``), Druid's Kafka supervisor document
-(``kafka``; ``index_kafka`` for a task) and Druid's ingestion spec reference.
-What Headgate adds says so in its docstring. Durations are ISO 8601 periods or, where Druid says so, milliseconds.
+Sources: Druid's documents of Kafka share-group ingestion (``index_kafka_share_group``), of the Kafka supervisor
+(``kafka``; ``index_kafka`` for a task) and of the ingestion spec. Docstrings name what Headgate adds. Durations are
+ISO 8601 periods or, as in Druid, milliseconds.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ Pause = Annotated[timedelta, BeforeValidator(_no_longer_than_a_century), AfterVa
 
 
 class SegmentWriteOutMediumFactory(SpecModel):
-    """Where Druid keeps the columns of a segment that is being made."""
+    """Where Druid stores the columns of an unfinished segment. It has no effect."""
 
     type: Literal["tmpFile", "offHeapMemory", "onHeapMemory"]
 
 
 class AppendableIndexSpec(SpecModel):
-    """How Druid keeps rows in memory."""
+    """How Druid stores rows in memory. It has no effect."""
 
     type: Literal["onheap"]
     preserveExistingMetrics: bool = False
@@ -78,9 +78,9 @@ BytesInMemory = Annotated[int, BeforeValidator(_default_bound), Field(ge=1024 * 
 
 
 class TuningConfig(SpecModel):
-    """Limits. ``maxSavedParseExceptions`` bounds the payloads a report shows; the quarantine keeps them all.
+    """Limits. ``maxSavedParseExceptions`` limits the payloads in a report; the quarantine has them all.
 
-    From ``handoffConditionTimeout`` on they are taken for Druid's sake, with its bounds: nothing here uses them.
+    The fields from ``handoffConditionTimeout`` on are accepted for compatibility with Druid and have no effect.
     """
 
     type: Literal["KafkaTuningConfig", "kafka", "kafka_share_group", "index_kafka_share_group"] | None = None
@@ -128,7 +128,7 @@ class TuningConfig(SpecModel):
 
 
 class IngestionSpec(SpecModel):
-    """The three parts that a task and a supervisor share."""
+    """The three parts of a task's or supervisor's spec."""
 
     dataSchema: DataSchema
     ioConfig: AnyIOConfig
@@ -167,7 +167,7 @@ class _Submitted(SpecModel):
 
 
 class TaskSpec(_Submitted):
-    """A manual task."""
+    """The spec of a manual task."""
 
     type: Annotated[str, DruidType(_task_type)]
 
@@ -180,7 +180,7 @@ class TaskSpec(_Submitted):
 
 
 class SupervisorSpec(_Submitted):
-    """A supervisor: keeps ``ioConfig.taskCount`` indexers alive until suspended."""
+    """The spec of a supervisor, which keeps ``ioConfig.taskCount`` indexers running until it is suspended."""
 
     type: Annotated[str, DruidType(_supervisor_type)]
     suspended: bool = False

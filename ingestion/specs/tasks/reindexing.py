@@ -1,8 +1,7 @@
-"""What a ``compact`` task changes of the rows, and the batch spec that means the same.
+"""The changes that a ``compact`` task makes to rows, and the equivalent batch spec.
 
-Source: Druid's reference of compaction. What a task leaves out is what the segments have: ``SegmentContents`` says
-that, and is known when the task starts. Until then the spec stands without it, so that all that a document says is
-checked.
+Source: Druid's reference of compaction. The segments define what the task's spec leaves out (``SegmentContents``).
+This is known only when the task starts. Before, the spec is checked without it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _DIMENSIONS: dict[str, dict[str, str]] = {
 
 
 class CompactGranularitySpec(SpecModel):
-    """What is given of it; the rest stays as it is."""
+    """The new granularities and rollup. Values that are left out do not change."""
 
     segmentGranularity: AnyGranularity | None = None
     queryGranularity: AnyGranularity | None = None
@@ -57,14 +56,14 @@ class CompactGranularitySpec(SpecModel):
 
 
 class CompactTransformSpec(SpecModel):
-    """Which rows stay."""
+    """The filter of the rows that stay."""
 
     filter: Annotated[Filter, AfterValidator(within_limits)] | None = None
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to be made of the rows; None: what the segments have."""
+    """The changes of the rows. None means that the segments' own values stay."""
 
     segment_granularity: AnyGranularity | None = None
     query_granularity: AnyGranularity | None = None
@@ -81,7 +80,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class SegmentContents:
-    """What the segments have that a task reads."""
+    """The columns and metrics of the segments that a task reads."""
 
     columns: Mapping[str, str]  # name → type, without the time; in the order of the newest segment
     metrics: Sequence[Metric]

@@ -1,7 +1,7 @@
-"""Tasks about segments that are there, in Druid's JSON names: ``compact`` merges them, or writes their rows anew, and
-``kill`` deletes what is unused.
+"""Tasks on existing segments, with Druid's JSON names: ``compact`` merges segments or rewrites their rows, ``kill``
+deletes unused segments.
 
-Source: Druid's reference of compaction and of deleting data. What Druid has and is refused says so where it stands.
+Source: Druid's reference of compaction and of deleting data. Messages name Druid's options that Headgate refuses.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Name = Annotated[str, AfterValidator(check_plain_name)]
 
 
 class CompactInputSpec(SpecModel):
-    """The segments whose intervals touch this one."""
+    """The segments whose intervals overlap this interval."""
 
     type: Literal["interval"]
     interval: Interval
@@ -57,7 +57,7 @@ class CompactInputSpec(SpecModel):
 
 
 class CompactIOConfig(SpecModel):
-    """What is merged. Where rows stay in their intervals the last two mean nothing."""
+    """The segments to merge. The last two fields have an effect only if the segment granularity changes."""
 
     type: Literal["compact"]
     inputSpec: CompactInputSpec
@@ -66,13 +66,13 @@ class CompactIOConfig(SpecModel):
 
 
 class CompactionRunner(SpecModel):
-    """Druid's native one, as here there is one only."""
+    """The engine of compaction: only Druid's type ``native``, because Headgate has one engine."""
 
     type: Literal["native"]
 
 
 class CompactTaskSpec(SpecModel):
-    """Merge the segments of an interval into fewer; rows stay what they are, unless one of the specs says otherwise."""
+    """Merges the segments of an interval into fewer. Rows do not change unless one of the specs changes them."""
 
     type: Literal["compact"]
     id: Name | None = None
@@ -199,7 +199,7 @@ _APPLICATION = "the compaction application does this for all datasources"
 
 
 class KillTaskSpec(SpecModel):
-    """Delete unused segments whose intervals lie within the one given, for good."""
+    """Deletes the unused segments within an interval permanently."""
 
     type: Literal["kill"]
     id: Name | None = None

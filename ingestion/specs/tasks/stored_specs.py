@@ -1,4 +1,4 @@
-"""Specs as they are stored: documents in canonical form, without their secrets. Here they become models again."""
+"""Reads stored specs: documents in canonical form, without secrets."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _partial_io_config(written: Any, problem: SpecError) -> IOConfig:
 
 
 class _UnknownIOConfig(IOConfig):
-    """Of a source that this version does not have."""
+    """The ioConfig of a source that this version does not have."""
 
     NAMES = ()
     TRAITS = (UNREADABLE,)
