@@ -62,7 +62,9 @@ def sum_of(totals: Totals, urls: Mapping[str, str], others: str = "") -> Sum:
     counters = counters_of(Totals)
     outcomes = [_shown(totals, urls.get(c.name, others), c) for c in counters if isinstance(c, Outcome)]
     surplus = [_shown(totals, urls.get(c.name, ""), c) for c in counters if isinstance(c, Surplus)]
-    details = [_shown(totals, urls.get(c.name, "" if c.of else others), c) for c in counters if isinstance(c, Detail)]
+    details = [
+        _shown(totals, urls.get(c.name, "" if c.outcomes else others), c) for c in counters if isinstance(c, Detail)
+    ]
     return Sum(totals.polled, surplus, outcomes, details, totals.adds_up, totals.polled - totals.ended)
 
 

@@ -35,17 +35,17 @@ _DECOMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma
 
 
 class Line(NamedTuple):
-    """One record, and where it stands: ``name`` ends with what ``at`` counts."""
+    """One record, and where it stands: ``name`` ends with what ``position`` counts."""
 
     name: str
-    at: int
+    position: int
     payload: bytes
     extents: tuple[int, ...] | None = None  # of a segment's row, where the schema needs them
     fault: str = ""  # why nobody can read it, where that is known already
 
     @property
     def place(self) -> str:
-        return f"{self.name} {self.at}"
+        return f"{self.name} {self.position}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Lines:
     """Records that are decoded together. There are millions: they are ``Line`` only where somebody asks for one."""
 
     name: str
-    at: Sequence[int]
+    positions: Sequence[int]
     payloads: Sequence[bytes]
     extents: Sequence[tuple[int, ...]] = ()  # of a segment's rows, where the schema needs them
     faults: Sequence[str] = ()  # of each, where one of them has one
@@ -63,7 +63,7 @@ class Lines:
         """Those of one name."""
         extents = [line.extents for line in lines if line.extents is not None]
         faults = [line.fault for line in lines] if any(line.fault for line in lines) else []
-        return cls(lines[0].name, [line.at for line in lines], [line.payload for line in lines], extents, faults)
+        return cls(lines[0].name, [line.position for line in lines], [line.payload for line in lines], extents, faults)
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -71,7 +71,7 @@ class Lines:
     def __getitem__(self, index: int) -> Line:
         extents = self.extents[index] if self.extents else None
         fault = self.faults[index] if self.faults else ""
-        return Line(self.name, int(self.at[index]), self.payloads[index], extents, fault)
+        return Line(self.name, int(self.positions[index]), self.payloads[index], extents, fault)
 
     @property
     def size_bytes(self) -> int:
@@ -83,7 +83,9 @@ class Lines:
         return self._cut(slice(middle)), self._cut(slice(middle, None))
 
     def _cut(self, chosen: slice) -> Lines:
-        return Lines(self.name, self.at[chosen], self.payloads[chosen], self.extents[chosen], self.faults[chosen])
+        return Lines(
+            self.name, self.positions[chosen], self.payloads[chosen], self.extents[chosen], self.faults[chosen]
+        )
 
 
 def batch_lines(lines: Iterator[Line]) -> Iterator[Lines]:

@@ -75,7 +75,7 @@ class RereadRecords:
                 continue
             lines = Lines("record", [r.number for r in some], [r.payload or b"" for r in some])
             for part, rows in self._reader.rows(lines, written, self._report):
-                self._stored += [part.at[index] for index in row_indexes(rows).tolist()]
+                self._stored += [part.positions[index] for index in row_indexes(rows).tolist()]
                 yield from self._reader.split_by_interval(rows)
 
     def _format(self, header: bytes) -> LineFormat:

@@ -47,7 +47,7 @@ class SplitQuarantine:
         self.records.append(
             FileRecord.model_construct(
                 place=line.place[-_LONGEST_PLACE:],
-                position=line.at,
+                position=line.position,
                 reason="decoder_crash" if crashed else "unparseable",
                 error=error[:_LONGEST_ERROR],
                 payload=payload,

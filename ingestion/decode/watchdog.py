@@ -29,7 +29,7 @@ class Watchdog:
         self._hang_s = hang_s
         self._lock = threading.Lock()
         self._clock: int | None = None  # of the thread that computes; None: nothing is watched
-        self._until = self._hung_at = 0.0
+        self._deadline = self._hung_at = 0.0
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -40,7 +40,7 @@ class Watchdog:
         clock = _clock_of_this_thread()
         now = time.clock_gettime(clock)
         with self._lock:
-            self._clock, self._until = clock, now + seconds
+            self._clock, self._deadline = clock, now + seconds
             self._hung_at = now + (self._hang_s or float("inf"))
         try:
             yield
@@ -68,7 +68,7 @@ class Watchdog:
             now = time.clock_gettime(self._clock)
             if now > self._hung_at:
                 os._exit(HUNG)
-            if now > self._until:
+            if now > self._deadline:
                 self._interrupt()
 
 

@@ -43,7 +43,7 @@ class _Reading:
         self._cells = Cells(order)
         self._files = NumberedFiles()
         self._engine = open_locked_engine(self._files, len(order.files))
-        self._until = time.monotonic() + order.reading_s
+        self._deadline = time.monotonic() + order.reading_s
         self._newest: list[Row] = []  # a heap: the oldest of them first
         self._columns: dict[str, set[str]] = {}
         self._problems: list[FileProblem] = []
@@ -57,7 +57,7 @@ class _Reading:
             for first in range(0, len(self._order.files), _AT_ONCE):
                 if self._holds_all_since(self._order.last_ms[first]):
                     break
-                if time.monotonic() > self._until:
+                if time.monotonic() > self._deadline:
                     unread = self._order.last_ms[first]
                     break
                 self._read_some(pool, first)

@@ -63,7 +63,7 @@ class NumberedFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[str, OpenedFile] = {}
+        self._open_files: dict[str, OpenedFile] = {}
 
     @staticmethod
     def address(number: int) -> str:
@@ -71,18 +71,18 @@ class NumberedFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
     def keep(self, number: int, file: OpenedFile) -> None:
         """From now on it can be read."""
-        self._kept[str(number)] = file
+        self._open_files[str(number)] = file
 
     def forget(self, number: int) -> None:
         """From now on it can't."""
-        self._kept.pop(str(number), None)
+        self._open_files.pop(str(number), None)
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         file = self._file(path)
         return {"name": path, "size": file.registered.size_bytes, "type": "file"}
 
     def exists(self, path: str, **_: Any) -> bool:
-        return self._number(path) in self._kept
+        return self._number(path) in self._open_files
 
     def glob(self, path: str, **_: Any) -> list[str]:
         return [path] if self.exists(path) else []
@@ -97,7 +97,7 @@ class NumberedFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         return self._file(path).open()
 
     def _file(self, path: str) -> OpenedFile:
-        file = self._kept.get(self._number(path))
+        file = self._open_files.get(self._number(path))
         if file is None:
             raise FileNotFoundError(path)
         return file

@@ -33,7 +33,7 @@ class Sweep:
         self._storage = storage
         self._judge = judge
         self._before = order.now - order.grace
-        self._until = time.monotonic() + order.seconds if order.seconds is not None else None
+        self._deadline = time.monotonic() + order.seconds if order.seconds is not None else None
         self._end = SweepEnd()
 
     def run(self) -> SweepEnd:
@@ -73,7 +73,7 @@ class Sweep:
                 return
 
     def _time_is_up(self) -> bool:
-        return self._until is not None and time.monotonic() > self._until
+        return self._deadline is not None and time.monotonic() > self._deadline
 
     def _is_old_and_ours(self, file: StoredFile) -> bool:
         self._count(looked_at=1)

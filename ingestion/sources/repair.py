@@ -107,7 +107,7 @@ class RepairSource(LeasedSource):
         consumer = Consumer(self._config)
         try:
             consumer.assign([TopicPartition(self._topic, partition, holes[0][0])])
-            messages = self._until(consumer, partition, holes[-1][1])
+            messages = self._read_until(consumer, partition, holes[-1][1])
             if messages is None:
                 return None
             inside = [m for m in messages if any(start <= m.offset() < end for start, end in holes)]
@@ -118,7 +118,7 @@ class RepairSource(LeasedSource):
         finally:
             consumer.close()
 
-    def _until(self, consumer: Consumer, partition: int, end: int) -> list[Any] | None:
+    def _read_until(self, consumer: Consumer, partition: int, end: int) -> list[Any] | None:
         """All records from the assigned offset to ``end``; None when it was stopped."""
         messages: list[Any] = []
         give_up = time.monotonic() + RANGE_TIMEOUT_S

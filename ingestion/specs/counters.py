@@ -33,9 +33,9 @@ class Outcome(Counter):
 
 @dataclass(frozen=True)
 class Detail(Counter):
-    """A counter of records that an outcome counts too: one of ``of`` or, if it is empty, any."""
+    """A counter of records that an outcome counts too: one of ``outcomes`` or, if they are empty, any."""
 
-    of: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,24 +82,24 @@ class Counts(Message):
     further_rows: Annotated[
         Count, Surplus("Further rows", "Rows after the first one in records that have several rows.")
     ] = 0
-    filtered: Annotated[Count, Detail("Filtered", "Thrown away by the spec's filter.", of=("thrown_away",))] = 0
+    filtered: Annotated[Count, Detail("Filtered", "Thrown away by the spec's filter.", outcomes=("thrown_away",))] = 0
     outside_window: Annotated[
         Count,
         Detail(
             "Too late or too early",
             "Thrown away because their time is outside the spec's time window.",
-            of=("thrown_away",),
+            outcomes=("thrown_away",),
         ),
     ] = 0
     tombstones: Annotated[
-        Count, Detail("Tombstones", "Thrown away because they have no value.", of=("thrown_away",))
+        Count, Detail("Tombstones", "Thrown away because they have no value.", outcomes=("thrown_away",))
     ] = 0
     processed_with_error: Annotated[
         Count,
         Detail(
             "With a faulty field",
             "Stored, but a field did not fit its type and is null.",
-            of=("published", "rolled_up"),
+            outcomes=("published", "rolled_up"),
             is_problem=True,
             druid="processedWithError",
         ),
@@ -110,7 +110,7 @@ class Counts(Message):
         Detail(
             "Quarantined",
             "Unparseable records that were stored in the quarantine.",
-            of=("unparseable",),
+            outcomes=("unparseable",),
             is_problem=True,
         ),
     ] = 0

@@ -36,13 +36,13 @@ class Decoders:
         written = spec.ioConfig.inputFormat
         access = Access(ConfluentRegistry, assignment.schema_folder, assignment.address_policy)
         self.wants_envelope = written.type == "kafka"
-        self.here = JsonDecoder(spec.dataSchema, memory, marker, written, access, hang_s=HANG_S)
+        self.in_process = JsonDecoder(spec.dataSchema, memory, marker, written, access, hang_s=HANG_S)
         self.isolated = IsolatedDecoder(
             spec.dataSchema, memory, marker, input_format=written, child_module=CHILD, access=access
         )
 
     def close(self) -> None:
-        self.here.close()
+        self.in_process.close()
         self.isolated.close()
 
 
@@ -74,7 +74,7 @@ class Decoding:
         decoded_parts = [
             (chosen, self._decode_with(decoder, ledger, chosen, window, give_up))
             for decoder, chosen in (
-                (self._decoders.here, pending[~is_late]),
+                (self._decoders.in_process, pending[~is_late]),
                 (self._decoders.isolated, pending[is_late]),
             )
             if len(chosen)

@@ -45,13 +45,13 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._at = -math.inf
+        self._handed_off_at = -math.inf
         self._segments = 0
         self._early_handoffs = 0  # handoffs since all was read
 
     def due(self, backlog: Backlog) -> bool:
         """Whether to hand off now."""
-        since_s = self._clock() - self._at
+        since_s = self._clock() - self._handed_off_at
         if backlog.all_read:
             self._early_handoffs = 0
         if backlog.idle:
@@ -64,7 +64,7 @@ class Pace:
 
     def note_handoff(self, segments: int = 0) -> None:
         """It was done, by this indexer with so many segments, or by another replica for all."""
-        self._at = self._clock()
+        self._handed_off_at = self._clock()
         self._segments = segments or self._segments
         self._early_handoffs += 1
 

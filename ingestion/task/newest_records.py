@@ -75,6 +75,6 @@ def main(orders: TextIO, answers: TextIO) -> int:
 
 
 if __name__ == "__main__":
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")  # for the answer alone: what a library prints goes elsewhere
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")  # for the answer alone: what a library prints goes elsewhere
     os.dup2(2, 1)
-    sys.exit(main(sys.stdin, told))
+    sys.exit(main(sys.stdin, answers))

@@ -29,14 +29,14 @@ class ParseExceptions:
         self._max_saved = tuning.saved_parse_exceptions_limit
         self._logs = tuning.logParseExceptions
         self._log = log
-        self._known = ParseExceptionTotals()
+        self._reported = ParseExceptionTotals()
         self._unreported = 0  # that no publish has told yet
         self._unpublished = Counters()  # the records among which these are
         self._unread: list[UnreadRecord] = []
 
     def set_totals(self, totals: ParseExceptionTotals | None) -> None:
         """What the control plane says; None: nothing new."""
-        self._known = totals or self._known
+        self._reported = totals or self._reported
 
     def add(self, ledger: Ledger) -> None:
         """These are told with a later publish."""
@@ -52,7 +52,7 @@ class ParseExceptions:
     @property
     def room_to_save(self) -> int:
         """How many more records with a faulty field the report has room for."""
-        return max(0, self._max_saved - self._known.saved)
+        return max(0, self._max_saved - self._reported.saved)
 
     def check(self, ledger: Ledger) -> None:
         """Log a decoded batch's, if asked to. Raises ``TooManyParseExceptions``."""
@@ -61,7 +61,7 @@ class ParseExceptions:
             for index, error in errors.items():
                 place = {"partition": int(ledger.batch.partitions[index]), "offset": int(ledger.batch.offsets[index])}
                 self._log.warning("parse exception", **place, error=error)
-        total = self._known.seen + self._unreported + len(errors)
+        total = self._reported.seen + self._unreported + len(errors)
         if self._max_parse_exceptions is not None and total > self._max_parse_exceptions:
             first = next(iter(errors.items()), None)
             unread = [*self._unread, *_unread_records(ledger)][: self.room_to_save]

@@ -45,7 +45,7 @@ def test_every_line_is_in_one_part_wherever_a_file_is_cut(
         with open_part(part, inputs) as (name, stream, end):
             begins = read_layout(spec_of(below(tmp_path), JSON).ioConfig.line_format, name, stream).first_row
             for lines in read_lines(part, name, stream, begins, end, of_json=of_json):
-                found += [(at, p.decode()) for at, p in zip(lines.at, lines.payloads, strict=True)]
+                found += [(at, p.decode()) for at, p in zip(lines.positions, lines.payloads, strict=True)]
                 assert lines.size_bytes == sum(map(len, lines.payloads))
                 assert [lines[i].payload for i in range(len(lines))] == list(lines.payloads)
     assert [line for _, line in found] == written

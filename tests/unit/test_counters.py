@@ -47,7 +47,7 @@ def test_each_field_is_a_counter_with_words() -> None:
     )
     assert all(counter.label and counter.meaning.endswith(".") for counter in COUNTERS)
     outcomes = {outcome.name for outcome in OUTCOMES}
-    assert all(set(counter.of) <= outcomes for counter in COUNTERS if isinstance(counter, Detail))
+    assert all(set(counter.outcomes) <= outcomes for counter in COUNTERS if isinstance(counter, Detail))
 
 
 def test_polled_is_the_sum_of_the_outcomes() -> None:
@@ -110,7 +110,7 @@ def test_each_outcome_without_a_row_is_a_reason_why_nothing_is_shown() -> None:
     """By itself, or by its details."""
 
     def described(outcome: Counter) -> set[str]:
-        details = {c.name for c in COUNTERS if isinstance(c, Detail) and c.of == (outcome.name,)}
+        details = {c.name for c in COUNTERS if isinstance(c, Detail) and c.outcomes == (outcome.name,)}
         return {outcome.name} if outcome.name in UNSTORED else details
 
     missing = [o.name for o in OUTCOMES if o.name not in STORED and not described(o) & set(UNSTORED)]

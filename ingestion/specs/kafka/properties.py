@@ -32,7 +32,7 @@ _KEPT_HERE = "the metadata store keeps the offsets"
 class Property:
     """What becomes of a property that a spec may set."""
 
-    to: str = ""  # librdkafka's name, empty when clients are not simply given it
+    client_name: str = ""  # librdkafka's name; empty if clients do not get the property as it is
     values: tuple[str, ...] = ()
     secret: bool = False
     no_effect: str = ""  # why it changes nothing here, but for sources of which ``but_for`` is true
@@ -147,8 +147,8 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
             written[name] = value
         elif name == "sasl.jaas.config":
             written |= parse_login(value)
-        elif rule.to:
-            written[rule.to] = _FOR_LIBRDKAFKA.get(name, str)(value)
+        elif rule.client_name:
+            written[rule.client_name] = _FOR_LIBRDKAFKA.get(name, str)(value)
     if token_endpoint.asks_for_tokens(written):
         written[token_endpoint.METHOD] = "oidc"
     return written
@@ -225,7 +225,7 @@ def _login_needs(properties: Mapping[str, Value]) -> list[str]:
     """What a login still lacks. A login module, which may be a reference, has it all but the token endpoint."""
     module = "sasl.jaas.config" in properties
     if token_endpoint.asks_for_tokens(properties):
-        present = {PROPERTIES[name].to for name in properties if name in PROPERTIES}
+        present = {PROPERTIES[name].client_name for name in properties if name in PROPERTIES}
         return [n for n in token_endpoint.NEEDED if n not in present and not (module and n != token_endpoint.ENDPOINT)]
     return [] if module else sorted({"sasl.username", "sasl.password"} - set(properties))
 

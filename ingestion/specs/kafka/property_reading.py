@@ -198,7 +198,7 @@ def _take_login_apart(properties: dict[str, Value], faults: _Faults) -> None:
         del properties["sasl.jaas.config"]
     inside = ("sasl.username", "sasl.password") if login is None else tuple(login)
     for name in properties if written is not None else ():
-        if PROPERTIES[name].to in inside:
+        if PROPERTIES[name].client_name in inside:
             faults.add("is already in sasl.jaas.config: give one of the two", name)
     properties |= login or {}
 
@@ -223,7 +223,7 @@ def _check_together(properties: dict[str, Value], faults: _Faults) -> None:
             faults.add(f"needs sasl.mechanism {msk_login.MECHANISM}", name)
     named: dict[str, str] = {}
     for name, value in properties.items():
-        target = PROPERTIES[name].to
+        target = PROPERTIES[name].client_name
         if target and properties.get(named.setdefault(target, name)) != value:
             faults.add(f"contradicts {named[target]}, which means the same", name)
     for store, inline in (("truststore", "certificates"), ("keystore", "certificate.chain")):

@@ -40,7 +40,7 @@ class _Cursor:
     place: int = 0
     flags: str = ""
     outer: list[str] = field(default_factory=list)  # the flags around each open group
-    odd: set[str] = field(default_factory=set)
+    differences: set[str] = field(default_factory=set)  # kinds of texts in which Java may match something else
     names: set[str] = field(default_factory=set)
     depth: int = 0  # of classes in one another
     loose: int = -1  # where a part of a class last began that is no class itself
@@ -66,7 +66,7 @@ def translated(text: str) -> tuple[str, tuple[str, ...]]:
         pattern = _sequence(cursor)
     except BadPattern as error:
         raise BadPattern(f"the pattern {text!r} is not supported: {error}") from None
-    return pattern, tuple(sorted(cursor.odd))
+    return pattern, tuple(sorted(cursor.differences))
 
 
 def _without_quotes(text: str) -> str:
@@ -162,10 +162,10 @@ def _anchor(cursor: _Cursor, letter: str) -> str:
     if letter == ".":
         return "(?s:.)" if "s" in cursor.flags else r"[^\n]" if "d" in cursor.flags else _NOT_ENDED
     if "m" in cursor.flags:
-        cursor.odd |= {"spaces", "end", "empty"}
+        cursor.differences |= {"spaces", "end", "empty"}
         return f"(?m:{letter})"
     if letter == "$":
-        cursor.odd.add("end")
+        cursor.differences.add("end")
     return r"\A" if letter == "^" else r"\z"
 
 
@@ -179,7 +179,7 @@ def _class_text(cursor: _Cursor, characters: Class, negative: bool) -> str:
     if {"i", "u"} <= set(cursor.flags):
         if any(lo <= ord(c) <= hi for lo, hi in characters.ranges for c in _DOTLESS):
             raise BadPattern("flags i and u with a letter whose case RE2 and Java fold differently")
-        cursor.odd.add("letters")
+        cursor.differences.add("letters")
         return f"(?i:{characters.to_re2(negative)})"
     return characters.to_re2(negative)
 
@@ -193,7 +193,7 @@ def _escaped(cursor: _Cursor) -> str:
     simple = {"A": r"\A", "z": r"\z", "Z": r"\z", "b": r"\b", "B": r"\B", "R": _LINE_END}
     if letter in simple and letter:
         cursor.place += 1
-        cursor.odd |= {"letters"} if letter in "bB" else {"end"} if letter == "Z" else set()
+        cursor.differences |= {"letters"} if letter in "bB" else {"end"} if letter == "Z" else set()
         if letter == "b" and cursor.next_character() == "{":
             raise BadPattern("\\b{")
         return simple[letter]
