@@ -22,6 +22,7 @@ ADDITIONS = {
     "A source": r"\bCONSUMER_GROUP\b|\bConsumerGroupSource\b|`consumer_group`",
     "An aggregator": r"\b(long|string)Last\b|\"last\"",
     "A page": r"records\.find|\"frontend:records\"|records/find\.html|\bRecordForm\b",
+    "A column of a list": r"\bfirst_seen\b",
     "An endpoint": r"\bcapacity\.CapacityView\b|^\| `GET /api/v1/capacity/`|v1/capacity\.py",
     "A counter": r"\bredundant",
     "A health code": r"(?i)\bquota_used_up\b",

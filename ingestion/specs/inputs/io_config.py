@@ -83,9 +83,10 @@ DELIVERY_LIMIT = "share.delivery.count.limit"  # a group's setting since Kafka 4
 class GroupConfig(SpecModel):
     """Headgate's own: the share group's settings on the broker, within the broker's limits.
 
-    ``partitionMaxRecordLocks`` needs Kafka 4.3. If it is left out, the broker's value applies. Kafka 4.2 has one limit of
-    deliveries for all groups: it takes only the default of ``deliveryCountLimit``. From Kafka 4.4 on, the broker writes
-    records that it rejects or gives up to ``deadLetterTopic``. If it is left out, the broker's value applies; "" removes it.
+    ``partitionMaxRecordLocks`` needs Kafka 4.3. If it is left out, the broker's value applies. Kafka 4.2 has one limit
+    of deliveries for all groups: it takes only the default of ``deliveryCountLimit``. From Kafka 4.4 on, the broker
+    writes records that it rejects or gives up to ``deadLetterTopic``. If it is left out, the broker's value applies;
+    "" removes it.
     """
 
     recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
