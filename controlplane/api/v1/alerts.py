@@ -213,7 +213,7 @@ class SilencesView(HeadgateView):
     def post(self, request: Request) -> Response:
         """Silence a rule, a datasource or a team for a time. Needs the role operator.
 
-        Alerts that begin to fire meanwhile notify nobody. If they still fire when the silence ends, they do so then.
+        Alerts that begin to fire meanwhile notify nobody. If they still fire when the silence ends, they notify then.
         """
         body = body_of(request, serializers.SilenceBody)
         silence = services.silence(user=self.actor, reason=body["reason"], ends_at=_end_time(body), **self._of(body))

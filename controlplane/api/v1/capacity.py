@@ -20,7 +20,7 @@ class CapacitySerializer(serializers.Serializer[Any]):
     used = serializers.IntegerField(help_text="Number of indexers of all running tasks.")
     free = serializers.IntegerField(allow_null=True)
     waiting_tasks = serializers.SerializerMethodField(
-        help_text="Tasks that were not launched yet or that wait for a slot of Spark."
+        help_text="Number of tasks that were not launched yet or that wait for a slot of Spark."
     )
     waiting_indexers = serializers.IntegerField(source="demand", help_text="Number of indexers that these tasks need.")
 
@@ -52,7 +52,7 @@ class PlacesSerializer(CapacitySerializer):
 class CapacityView(HeadgateView):
     @extend_schema(operation_id="get_capacity", tags=["tasks"], responses=PlacesSerializer)
     def get(self, request: Request) -> Response:
-        """The number of indexers that may run, run and should run; the tasks that hold slots and those that wait."""
+        """The slots of the whole installation, the tasks that hold them, and the tasks that wait for some."""
         slots = slots_for(self.actor)
         lists = {
             "holders": HoldingSerializer(slots.holders, many=True).data,

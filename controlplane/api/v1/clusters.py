@@ -31,7 +31,7 @@ class TestView(HeadgateView):
         responses=serializers.VerdictSerializer,
     )
     def post(self, request: Request, team: str, name: str) -> Response:
-        """Test whether a connection works, and why not. Takes at most ten seconds. Needs the role operator."""
+        """Test a connection. The answer has a failure's cause. Takes at most ten seconds. Needs the role operator."""
         connection = get_connection(self.actor, team, name)
         verdict = connection_tests.try_connection(
             user=self.actor, connection=connection, wanted=NeededRights(**body_of(request, serializers.TestBody))

@@ -155,7 +155,7 @@ class SourceSerializer(serializers.Serializer[Any]):
     topic = serializers.CharField()
     topic_id = serializers.CharField()
     cluster_id = serializers.CharField()
-    current = serializers.BooleanField(help_text="False if the topic was deleted and created again since then.")
+    current = serializers.BooleanField(help_text="False if the topic was deleted and created again later.")
 
 
 class EventsQuery(PageQuery):

@@ -102,18 +102,16 @@ class NewestRowsSerializer(serializers.Serializer[Any]):
     columns = ShownColumnSerializer(many=True)
     rows = serializers.ListField(
         child=serializers.ListField(child=serializers.JSONField(allow_null=True)),
-        help_text='In the order of the columns. JSON is text. An object is no value: {"masked": true}, with "role" in '
-        "a column that is masked up to one, or "
-        '{"start", "size_bytes"} of one that is too long, or what a sketch tells: {"estimate"}, of quantiles '
-        '{"n", "min", "median", "max"}.',
+        help_text="Rows, each with its values in the order of the columns. JSON is text. An object stands for another "
+        'value: {"masked": true} for a masked one, with "role" if only this role sees it; {"start", "size_bytes"} for '
+        'a long one; {"estimate"} for a sketch, and {"n", "min", "median", "max"} for a quantiles sketch.',
     )
     masked = serializers.BooleanField(help_text="Whether texts, lists and JSON are hidden from you.")
     problems = FileProblemSerializer(many=True, help_text="Files that could not be read. Their rows are missing.")
     files_read = serializers.IntegerField()
     certain_after = serializers.DateTimeField(
         allow_null=True,
-        help_text="Older rows than this time may be missing, because not all files were read. Null if no row is "
-        "missing.",
+        help_text="Rows up to this time may be missing, because not all files were read. Null if no row is missing.",
     )
 
 

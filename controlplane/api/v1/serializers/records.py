@@ -27,12 +27,12 @@ class RecordQuery(QuerySerializer):
 class FateSegmentSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     identifier = serializers.CharField()
-    path = serializers.CharField(help_text="Below deep storage; empty where columns are masked for you.")
+    path = serializers.CharField(help_text="Path relative to deep storage. Empty if masks hide columns from you.")
     interval_start = serializers.DateTimeField()
     interval_end = serializers.DateTimeField()
     rows = serializers.IntegerField()
     task = serializers.CharField(
-        source="task_id", help_text="The task that wrote the segment. After a merge it is the compaction's."
+        source="task_id", help_text="The task that wrote the segment. For a merged segment, the compaction task."
     )
     removed = serializers.CharField(help_text="Who marked the segment unused, and when. Empty if it is used.")
 
@@ -42,7 +42,7 @@ class FateSourceSerializer(SourceSerializer):
 
 
 class FateSerializer(serializers.Serializer[Any]):
-    """One event of the record."""
+    """One outcome of the record, with its publish, task and segments."""
 
     source = FateSourceSerializer()  # type: ignore[assignment]  # the stubs know Field.source only
     outcome = serializers.CharField(

@@ -74,7 +74,7 @@ class SegmentStorySerializer(serializers.Serializer[Any]):
 
     segment = SegmentStateSerializer(allow_null=True)
     killed = KilledSegmentSerializer(
-        allow_null=True, help_text="The remaining data of a segment whose file was deleted. Else null."
+        allow_null=True, help_text="What is known of a segment whose file was deleted. Else null."
     )
     made_by = RelativesSerializer(
         source="story.made_by",
@@ -107,7 +107,7 @@ class FooterColumnSerializer(serializers.Serializer[Any]):
         help_text="The lowest role that sees the column's values, if they are masked for you. Else empty."
     )
     masked = serializers.BooleanField(
-        help_text="Whether the minimum and maximum are hidden from you. Viewers see none of texts."
+        help_text="Whether the minimum and maximum are hidden from you. Viewers do not see those of texts."
     )
 
 

@@ -63,7 +63,7 @@ class HealthSerializer(ReasonSerializer):
     trend = serializers.ChoiceField(
         [t.value for t in Trend],
         allow_null=True,
-        help_text="Whether the lag grows or shrinks. Null if there is no lag.",
+        help_text="Whether the lag grows, is steady or shrinks. Null if there is no lag.",
     )
 
 
@@ -221,7 +221,7 @@ class ResetBody(BodySerializer):
     partitions = serializers.DictField(
         child=serializers.IntegerField(min_value=0),
         required=False,
-        help_text="The next offset to read, by partition. If left out, all stored offsets are deleted.",
+        help_text="The next offset to read, by partition. Without this and position, all stored offsets are deleted.",
     )
     position = serializers.ChoiceField(
         ["earliest", "latest"],

@@ -32,7 +32,7 @@ class TasksQuery(SearchQuery):
 
 class TaskSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
-    kind = serializers.CharField(help_text=f"{', '.join(dict(task_kinds()))}.")
+    kind = serializers.CharField(help_text=f"The task's kind: {', '.join(dict(task_kinds()))}.")
     datasource = serializers.CharField(source="datasource.name")
     team = serializers.CharField(source="datasource.team.name")
     supervisor = serializers.SerializerMethodField(help_text="The id of its supervisor. Null for a manual task.")

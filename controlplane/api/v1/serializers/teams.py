@@ -128,7 +128,7 @@ class AuditSerializer(serializers.Serializer[Any]):
     )
     token = serializers.CharField(help_text="Id and name of the token that was used. Empty if no token was used.")
     action = serializers.CharField()
-    target = serializers.CharField(help_text=", ".join(sorted(ACTIONS)))
+    target = serializers.CharField(help_text=f"The kind of object: {', '.join(sorted(ACTIONS))}.")
     target_id = serializers.CharField()
     detail = serializers.JSONField(help_text="Details of the action, without secrets and payloads.")
 
