@@ -39,6 +39,6 @@ def plan_bins(
 
 
 def target_rows(rows: int, most_rows: int, writers: int) -> int:
-    """How many one Spark task writes of so many in all, about."""
+    """About how many of the rows one Spark task writes."""
     even = -(-rows // max(1, writers))
     return max(1, min(most_rows, max(-(-even // _SHARES_A_WRITER), min(even, _MIN_ROWS))))

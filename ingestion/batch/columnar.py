@@ -36,7 +36,7 @@ def read_columnar_rows(
     needs: IsNeeded,
     encode: Callable[[Any], str],
 ) -> Iterator[NumberedRows]:
-    """Of the columns that are needed; without what is null. ``encode`` writes JSON. Raises whatever pyarrow does."""
+    """The rows with the needed columns, without nulls. ``encode`` writes JSON. Raises pyarrow's exceptions."""
     batches = _parquet_batches if isinstance(written, ParquetInputFormat) else _orc_batches
     for called, first, batch in batches(part, name, stream, needs):
         yield called, first, _rows(batch, encode)

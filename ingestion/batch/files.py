@@ -1,4 +1,4 @@
-"""Files that a spec may name: below the folders of the site, whatever links there are."""
+"""Files that a spec may name: below the folders that the site allows, also after following links."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _DECOMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma
 
 
 class Line(NamedTuple):
-    """One record, and where it stands: ``name`` ends with what ``position`` counts."""
+    """One record and its place. ``name`` ends with the unit of ``position`` (byte or row)."""
 
     name: str
     position: int
@@ -89,7 +89,7 @@ class Lines:
 
 
 def batch_lines(lines: Iterator[Line]) -> Iterator[Lines]:
-    """Those of one name, so many as are decoded at once."""
+    """The lines of one name, as many as are decoded at once."""
     batch: list[Line] = []
     size = 0
     for line in lines:

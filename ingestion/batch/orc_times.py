@@ -31,7 +31,7 @@ _CONVERTERS: dict[pyorc.TypeKind, type[ORCConverter]] = dict.fromkeys(_TIMES, _M
 
 
 def column_in_ms(stream: BinaryIO, stripe: int, name: str, kind: pa.DataType) -> pa.Array:
-    """One column of a stripe. ``kind``: its type, with milliseconds for its times. Raises whatever pyorc does."""
+    """One column of a stripe. ``kind``: its type, with milliseconds for its times. Raises pyorc's exceptions."""
     file = pyorc.Reader(
         stream, column_names=[name], struct_repr=pyorc.StructRepr.DICT, converters=_CONVERTERS, batch_size=_ROWS
     )

@@ -20,7 +20,7 @@ _SLICES_A_WRITER = 4
 
 @dataclass(frozen=True)
 class ShufflePartitions:
-    """Numbered from 0 on. The last one is for what is told of what was read."""
+    """Numbered from 0. The last one is for reports about the input."""
 
     slices: int  # lanes of an interval, which follow each other: among so many writers it can be divided at most
 

@@ -1,4 +1,4 @@
-"""Records of files that can't be read, for the quarantine: so many of a split at most, and so many of a task."""
+"""Unreadable records of files, for the quarantine, with a limit for each split and each task."""
 
 from __future__ import annotations
 

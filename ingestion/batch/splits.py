@@ -80,7 +80,7 @@ def split_bytes(total: int, most: int, slots: int) -> int:
 
 
 def pack_splits(parts: Iterable[Part], size: int, most_files: int) -> list[Split]:
-    """Splits of about so many bytes, in the order of the parts."""
+    """Splits of about this many bytes, in the order of the parts."""
     splits: list[Split] = []
     split_parts: list[Part] = []
     for part in (piece for uncut in parts for piece in _cut_part(uncut, size)):

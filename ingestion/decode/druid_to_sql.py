@@ -219,7 +219,7 @@ def _case_changer(function: str, odd_letters: str, prepared: str) -> Callable[[S
 
 
 def _coalesce(arguments: Sequence[TypedSql]) -> TypedSql:
-    """``nvl`` and ``coalesce``: of one kind, since another one would have to be told by the value."""
+    """``nvl`` and ``coalesce``: only for arguments of one kind, because else the value decides the kind."""
     not_null = [a for a in arguments if a.kind != NULL]
     if not_null and not_null[0].certain:
         return not_null[0]

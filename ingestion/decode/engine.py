@@ -64,7 +64,7 @@ def _readable_errors() -> Iterator[None]:
 
 
 class _TableSource:
-    """A table that DuckDB reads anew at every execution: a statement stays prepared while the batches change."""
+    """A table that DuckDB reads again at every execution: a statement stays prepared while the batches change."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.empty = schema.empty_table()

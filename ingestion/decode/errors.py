@@ -1,4 +1,4 @@
-"""What can go wrong with a decoder as a whole; what is wrong with a record stands in ``Decoded.unparseable``."""
+"""Errors of a whole decoder. Errors of single records are in ``Decoded.unparseable``."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class _Records:
         self._read: dict[int, Any] = {}
 
     def column(self, name: str, column: pa.Array, candidates: pa.Array) -> pa.Array:
-        """A field; of the candidates as it is written, where a number stands in it."""
+        """A field's text. For candidates with a number, the text as it is written."""
         may_be_number = pc.and_(candidates, pc.match_substring_regex(column, _MAY_BE_ONE)).fill_null(False)
         single = pc.and_(may_be_number, pc.match_substring_regex(column, "^[-0-9]")).fill_null(False)
         if "\\" not in name:
@@ -175,7 +175,7 @@ class _Records:
         return pc.replace_with_mask(column, may_be_number, pa.array(exact_texts, pa.string()))
 
     def _numbers(self, name: str, column: pa.Array, is_number: pa.Array) -> pa.Array:
-        """Of records without another object in them the name stands before the number, and in no text."""
+        """In records without a nested object, the name is before the number and in no text."""
         if not pc.any(is_number).as_py():
             return column
         pattern = rf"\Q{json.dumps(name, ensure_ascii=False)}\E:{_A_NUMBER}"
@@ -201,7 +201,7 @@ def _field_text(name: str, otherwise: str, record: Any) -> str:
 
 
 def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object's members. As for DuckDB, of a name that stands twice the first one counts."""
+    """An object's members. The first of two equal names counts, as in DuckDB."""
     return dict(reversed(pairs)) if len({name for name, _ in pairs}) < len(pairs) else dict(pairs)
 
 

@@ -162,7 +162,7 @@ class ExpressionRunner:
         return self._otherwise(table, most, results) if failed.any() else results
 
     def _otherwise(self, table: pa.Table, most: Lengths, results: Results) -> Results:
-        """With what can be told of the records that failed, one by one."""
+        """The results, with the failed records evaluated again one by one."""
         evaluator = self.expression.evaluator
         if evaluator is None:
             return results

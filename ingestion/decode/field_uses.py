@@ -17,7 +17,7 @@ _LISTS = {
 
 
 def field_uses(node: Node, listed: bool = False) -> Iterator[tuple[str, bool]]:
-    """Each field where it stands, and whether a list is meant there."""
+    """Each use of a field, and whether it means a list there."""
     if isinstance(node, Field):
         yield node.name, listed
     elif isinstance(node, Lambda):

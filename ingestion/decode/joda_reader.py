@@ -197,7 +197,7 @@ def _name_step(letter: str) -> Step:
 
 
 def _longest_name_end(text: str, position: int, most: int, names: Iterable[str]) -> int:
-    """Where the longest of the names ends that stands there."""
+    """The end of the longest name that the text has at this place."""
     for end in range(min(len(text), position + most), position, -1):
         if text[position:end] in names:
             return end

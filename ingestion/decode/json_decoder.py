@@ -148,7 +148,7 @@ class JsonDecoder:
     def _decode_or_split(
         self, payloads: Sequence[bytes | None], window: MessageWindow, envelope: Envelope | None, seconds: float
     ) -> Decoded:
-        """A batch that DuckDB gives up on (memory, time, an internal error) is cut up until the cause stands alone."""
+        """Splits a batch on which DuckDB fails (memory, time, internal error) until it finds the record at fault."""
         try:
             with self._watchdog.watching(seconds):
                 return self._parts.decode(payloads, window, envelope)

@@ -116,7 +116,7 @@ def split_rows(input_format: InputFormat, payloads: Sequence[bytes | None]) -> t
 
 
 def count_fitting(input_format: InputFormat, payloads: Sequence[bytes | None], most_rows: int, most_bytes: int) -> int:
-    """How many of the first payloads hold so many rows, of so many bytes, at most: the first one whatever it holds."""
+    """The number of first payloads that have at most ``most_rows`` rows and ``most_bytes`` bytes; at least one."""
     several = MultiRowReader.of(input_format, 0)
     rows = size = 0
     for count, payload in enumerate(payloads if several is not None else ()):
@@ -134,7 +134,7 @@ def _split_payload(several: MultiRowReader | None, payload: bytes | None) -> lis
 
 
 def _size_problem(parts: Sequence[Decoded], most_bytes: int) -> str:
-    """Why these are not to be kept in one table; empty if they may be."""
+    """Why these rows do not fit into one table. Empty if they do."""
     columns, widest = len(columns_of(p.rows for p in parts)), max(p.rows.num_columns for p in parts)
     if columns > max(MAX_IN_BATCH, widest):
         return f"rows with {columns:,} different fields; at most {MAX_IN_BATCH:,} are allowed"
@@ -172,7 +172,7 @@ def _delimited_rows(payload: bytes, header_lines: int, *, quoted: bool) -> RowBo
 
 
 def _between_separators(between: Bounds, size: int) -> list[tuple[int, int]]:
-    """What stands before, between and behind those."""
+    """The ranges before, between and after these."""
     return list(zip([0, *(end for _, end in between)], [*(start for start, _ in between), size], strict=True))
 
 

@@ -213,7 +213,7 @@ class RowIndex:
         return [MemoryRun.of(rows, self._shape, self._next_number)]
 
     def _fit_types(self, fields: list[pa.Field]) -> None:
-        """Sort and merge anew the runs of which a column's type has become another by a later batch."""
+        """Sort and merge again the runs with a column whose type a later batch changed."""
         for run in [r for r in self._runs if not r.columns.agrees_with(self._columns)]:
             rows = merge_tables(list(run.blocks(fields, self._block_bytes)), self._shape)
             self._replace([run], [rows])

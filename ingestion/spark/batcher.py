@@ -122,7 +122,7 @@ class Batcher:
         self._done.set()
 
     def _work_until_published(self) -> None:
-        """Once; and of segments that were read and are no longer in use, which others have replaced, anew."""
+        """Plan and publish. If others replaced segments that were read, plan again."""
         for attempt in range(MAX_ATTEMPTS):
             try:
                 self._publish(*self._segments())

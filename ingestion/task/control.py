@@ -59,7 +59,7 @@ class Control:
             self._status = self._status.model_copy(update=changes)
 
     def new_epoch(self, epoch: int) -> None:
-        """What ended without a publish is counted for each epoch anew."""
+        """Counters of records without a publish start again with each epoch."""
         self.show(
             epoch=epoch,
             state="reading",

@@ -22,7 +22,7 @@ def type_expander(schema: Any, named: dict[str, Any]) -> Expand:
 
 
 def record_expander(members: list[Any], named: dict[str, Any]) -> Expand:
-    """Of a union of records at the top, whose own type is not told."""
+    """For a union of records at the top level, whose type is not added."""
     compiler = _Compiler(named)
     expanders = {_member_key(m): compiler.expander(m) for m in members if m != "null"}
 

@@ -46,7 +46,7 @@ class BadRecord(Exception):
 def read_texts(
     payloads: Sequence[bytes | None], text_of: Callable[[bytes], str], *, empty_is_a_record: bool = False
 ) -> Texts:
-    """Each payload's text by ``text_of``; whatever that raises is said of the record, except a ``DecodeError``."""
+    """Each payload's text by ``text_of``. Its exceptions become the record's error, except a ``DecodeError``."""
     texts: list[str | None] = []
     errors: dict[int, str] = {}
     for index, payload in enumerate(payloads):

@@ -154,7 +154,7 @@ def _path(field: FlattenField) -> JsonPath:
 
 
 def _duckdb_path(field: FlattenField) -> JsonPath | None:
-    """The way to a value that DuckDB finds as it stands; None where it reckons, or finds nothing itself."""
+    """The path of a value that DuckDB finds unchanged. None if it computes the value or cannot find it."""
     if field.type == "path":
         path = _path(field)
         return None if path.function or json_path_values.is_followed(path) else path

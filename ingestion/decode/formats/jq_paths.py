@@ -60,7 +60,7 @@ def _nth_of(run: Evaluator, value: Any, number: Node, node: Node) -> list[Any]:
 
 
 def _number(value: Any) -> float:
-    """What is no number fails: Druid's library goes by the order of values there."""
+    """Fails for values that are not numbers: Druid's library would use the order of values."""
     if not is_number(value):
         raise EvaluationFailed
     return float(value)

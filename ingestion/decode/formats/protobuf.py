@@ -159,7 +159,7 @@ def _registry_reader(schemas: RegistrySchemas[RegisteredFile]) -> Callable[[byte
 
 
 def _message_path(payload: bytes, position: int) -> tuple[tuple[int, ...], int]:
-    """Which message of the file it is: a count and so many indexes, or 0 for the first message."""
+    """The message's place in the file: a count and this many indexes, or 0 for the first message."""
     count, position = _varint(payload, position)
     if count == 0:
         return (0,), position

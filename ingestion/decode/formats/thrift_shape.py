@@ -1,4 +1,4 @@
-"""Whether bytes have the shape of one Thrift struct, looked at before the library reads them.
+"""Checks that bytes have the shape of one Thrift struct, before the library reads them.
 
 thriftpy2 believes the sizes it reads: a list of 2,000,000,000 elements of a type that takes no bytes keeps it busy for
 minutes, a text that is longer than the record for ever. Here every element takes a byte at least, and all are there.

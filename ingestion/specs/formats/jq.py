@@ -100,7 +100,7 @@ class _Parser:
         return match
 
     def _accepts(self, sign: str) -> bool:
-        """Whether this stands there; what follows it is next then."""
+        """Whether this text comes next; if so, it is consumed."""
         if not self._text.startswith(sign, self._place):
             return False
         self._place += len(sign)
@@ -112,7 +112,7 @@ class _Parser:
             self._refuse(f"{sign!r} is missing")
 
     def _closes(self, sign: str) -> None:
-        """This stands there, and what follows it at once may belong to it."""
+        """This text comes next. The text after it may belong to it."""
         if not self._text.startswith(sign, self._place):
             self._refuse(f"{sign!r} is missing")
         self._place += len(sign)

@@ -44,7 +44,7 @@ class Rewritten:
     issues: list[SpecIssue] = field(default_factory=list)
 
     def as_written(self, issue: SpecIssue) -> SpecIssue:
-        """An issue of the new form, told where the old one has it."""
+        """An error of the new form, with its place in the old form."""
         for place, origin in ((_FORMAT, _PARSER), *(([*_SCHEMA, n], [*_PARSE_SPEC, n]) for n in _MOVED)):
             head, base = issue_at([*place], ""), issue_at([*origin], "")
             if issue.pointer == head.pointer or issue.pointer.startswith(head.pointer + "/"):

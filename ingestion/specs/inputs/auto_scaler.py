@@ -41,7 +41,7 @@ class AutoScalerConfig(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _ignore_when_disabled(cls, value: Any) -> Any:
-        """Druid shows one with 0 for its bounds, and with the fields of whatever strategy it has."""
+        """Druid shows a disabled autoscaler with bounds of 0, and with the fields of any strategy."""
         if not isinstance(value, dict) or value.get("enableTaskAutoScaler") not in (None, False):
             return value
         if value.get("autoScalerStrategy") in _OTHER_STRATEGIES:

@@ -31,7 +31,7 @@ _INSTEAD = {"azure": "azureStorage, whose addresses name the storage account"}
 
 
 def _check_path(value: str) -> str:
-    """An absolute path without a step upwards: where it leads can be told by its text."""
+    """An absolute path without '..', so that its text shows where it leads."""
     if "\0" in value or not value.startswith("/") or ".." in PurePosixPath(value).parts:
         raise ValueError("must be an absolute path without '..'")
     return value

@@ -125,7 +125,7 @@ KafkaProperties = Annotated[dict[str, Value], BeforeValidator(read_properties)]
 
 
 def _entries(written: dict[str, Any], faults: _Faults) -> Iterator[tuple[Place, str, Any]]:
-    """Every property with its place: what Druid's dynamic provider holds stands beside the others."""
+    """Every property with its place, including those of Druid's dynamic provider."""
     for name, raw in written.items():
         if name != PROVIDER:
             yield (name,), name, raw

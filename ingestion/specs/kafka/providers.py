@@ -25,7 +25,7 @@ Value = str | EnvironmentVariable
 
 
 def load_value(stored: str | Mapping[str, Any]) -> Value:
-    """A value as it stands in a stored spec's JSON: a text, or a reference."""
+    """A value in a stored spec's JSON: a text or a reference."""
     return stored if isinstance(stored, str) else EnvironmentVariable.model_validate(stored)
 
 

@@ -41,7 +41,7 @@ class FileRecord(Message):
 
 
 class BatchAssignment(Message):
-    """What a driver is to do. Asking for it takes a new epoch: whoever asked before may publish no more."""
+    """The work of a driver. Each request starts a new epoch, after which older drivers may not publish."""
 
     task_id: str
     epoch: int

@@ -100,7 +100,7 @@ def expressions_of(condition: Filter | None, place: Place = ()) -> list[tuple[Ex
 
 
 def patterns_of(schema: DataSchema) -> list[tuple[str, Place]]:
-    """The regular expressions of its filters, those of metrics too, and where each stands."""
+    """The regular expressions of all filters, including those of metrics, each with its place."""
     patterns: list[tuple[str, Place]] = []
     filters: list[tuple[Filter | None, Place]] = [(schema.transformSpec.filter, ("transformSpec", "filter"))]
     for number, metric in enumerate(schema.metricsSpec):

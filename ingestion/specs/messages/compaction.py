@@ -31,7 +31,7 @@ class InputSegment(Message):
 
 
 class CompactionJob(Message):
-    """What to merge, and into what. With ``anew`` the rows are dealt out and written as that says."""
+    """The segments to merge, and the result. With ``anew``, the rows are partitioned and written by that spec."""
 
     job_id: str
     attempt: int

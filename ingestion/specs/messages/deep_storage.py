@@ -24,7 +24,7 @@ from ingestion.specs.base import Message
 
 
 def local_folder(location: str) -> Path | None:
-    """The folder of this machine that a path or ``file://`` URL names, whoever its host is; None for other URLs."""
+    """The local folder of a path or of a ``file://`` URL with any host. None for other URLs."""
     if "://" not in location:
         return Path(location)
     parts = urlsplit(location)

@@ -48,7 +48,7 @@ class FoundRecord(Message):
 
 
 class LookedAt(Message):
-    """What was looked at of a partition: offsets from ``start`` to ``upto``, of those to ``end`` that were meant."""
+    """The searched part of a partition: offsets from ``start`` to ``upto``, of the wanted ones up to ``end``."""
 
     partition: int
     start: int
@@ -58,7 +58,7 @@ class LookedAt(Message):
 
     @property
     def unseen(self) -> int:
-        """How many offsets were not looked at."""
+        """The number of offsets that were not searched."""
         return max(0, self.end - self.upto)
 
 

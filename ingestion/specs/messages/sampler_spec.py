@@ -93,7 +93,7 @@ class SamplerSpec:
     flat: bool  # whether it was written so
 
     def issue(self, place: Place, message: str, within: Sequence[str | int] = ()) -> SpecIssue:
-        """What is wrong with a part of the spec, or with something ``within`` it, told where it was written."""
+        """An error of a part of the spec, or of something ``within`` it, with its place in the user's document."""
         where = [*_PLACES[place], *within]
         return issue_at([*where] if self.flat or not where else ["spec", *where], message)
 
@@ -165,7 +165,7 @@ class _Completion:
         self.issues: list[SpecIssue] = []
 
     def issue(self, place: list[str | int], message: str) -> SpecIssue:
-        """What is wrong at a place of the spec's three parts, told where it was written."""
+        """An error at a place of the spec's three parts, with its place in the user's document."""
         return issue_at([*place] if self._flat else ["spec", *place], message)
 
     def __call__(self, nested: dict[str, Any]) -> dict[str, Any]:

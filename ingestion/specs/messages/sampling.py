@@ -121,7 +121,7 @@ class AbsentField(Message):
 
 
 class Arrived(Message):
-    """How many records came into a topic within the last so many seconds, by their times in Kafka."""
+    """The number of records that arrived in a topic in the last ``window_s`` seconds, by their Kafka timestamps."""
 
     records: int
     window_s: int

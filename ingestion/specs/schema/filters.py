@@ -391,5 +391,5 @@ def columns_of(condition: Filter) -> set[str]:
 
 
 def has_expressions(condition: Filter) -> bool:
-    """Whether an expression stands in it."""
+    """Whether the filter has an expression."""
     return isinstance(condition, ExpressionFilter) or any(has_expressions(f) for f in _child_filters(condition))

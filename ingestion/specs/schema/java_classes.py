@@ -1,4 +1,4 @@
-"""Classes of characters as Java's regular expressions have them, with others in them, as sets that RE2 can be told."""
+"""Character classes of Java's regular expressions, with nested ones, as sets for RE2."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _CASED = ("Lu", "Ll", "Lt")
 
 
 class BadPattern(ValueError):
-    """It can't be read, or means something else in Java; the message says what."""
+    """The pattern has an error, or has another meaning in Java; the message says what."""
 
 
 @dataclass(frozen=True)
 class Class:
-    """Characters, and parts of RE2's classes that stand for more."""
+    """Characters, and parts of RE2's classes for further characters."""
 
     ranges: tuple[Range, ...]
     more: tuple[str, ...] = ()

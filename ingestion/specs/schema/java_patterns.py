@@ -60,7 +60,7 @@ class _Cursor:
 
 
 def translated(text: str) -> tuple[str, tuple[str, ...]]:
-    """RE2's words; and what of a text may make Java find something else. Raises ``BadPattern``."""
+    """The pattern for RE2, and the kinds of texts in which Java may match something else. Raises ``BadPattern``."""
     cursor = _Cursor(_without_quotes(text))
     try:
         pattern = _sequence(cursor)
@@ -201,7 +201,7 @@ def _escaped(cursor: _Cursor) -> str:
 
 
 def _escaped_class(cursor: _Cursor) -> Class | None:
-    """Of an escape that stands for several characters."""
+    """The class of an escape for several characters."""
     letter, any_case = cursor.next_character(), "i" in cursor.flags
     if letter.lower() in ESCAPED and letter:
         cursor.place += 1
@@ -215,7 +215,7 @@ def _escaped_class(cursor: _Cursor) -> Class | None:
 
 
 def _escaped_character(cursor: _Cursor) -> int:
-    """The character that an escape stands for."""
+    """The character of an escape."""
     pair = cursor.match(_HIGH_AND_LOW)
     if pair:
         return (((int(pair[1], 16) & 0x3FF) << 10) | (int(pair[2], 16) & 0x3FF)) + 0x10000

@@ -29,7 +29,7 @@ _MAX_NAMES = 4  # each doubles the patterns of which one has to match
 
 
 def split_pattern(pattern: str) -> list[tuple[str, str]]:
-    """(letters, "") of a field, ("", text) of what stands for itself. A quote without its end ends at the end."""
+    """(letters, "") for a field, ("", text) for literal text. A quote without its end reaches to the end."""
     pairs: list[tuple[str, str]] = []
     position = 0
     while position < len(pattern):

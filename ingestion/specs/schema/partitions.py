@@ -60,7 +60,7 @@ class HashedPartitionsSpec(SpecModel):
         return True
 
     def partitions_of(self, rows: float) -> int:
-        """How many an interval with about so many rows has."""
+        """The number of partitions of an interval with about this many rows."""
         return self.numShards or max(1, -(-round(rows) // (self.targetRowsPerSegment or DEFAULT_ROWS)))
 
 
@@ -81,7 +81,7 @@ class _Ranges(SpecModel):
         return not self.assumeGrouped
 
     def partitions_of(self, rows: float) -> int:
-        """How many an interval with about so many rows has."""
+        """The number of partitions of an interval with about this many rows."""
         if self.maxRowsPerSegment is not None:
             return max(1, -(-round(rows) // self.maxRowsPerSegment))
         return max(1, round(rows / (self.targetRowsPerSegment or DEFAULT_ROWS)))

@@ -190,7 +190,7 @@ class SupervisorSpec(_Submitted):
         return self.suspended if "suspended" in self.model_fields_set else before
 
     def task_spec(self, task_count: int) -> TaskSpec:
-        """The spec of one of its tasks, with so many indexers."""
+        """The spec of one of its tasks, with this number of indexers."""
         io_config = self.spec.ioConfig.model_copy(update={"taskCount": task_count})
         spec = self.spec.model_copy(update={"ioConfig": io_config})
         return TaskSpec(type=io_config.traits.task_type, context=self.context, spec=spec)

@@ -74,7 +74,7 @@ class Changes:
 
     @property
     def any(self) -> bool:
-        """Whether rows are written anew."""
+        """Whether the task rewrites rows."""
         return self != Changes()
 
 
@@ -101,7 +101,7 @@ def check_interval(span_ms: tuple[int, int], granularity: AnyGranularity) -> Non
 
 
 def data_schema(datasource: str, changes: Changes, contents: SegmentContents | None) -> dict[str, Any]:
-    """The ``dataSchema`` in JSON; without ``contents`` it stands for what is given alone. Raises ``SpecError``."""
+    """The ``dataSchema`` in JSON. Without ``contents`` it has only the given changes. Raises ``SpecError``."""
     rollup = changes.rollup
     if rollup is None:
         rollup = contents is not None and contents.rollup

@@ -147,7 +147,7 @@ class CompactTaskSpec(SpecModel):
         )
 
     def batch_task(self, contents: SegmentContents | None) -> BatchTaskSpec:
-        """The batch task that writes the rows anew. Raises ``ValueError``; ``SpecError`` for what the segments have."""
+        """The batch task that rewrites the rows. Raises ``ValueError``; ``SpecError`` for what the segments have."""
         kind = self.tuningConfig.type or "index_parallel"
         source = {"type": "druid", "dataSource": self.dataSource, "interval": self.interval_text}
         document = {
@@ -251,7 +251,7 @@ def parse_segment_task(document: Any) -> CompactTaskSpec | KillTaskSpec:
 
 
 def parse_compact_task(document: Any) -> CompactTaskSpec:
-    """Read one that merges, or writes rows anew. Raises ``SpecError``."""
+    """Parse a ``compact`` task. Raises ``SpecError``."""
     try:
         return CompactTaskSpec.model_validate(document)
     except ValidationError as error:

@@ -60,7 +60,7 @@ def _cached_io_config(io_config: str) -> IOConfig:
 
 
 def with_task_count(spec: Document, task_count: int) -> dict[str, Any]:
-    """A spec with so many indexers instead."""
+    """The spec with another number of indexers."""
     parts = spec["spec"]
     return {**spec, "spec": {**parts, "ioConfig": {**parts["ioConfig"], "taskCount": task_count}}}
 
