@@ -93,6 +93,6 @@ class FactorsView(HeadgateView):
 class PersonsFactorsView(HeadgateView):
     @extend_schema(operation_id="remove_second_factors", tags=["auth"], responses=RemovedSerializer)
     def delete(self, request: Request, username: str) -> Response:
-        """For site admins: remove a person's second factors, and end their sessions and tokens."""
+        """Remove a person's second factors, and end their sessions and tokens. Only for site administrators."""
         removed = second_factors.remove_all_factors(user=self.actor, username=username)
         return Response(RemovedSerializer({"removed": removed}).data)

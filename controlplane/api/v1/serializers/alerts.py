@@ -227,7 +227,9 @@ class DeliverySerializer(serializers.Serializer[Any]):
 class AlertEventSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.name")
-    rule = serializers.IntegerField(source="rule_id", allow_null=True, help_text="Null if the rule was deleted.")
+    rule = serializers.IntegerField(
+        source="rule_id", allow_null=True, help_text="The rule's id. Null if the rule was deleted."
+    )
     rule_name = serializers.CharField()
     kind = serializers.CharField()
     about = serializers.ChoiceField(AboutKind.choices)

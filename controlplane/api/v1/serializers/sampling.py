@@ -60,10 +60,10 @@ class SampledRecordSerializer(serializers.Serializer[Any]):
     partition = serializers.IntegerField(allow_null=True)
     offset = serializers.IntegerField(allow_null=True)
     timestamp = serializers.SerializerMethodField(help_text="The record's Kafka timestamp.")
-    key_text = serializers.SerializerMethodField(help_text="Null if it is not UTF-8.")
-    key_base64 = serializers.SerializerMethodField(help_text="Null if it is UTF-8.")
-    payload_text = serializers.SerializerMethodField(help_text="Null if it is not UTF-8.")
-    payload_base64 = serializers.SerializerMethodField(help_text="Null if it is UTF-8.")
+    key_text = serializers.SerializerMethodField(help_text="The key as text. Null if it is not UTF-8.")
+    key_base64 = serializers.SerializerMethodField(help_text="The key in Base64. Null if it is UTF-8.")
+    payload_text = serializers.SerializerMethodField(help_text="The payload as text. Null if it is not UTF-8.")
+    payload_base64 = serializers.SerializerMethodField(help_text="The payload in Base64. Null if it is UTF-8.")
     payload_size = serializers.SerializerMethodField(
         help_text="Size of the payload in bytes. Null for a record without a value."
     )
