@@ -30,7 +30,7 @@ def supervisor_samples() -> Iterator[Sample]:
         labels, facts = named[supervisor.pk], facts_by_id[supervisor.pk]
         health = health_of(facts)
         yield "headgate_supervisor_state", (*labels, supervisor.state), 1
-        yield "headgate_supervisor_health", (*labels, health.kind.value, health.code.value), 1
+        yield "headgate_supervisor_health", (*labels, health.kind.value, health.code), 1
         yield from _runs(supervisor, labels)
         yield from _lags(facts, labels)
     yield from _indexers(named)

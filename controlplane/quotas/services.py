@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from controlplane.common.changes import Change, notify_pages
 from controlplane.common.errors import FieldError, InvalidInput
-from controlplane.common.health import Code, Health
+from controlplane.common.health import one_text
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
 from controlplane.quotas.models import Quota
@@ -52,18 +52,22 @@ class OverQuota:
     until: datetime | None  # when it begins anew by itself; None: it does not
 
     @property
-    def health(self) -> Health:
-        """That of what may not read because of it."""
+    def cause(self) -> str:
+        """Why nothing of the team may read."""
         what = f"{self.max_amount:,} rows a day" if self.limit == UsedUp.ROWS else f"{self.max_amount:,} stored bytes"
         since = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
         then = f" It continues at {self.until:%Y-%m-%d %H:%M} UTC." if self.until else ""
-        cause = (
-            f"Team {self.team} has used up its quota of {what}{since}. Nothing is lost: records wait in Kafka.{then}"
-        )
-        action = f"Ask a site administrator to raise the quota{', to continue earlier' if self.until else ''}."
-        return Health.of(
-            Code.QUOTA_USED_UP, f"{cause} Nothing is lost: records wait in Kafka.{then}", action, since=self.since
-        )
+        return f"Team {self.team} has used up its quota of {what}{since}. Nothing is lost: records wait in Kafka.{then}"
+
+    @property
+    def action(self) -> str:
+        """What a person should do."""
+        return f"Ask a site administrator to raise the quota{', to continue earlier' if self.until else ''}."
+
+    @property
+    def text(self) -> str:
+        """Both."""
+        return one_text(self.cause, self.action)
 
 
 def usage_of_teams(teams: Collection[int]) -> dict[int, Usage]:

@@ -64,8 +64,8 @@ def _finishing(facts: HealthFacts) -> str:
 def _quota(facts: HealthFacts) -> Health | None:
     if facts.quota is None:
         return None
-    health = facts.quota.health
-    return replace(health, cause=f"{health.cause}{_finishing(facts)}")
+    quota = facts.quota
+    return Health.of(Code.QUOTA_USED_UP, f"{quota.cause}{_finishing(facts)}", quota.action, since=quota.since)
 
 
 def _topic(facts: HealthFacts) -> Health | None:

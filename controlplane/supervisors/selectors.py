@@ -127,7 +127,7 @@ def why_nothing(supervisor: Supervisor) -> list[Health]:
         return [Health.of(Code.SUSPENDED, "It is suspended.", "Resume it to continue.")]
     quota = team_over_quota(supervisor.datasource.team_id)
     if quota is not None:
-        return [replace(quota.health, code=Code.WAITING_FOR_CAPACITY)]
+        return [Health.of(Code.WAITING_FOR_CAPACITY, quota.cause, quota.action)]
     if supervisor.io_config.topicPattern is not None:
         return _topics_reasons(supervisor) or _stream_reasons(supervisor)
     current = current_tasks(supervisor)

@@ -56,7 +56,7 @@ def mark_used_up() -> None:
         manual = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
         for task in manual.filter(datasource__team=quota.team_id):
             if set_goal(task, Goal.FINISH):
-                report_quota(task, to_over_quota(quota).health.text)
+                report_quota(task, to_over_quota(quota).text)
 
 
 def pool_of_team(team: str) -> Pool:

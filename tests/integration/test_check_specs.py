@@ -57,7 +57,7 @@ def test_a_regular_expression_that_is_no_good_is_refused_where_it_is_all_there_i
     spec["dataSchema"]["transformSpec"] = {"filter": {"type": "and", "fields": [wrong]}}
     answer = post(owner, path, spec)
     assert answer.status_code == 400
-    assert "nobody closes" in answer.content.decode()
+    assert "without its closing" in answer.content.decode()
 
 
 def test_where_it_is_wrong_is_told(owner: Client) -> None:
@@ -82,7 +82,7 @@ def test_a_schema_file_is_checked_only_where_the_folder_is(
     spec = copy.deepcopy(SEED)
     decoder = {"type": "schema_file", "file": "flights.avsc"}
     spec["ioConfig"]["inputFormat"] = {"type": "avro_stream", "avroBytesDecoder": decoder}
-    assert b"a spec may not name files here" in post(owner, TASKS, spec).content
+    assert b"a spec may not name files on this site" in post(owner, TASKS, spec).content
     settings.SCHEMA_FOLDER = str(tmp_path)
     assert b"can't be read" in post(owner, TASKS, spec).content
     settings.SCHEMA_FOLDER = str(tmp_path / "on-another-machine")

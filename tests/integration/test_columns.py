@@ -80,7 +80,7 @@ def test_pages_warn_of_columns_that_differ_only_by_case(cast: Cast, part: str) -
 
 def test_a_name_that_can_not_be_kept_changes_nothing(cast: Cast) -> None:
     bad = ColumnsRequest(columns=[*ASKED.columns, protocol.Column(name="a\0b", type="long")])
-    with pytest.raises(Unacceptable, match="can't be stored"):
+    with pytest.raises(Unacceptable, match="cannot be stored"):
         client_of(cast.task).columns(bad)
     assert not Column.objects.exists()
 

@@ -210,7 +210,7 @@ def test_rest_says_it_of_one_and_of_all(cast: Cast) -> None:
     one = client.get("/api/v1/supervisors/flights/").json()["health"]
     [listed] = client.get("/api/v1/supervisors/").json()["results"]
     assert one["code"] == listed["health"]["code"] == "idle"
-    assert set(one) == {"kind", "code", "label", "text", "since", "behind", "trend"}
+    assert set(one) == {"kind", "code", "label", "text", "cause", "action", "since", "behind", "trend"}
 
 
 def test_the_list_over_rest_is_filtered_by_how_supervisors_stand(cast: Cast) -> None:

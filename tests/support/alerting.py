@@ -37,7 +37,7 @@ def alerting(cast: Cast) -> Alerting:
     since = {"begins_at": STARTED, "ends_at": STARTED + timedelta(days=36500), "created_by": "owner"}
     silence, _ = Silence.objects.get_or_create(team=team, reason="flights rest", rule=rule, defaults=since)
     about = {"team": team, "rule": rule, "about": "supervisor", "subject": "flights", "datasource": "flights"}
-    fires = {"state": "firing", "since": STARTED, "text": "It fails.", "episode": 1}
+    fires = {"state": "firing", "since": STARTED, "cause": "It fails.", "episode": 1}
     alert, made = Alert.objects.get_or_create(**about, defaults=fires)
     if made:
         said = {"rule_name": rule.name, "kind": rule.kind, "transition": "fired", "at": STARTED, "since": STARTED}

@@ -164,7 +164,7 @@ def test_a_pattern_of_times_that_is_no_good() -> None:
 def test_a_regular_expression_that_is_no_good_is_told_with_its_place(path: str, value: Any, place: str) -> None:
     told = found(changed((path, value)))
     assert told[0][0] == f"/{path}/{place}"
-    assert "nobody closes" in told[0][1]
+    assert "without its closing" in told[0][1]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def failed(ago: timedelta, **more: bool) -> Attempt:
-    return Attempt(True, NOW - ago, "the disk is full", **more)
+def failed(ago: timedelta, permanent: bool = False) -> Attempt:
+    return Attempt(True, NOW - ago, "the disk is full", permanent)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_schema_that_alone_is_refused_is_its_records_fault_after_a_while(
     monkeypatch.setattr(formats_registry, "REFUSED_FOR_S", 0.0)
     found = decoder.decode([bad, good])
     assert found.unparseable == {
-        0: f"the schema registry has refused schema 9 alone for 0 s: {registry.url} answers with status 500"
+        0: f"the schema registry has refused schema 9, and no other, for 0 s: {registry.url} answers with status 500"
     }
     assert found.rows.column("v").to_pylist() == ["x"]
     decoder.close()
@@ -253,7 +253,7 @@ def test_protobuf_by_its_registered_file(registry: SchemaRegistry) -> None:
         {"a": "x", "page": None, "value": None},
         {"a": None, "page": "/", "value": 44},
     ]
-    assert found.unparseable[3] == "its schema has no message [4]"
+    assert found.unparseable[3] == "its schema has no message at index [4]"
     assert "does not end" in found.unparseable[4]
     assert "levels deep" in found.unparseable[5]
     assert found.unparseable[6] == "not a Protobuf message of type First"

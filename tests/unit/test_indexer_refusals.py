@@ -192,7 +192,7 @@ def test_a_schema_that_the_registry_refuses_stops_the_source_for_a_while_only(
         plane = run_indexer(source, input_format={"type": "avro_stream", "avroBytesDecoder": decoder})
     assert stored(plane, tmp_path) == list(range(50))
     (bad,) = [record for request in plane.published for record in request.quarantined]
-    assert bad.error.startswith("the schema registry has refused schema 9 alone for 0.5 s: http://127.0.0.1:")
+    assert bad.error.startswith("the schema registry has refused schema 9, and no other, for 0.5 s: http://127.0.0.1:")
 
 
 @pytest.mark.parametrize(("kind", "late"), [("share_group", 3), ("kafka", 3), ("kafka", 1)])

@@ -64,5 +64,5 @@ class QuotasView(HeadgateView):
         stop = team_over_quota(team.pk)
         limit_fields: dict[str, Any] = {"used_up": "", "since": None, "until": None, "text": ""}
         if stop is not None:
-            limit_fields = {"used_up": stop.limit, "since": stop.since, "until": stop.until, "text": stop.health.text}
+            limit_fields = {"used_up": stop.limit, "since": stop.since, "until": stop.until, "text": stop.text}
         return Response(QuotasSerializer({**used, **limit_fields}).data)

@@ -29,7 +29,7 @@ class Totals(Counts):
         Detail(
             "Replayed",
             "Taken from the quarantine later, and ingested as the replay's report says.",
-            of=("unparseable",),
+            outcomes=("unparseable",),
         ),
     ] = 0
     started_at: datetime | None = None

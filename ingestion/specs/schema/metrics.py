@@ -102,7 +102,7 @@ class NumberMetric(BaseMetric):
 
 
 class StringMetric(FieldMetric):
-    """A text from a field, cut to ``maxStringBytes``: the value of the first or last record, or any value."""
+    """A text from a field, at most ``maxStringBytes`` long, of the first or last record, or of any."""
 
     type: Literal["stringFirst", "stringLast", "stringAny"]
     timeColumn: Literal["__time"] | None = Field(default=None, exclude=True)  # as of a number

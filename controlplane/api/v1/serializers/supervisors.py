@@ -55,7 +55,9 @@ class RecentErrorSerializer(serializers.Serializer[Any]):
 class HealthSerializer(ReasonSerializer):
     """The health of a supervisor."""
 
-    code = serializers.ChoiceField(codes_of("supervisor"), help_text="A stable code for programs.")
+    code = serializers.ChoiceField(  # type: ignore[assignment]  # of the codes of all subjects, those of this one
+        codes_of("supervisor"), help_text="A stable code for programs."
+    )
     since = serializers.DateTimeField(allow_null=True, help_text="When the health got this code. Null if unknown.")
     behind = serializers.IntegerField(
         allow_null=True, help_text="The lag: offsets that are not settled. Null if unknown."
