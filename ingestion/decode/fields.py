@@ -199,6 +199,15 @@ def unusable_name(name: str) -> str:
     return ""
 
 
+def is_absent(texts: pa.Array | None) -> bool:
+    """Whether no record has the field."""
+    return texts is None or texts.null_count == len(texts)
+
+
+def filter_columns(columns: dict[str, pa.Array], kept: pa.Array) -> dict[str, pa.Array]:
+    return {name: column.filter(kept) for name, column in columns.items()}
+
+
 def flat(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -20,7 +20,7 @@ from ingestion.decode.errors import DecodeError, DecoderBroken, RegistryUnreacha
 from ingestion.decode.formats import JSON
 from ingestion.decode.formats.access import Access
 from ingestion.decode.json_decoder import DEFAULT_BATCH_S, DEFAULT_MEMORY_LIMIT_BYTES
-from ingestion.decode.message_window import MessageWindow
+from ingestion.decode.message_window import UNBOUNDED, MessageWindow
 from ingestion.decode.pipes import (
     Pipe,
     PipeClosed,
@@ -33,7 +33,6 @@ from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.schema.data_schema import DataSchema
 
 _START_TIMEOUT_S = 120.0
-_UNBOUNDED = MessageWindow()
 
 
 class _ChildFailed(Exception):
@@ -97,7 +96,7 @@ class IsolatedDecoder:
     def decode(
         self,
         payloads: Sequence[bytes | None],
-        window: MessageWindow = _UNBOUNDED,
+        window: MessageWindow = UNBOUNDED,
         envelope: Envelope | None = None,
     ) -> Decoded:
         """What becomes of every payload. ``envelope``: required by the format ``kafka``."""

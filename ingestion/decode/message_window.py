@@ -63,3 +63,6 @@ def _shift_time(time: datetime, by: timedelta) -> datetime | None:
 
 def _ceil_ms(time: datetime) -> int:
     return -((_EPOCH - time) // timedelta(milliseconds=1))
+
+
+UNBOUNDED = MessageWindow()

@@ -212,7 +212,8 @@ def _merge_rows(decoded: Decoded, read: Decoded, owners: Indexes) -> Decoded:
     filtered = sorted({*owners[read.filtered].tolist()} - ended)
     outside = sorted({*owners[read.outside_window].tolist()} - ended - {*filtered})
     faults = {i: fault for i, fault in errors_by_record(read.processed_with_error, owners).items() if i not in bad}
-    others = replace(decoded, unparseable={i: e for i, e in decoded.unparseable.items() if i not in {*owners.tolist()}})
+    taken_apart = {*owners.tolist()}
+    others = replace(decoded, unparseable={i: e for i, e in decoded.unparseable.items() if i not in taken_apart})
     from_rows = Decoded(rows.set_column(0, ROW, index), bad, filtered, outside, processed_with_error=faults)
     combined = join_decoded([others, from_rows])
     return replace(
