@@ -36,7 +36,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from controlplane.common.measures import FAILED, KAFKA_REQUESTS, timed
+from controlplane.connections import rights
 from controlplane.connections.client_properties import PropertyProblem, client_properties
+from controlplane.connections.probe_report import Clock, Failed
 from ingestion.specs.kafka.addresses import AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka.client_messages import client_error_text
 from ingestion.specs.kafka.msk_login import with_token
@@ -106,6 +108,22 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
             if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise _problem(error, admin, causes, topic) from None
+
+
+@_measured
+def check_rights(properties: Mapping[str, Value], topic: str, group: str) -> None:
+    """Raise ``KafkaRefuses`` where the brokers say that this login may not read the topic, or not in the group.
+
+    ``group``: empty where none is joined.
+    """
+    with _admin(properties, topic) as (admin, _, _):
+        try:
+            rights.check_readable(admin, topic, Clock(TIMEOUT_S))
+            if group:
+                rights.check_joinable(admin, group, Clock(TIMEOUT_S))
+        except Failed as failed:
+            if failed.cause == "authorisation":
+                raise KafkaRefuses(f"{failed.message} {failed.advice}") from None
 
 
 @_measured

@@ -57,6 +57,7 @@ class Question:
     )
     may_idle: bool = False  # where the topic ends says whether it is idle
     isolation: str = "read_committed"
+    rights_in: str | None = None  # the group (empty: none) in which it is to be allowed to read; None: not asked
     group: str = ""  # the share group whose configuration is to be looked at, if it is
     group_settings: Mapping[str, str] = field(default_factory=dict)  # as its spec has them
 
@@ -133,13 +134,26 @@ def question_for(supervisor: Supervisor) -> Question:
     if topic_question.pattern is not None:
         return topic_question
     topic_question = replace(
-        topic_question, starts_at_end=begins, isolation=io_config.isolation, may_idle=io_config.idle_after is not None
+        topic_question,
+        starts_at_end=begins,
+        isolation=io_config.isolation,
+        may_idle=io_config.idle_after is not None,
+        rights_in=_group_to_join(supervisor, io_config) if _replaces_another(supervisor) else None,
     )
     if not _looks_at_group(supervisor, io_config):
         return topic_question
     Supervisor.objects.filter(pk=supervisor.pk).update(group_looked_at=timezone.now())
     group_io_config = cast("ShareGroupIOConfig", io_config)
     return replace(topic_question, group=group_io_config.groupId, group_settings=group_io_config.group_settings)
+
+
+def _replaces_another(supervisor: Supervisor) -> bool:
+    """Whether an older version of its spec is in force: what reads by that must not end for one that may not read."""
+    return supervisor.in_force not in (None, supervisor.version)
+
+
+def _group_to_join(supervisor: Supervisor, io_config: IOConfig) -> str:
+    return "" if io_config.group is None else io_config.group or supervisor.pk
 
 
 def _looks_at_group(supervisor: Supervisor, io_config: IOConfig) -> bool:
@@ -168,8 +182,16 @@ def _ask(question: Question) -> TopicAnswer:
         topics = matching(question.pattern, kafka.topic_names(question.properties))
         return TopicAnswer(question.supervisor_id, question.version, topics=topics)
     answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
-    if not (question.starts_at_end or question.may_idle):
-        return replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
+    if question.starts_at_end or question.may_idle:
+        answer = _with_offsets(answer, question)
+    else:
+        answer = replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
+    if question.rights_in is not None and answer.partitions is not None:
+        kafka.check_rights(question.properties, question.topic, question.rights_in)
+    return answer
+
+
+def _with_offsets(answer: TopicAnswer, question: Question) -> TopicAnswer:
     topic = kafka.topic_offsets(question.properties, question.topic)
     if topic is None:
         return answer
