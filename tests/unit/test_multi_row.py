@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from controlplane.api.druid.sampler import sample_response
+from ingestion.decode import compiled_schema
 from ingestion.decode import multi_row as module
 from ingestion.decode.envelope import Envelope
 from ingestion.decode.errors import TooWide
@@ -71,6 +72,20 @@ def test_rows_stand_among_those_of_the_other_records() -> None:
 def test_one_bad_row_makes_the_whole_record_unparseable(spec: dict[str, Any], payload: bytes, message: str) -> None:
     assert fault(spec, payload).startswith(message)
     assert not decoded(spec, [payload]).rows.num_rows
+
+
+def test_why_it_is_not_one_row_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To explain a text costs more than to decode its rows."""
+    asked: list[str] = []
+
+    def explain(engine: object, text: str) -> str:
+        asked.append(text)
+        return "bad"
+
+    monkeypatch.setattr(compiled_schema, "explain_text", explain)
+    found = decoded(JSON, [b'{"a":1}{"a":2}', b"{", b'{"a":3} {"b"'])
+    assert found.unparseable == {1: "bad", 2: "row 2 of 2: bad"}
+    assert asked == ['{"b"', "{"]
 
 
 @pytest.mark.parametrize(
