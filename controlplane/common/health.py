@@ -86,6 +86,7 @@ class Code(StrEnum):
     CAUGHT_UP = "caught_up", Kind.OK, "caught up", "task"
     STARTS_AT_LATEST = "starts_at_latest", Kind.WAITING, "no new records", "task"
     PREDECESSOR = "predecessor", Kind.WORKING, "waiting for its predecessor", "task"
+    AWAITING_RECORDS = "awaiting_records", Kind.WORKING, "waiting for records", "task"
     AWAITING_HANDOFF = "awaiting_handoff", Kind.WORKING, "waiting for handoff", "task"
     AWAITING_DELIVERY = "awaiting_delivery", Kind.WORKING, "waiting for records", "task"
     WAITING_FOR_CAPACITY = "waiting_for_capacity", Kind.WAITING, "waiting for a slot", "task"

@@ -34,6 +34,7 @@ class Facts:
     totals: Totals
     observation: Mapping[str, Any] = field(default_factory=dict)  # as the observer wrote it
     indexer_states: Sequence[str] = ()  # by the last heartbeat
+    held: int = 0  # records that its indexers hold, by the same
     refusal: str = ""  # why Kafka does not let an indexer read
     pause: str = ""  # why an indexer pauses
     slots: int = 0
@@ -174,16 +175,22 @@ def _waiting_reason(facts: Facts) -> Health:
         return Health.of(Code.STARTING, cause)
     if not facts.observation:
         return Health.of(Code.NOT_OBSERVED, "Headgate has not checked the topic yet; this takes a few seconds.")
+    waiting = f"{facts.observation.get('lag', 0):,} offsets wait"
     traits = io_config_of(facts.spec).traits
-    waiting = f"{facts.observation.get('lag', 0):,} offsets wait and nothing is published yet."
+    if traits.keeps_offsets and not facts.held:  # nothing shows that it reads
+        cause = f"{waiting}, and no indexer holds a record yet. The first ones arrive some seconds after a start."
+        return Health.of(Code.AWAITING_RECORDS, cause, "If this lasts, check the task's log.")
     if traits.keeps_offsets:
         period = _spec_part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
         when = f"every {period}" if period else "when it has read all records, and sometimes earlier"
-        cause = f"{waiting} The task hands off the rows {when} (tuningConfig.intermediateHandoffPeriod)."
+        cause = (
+            f"{waiting}. The indexers hold {facts.held:,} records, and nothing is published yet. The task hands off the "
+            f"rows {when} (tuningConfig.intermediateHandoffPeriod)."
+        )
         return Health.of(Code.AWAITING_HANDOFF, cause)
     cause = (
-        f"{waiting} A new member of a {traits.label} waits up to 10 seconds for its first records; another member may "
-        "hold them."
+        f"{waiting} and nothing is published yet. A new member of a {traits.label} waits up to 10 seconds for its first "
+        "records; another member may hold them."
     )
     return Health.of(Code.AWAITING_DELIVERY, cause)
 

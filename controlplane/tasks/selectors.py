@@ -256,6 +256,7 @@ def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Health
         totals=totals,
         observation=task.observation,
         indexer_states=[i.state for i in indexers],
+        held=sum(i.in_flight for i in indexers),
         refusal=refusal,
         pause=pause,
         slots=task.slots,

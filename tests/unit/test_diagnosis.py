@@ -94,6 +94,8 @@ NO_ROOM = Health.of(Code.WAITING_FOR_CAPACITY, "It needs 2 slots; 1 of 4 is free
         ),
         (["caught_up"], {"observation": seen([5], settled=5, lag=0), "indexer_states": READING}),
         (["awaiting_delivery"], {"observation": seen([9], settled=5, lag=4), "indexer_states": READING}),
+        (["awaiting_records"], {"spec": of_offsets(), "observation": seen([9]), "indexer_states": READING}),
+        (["awaiting_handoff"], {"spec": of_offsets(), "observation": seen([9]), "indexer_states": READING, "held": 7}),
         # Records came, none is published: how they ended tells why.
         (["all_filter_drops"], {"totals": Totals(polled=9, thrown_away=9, filtered=9)}),
         (["all_outside_window"], {"totals": Totals(polled=9, thrown_away=9, outside_window=9)}),
@@ -132,6 +134,9 @@ def test_texts_hold_the_numbers_and_names() -> None:
     assert "timed out" in text(observation={"error": "timed out"})
     assert text(totals=Totals(polled=1234, thrown_away=1234, filtered=1234)).startswith("All 1,234 records")
     assert text(status="FAILED", error="lost").startswith("lost. ")
+    assert "7 records" in text(spec=of_offsets(), observation=seen([9]), indexer_states=READING, held=7)
+    of_aborted = text(observation=seen([5], settled=5, lag=0))
+    assert "The offsets were read, or hold no record (transaction markers, aborted and" in of_aborted
     partly = why_nothing(Facts(status="RUNNING", spec=spec(), totals=Totals(polled=9, unparseable=6, released=3)))
     assert [reason.text.split(" were")[0] for reason in partly] == ["6 of 9 records", "3 of 9 records"]
 
