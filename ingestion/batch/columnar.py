@@ -61,37 +61,43 @@ def _parquet_batches(
 def _orc_batches(part: Part, name: str, stream: BinaryIO, needs: IsNeeded) -> Iterator[tuple[str, int, pa.RecordBatch]]:
     file = orc.ORCFile(pa.PythonFile(stream, mode="r"))
     chosen = [column for column in file.schema.names if needs(column)]
-    named = chosen and not any("." in column for column in chosen)  # which would be the way to a nested one
     for stripe in range(file.nstripes):
         if _begins_in_part(part, stripe, file.nstripes):
-            stripe_batch, at = _read_stripe(file, stream, stripe, chosen if named else None), 0
+            stripe_batch, at = _read_stripe(file, stream, stripe, chosen), 0
             while at < len(stripe_batch):
                 batch = _normalize(stripe_batch.slice(at, _ROWS), needs, {}, dates_are_ms=False)
                 yield f"{name}, stripe {stripe}, row", at, batch
                 at += _ROWS
 
 
-def _read_stripe(file: orc.ORCFile, stream: BinaryIO, stripe: int, chosen: list[str] | None) -> pa.RecordBatch:
-    """``chosen``: of these columns; None: of all, which then have to be such as Arrow reads."""
+def _read_stripe(file: orc.ORCFile, stream: BinaryIO, stripe: int, chosen: list[str]) -> pa.RecordBatch:
+    """``chosen``: columns that have to be read; of others Arrow may give some, too."""
+    named = chosen and not any(map(_may_be_nested, chosen))
     try:
-        return file.read_stripe(stripe, columns=chosen)
+        return file.read_stripe(stripe, columns=chosen if named else None)
     except pa.ArrowInvalid:
-        if chosen is None:
+        if not chosen:
             raise
         return pa.record_batch([_read_column(file, stream, stripe, name) for name in chosen], names=chosen)
 
 
+def _may_be_nested(name: str) -> bool:
+    """Whether Arrow takes it for the way to a field of a struct."""
+    return "." in name
+
+
 def _read_column(file: orc.ORCFile, stream: BinaryIO, stripe: int, name: str) -> pa.Array:
+    kind = file.schema.field(name).type
+    in_ms = _map_leaf_types(kind, lambda inner: _time_in_ms(inner, dates_are_ms=False))
     try:
-        return file.read_stripe(stripe, columns=[name]).column(0)
+        if not _may_be_nested(name):
+            return file.read_stripe(stripe, columns=[name]).column(0)
     except pa.ArrowInvalid:
-        kind = file.schema.field(name).type
-        in_ms = _map_leaf_types(kind, lambda inner: _time_in_ms(inner, dates_are_ms=False))
         if in_ms == kind:  # it is not for its times
             raise
-        from ingestion.batch.orc_times import column_in_ms  # not at the top: pyorc takes long
+    from ingestion.batch.orc_times import column_in_ms  # not at the top: pyorc takes long
 
-        return column_in_ms(stream, stripe, name, in_ms)
+    return column_in_ms(stream, stripe, file.schema.get_field_index(name), in_ms)
 
 
 def _begins_in_part(part: Part, number: int, count: int) -> bool:

@@ -30,12 +30,15 @@ _TIMES = (pyorc.TypeKind.TIMESTAMP, pyorc.TypeKind.TIMESTAMP_INSTANT)
 _CONVERTERS: dict[pyorc.TypeKind, type[ORCConverter]] = dict.fromkeys(_TIMES, _Milliseconds)
 
 
-def column_in_ms(stream: BinaryIO, stripe: int, name: str, kind: pa.DataType) -> pa.Array:
-    """One column of a stripe. ``kind``: its type, with milliseconds for its times. Raises pyorc's exceptions."""
+def column_in_ms(stream: BinaryIO, stripe: int, place: int, kind: pa.DataType) -> pa.Array:
+    """One column of a stripe, by its place among the file's: a name with a dot may also be the way to a nested field.
+
+    ``kind``: its type, with milliseconds for its times. Raises pyorc's exceptions.
+    """
     file = pyorc.Reader(
-        stream, column_names=[name], struct_repr=pyorc.StructRepr.DICT, converters=_CONVERTERS, batch_size=_ROWS
+        stream, column_indices=[place], struct_repr=pyorc.StructRepr.DICT, converters=_CONVERTERS, batch_size=_ROWS
     )
     rows, parts = iter(file.read_stripe(stripe)), [pa.array([], kind)]
-    while part := [row[name] for row in islice(rows, _ROWS)]:
+    while part := [value for row in islice(rows, _ROWS) for value in row.values()]:
         parts.append(pa.array(part, kind))
     return pa.concat_arrays(parts)

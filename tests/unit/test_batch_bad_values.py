@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -143,18 +144,25 @@ def test_a_time_of_orc_of_any_year_is_milliseconds(tmp_path: Path, tz: str | Non
             "m": pa.array([[("k", time)] for time in times], pa.map_(pa.string(), kind)),
             "s": pa.array([{"a": time, "b": "x"} for time in times], pa.struct([("a", kind), ("b", pa.string())])),
             "never": pa.array([datetime.datetime(2025, 1, 1)] * 5, kind),
+            "s.a": pa.array(times, kind),  # not the field of s
         }
     )
     orc.write_table(table, str(tmp_path / "x.orc"))
     nested = [{"name": name, "type": "json"} for name in ("l", "m", "s")]
-    run = run_of(tmp_path, "orc", {"name": "at", "type": "long"}, {"name": "never", "type": "long"}, *nested)
-    stored = run.stored(tmp_path).sort_values("n")
-    assert [None if value != value else int(value) for value in stored["at"]] == expected
+    longs = [{"name": name, "type": "long"} for name in ("at", "never")]
+    for more in ([], [{"name": "s.a", "type": "long"}]):
+        run = run_of(tmp_path, "orc", *longs, *nested, *more)
+        check_times(run.stored(tmp_path / str(len(more))).sort_values("n"), expected)
+        assert run.summed("unparseable") == 0
+
+
+def check_times(stored: pd.DataFrame, expected: list[int | None]) -> None:
+    for name in {"at", "s.a"} & set(stored):
+        assert [None if value != value else int(value) for value in stored[name]] == expected
     assert stored["never"].tolist() == [START_MS] * 5
     assert [json.loads(text) for text in stored["l"]] == [[ms] for ms in expected]
     assert [json.loads(text)["k"] for text in stored["m"]] == expected
     assert [json.loads(text) for text in stored["s"]] == [{"a": ms, "b": "x"} for ms in expected]
-    assert run.summed("unparseable") == 0
 
 
 @pytest.mark.parametrize(
