@@ -19,8 +19,10 @@ def freshness_of(completeness: Completeness, now: datetime) -> Health:
         return Health.of(Code.NOT_OBSERVED, completeness.reason, label="not known yet")
     behind = now - completeness.complete_until
     if behind <= UP_TO_DATE:
+        if not completeness.quarantined:
+            return Health.of(Code.UP_TO_DATE, "")
         waits = "record of the last day waits" if completeness.quarantined == 1 else "records of the last day wait"
-        why = f"{completeness.quarantined:,} {waits} in quarantine." if completeness.quarantined else ""
-        return Health.of(Code.UP_TO_DATE, why)
+        label = f"up to date, {completeness.quarantined:,} quarantined"
+        return Health.of(Code.UP_TO_DATE, f"{completeness.quarantined:,} {waits} in quarantine.", label=label)
     kind = Kind.WAITING if completeness.reason else Kind.NEEDS_ATTENTION
     return Health.of(Code.BEHIND, completeness.reason, kind=kind, label=f"behind by {duration(behind)}")

@@ -38,7 +38,7 @@ def found_by(reader: Reader) -> Completeness:
         (
             lambda: replace(found(10), quarantined=1200),
             "good",
-            "up to date",
+            "up to date, 1,200 quarantined",
             "1,200 records of the last day wait in quarantine.",
         ),
         (lambda: replace(found(3600), quarantined=1200), "need", "behind by 1 h", ""),
