@@ -250,6 +250,7 @@ SUPERVISORS = [
     question(TABS, f"{SV}scale/", "Scale", "Scale", walks.scale),
     question(OF_BOTH, f"{SV}reset/", "Reset offsets", "Reset offsets", walks.reset),
     question(TABS, f"{SV}terminate/", "Terminate", "Terminate", walks.terminate),
+    row(TABS, walks_of_drafts.begin_a_change, ("POST load/", "Change")),
     row(ASK, walks.answer_on_a_page("handoff", "Hand off", walks.was_handed_off), (f"POST {SV}handoff/", "Hand off")),
     row(ASK, walks.answer_on_a_page("suspend", "Suspend", walks.is_suspended), (f"POST {SV}suspend/", "Suspend")),
     row(ASK, walks.answer_on_a_page("resume", "Resume", walks.is_resumed), (f"POST {SV}resume/", "Resume")),

@@ -52,6 +52,14 @@ def begin(visit: Visit) -> None:
     assert len(set(Draft.objects.values_list("pk", flat=True)) - before) == 1
 
 
+def begin_a_change(visit: Visit) -> None:
+    before = set(Draft.objects.values_list("pk", flat=True))
+    visit.open("/supervisors/flights/")
+    visit.press("Change")
+    visit.page.wait_for_url("**/review/")
+    assert len(set(Draft.objects.values_list("pk", flat=True)) - before) == 1
+
+
 def throw_away(visit: Visit) -> None:
     draft = visit.site.draft()
     visit.open("/load/")

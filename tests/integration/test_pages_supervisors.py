@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.connections.kafka import TopicOffsets
+from controlplane.loading.models import Draft
 from controlplane.supervisors import services
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Task
@@ -148,10 +149,19 @@ def test_more_indexers_than_slots_are_refused_with_the_reason(owner: Client, cas
 def test_an_operator_sees_no_button_of_an_admin(cast: Cast) -> None:
     page = parsed(browsing_as(cast, "operator").get(FLIGHTS))
     assert [d.attributes["id"] for d in page.all("dialog", class_="confirm")] == ["ask-suspend", "ask-handoff"]
-    assert [a for a in page.one("main").all("a") if a.text.startswith("Change")] == []
-    links = {a.text: a.attributes["href"] for a in parsed(browsing_as(cast, "owner").get(FLIGHTS)).one("main").all("a")}
-    assert links["Change"] == "/load/?supervisor=flights"
+    assert [e for e in page.one("main").all() if e.tag in ("a", "button") and e.text.startswith("Change")] == []
+    page = parsed(browsing_as(cast, "owner").get(FLIGHTS)).one("main")
+    links = {a.text: a.attributes["href"] for a in page.all("a")}
     assert links["Change the JSON"] == "/supervisors/-/new/?from=flights"
+    assert page.one("form", action="/load/").one("button").text == "Change"
+
+
+def test_change_opens_the_review_of_a_draft_by_one_click(owner: Client, cast: Cast) -> None:
+    form = parsed(owner.get(FLIGHTS)).one("form", action="/load/")
+    answer = owner.post("/load/", {"supervisor": form.one("input", name="supervisor").attributes["value"]})
+    draft = Draft.objects.get()
+    assert answer["Location"] == f"/load/{draft.pk}/review/"
+    assert draft.supervisor_id == "flights"
 
 
 def test_a_change_starts_with_the_current_spec_and_says_that_secrets_are_hidden(owner: Client, cast: Cast) -> None:
