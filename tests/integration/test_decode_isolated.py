@@ -19,8 +19,9 @@ from ingestion.decode.message_window import MessageWindow
 from ingestion.rows import row_indexes
 from ingestion.specs.schema.data_schema import DataSchema
 from tests.support.processes import command_lines
-from tests.support.warm_decoder import CHILD as WARM
-from tests.support.warm_decoder import warm_decoders
+from tests.support.warm_decoder import warm, warm_python
+
+__all__ = ["warm", "warm_python"]  # fixtures
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 SCHEMA = DataSchema.model_validate(
@@ -41,17 +42,10 @@ def decoder() -> Iterator[IsolatedDecoder]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """For decoders whose children die one after the other."""
-    with warm_decoders(str(tmp_path_factory.mktemp("warm"))):
-        yield
-
-
 @pytest.fixture
 def often(warm: None) -> Iterator[IsolatedDecoder]:
-    """Its children are forks, which start at once."""
-    with IsolatedDecoder(SCHEMA, crash_marker=b"KILL", child_module=WARM) as made:
+    """Its children, which die one after the other, are forks."""
+    with IsolatedDecoder(SCHEMA, crash_marker=b"KILL") as made:
         yield made
 
 
@@ -143,5 +137,5 @@ def test_a_child_that_hangs_is_ended(decoder: IsolatedDecoder) -> None:
 @pytest.mark.usefixtures("warm")
 def test_an_unusable_schema_is_told() -> None:
     schema = DataSchema.model_validate({"dataSource": "d", "timestampSpec": {"column": "t", "format": "%Q"}})
-    with IsolatedDecoder(schema, child_module=WARM) as decoder, pytest.raises(UnusableSchema, match="%Q"):
+    with IsolatedDecoder(schema) as decoder, pytest.raises(UnusableSchema, match="%Q"):
         decoder.decode([b"{}"], MessageWindow())

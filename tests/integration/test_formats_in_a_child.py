@@ -17,18 +17,13 @@ from ingestion.decode.json_decoder import JsonDecoder
 from ingestion.task.decoding import CHILD
 from tests.support.formats import HERE, ends, format_of, schema_of
 from tests.support.registry import SchemaRegistry, framed, running
-from tests.support.warm_decoder import CHILD as WARM
-from tests.support.warm_decoder import warm_decoders
+from tests.support.warm_decoder import warm, warm_python
 from tests.unit.test_formats_any_bytes import FORMATS, SEEDS
 from tests.unit.test_formats_avro import written
 from tests.unit.test_formats_kafka import DOCUMENTED, envelope
 from tests.unit.test_formats_registry import STRINGS, avro_by
 
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with warm_decoders(str(tmp_path_factory.mktemp("warm"))):
-        yield
+__all__ = ["warm", "warm_python"]  # fixtures
 
 
 @pytest.mark.usefixtures("warm")
@@ -42,7 +37,7 @@ def test_each_decodes_as_this_process_does() -> None:
         here = JsonDecoder(schema_of(), input_format=spec)
         expected = here.decode(SEEDS, envelope=envelope)
         here.close()
-        with IsolatedDecoder(schema_of(), input_format=spec, child_module=WARM) as child:
+        with IsolatedDecoder(schema_of(), input_format=spec, child_module=CHILD) as child:
             found = child.decode(SEEDS, envelope=envelope)
         if found != expected:
             different.append((name, found, expected))
@@ -55,7 +50,7 @@ def test_kafkas_own_fields_of_records_that_kill() -> None:
     numbered: list[Any] = [(f"k{i}".encode(), i, [("h", f"{i}".encode())]) for i in range(5)]
     records = envelope(*numbered)
     with IsolatedDecoder(
-        schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED), child_module=WARM
+        schema_of(), crash_marker=b"KILL", input_format=format_of(DOCUMENTED), child_module=CHILD
     ) as decoder:
         found = decoder.decode(payloads, envelope=records)
     assert ends(found) == [0, 1, 2, 3, 4]
@@ -72,8 +67,8 @@ def registry() -> Iterator[SchemaRegistry]:
         yield made
 
 
-@pytest.mark.usefixtures("warm")
-def test_with_a_registry(registry: SchemaRegistry) -> None:
+def test_with_a_registry(registry: SchemaRegistry, request: pytest.FixtureRequest) -> None:
+    """In a child that starts as everywhere else, and in one that records kill."""
     good = framed(1, written(STRINGS, {"v": "x"}))
     spec = format_of(avro_by(registry))
     access = Access(address_policy=HERE)
@@ -87,7 +82,8 @@ def test_with_a_registry(registry: SchemaRegistry) -> None:
         assert time.monotonic() - started < 60
     assert found.rows.column("v").to_pylist() == ["x"]
     assert (list(found.crashed), list(found.unparseable)) == ([], [1])
-    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=WARM, access=access) as decoder:
+    request.getfixturevalue("warm")
+    with IsolatedDecoder(schema_of(), 2**28, b"KILL", input_format=spec, child_module=CHILD, access=access) as decoder:
         found = decoder.decode([good, framed(1, b"\x08KILL"), b"bad"])
     assert found.rows.column("v").to_pylist() == ["x"]
     assert (list(found.crashed), list(found.unparseable)) == ([1], [2])
