@@ -174,19 +174,46 @@ def test_a_float_is_the_shortest_text_that_gives_it_back(tmp_path: Path, kind: s
     assert number.summed("with_error") == 0
 
 
+def test_a_uuid_of_avro_is_the_text_that_was_written(tmp_path: Path) -> None:
+    odd, kind = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8", {"type": "string", "logicalType": "uuid"}
+    types = {"v": kind, "l": {"type": "array", "items": kind}, "m": {"type": "map", "values": kind}, "u": ["int", kind]}
+    columns = {
+        "v": pa.array([odd]),
+        "l": pa.array([[odd, "none"]]),
+        "m": pa.array([[("k", odd)]], pa.map_(pa.string(), pa.string())),
+        "u": pa.array([odd]),
+    }
+    a_file(tmp_path, "avro", columns, types)
+    as_json = [{"name": name, "type": "json"} for name in ("m", "u")]
+    stored = row(read(tmp_path, "avro", ["v", "l", *as_json], extractUnionsByType=True), tmp_path)
+    assert {name: stored[name] for name in types} == {
+        "v": odd,
+        "l": [odd, "none"],
+        "m": f'{{"k":"{odd}"}}',
+        "u": f'{{"string":"{odd}"}}',
+    }
+
+
 @pytest.mark.parametrize("written", ["us", "ns"])
 def test_int96_times_are_milliseconds_of_any_year(tmp_path: Path, written: str) -> None:
     last = datetime.datetime(9999, 12, 31) if written == "us" else datetime.datetime(2262, 1, 1)
     times = pa.array([datetime.datetime(2025, 1, 1, 0, 0, 0, 123456), last], pa.timestamp(written))
-    table = pa.table(
-        {"t": [START_MS, START_MS], "at": times, "l": pa.array([[t] for t in times.to_pylist()], pa.list_(times.type))}
-    )
+    values, kind = times.to_pylist(), times.type
+    nested = {
+        "l": pa.array([[t] for t in values], pa.list_(kind)),
+        "m": pa.array([[("k", t)] for t in values], pa.map_(pa.string(), kind)),
+        "s": pa.array([{"a": t} for t in values], pa.struct([("a", kind)])),
+    }
+    table = pa.table({"t": [START_MS, START_MS], "at": times, **nested})
     pq.write_table(table, tmp_path / "x.parquet", use_deprecated_int96_timestamps=True)
-    run = read(tmp_path, "parquet", [{"name": "at", "type": "long"}, "l"])
+    as_json = [{"name": name, "type": "json"} for name in ("m", "s")]
+    run = read(tmp_path, "parquet", [{"name": "at", "type": "long"}, "l", *as_json])
     last_ms = MS_OF_9999 if written == "us" else 9_214_646_400_000
     stored = run.stored(tmp_path).sort_values("at")
     assert stored["at"].tolist() == [START_MS + 123, last_ms]
     assert stored["l"].tolist() == [str(START_MS + 123), str(last_ms)]
+    assert stored["m"].tolist() == [f'{{"k":{ms}}}' for ms in (START_MS + 123, last_ms)]
+    assert stored["s"].tolist() == [f'{{"a":{ms}}}' for ms in (START_MS + 123, last_ms)]
     by_time = {"timestampSpec": {"column": "at", "format": "millis"}, "dimensionsSpec": {"dimensions": ["t"]}}
     timed = Run(spec_of(below(tmp_path, "x.*"), FORMS["parquet"], schema=by_time), tmp_path).stored(tmp_path / "timed")
     assert timed["__time"].min() == pd.Timestamp(START_MS + 123, unit="ms", tz="UTC")

@@ -214,6 +214,13 @@ def test_a_uuid_is_the_text_that_was_written() -> None:
     odd = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"
     assert row(inline(one_field(kind)), written(one_field("string"), {"v": odd})) == {"v": odd}
     assert row(inline(one_field(kind)), written(one_field("string"), {"v": "none"})) == {"v": "none"}
+    for wrap, value in (
+        ({"type": "array", "items": "string"}, [odd]),
+        ({"type": "map", "values": "string"}, {"k": odd}),
+    ):
+        inner = {name: kind if part == "string" else part for name, part in wrap.items()}
+        found = row(inline(one_field(inner)), written(one_field(wrap), {"v": value}))
+        assert json.loads(found["v"]) == value
     payload = written(one_field(["int", "string"]), {"v": odd})
     named = row(inline(one_field(["int", kind]), extractUnionsByType=True), payload)
     assert json.loads(named["v"]) == {"string": odd}

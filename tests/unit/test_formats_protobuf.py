@@ -127,6 +127,8 @@ ALL = file_of(
             ("any", ".google.protobuf.Any"),
             ("mask", ".google.protobuf.FieldMask"),
             ("kinds", "repeated E"),
+            ("anys", "repeated .google.protobuf.Any"),
+            ("any_by", "map string .google.protobuf.Any"),
         ],
     },
     package="p.q",
@@ -187,6 +189,10 @@ def test_an_any_has_the_fields_of_the_message_that_it_holds() -> None:
     ):
         found = row(inline([ALL], "All"), message_of([ALL], "p.q.All", any=given))
         assert json.loads(found["any"]) == expected
+        several = message_of([ALL], "p.q.All", anys=[given, given], any_by={"k": given})
+        found = row(inline([ALL], "All"), several)
+        assert json.loads(found["anys"]) == [expected, expected]
+        assert json.loads(found["any_by"]) == {"k": expected}
 
 
 @pytest.mark.parametrize("url", ["x/unknown.Type", "p.q.E_all_proto", ""])

@@ -94,21 +94,33 @@ def test_texts_and_lists_are_joined_as_lists() -> None:
 
 
 def test_lists_are_stored_and_told(tmp_path: Path) -> None:
-    schema = schema_of(dimensions=["tags"])
-    rows = decoded_with(schema, '"tags":["b","a"]', '"tags":"c"').rows
-    storage = LocalStorage(tmp_path / "deep")
+    columns, rows = stored(tmp_path, schema_of(dimensions=["tags"]), '"tags":["b","a"]', '"tags":"c"')
+    assert columns == [Column(name="__time", type="timestamp"), Column(name="tags", type="strings")]
+    assert sorted(rows.column("tags").to_pylist()) == [["a", "b"], ["c"]]
+
+
+def stored(folder: Path, schema: DataSchema, *fields: str) -> tuple[list[Column], pa.Table]:
+    """The columns and rows of the one segment of such records."""
+    storage = LocalStorage(folder / "deep")
     (file,) = write_segments(
-        rows,
-        np.zeros(2, np.int64),
-        np.arange(2),
+        decoded_with(schema, *fields).rows,
+        np.zeros(len(fields), np.int64),
+        np.arange(len(fields)),
         schema=schema,
         version="v",
         storage=storage,
-        scratch=tmp_path / "s",
+        scratch=folder / "s",
         ids=some_ids(),
     )
-    assert file.columns == [Column(name="__time", type="timestamp"), Column(name="tags", type="strings")]
-    assert sorted(read_segment(storage, file.path).column("tags").to_pylist()) == [["a", "b"], ["c"]]
+    return file.columns, read_segment(storage, file.path)
+
+
+def test_a_list_of_null_rolls_up_with_null(tmp_path: Path) -> None:
+    more = {"metricsSpec": [{"type": "count", "name": "n"}], "granularitySpec": {"rollup": True}}
+    tags_of_four = ('"tags":["a","b"]', '"tags":[null]', '"tags":null', "")
+    _, rows = stored(tmp_path, schema_of(more, dimensions=["tags"]), *tags_of_four)
+    found = zip(rows.column("tags").to_pylist(), rows.column("n").to_pylist(), strict=True)
+    assert sorted(found, key=str) == [(None, 3), (["a", "b"], 1)]
 
 
 def test_arrays_elsewhere_stay_json() -> None:
