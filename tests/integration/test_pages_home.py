@@ -14,6 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from controlplane.alerts.evaluating import evaluate
+from controlplane.alerts.models import Alert
 from controlplane.datasources.models import Datasource
 from controlplane.loading.demo import TOPIC
 from controlplane.loading.models import Draft
@@ -23,6 +25,7 @@ from controlplane.supervisors.models import State, Supervisor
 from controlplane.tasks.models import Task
 from tests.integration.test_health_of_supervisors import COARSE_S, one_of_everything, sample
 from tests.integration.test_overview import quarantine
+from tests.support.alert_rounds import rule_of
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import Element, parsed
@@ -47,9 +50,29 @@ def test_each_problem_is_a_sentence_with_its_next_step(owner: Client, cast: Cast
         "flights: 3 records wait in quarantine, the newest by version 1 of flights: amount is"
         in found["quarantined"].text
     )
+    [fix] = [link for link in found["quarantined"].all("a") if link.text.startswith("Fix spec")]
+    assert fix.attributes["href"].startswith("/datasources/flights/quarantine/fix/?cause=")
     for row in found.values():
         for link in row.all("a"):
             assert owner.get(link.attributes["href"]).status_code == 200
+
+
+def test_a_reader_that_kafka_refuses_is_a_problem_and_fires(owner: Client, cast: Cast) -> None:
+    """Although its task runs, and published before."""
+    for ago in (2, 0):
+        sample(cast.source, timedelta(minutes=ago), 0)
+    rule_of(cast, "unhealthy")
+    evaluate()
+    assert Alert.objects.get().state == "ok"
+    lacks = "This login lacks the right READ on topic 'flights-topic' (Broker: Topic authorization failed)."
+    cast.task.indexers.filter(number=1).update(state="refused", message=lacks)
+    evaluate()
+    told = f"1 of 2 indexers: {lacks.rstrip('.')}. It retries every few seconds."
+    assert told in problems(parsed(owner.get("/")))["kafka_refuses"].text
+    alert = Alert.objects.get()
+    assert (alert.state, told in alert.text) == ("firing", True)
+    [reason] = owner.get(f"/api/v1/tasks/{cast.task.pk}/").json()["why_nothing"]
+    assert (reason["code"], reason["text"]) == ("kafka_refuses", lacks)
 
 
 def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
@@ -96,6 +119,8 @@ def test_a_burst_that_is_over_is_no_rate_and_is_in_the_days_chart(owner: Client,
     assert page.one("div", data_figure="rate").one("div", class_="figure-value").text == "0"
     charts = [e for e in page.all("section") if "data-chart" in e.attributes]
     assert [chart.one("h2").text for chart in charts] == ["Records stored/s", "Lag"]
+    summaries = [chart.one("span", class_="small").text for chart in charts]
+    assert "-minute averages; peak" in summaries[0] and "-minute maximums; peak" in summaries[1]
     assert len(charts[0].all("span")) == 6  # the most, and five times
 
 

@@ -138,6 +138,7 @@ def test_what_a_repair_found_is_counted_and_raises_an_alarm(cast: Cast, clients:
     assert (listed["id"], listed["status"], [listed[n] for n in counts]) == ("repair-1", "SUCCESS", [9, 4, 3, 0, 2])
     assert (event["kind"], event["alarm"], event["task"]) == ("repaired", True, "repair-1")
     assert "4 stored, 3 quarantined" in event["detail"]
+    assert "their deliveries were used up, or another member of the group had taken them" in event["detail"]
     assert [e["kind"] for e in found["gaps"]] == ["gap"]
     page = parsed(browsing_as(cast, "viewer").get("/supervisors/flights/share-group/"))
     assert "9 read again, of which 4 stored" in page.one("li", data_repair="").text

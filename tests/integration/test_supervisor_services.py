@@ -18,8 +18,8 @@ from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import run, run_all
 from controlplane.tasks import launcher
-from controlplane.tasks.lifecycle import end_task
-from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.lifecycle import end_task, set_goal
+from controlplane.tasks.models import Goal, Status, Task
 from tests.support.django_cast import Cast, spec_for
 
 CANARY = "canary-password-7431"
@@ -100,6 +100,19 @@ def test_a_failed_task_is_followed_by_another_after_a_back_off(cast: Cast) -> No
     assert (decision.detailed_state, decision.failures) == ("BACKING_OFF", 1)
     supervisor.refresh_from_db()
     assert supervisor.recent_errors[0]["message"] == "for the test"
+
+
+def test_a_task_that_was_stopped_before_its_launch_is_no_error(cast: Cast) -> None:
+    supervisor = submit(cast, spec_for("early"))
+    run(supervisor.pk)
+    task = Task.objects.get(supervisor_id=supervisor.pk)
+    set_goal(task, Goal.FINISH)
+    decision = run(supervisor.pk)
+    task.refresh_from_db()
+    supervisor.refresh_from_db()
+    assert (task.status, task.error) == (Status.FAILED, "Stopped before it was launched.")
+    assert decision is not None
+    assert (decision.failures, supervisor.recent_errors) == (0, [])
 
 
 def test_suspend_resume_terminate(cast: Cast) -> None:

@@ -234,6 +234,7 @@ def test_a_registry_that_is_away_for_longer_than_locks_uses_up_one_delivery(
             asked = len(registry.asked)
             wait_for(lambda: len(registry.asked) > asked + 5)
             assert control.status.state == "paused"
+            assert control.status.message.startswith("The schema registry gives no schema: http://127.0.0.1:")
             assert control.status.redelivery_counts == {1: 50}
         finally:
             source.lock_s = 30.0
