@@ -214,20 +214,50 @@ def test_who_may_not_read_does_not_begin(guarded: Guarded, group: str | None) ->
     assert isinstance(unguarded.identity(), TopicIdentity)
 
 
-def test_a_share_group_without_rights(guarded: Guarded) -> None:
-    """It does not flood the broker meanwhile: its consumer is closed, and made anew every few seconds."""
-    topic = guarded.topic(partitions=2)
-    guarded.give("TOPIC", topic, "DESCRIBE")
-    io_config = ShareGroupIOConfig.model_validate(
+def share_config(guarded: Guarded, topic: str, group: str) -> ShareGroupIOConfig:
+    return ShareGroupIOConfig.model_validate(
         {
             "topic": topic,
-            "groupId": "readers",
+            "groupId": group,
             "consumersPerIndexer": 1,
             "consumerProperties": {"bootstrap.servers": guarded.bootstrap},
             "inputFormat": {"type": "json"},
             "pollTimeout": 500,
         }
     )
+
+
+def denied(guarded: Guarded, request: str) -> int:
+    """How many requests of a kind the broker's authorizer has denied, by its log."""
+    lines = guarded.kafka.log.read_text(errors="replace").splitlines()
+    return sum("Denied" in line and f"request = {request} " in line for line in lines)
+
+
+def test_a_share_group_by_the_name_of_a_consumer_group(guarded: Guarded) -> None:
+    """One that is in use."""
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    guarded.give("GROUP", "in-use", "READ")
+    guarded.produce(topic, numbered(0, 10))
+    theirs = Consumer({"bootstrap.servers": guarded.bootstrap, "group.id": "in-use"})
+    source = ShareGroupSource(guarded.client, share_config(guarded, topic, "in-use"), "a client")
+    try:
+        theirs.subscribe([topic])
+        wait_for("it is in", lambda: theirs.poll(0.2) or theirs.assignment(), 60)
+        source.open()
+        wait_for("it is refused", lambda: source.poll(0.2) is None and source.refused, 60, lambda: source.problem)
+        assert "Group 'in-use' is a group of another kind" in source.problem
+        assert "Use another groupId." in source.problem
+    finally:
+        theirs.close()
+        source.close()
+
+
+def test_a_share_group_without_rights(guarded: Guarded) -> None:
+    """It does not flood the broker meanwhile: its consumer is closed, and made anew every few seconds."""
+    topic = guarded.topic(partitions=2)
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    io_config = share_config(guarded, topic, "readers")
     configure_group({"bootstrap.servers": guarded.bootstrap}, io_config, HERE)
     guarded.produce(topic, numbered(0, 100))
     source = ShareGroupSource(guarded.client, io_config, "a client")
@@ -240,7 +270,10 @@ def test_a_share_group_without_rights(guarded: Guarded) -> None:
                 return source.poll(0.2) is None and source.refused and said in source.problem
 
             wait_for(said, refused_so, 60, lambda: source.problem)
+            for _ in range(40):
+                assert source.poll(0.2) is None
             guarded.give(*missing, "READ")
+        assert 0 < denied(guarded, "ShareFetch") < 1_000, "a client that asks on does so thousands of times a second"
         taken: set[tuple[int, int]] = set()
 
         def all_of_them() -> bool:
@@ -322,6 +355,23 @@ def test_many_partitions_that_begin_behind_a_hole(guarded: Guarded, make_reader:
     for partition in range(many):
         guarded.produce(topic, numbered(0, 5), partition=partition)
     assert read(assigned(make_reader(topic), many), 5 * many) == dict.fromkeys(range(many), 7)
+
+
+def test_a_test_of_the_connection_says_what_the_login_may_do_with_a_topic(guarded: Guarded) -> None:
+    topic = guarded.topic(partitions=1)
+
+    def tried() -> tuple[bool, str, str, str]:
+        verdict = try_kafka(guarded.client, NeededRights(topic))
+        return verdict.ok, verdict.cause, verdict.message, verdict.advice
+
+    hidden = f"There is no topic {topic!r}, or this login may not describe it."
+    both = f"Check the name. Grant this login the rights DESCRIBE and READ on topic {topic}."
+    assert tried() == (False, "authorisation", hidden, both)
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    seen = f"The login may see the topic {topic!r} but not read it."
+    assert tried() == (False, "authorisation", seen, f"Grant this login the right READ on topic {topic}.")
+    guarded.give("TOPIC", topic, "READ")
+    assert tried()[:2] == (True, "")
 
 
 def test_a_test_of_the_connection_says_what_the_login_may_do_with_a_group(guarded: Guarded) -> None:
