@@ -5,6 +5,7 @@ HeadgateError
 ├── NotAllowed     known, but this role may not                        403
 ├── NotFound       does not exist, or is another team's                404
 ├── Conflict       the state does not allow it now                     409
+├── ChangedMeanwhile  somebody has changed it: read it again           412
 └── Unavailable    something outside is down: try again                503
 """
 
@@ -62,6 +63,13 @@ class Conflict(HeadgateError):
 
     status = 409
     title = "Conflict"
+
+
+class ChangedMeanwhile(HeadgateError):
+    """Somebody else has changed it since the caller read it."""
+
+    status = 412
+    title = "Changed in the meantime"
 
 
 class Unavailable(HeadgateError):

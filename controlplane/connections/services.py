@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
+from controlplane.common.errors import ChangedMeanwhile, Conflict, FieldError, InvalidInput
 from controlplane.common.text import storable
 from controlplane.connections.admission import connection_faults, incomplete_faults
 from controlplane.connections.models import Connection, ConnectionRule
@@ -32,13 +32,6 @@ from ingestion.specs.limits import in_one_line
 
 MAX_CONNECTIONS = 500  # of a team
 LONGEST_DESCRIPTION = 500
-
-
-class ChangedMeanwhile(HeadgateError):
-    """Somebody else has changed it since it was read."""
-
-    status = 412
-    title = "Changed in the meantime"
 
 
 @dataclass(frozen=True)

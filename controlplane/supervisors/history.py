@@ -54,13 +54,13 @@ def change_of(version: Any) -> SpecChange | None:
     if version.spec_before is None:
         return None
     diff = spec_diff(shown_spec(version.spec_before), shown_spec(version.spec))
-    return SpecChange(diff, _secrets_differ(version.secrets_before, version.secrets))
+    return SpecChange(diff, secrets_differ(version.secrets_before, version.secrets))
 
 
 def change_between(before: SpecVersion, after: SpecVersion) -> SpecChange:
     """What differs between any two versions, seen from the first."""
     diff = spec_diff(shown_spec(before.spec), shown_spec(after.spec))
-    return SpecChange(diff, _secrets_differ(before.secrets, after.secrets))
+    return SpecChange(diff, secrets_differ(before.secrets, after.secrets))
 
 
 def diff_to_current(supervisor: Supervisor, spec: SupervisorSpec) -> list[DiffLine]:
@@ -85,7 +85,8 @@ def tombstone_of(version: Any) -> Tombstone | None:
     return None
 
 
-def _secrets_differ(before: str, after: str) -> bool | None:
+def secrets_differ(before: str, after: str) -> bool | None:
+    """Whether two sealed sets of secrets differ; None: they can't be opened."""
     try:
         return before != after and unseal(before) != unseal(after)
     except SecretsLost:

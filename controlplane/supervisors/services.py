@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from controlplane.common.errors import Conflict, InvalidInput, NotFound
+from controlplane.common.errors import ChangedMeanwhile, Conflict, InvalidInput, NotFound
 from controlplane.common.text import storable
 from controlplane.connections import named_connections
 from controlplane.connections.admission import check_complete
@@ -43,14 +43,16 @@ def submit_supervisor(
     skip_unmodified: bool = False,
     rolled_back_to: SpecVersion | None = None,
     dry_run: bool = False,
+    version: int | None = None,
 ) -> Supervisor:
     """Create a supervisor, or give the one of that id a new spec. The spec that it has already is no new version: its
     tasks hand over to others.
 
     ``skip_unmodified``: that spec restarts nothing either. ``rolled_back_to``: an earlier version, which the document
     is of: it has that one's secrets. ``dry_run``: all of it is done, and taken back.
+    ``version``: the one that the caller has read; 0 for none.
 
-    Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``.
+    Raises ``InvalidInput`` with every fault, ``NotAllowed``, ``Conflict``, ``ChangedMeanwhile``.
     """
     _check_not_child(user, document)
     spec = read_spec(user, document, parse_supervisor_spec)
@@ -66,6 +68,7 @@ def submit_supervisor(
         identifier = spec.id or spec.datasource
         # Before the group's lock: a round that begins a topic of its pattern takes them in this order, too.
         existing = Supervisor.objects.select_for_update().filter(pk=identifier).first()
+        _check_version(identifier, existing, version)
         claim_group(datasource.team, spec.spec.ioConfig.group, identifier)
         if existing is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
@@ -89,6 +92,16 @@ def submit_supervisor(
     if not dry_run:
         run_soon(supervisor.pk)
     return supervisor
+
+
+def _check_version(identifier: str, existing: Supervisor | None, version: int | None) -> None:
+    """Raise ``ChangedMeanwhile`` when the supervisor, locked, has another version than the caller has read."""
+    current = existing.version if existing is not None else 0
+    if version is None or version == current:
+        return
+    now = f"has spec version {current}" if current else "does not exist"
+    expected = f"version {version}" if version else "that it does not exist"
+    raise ChangedMeanwhile(f"Supervisor {identifier!r} {now}; you expected {expected}. Read it again.")
 
 
 def _check_not_child(user: User, document: Any) -> None:

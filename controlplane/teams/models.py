@@ -180,3 +180,18 @@ class PasswordLink(models.Model):
     digest = models.CharField(max_length=64, unique=True)
     made_by = models.ForeignKey("teams.User", on_delete=models.CASCADE, related_name="+")
     expires_at = models.DateTimeField()
+
+
+class AnsweredRequest(models.Model):
+    """The answer to a request that had an ``Idempotency-Key``: the same request gets it again, for a day."""
+
+    user = models.ForeignKey("teams.User", on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)  # of the request
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.JSONField(null=True)
+    headers = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from controlplane.alerts import receivers, selectors, services
 from controlplane.alerts.rule_kinds import KINDS
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.dry_runs import DRY_RUN, with_dry_run
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import alerts as serializers
 from controlplane.common.errors import FieldError, InvalidInput
@@ -88,10 +89,11 @@ class RulesView(HeadgateView):
     @extend_schema(
         operation_id="create_alert_rule",
         tags=["alerts"],
-        parameters=[TEAM_PARAMETER],
+        parameters=[DRY_RUN, TEAM_PARAMETER],
         request=serializers.RuleBody,
         responses={201: serializers.AlertRuleSerializer},
     )
+    @with_dry_run
     def post(self, request: Request) -> Response:
         """Create an alert rule. Needs the role admin."""
         rule = services.create_rule(user=self.actor, team_name=self.team_name, **body_of(request, serializers.RuleBody))
@@ -107,9 +109,11 @@ class RuleView(HeadgateView):
     @extend_schema(
         operation_id="change_alert_rule",
         tags=["alerts"],
+        parameters=[DRY_RUN],
         request=serializers.RuleChangeBody,
         responses=serializers.AlertRuleSerializer,
     )
+    @with_dry_run
     def put(self, request: Request, number: int) -> Response:
         """Replace all fields of a rule except its kind. Needs the role admin."""
         body = body_of(request, serializers.RuleChangeBody)
@@ -140,10 +144,11 @@ class ReceiversView(HeadgateView):
     @extend_schema(
         operation_id="create_alert_receiver",
         tags=["alerts"],
-        parameters=[TEAM_PARAMETER],
+        parameters=[DRY_RUN, TEAM_PARAMETER],
         request=serializers.ReceiverBody,
         responses={201: serializers.AlertReceiverSerializer},
     )
+    @with_dry_run
     def post(self, request: Request) -> Response:
         """Create a receiver. Its secret is never shown again. Needs the role admin."""
         body = body_of(request, serializers.ReceiverBody)
@@ -160,9 +165,11 @@ class ReceiverView(HeadgateView):
     @extend_schema(
         operation_id="change_alert_receiver",
         tags=["alerts"],
+        parameters=[DRY_RUN],
         request=serializers.ReceiverChangeBody,
         responses=serializers.AlertReceiverSerializer,
     )
+    @with_dry_run
     def put(self, request: Request, number: int) -> Response:
         """Change a receiver's name or address. Needs the role admin.
 

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 from django.urls import reverse
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.dry_runs import DRY_RUN, with_dry_run
+from controlplane.api.etags import IF_MATCH, etag, version_of
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import connections as serializers
-from controlplane.common.errors import InvalidInput
 from controlplane.connections import selectors, services
 from controlplane.connections.models import Connection
 from controlplane.supervisors import connections as connection_uses
 from controlplane.teams.selectors import get_team
 
 GONE = OpenApiResponse(description="Deleted.")
-IF_MATCH = OpenApiParameter(
-    "If-Match",
-    str,
-    OpenApiParameter.HEADER,
-    description="The `ETag` of the version that you want to change. 412 if the connection has changed since.",
-)
-_ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 
 
 class ConnectionsView(HeadgateView):
@@ -47,10 +39,11 @@ class ConnectionsView(HeadgateView):
     @extend_schema(
         operation_id="create_connection",
         tags=["connections"],
-        parameters=[TEAM_PARAMETER],
+        parameters=[DRY_RUN, TEAM_PARAMETER],
         request=serializers.ConnectionBody,
         responses={201: serializers.ConnectionDetailSerializer},
     )
+    @with_dry_run
     def post(self, request: Request) -> Response:
         """Create a connection. Its secrets are never shown again. Needs the role admin."""
         body = body_of(request, serializers.ConnectionBody)
@@ -70,17 +63,18 @@ class ConnectionView(HeadgateView):
     @extend_schema(
         operation_id="change_connection",
         tags=["connections"],
-        parameters=[IF_MATCH],
+        parameters=[DRY_RUN, IF_MATCH],
         request=serializers.ChangeBody,
         responses=serializers.ConnectionDetailSerializer,
     )
+    @with_dry_run
     def put(self, request: Request, team: str, name: str) -> Response:
         """Change a connection's properties. Needs the role admin.
 
         Specs that name it use them from their next task on, or at once after `restart`.
         """
         connection = selectors.get_connection(self.actor, team, name)
-        body, version = body_of(request, serializers.ChangeBody), _version_of(request)
+        body, version = body_of(request, serializers.ChangeBody), version_of(request)
         changed = services.change_connection(user=self.actor, connection=connection, version=version, **body)
         return _connection_response(changed)
 
@@ -137,18 +131,8 @@ class RuleView(HeadgateView):
 def _connection_response(
     connection: Connection, code: int = status.HTTP_200_OK, headers: dict[str, str] | None = None
 ) -> Response:
-    etag = {"ETag": f'"{connection.version}"'}
     return Response(
-        serializers.ConnectionDetailSerializer(connection).data, status=code, headers={**etag, **(headers or {})}
+        serializers.ConnectionDetailSerializer(connection).data,
+        status=code,
+        headers={**etag(connection.version), **(headers or {})},
     )
-
-
-def _version_of(request: Request) -> int | None:
-    """The version that ``If-Match`` names. None for any version. Raises ``InvalidInput``."""
-    header = request.headers.get("If-Match", "").strip()
-    if header in ("", "*"):
-        return None
-    match = _ETAG.fullmatch(header)
-    if match is None:
-        raise InvalidInput('If-Match must be one ETag of this connection, such as "3".')
-    return int(match[1])

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import BodySerializer, HeadgateView, body_of
+from controlplane.api.dry_runs import DRY_RUN, with_dry_run
 from controlplane.quotas.services import LIMITS, MAX_VALUES, set_quota, team_over_quota
 from controlplane.tasks.quota_use import shares
 from controlplane.teams.models import Team
@@ -52,7 +53,10 @@ class QuotasView(HeadgateView):
         """A team's limits and their use. Needs the role admin."""
         return self._answer(get_team(self.actor, name))
 
-    @extend_schema(operation_id="set_quotas", tags=["teams"], request=QuotasBody, responses=QuotasSerializer)
+    @extend_schema(
+        operation_id="set_quotas", tags=["teams"], parameters=[DRY_RUN], request=QuotasBody, responses=QuotasSerializer
+    )
+    @with_dry_run
     def put(self, request: Request, name: str) -> Response:
         """Set a team's limits. Only for site administrators."""
         team = get_team(self.actor, name)

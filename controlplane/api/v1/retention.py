@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.dry_runs import DRY_RUN, with_dry_run
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import retention as serializers
 from controlplane.datasources.models import Datasource
@@ -145,9 +146,11 @@ class RulesView(HeadgateView):
     @extend_schema(
         operation_id="set_rules",
         tags=["datasources"],
+        parameters=[DRY_RUN],
         request=serializers.RulesRequest,
         responses=serializers.RulesSerializer,
     )
+    @with_dry_run
     def put(self, request: Request, name: str) -> Response:
         """Replace the datasource's rules. They take effect within a minute."""
         datasource = find_datasource(self.actor, name)

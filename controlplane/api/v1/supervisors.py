@@ -13,12 +13,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.etags import IF_MATCH, IF_NONE_MATCH, etag, version_or_none_yet
+from controlplane.api.idempotency import IDEMPOTENCY_KEY, once_per_key
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import supervisors as serializers
 from controlplane.supervisors import autoscaler, offset_reset, selectors, services
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
 from controlplane.supervisors.history import history
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.spec_plan import plan
 from controlplane.supervisors.status import task_stats
 from controlplane.teams.models import User
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec
@@ -58,10 +61,11 @@ class SupervisorsView(HeadgateView):
     @extend_schema(
         operation_id="submit_supervisor",
         tags=["supervisors"],
-        parameters=[TEAM_PARAMETER, serializers.SubmitQuery],
+        parameters=[TEAM_PARAMETER, IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY, serializers.SubmitQuery],
         request=SupervisorSpec,
         responses={200: serializers.SupervisorDetailSerializer, 201: serializers.SupervisorDetailSerializer},
     )
+    @once_per_key
     def post(self, request: Request) -> Response:
         """Create a supervisor, or add a spec version to the supervisor with this id. Needs the role admin."""
         query, asked_at = query_of(request, serializers.SubmitQuery), timezone.now()
@@ -70,13 +74,28 @@ class SupervisorsView(HeadgateView):
             document=request.data,
             team_name=self.team_name,
             skip_unmodified=query.get("skipRestartIfUnmodified", False),
+            version=version_or_none_yet(request),
         )
         is_new = supervisor.version == 1 and supervisor.created_at >= asked_at
         return Response(
             detail(self.actor, supervisor.pk),
             status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
-            headers={"Location": reverse("api:supervisor", args=[supervisor.pk])},
+            headers={"Location": reverse("api:supervisor", args=[supervisor.pk]), **etag(supervisor.version)},
         )
+
+
+class PlanView(HeadgateView):
+    @extend_schema(
+        operation_id="plan_supervisor",
+        tags=["supervisors"],
+        parameters=[TEAM_PARAMETER],
+        request=SupervisorSpec,
+        responses=serializers.SpecPlanSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """What submitting this spec would change; nothing is changed. Fails as the submission would. For admins."""
+        planned = plan(user=self.actor, document=request.data, team_name=self.team_name)
+        return Response(serializers.SpecPlanSerializer(planned).data, headers=etag(planned.version))
 
 
 class SupervisorView(HeadgateView):
@@ -84,8 +103,9 @@ class SupervisorView(HeadgateView):
         operation_id="get_supervisor", tags=["supervisors"], responses=serializers.SupervisorDetailSerializer
     )
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """One supervisor with its spec. Secrets are masked. It may be terminated."""
-        return Response(detail(self.actor, supervisor_id))
+        """One supervisor with its spec. Secrets are masked. It may be terminated. `ETag` is its spec version."""
+        found = detail(self.actor, supervisor_id)
+        return Response(found, headers=etag(found["version"]))
 
 
 class StatsView(HeadgateView):

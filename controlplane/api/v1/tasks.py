@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import TEAM_PARAMETER, HeadgateView, body_of, query_of
+from controlplane.api.idempotency import IDEMPOTENCY_KEY, once_per_key
 from controlplane.api.pagination import Key, page_of, page_response, page_schema
 from controlplane.api.v1.serializers import tasks as serializers
 from controlplane.tasks import selectors, services
@@ -39,10 +40,11 @@ class TasksView(HeadgateView):
     @extend_schema(
         operation_id="submit_task",
         tags=["tasks"],
-        parameters=[TEAM_PARAMETER],
+        parameters=[TEAM_PARAMETER, IDEMPOTENCY_KEY],
         request=AnyTaskSpec,
         responses={201: serializers.TaskDetailSerializer},
     )
+    @once_per_key
     def post(self, request: Request) -> Response:
         """Submit a task spec: flat, as Druid documents it for share groups, or nested under `spec`."""
         task = services.submit_task(user=self.actor, document=request.data, team_name=self.team_name)

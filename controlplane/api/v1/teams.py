@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.base import HeadgateView, body_of, query_of
+from controlplane.api.dry_runs import DRY_RUN, with_dry_run
 from controlplane.api.pagination import Key, PageQuery, page_of, page_response, page_schema
 from controlplane.api.v1.serializers.teams import (
     InvitationSerializer,
@@ -41,7 +42,14 @@ class TeamsView(HeadgateView):
         teams = selectors.list_teams(self.actor)
         return page_response(page_of(request, teams, [Key("name", str)], query_of(request, PageQuery)), TeamSerializer)
 
-    @extend_schema(operation_id="create_team", tags=["teams"], request=TeamBody, responses={201: TeamSerializer})
+    @extend_schema(
+        operation_id="create_team",
+        tags=["teams"],
+        parameters=[DRY_RUN],
+        request=TeamBody,
+        responses={201: TeamSerializer},
+    )
+    @with_dry_run
     def post(self, request: Request) -> Response:
         """Create a team without members. Only for site administrators."""
         new_team = create_team(user=self.actor, name=body_of(request, TeamBody)["name"])
@@ -55,8 +63,15 @@ class TeamView(HeadgateView):
         """One of your teams."""
         return Response(TeamSerializer(selectors.get_team(self.actor, name)).data)
 
-    @extend_schema(operation_id="change_team", tags=["teams"], request=TeamChangeBody, responses=TeamSerializer)
+    @extend_schema(
+        operation_id="change_team",
+        tags=["teams"],
+        parameters=[DRY_RUN],
+        request=TeamChangeBody,
+        responses=TeamSerializer,
+    )
     @transaction.atomic
+    @with_dry_run
     def put(self, request: Request, name: str) -> Response:
         """Change a team's `description` (needs the role admin) or `name` (only for site administrators).
 

@@ -163,7 +163,8 @@ urlpatterns = [
     ),
     path("datasources/<str:name>/progress/", datasources.ProgressView.as_view(), name="progress"),
     path("supervisors/", supervisors.SupervisorsView.as_view(), name="supervisors"),
-    # No id is "-": it stands for all of them.
+    # No id is "-".
+    path("supervisors/-/plan/", supervisors.PlanView.as_view(), name="plan-supervisor"),
     path("supervisors/-/suspend/", supervisors.SuspendAllView.as_view(), name="suspend-all"),
     path("supervisors/-/resume/", supervisors.ResumeAllView.as_view(), name="resume-all"),
     path("supervisors/-/terminate/", supervisors.TerminateAllView.as_view(), name="terminate-all"),

@@ -300,6 +300,23 @@ class Migration(migrations.Migration):
             model_name="membership",
             constraint=models.UniqueConstraint(fields=("user", "team"), name="one_role_per_team"),
         ),
+        migrations.CreateModel(
+            name="AnsweredRequest",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.CharField(max_length=200)),
+                ("digest", models.CharField(max_length=64)),
+                ("status", models.PositiveSmallIntegerField(default=0)),
+                ("body", models.JSONField(null=True)),
+                ("headers", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(db_index=True)),
+                (
+                    "user",
+                    models.ForeignKey(on_delete=models.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL),
+                ),
+            ],
+            options={"constraints": [models.UniqueConstraint(fields=("user", "key"), name="one_answer_per_key")]},
+        ),
         # Triggers, which Django's models can't have.
         migrations.RunSQL(_AUDIT, _NO_AUDIT),
         migrations.RunSQL(_END, _NO_END),

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.api.base import QuerySerializer
+from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.totals import ReasonSerializer
 from controlplane.compaction.models import State
 from controlplane.compaction.planning import IntervalPlan
@@ -21,6 +21,10 @@ class CompactionQuery(QuerySerializer):
         max_length=60,
         help_text="Age of the newest data that is not merged, as an ISO 8601 period such as P1D.",
     )
+
+
+class CompactionBody(BodySerializer):
+    config = serializers.DictField(allow_null=True, help_text="In Druid's form; null turns it off.")
 
 
 class AmountSerializer(serializers.Serializer[Any]):

@@ -213,6 +213,16 @@ class ChangedSerializer(serializers.Serializer[Any]):
     ids = serializers.ListField(child=serializers.CharField(), help_text="Ids of the changed supervisors.")
 
 
+class SpecPlanSerializer(serializers.Serializer[Any]):
+    supervisor = serializers.CharField()
+    action = serializers.ChoiceField(
+        ["create", "update", "restore", "none"], help_text="`restore`: it is terminated and starts again."
+    )
+    version = serializers.IntegerField(help_text="The current one; 0: it does not exist.")
+    diff = DiffLineSerializer(many=True, help_text="From the current version, line by line, secrets masked.")
+    secrets_changed = serializers.BooleanField(allow_null=True, help_text="Null: the stored ones can't be opened.")
+
+
 class TaskStatsSerializer(serializers.Serializer[Any]):
     task = serializers.CharField()
     totals = TotalsSerializer()

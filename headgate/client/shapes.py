@@ -1,0 +1,127 @@
+"""The fields of REST's answers that programs need most. Times are ISO 8601, in UTC.
+
+A test compares them with OpenAPI.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class Health(TypedDict):
+    """The health of a supervisor, as the page of states has it."""
+
+    kind: str  # ok, working, waiting, needs_attention or failed
+    code: str
+    label: str
+    text: str
+    since: str | None
+    behind: int | None
+    trend: str | None
+
+
+class Supervisor(TypedDict):
+    """One of a list."""
+
+    id: str
+    datasource: str
+    team: str
+    version: int
+    state: str
+    detailed_state: str
+    healthy: bool
+    health: Health
+    suspended: bool
+    terminated_at: str | None
+    task_count: int
+    topic: str
+    topic_pattern: str | None
+    reads_for: str | None
+    group: str
+    current_task: str | None
+    created_at: str
+
+
+class SupervisorDetail(Supervisor):
+    """One supervisor in full."""
+
+    spec: dict[str, Any]  # secrets are masked; it can be submitted again as it is, and keeps them
+    totals: dict[str, Any]
+
+
+class DiffLine(TypedDict):
+    kind: str
+    text: str
+
+
+class SpecPlan(TypedDict):
+    """What submitting a spec would change."""
+
+    supervisor: str
+    action: str  # create, update, restore or none
+    version: int  # the current one; 0 for none
+    diff: list[DiffLine]
+    secrets_changed: bool | None
+
+
+class Task(TypedDict):
+    """One run of an application."""
+
+    id: str
+    kind: str
+    datasource: str
+    team: str
+    supervisor: str | None
+    status: str  # PENDING, RUNNING, SUCCESS or FAILED
+    goal: str
+    published: int
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    error: str
+    message: str
+
+
+class Datasource(TypedDict):
+    name: str
+    team: str
+    rows: int
+    segments: int
+    size_bytes: int
+    min_time: str | None
+    max_time: str | None
+    active_tasks: int
+    created_at: str
+
+
+class Completeness(TypedDict):
+    """How far a datasource has all of its records."""
+
+    complete_until: str | None  # all records before it have their outcome; None: not known
+    observed_at: str | None
+    reason: str
+    last_publish_at: str | None
+
+
+class Record(TypedDict):
+    """What happened to a record."""
+
+    topic: str
+    partition: int
+    offset: int
+    fates: list[dict[str, Any]]  # one or more for each datasource that reads its topic
+
+
+class Quarantined(TypedDict):
+    id: int | None
+    place: str
+    partition: int
+    offset: int
+    reason: str
+    error: str
+    cause: str
+    task: str
+    payload_text: str | None
+    payload_size: int | None
+    state: str
+    created_at: str
