@@ -114,5 +114,5 @@ lock: prerequisites ## resolve the dependencies into both requirements files (AR
 	"$$folder/bin/pip" install --quiet --disable-pip-version-check $(UV) && \
 	compile() { UV_PYTHON_DOWNLOADS=never "$$folder/bin/uv" pip compile --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --python-version 3.11 -q pyproject.toml --custom-compile-command "make lock" $(ARGS) "$$@"; } && \
-	compile --group demo -o requirements.txt && \
-	compile --group demo --group dev -c requirements.txt -o requirements-dev.txt
+	compile --extra server --group demo -o requirements.txt && \
+	compile --extra server --group demo --group dev -c requirements.txt -o requirements-dev.txt

@@ -184,8 +184,8 @@ def _waiting_reason(facts: Facts) -> Health:
         period = _spec_part(facts.spec, "tuningConfig").get("intermediateHandoffPeriod")
         when = f"every {period}" if period else "when it has read all records, and sometimes earlier"
         cause = (
-            f"{waiting}. The indexers hold {facts.held:,} records, and nothing is published yet. The task hands off the "
-            f"rows {when} (tuningConfig.intermediateHandoffPeriod)."
+            f"{waiting}. The indexers hold {facts.held:,} records, and nothing is published yet. The task hands off "
+            f"the rows {when} (tuningConfig.intermediateHandoffPeriod)."
         )
         return Health.of(Code.AWAITING_HANDOFF, cause)
     cause = (

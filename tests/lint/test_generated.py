@@ -45,7 +45,9 @@ def pins(lock: str) -> dict[str, str]:
 
 
 def wanted(groups: list[str]) -> Iterator[Requirement]:
-    declared = [*DECLARED["project"]["dependencies"], *(d for g in groups for d in DECLARED["dependency-groups"][g])]
+    project = DECLARED["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    declared += [d for g in groups for d in DECLARED["dependency-groups"][g]]
     return (Requirement(text) for text in declared if isinstance(text, str))  # else a group, which the lock has too
 
 

@@ -20,6 +20,7 @@ print(struct_of([{"name": "s", "type": "COMPLEX<thetaSketch>"}, {"name": "n", "t
 _ON_THE_DRIVER = """
 import sys
 import headgate, headgate.sharegroup.session
+headgate.read, headgate.register  # what is loaded when it is used
 print(*(m.__file__ for n, m in sys.modules.items() if n.partition(".")[0] in ("headgate", "ingestion")), sep="\\n")
 """
 
@@ -41,6 +42,15 @@ def test_what_the_driver_imports_is_what_the_page_has_installed() -> None:
     installed = {name.partition("==")[0] for name in line.split()}
     brought = {re.split(r"[^\w-]", one)[0].replace("-", "_") for name in installed for one in requires(name) or ()}
     assert installed <= needed <= installed | brought
+
+
+def test_the_client_and_the_command_line_load_no_spark() -> None:
+    code = "import sys, headgate.client, headgate.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert not {"pyspark", "pyarrow", "django", "ingestion", "controlplane"} & set(loaded.stdout.split())
+    code = "import sys, headgate.client; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert not {"typer", "yaml", "rich"} & set(loaded.stdout.split())
 
 
 def _imported(file: Path) -> set[str]:

@@ -46,7 +46,10 @@ class CompactionView(HeadgateView):
     )
     @with_dry_run
     def put(self, request: Request, name: str) -> Response:
-        """Turn automatic compaction on with this `config`, in Druid's format, or off with null. Needs the role operator."""
+        """Turn automatic compaction on with this `config`, in Druid's format, or off with null.
+
+        Needs the role operator.
+        """
         datasource, document = find_datasource(self.actor, name), body_of(request, serializers.CompactionBody)["config"]
         if document is not None:
             config = configs.read_config({**document, "dataSource": name})

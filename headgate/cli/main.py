@@ -1,0 +1,74 @@
+"""The program ``headgate``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from headgate.cli import acting, applying, context, reading, waiting
+from headgate.cli.errors import CommandFailed, PlanHasChanges
+from headgate.client import ClientError
+from headgate.version import VERSION
+
+app = typer.Typer(
+    name="headgate",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # they would show local variables, among them tokens
+    rich_markup_mode=None,
+)
+FAILED, CHANGES, INTERRUPTED = 1, 2, 130
+COMMANDS: dict[str, Callable[..., None]] = {
+    "login": acting.login,
+    "get": reading.get,
+    "describe": reading.describe,
+    "apply": applying.apply_files,
+    "export": applying.export,
+    "sample": reading.sample,
+    "logs": reading.logs,
+    "record": reading.record,
+    "quarantine": reading.quarantine,
+    "suspend": acting.suspend,
+    "resume": acting.resume,
+    "reset": acting.reset,
+    "handoff": acting.handoff,
+    "wait": waiting.wait,
+}
+for _name, _function in COMMANDS.items():
+    app.command(_name)(_function)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"headgate {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    profile: Annotated[str, typer.Option(help="The site of a login.", envvar="HEADGATE_PROFILE")] = "",
+    url: Annotated[str, typer.Option(help="Another site; its token comes from HEADGATE_TOKEN.")] = "",
+    team: Annotated[str, typer.Option(help="Of new objects; only its objects in lists.")] = "",
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Headgate on the command line."""
+    context.set_options(context.Options(profile, url, team))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code. Every error is 1: 2 says that a plan has changes."""
+    command = typer.main.get_command(app)
+    try:
+        command.main(args=None if arguments is None else list(arguments), prog_name="headgate")
+    except SystemExit as error:
+        return error.code if error.code in (0, INTERRUPTED) else FAILED
+    except PlanHasChanges:
+        return CHANGES
+    except (ClientError, CommandFailed) as error:
+        print(context.message_of(error), file=sys.stderr)
+        return FAILED
+    return 0

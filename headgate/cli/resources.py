@@ -1,0 +1,224 @@
+"""How each kind of object is read, tried and written over REST. What a file can't set is no part of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.cli.errors import CommandFailed
+from headgate.cli.manifests import Manifest
+from headgate.client import Client, InvalidRequest, NotFound
+from headgate.client.site import path_of
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object that the site has."""
+
+    path: str
+    fields: dict[str, Any]  # what a file can set, without secrets
+    version: int | None = None
+
+
+class Resource:
+    """A kind whose objects are made by POST to ``collection`` and changed by PUT to their own address."""
+
+    fields: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()  # fields that only a creation takes
+    set_only = False  # it exists as long as what it belongs to
+
+    def collection(self) -> str:
+        """The address of the list. Only kinds that are created by POST have one."""
+        raise NotImplementedError
+
+    def find(self, client: Client, manifest: Manifest) -> Found | None:
+        raise NotImplementedError
+
+    def body(self, client: Client, manifest: Manifest) -> dict[str, Any]:
+        """What is sent. Raises ``CommandFailed``, ``ClientError``."""
+        return dict(manifest.spec)
+
+    def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
+        """What a file can set, of an answer."""
+        return {name: answer[name] for name in self.fields if name in answer}
+
+    def write(self, client: Client, manifest: Manifest, found: Found | None, dry_run: bool) -> dict[str, Any]:
+        """Create or change it; with ``dry_run`` the site takes it back. What a file can set of the answer."""
+        body = self.body(client, manifest)
+        query = {"dryRun": True} if dry_run else {}
+        if found is None:
+            answer = client.send("POST", self.collection(), body, query=query, team=manifest.team or None)
+        else:
+            body = {name: value for name, value in body.items() if name not in self.fixed}
+            version = found.version if not dry_run else None
+            answer = client.send("PUT", found.path, body, query=query, version=version)
+        return self.shown(client, answer)
+
+    def exported(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """What a file gets of the fields."""
+        return fields
+
+    def delete(self, client: Client, found: Found) -> None:
+        client.send("DELETE", found.path)
+
+
+class Listed(Resource):
+    """A kind with numbers as addresses: its objects are found by team and name."""
+
+    def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
+        """Team, name and object: those of a team, or of all of the user's teams."""
+        for row in client.pages(self.collection(), team=team or None):
+            yield row["team"], row["name"], Found(f"{self.collection()}{row['id']}/", self.shown(client, row))
+
+    def find(self, client: Client, manifest: Manifest) -> Found | None:
+        same = [found for _, name, found in self.all(client, manifest.team) if name == manifest.name]
+        if len(same) > 1:
+            raise CommandFailed(f"{manifest.origin}: several teams have {manifest.title}. Add its team.")
+        return same[0] if same else None
+
+    def body(self, client: Client, manifest: Manifest) -> dict[str, Any]:
+        return {"name": manifest.name, **manifest.spec}
+
+
+class Receivers(Listed):
+    fields = ("kind", "addresses")
+    fixed = ("kind",)
+
+    def collection(self) -> str:
+        return path_of("alerts", "receivers")
+
+    def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
+        shown = super().shown(client, answer)
+        return shown if answer["kind"] == "email" else {"kind": answer["kind"], "host": answer["address"]}
+
+    def exported(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Without the host: the address itself is a secret, and stays when a file leaves it out."""
+        return {name: value for name, value in fields.items() if name != "host"}
+
+
+class Rules(Listed):
+    """Its receivers are numbers in REST, and names in files."""
+
+    fields = ("kind", "datasource", "params", "hold_s", "clear_s", "enabled")
+    fixed = ("kind",)
+
+    def collection(self) -> str:
+        return path_of("alerts", "rules")
+
+    def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
+        names = {number: name for name, number in self._receivers(client, answer["team"])}
+        return {**super().shown(client, answer), "receivers": sorted(names.get(n, str(n)) for n in answer["receivers"])}
+
+    def body(self, client: Client, manifest: Manifest) -> dict[str, Any]:
+        body = super().body(client, manifest)
+        numbers = dict(self._receivers(client, manifest.team))
+        unknown = [name for name in body.get("receivers", ()) if name not in numbers]
+        if unknown:
+            raise InvalidRequest(f"There is no alert-receiver {', '.join(map(str, unknown))}.")
+        return {**body, "receivers": [numbers[name] for name in body.get("receivers", ())]}
+
+    def _receivers(self, client: Client, team: str) -> Iterator[tuple[str, int]]:
+        return ((r["name"], r["id"]) for r in client.pages(path_of("alerts", "receivers"), team=team or None))
+
+
+class Connections(Resource):
+    fields = ("kind", "description", "properties")
+    fixed = ("name", "kind")
+
+    def collection(self) -> str:
+        return path_of("connections")
+
+    def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
+        for row in client.pages(self.collection(), team=team or None):
+            found = self._get(client, row["team"], row["name"])
+            if found is not None:
+                yield row["team"], row["name"], found
+
+    def find(self, client: Client, manifest: Manifest) -> Found | None:
+        teams = [manifest.team] if manifest.team else _teams(client)
+        found = [one for team in teams if (one := self._get(client, team, manifest.name)) is not None]
+        if len(found) > 1:
+            raise CommandFailed(f"{manifest.origin}: several teams have {manifest.title}. Add its team.")
+        return found[0] if found else None
+
+    def body(self, client: Client, manifest: Manifest) -> dict[str, Any]:
+        return {"name": manifest.name, **manifest.spec}
+
+    def _get(self, client: Client, team: str, name: str) -> Found | None:
+        path = path_of("connections", team, name)
+        answer = _or_none(client, path)
+        return None if answer is None else Found(path, self.shown(client, answer), answer["version"])
+
+
+class Named(Resource):
+    """A kind whose objects have their name in their address."""
+
+    def path(self, name: str) -> str:
+        raise NotImplementedError
+
+    def read(self, client: Client, name: str) -> Found | None:
+        """By the name alone."""
+        answer = _or_none(client, self.path(name))
+        return None if answer is None else Found(self.path(name), self.shown(client, answer))
+
+    def find(self, client: Client, manifest: Manifest) -> Found | None:
+        return self.read(client, manifest.name)
+
+
+class Setting(Named):
+    """Something of a datasource or a team that is set, never created or deleted. ``suffix``: of its address."""
+
+    set_only = True
+
+    def __init__(self, owner: str, suffix: str, fields: tuple[str, ...]) -> None:
+        self.owner, self.suffix, self.fields = owner, suffix, fields
+
+    def path(self, name: str) -> str:
+        return path_of(self.owner, name, self.suffix)
+
+    def write(self, client: Client, manifest: Manifest, found: Found | None, dry_run: bool) -> dict[str, Any]:
+        return super().write(client, manifest, found or Found(self.path(manifest.name), {}), dry_run)
+
+
+class Quotas(Setting):
+    def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
+        return {name: answer[name]["limit"] for name in self.fields}
+
+
+class Teams(Named):
+    fields = ("description",)
+
+    def path(self, name: str) -> str:
+        return path_of("teams", name)
+
+    def write(self, client: Client, manifest: Manifest, found: Found | None, dry_run: bool) -> dict[str, Any]:
+        if found is None:
+            query = {"dryRun": True} if dry_run else {}
+            client.send("POST", path_of("teams"), {"name": manifest.name}, query=query)
+            if dry_run:
+                return dict(manifest.spec)
+        return super().write(client, manifest, found or Found(self.path(manifest.name), {}), dry_run)
+
+
+RESOURCES: dict[str, Resource] = {
+    "team": Teams(),
+    "quotas": Quotas("teams", "quotas", ("indexers", "rows_a_day", "stored_bytes")),
+    "connection": Connections(),
+    "alert-receiver": Receivers(),
+    "retention": Setting("datasources", "rules", ("rules",)),
+    "compaction": Setting("datasources", "compaction", ("config",)),
+    "alert-rule": Rules(),
+}
+
+
+def _or_none(client: Client, path: str) -> dict[str, Any] | None:
+    try:
+        answer: dict[str, Any] = client.get(path)
+    except NotFound:
+        return None
+    return answer
+
+
+def _teams(client: Client) -> list[str]:
+    return [row["name"] for row in client.pages(path_of("teams"))]
