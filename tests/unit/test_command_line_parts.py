@@ -57,7 +57,7 @@ def test_documents_are_applied_in_the_order_of_kinds(tmp_path: Path) -> None:
     (tmp_path / "sub" / "a.json").write_text(spec)
     (tmp_path / "notes.txt").write_text("not read")
     _file(tmp_path, f"---\n{text}---\n")
-    assert [m.kind for m in read_manifests([tmp_path], {})] == list(KINDS)  # type: ignore[attr-defined]
+    assert [m.kind for m in read_manifests([tmp_path], {})] == list(KINDS)
 
 
 @pytest.mark.parametrize(
