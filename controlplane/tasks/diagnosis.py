@@ -189,8 +189,8 @@ def _waiting_reason(facts: Facts) -> Health:
         )
         return Health.of(Code.AWAITING_HANDOFF, cause)
     cause = (
-        f"{waiting} and nothing is published yet. A new member of a {traits.label} waits up to 10 seconds for its first "
-        "records; another member may hold them."
+        f"{waiting} and nothing is published yet. A new member of a {traits.label} waits up to 10 seconds for its "
+        "first records; another member may hold them."
     )
     return Health.of(Code.AWAITING_DELIVERY, cause)
 
