@@ -15,6 +15,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.supervisors.completeness import completeness_of
 from controlplane.supervisors.health_queries import health_facts
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.unread_times import countdowns
 from controlplane.teams.models import User
 
 NOBODY = User(is_active=False)  # to whom a health names no supervisor of others
@@ -46,12 +47,17 @@ def _read_health(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, 
     return health_facts(NOBODY, {s.name: s.supervisor for s in subjects if s.supervisor is not None}.values())
 
 
+def _read_countdowns(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
+    return countdowns({s.name: s.supervisor for s in subjects if s.supervisor is not None}.values())
+
+
 def _read_completeness(subjects: Sequence[Subject], _: Sequence[Any]) -> Mapping[Any, Any]:
     return completeness_of({s.datasource.pk: s.datasource for s in subjects}.values())
 
 
 SOURCES = {
     "observed": Source(lambda s, _: s.name, _read_health),
+    "unread": Source(lambda s, _: s.name, _read_countdowns),
     "completeness": Source(lambda s, _: s.datasource.pk, _read_completeness),
     "parse_errors": Source(
         lambda s, params: (s.datasource.pk, params["window_s"]), lambda _, keys: count_parse_errors(keys)

@@ -20,6 +20,8 @@ from controlplane.supervisors.health_facts import HealthFacts
 from controlplane.supervisors.health_messages import count, duration_text, shortened, utc
 from controlplane.supervisors.health_rules import STALE, health_of
 from controlplane.supervisors.lag_state import is_behind
+from controlplane.supervisors.retention_countdown import Code as Expiry
+from controlplane.supervisors.retention_countdown import Countdown
 from ingestion.specs.causes import FINGERPRINT_LENGTH, cause_of
 from ingestion.specs.limits import in_one_line
 
@@ -137,6 +139,16 @@ def _behind(observed: HealthFacts | None, subject: Subject, params: Params, now:
     return Evaluation(stated, observed.lag.lag)
 
 
+def _expiring(countdown: Countdown | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
+    if countdown is None:
+        return Evaluation(False, "No unread record is older than a minute.")
+    left = countdown.left(now)
+    if left is None:
+        return Evaluation(None if countdown.code == Expiry.UNKNOWN else False, countdown.text)
+    bad = countdown.is_short(timedelta(seconds=params["left_s"]), now)
+    return Evaluation(bad, countdown.text, left.total_seconds())
+
+
 def _no_data(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     last = completeness.last_publish_at if completeness else None
     age = now - (last or subject.datasource.created_at)
@@ -242,6 +254,15 @@ KINDS = {
             _behind,
             "A supervisor is behind its topic for longer than this time.",
             (_age_param(900),),
+        ),
+        Kind(
+            "expiring",
+            "Unread records expire",
+            _SUPERVISOR,
+            "unread",
+            _expiring,
+            "Kafka may delete unread records within this time, or within a quarter of the topic's retention.",
+            (Param("left_s", "Within less than (s)", 21_600, "s", 60, 90 * DAY_S),),
         ),
         Kind(
             "no_data",

@@ -249,6 +249,7 @@ CELERY_BEAT_SCHEDULE = {
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
         ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
         ("look at topics that nobody reads", "controlplane.supervisors.tasks.look_at_waiting", 10.0),
+        ("observe when unread records expire", "controlplane.supervisors.tasks.observe_unread", 60.0),
         ("drop old samples of lag", "controlplane.lag.tasks.drop_old_lag", 60.0),
         ("drop old events", "controlplane.sources.tasks.drop_old_events", 3600.0),
         ("fold settled ranges", "controlplane.publishing.tasks.fold", 5.0),
@@ -336,6 +337,8 @@ TASK_START_TIMEOUT = timedelta(seconds=env.number("HEADGATE_TASK_START_TIMEOUT",
 REPAIR_MARGIN = timedelta(seconds=env.number("HEADGATE_REPAIR_MARGIN", 30))
 # How long the coarsest samples of lag are kept.
 LAG_RETENTION = env.duration("HEADGATE_LAG_RETENTION", "P30D")
+# A supervisor's page is red when Kafka may delete unread records within this time.
+RETENTION_WARNING = env.duration("HEADGATE_RETENTION_WARNING", "PT6H")
 # How long events stay that say how ingestion went, not what became of records.
 EVENT_RETENTION = env.duration("HEADGATE_EVENT_RETENTION", "P90D")
 # What is older is purged from the quarantine, and of each datasource the oldest payloads beyond this size.

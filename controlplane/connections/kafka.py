@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import wraps
+from time import monotonic
 from typing import ParamSpec, TypeVar
 
 from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -194,19 +196,7 @@ def holds_records(
     isolation: str = "read_committed",
 ) -> bool:
     """Whether a record lies in ``[start, end)`` of the partition: a marker is none, an aborted one by ``isolation``."""
-    with _admin(properties, topic):
-        pass  # the brokers' addresses are allowed
-    config = {
-        **_config(properties),
-        "group.id": "unused",
-        "enable.auto.commit": False,
-        "isolation.level": isolation,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "error_cb": lambda error: None,
-        "log_level": 0,
-    }
-    consumer = Consumer(config)
+    consumer = _record_reader(properties, topic, {"isolation.level": isolation})
     try:
         consumer.assign([TopicPartition(topic, partition, start)])
         message = consumer.poll(TIMEOUT_S)
@@ -222,10 +212,66 @@ def holds_records(
         consumer.close()
 
 
+def _record_reader(properties: Mapping[str, Value], topic: str, config: Mapping[str, object]) -> Consumer:
+    """It joins no group, and stands at no partition yet."""
+    with _admin(properties, topic):
+        pass  # the brokers' addresses are allowed
+    own_config: dict[str, object] = {
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "error_cb": lambda error: None,
+        "log_level": 0,
+    }
+    return Consumer({**_config(properties), **own_config, **config})
+
+
 def _is_group_refusal(message: Message) -> bool:
     """With its partition assigned, a consumer reads without a right to its group, and hears once that it has none."""
     error = message.error()
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+@_measured
+def first_record_times(
+    properties: Mapping[str, Value], topic: str, within: Mapping[int, tuple[int, int]]
+) -> tuple[dict[int, int | None], frozenset[int]]:
+    """By partition, the time of the first record in ``[start, end)``, in ms since 1970; None: it has no time.
+
+    Left out is a partition without a record there. Also returns the partitions that did not answer in time. Records of
+    transactions that are open or were aborted count.
+    """
+    small = {"isolation.level": "read_uncommitted", "max.partition.fetch.bytes": 4096, "queued.min.messages": 1}
+    consumer = _record_reader(properties, topic, {**small, "fetch.min.bytes": 1, "fetch.wait.max.ms": 100})
+    times: dict[int, int | None] = {}
+    waiting, deadline = dict(within), monotonic() + TIMEOUT_S
+    try:
+        consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in within.items()])
+        while waiting and (left_s := deadline - monotonic()) > 0:
+            message = consumer.poll(left_s)
+            error = None if message is None else message.error()
+            if message is None or (error is not None and error.code() != KafkaError._PARTITION_EOF):
+                continue
+            number, offset = message.partition(), message.offset()
+            if number not in waiting or offset is None:
+                continue
+            _, end = waiting.pop(number)
+            consumer.pause([TopicPartition(topic, number)])
+            if error is None and offset < end:
+                kind, time_ms = message.timestamp()
+                times[number] = None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms
+    finally:
+        consumer.close()
+    return times, frozenset(waiting)
+
+
+@_measured
+def topic_config(properties: Mapping[str, Value], topic: str) -> dict[str, str | None]:
+    """The topic's settings, the broker's where it has none of its own. Needs the right DESCRIBE_CONFIGS."""
+    with _admin(properties, topic) as (admin, _, _):
+        entries = _describe_config(admin, ConfigResource(ResourceType.TOPIC, topic))
+    return {name: entry.value for name, entry in entries.items()}
 
 
 @dataclass(frozen=True)

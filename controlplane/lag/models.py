@@ -29,3 +29,16 @@ class LagSample(models.Model):
             models.UniqueConstraint(fields=["source", "resolution_s", "at"], name="one_sample_a_stretch_of_time")
         ]
         indexes = [models.Index(fields=["resolution_s", "at"], name="lag_sample_by_age")]
+
+
+class UnreadTimes(models.Model):
+    """When the oldest unread record of each partition is from, and what Kafka deletes of the topic: as last asked.
+
+    Of sources with records that wait for longer than a minute; others have no row.
+    """
+
+    source = models.OneToOneField(Source, on_delete=models.CASCADE, primary_key=True, related_name="unread_times")
+    observed_at = models.DateTimeField()
+    problem = models.TextField(default="")  # why Kafka did not say; then the rest is what it last said
+    retention = models.JSONField(default=dict)  # the topic's settings that say what Kafka deletes
+    oldest = models.JSONField(default=dict)  # partition → ``OldestUnread``'s fields

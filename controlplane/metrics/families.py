@@ -83,6 +83,12 @@ _FAMILIES = (
         SUPERVISOR,
     ),
     Family(
+        "headgate_supervisor_retention_left_seconds",
+        "The time until Kafka may delete records that are not settled, at the earliest. Absent while none has waited "
+        "for a minute, and if the time is not known or the topic has no limit.",
+        SUPERVISOR,
+    ),
+    Family(
         "headgate_supervisor_last_run_timestamp_seconds",
         "When the supervisor last ran. Absent before its first run.",
         SUPERVISOR,

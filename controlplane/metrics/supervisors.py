@@ -12,6 +12,7 @@ from controlplane.supervisors.health_facts import HealthFacts
 from controlplane.supervisors.health_queries import health_facts
 from controlplane.supervisors.health_rules import STALE, health_of
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.unread_times import countdowns
 
 # Through the tasks that have not ended: most indexers' rows are of others.
 _INDEXERS = """
@@ -26,6 +27,10 @@ def supervisor_samples() -> Iterator[Sample]:
     listed = Supervisor.objects.filter(terminated_at=None).select_related("datasource__team").order_by("id")
     supervisors = listed.with_current()
     facts_by_id, named = health_facts(NOBODY, supervisors), {s.pk: labels_of(s) for s in supervisors}
+    for pk, countdown in countdowns(supervisors).items():
+        left = countdown.left(facts_by_id[pk].now)
+        if left is not None:
+            yield "headgate_supervisor_retention_left_seconds", named[pk], left.total_seconds()
     for supervisor in supervisors:
         labels, facts = named[supervisor.pk], facts_by_id[supervisor.pk]
         health = health_of(facts)

@@ -5,7 +5,7 @@ Messages in the queue carry these names: a renamed task does not run them.
 
 from celery import shared_task
 
-from controlplane.supervisors import lag, repairs, run
+from controlplane.supervisors import lag, repairs, run, unread_times
 
 
 @shared_task(name="controlplane.supervisors.tasks.run_all")
@@ -36,3 +36,9 @@ def repair() -> list[str]:
 def look_at_waiting() -> None:
     """Follow the lag of supervisors none of whose tasks runs."""
     lag.observe_waiting()
+
+
+@shared_task(name="controlplane.supervisors.tasks.observe_unread")
+def observe_unread() -> None:
+    """Ask Kafka from when the oldest unread records are."""
+    unread_times.observe_unread()

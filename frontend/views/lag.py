@@ -14,6 +14,7 @@ from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.supervisors.timeline_annotations import list_annotations
+from controlplane.supervisors.unread_times import countdown_of
 from frontend.chart_windows import WINDOWS, Window, window_named
 from frontend.paging import numbered_page
 from frontend.tables import Column, Shape
@@ -29,6 +30,7 @@ PARTITIONS = Shape(
         Column("settled", "Settled", sorts="settled", number=True, descending_first=True),
         Column("upto", "Settled up to", sorts="settled_upto", number=True, descending_first=True),
         Column("lag", "Lag", sorts="lag", number=True, descending_first=True),
+        Column("expires", "Kept until"),
         Column("looked", "Observed", sorts="observed_at", descending_first=True),
     ),
     default="-lag",
@@ -74,12 +76,14 @@ def data(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def tables(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """The lag by partition now, and all of it over time."""
     supervisor = get_supervisor(request.user, supervisor_id)
+    unread = countdown_of(supervisor)
     now, window = lag_now(supervisor), window_named(request.GET.get("window"))
     table, samples = _partitions_shape(supervisor).table_for(request.GET), SAMPLES.table_for(request.GET)
     points = samples.arranged(_series(supervisor, window).points)
     context = {
         **frame(request, supervisor, "lag"),
         "lag": now,
+        "unread": unread,
         "table": table,
         "samples": samples,
         "page": numbered_page(table.arranged(now.partitions), request.GET.get("page"), PARTITIONS_PER_PAGE),

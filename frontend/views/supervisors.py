@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.forms import Form
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -27,6 +28,7 @@ from controlplane.supervisors.selectors import (
 )
 from controlplane.supervisors.timeline_annotations import runs
 from controlplane.supervisors.trends import trends
+from controlplane.supervisors.unread_times import countdown_of
 from controlplane.tasks.selectors import list_tasks
 from controlplane.tasks.slot_waits import overlap_warning
 from controlplane.teams.permissions import Action, may
@@ -260,6 +262,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     quarantine = reverse("frontend:datasource-quarantine", args=[supervisor.datasource.name])
     segments = reverse("frontend:datasource-segments", args=[supervisor.datasource.name])
     urls = {"published": segments, "rolled_up": segments, "unparseable": quarantine, "quarantined": quarantine}
+    unread = countdown_of(supervisor)
     reasons, progress = why_nothing(supervisor), progress_of(task.observation) if task else None
     return {
         "task": task,
@@ -276,6 +279,8 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "wanted": indexers_wanted,
         "lacks_overlap": "" if supervisor.terminated_at else overlap_warning(indexers_wanted * replicas(supervisor)),
         "reasons": reasons,
+        "unread": unread,
+        "unread_is_short": unread is not None and unread.is_short(settings.RETENTION_WARNING, timezone.now()),
         "all_published": bool(reasons) and _all_published(supervisor, progress, totals.published),
         "totals": totals,
         "sum": sum_of(totals, urls, others=tasks),

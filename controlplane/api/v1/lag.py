@@ -10,13 +10,17 @@ from controlplane.api.base import HeadgateView, query_of
 from controlplane.api.v1.serializers import lag as serializers
 from controlplane.supervisors.lag import lag_now, lag_over_time
 from controlplane.supervisors.selectors import get_supervisor
+from controlplane.supervisors.unread_times import countdown_of
 
 
 class LagView(HeadgateView):
     @extend_schema(operation_id="get_lag", tags=["supervisors"], responses=serializers.LagSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """The supervisor's lag, in total and by partition."""
-        return Response(serializers.LagSerializer(lag_now(get_supervisor(self.actor, supervisor_id))).data)
+        """The supervisor's lag, in total and by partition, and when Kafka may delete unread records."""
+        supervisor = get_supervisor(self.actor, supervisor_id)
+        unread = countdown_of(supervisor)
+        fields = {**vars(lag_now(supervisor)), "unread": unread}
+        return Response(serializers.LagSerializer(fields, context={"unread": unread}).data)
 
 
 class LagSeriesView(HeadgateView):

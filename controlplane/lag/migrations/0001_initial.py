@@ -38,4 +38,23 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="UnreadTimes",
+            fields=[
+                (
+                    "source",
+                    models.OneToOneField(
+                        on_delete=models.CASCADE,
+                        primary_key=True,
+                        related_name="unread_times",
+                        serialize=False,
+                        to="sources.source",
+                    ),
+                ),
+                ("observed_at", models.DateTimeField()),
+                ("problem", models.TextField(default="")),
+                ("retention", models.JSONField(default=dict)),
+                ("oldest", models.JSONField(default=dict)),
+            ],
+        ),
     ]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.v1.serializers.datasources import WindowQuery
 from controlplane.lag.samples import RESOLUTIONS
+from controlplane.publishing.selectors.progress import PartitionProgress
+from controlplane.supervisors.retention_countdown import Code, Countdown
 
 
 class SeriesQuery(WindowQuery):
@@ -27,6 +33,32 @@ class PartitionLagSerializer(serializers.Serializer[Any]):
     settled_upto = serializers.IntegerField(allow_null=True)
     lag = serializers.IntegerField(allow_null=True)
     observed_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.SerializerMethodField(
+        help_text="From when on Kafka may delete its unread records. Null: not known, never, or none are unread."
+    )
+
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    def get_expires_at(self, partition: PartitionProgress) -> datetime | None:
+        countdown: Countdown | None = self.context.get("unread")
+        return None if countdown is None else countdown.partitions.get(partition.partition)
+
+
+class ExpirySerializer(serializers.Serializer[Any]):
+    code = serializers.ChoiceField(
+        [c.value for c in Code], help_text="limited: from a time on; kept: Kafka deletes nothing of it."
+    )
+    text = serializers.CharField()
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="The earliest time. Null: not known, or never.")
+    left_s = serializers.SerializerMethodField(help_text="Null: not known, or never. 0: at Kafka's next check.")
+    short = serializers.SerializerMethodField(help_text="Less is left than the setting allows.")
+    observed_at = serializers.DateTimeField()
+
+    def get_left_s(self, countdown: Countdown) -> float | None:
+        left = countdown.left(timezone.now())
+        return None if left is None else left.total_seconds()
+
+    def get_short(self, countdown: Countdown) -> bool:
+        return countdown.is_short(settings.RETENTION_WARNING, timezone.now())
 
 
 class LagSerializer(serializers.Serializer[Any]):
@@ -37,6 +69,10 @@ class LagSerializer(serializers.Serializer[Any]):
     problem = serializers.CharField(help_text="Why the lag is unknown or out of date. Empty if it is current.")
     in_flight = serializers.IntegerField(help_text="Records that indexers have read and not published yet.")
     partitions = PartitionLagSerializer(many=True)
+    unread = ExpirySerializer(
+        allow_null=True,
+        help_text="When Kafka may delete unread records. Null: it has been behind for less than a minute, if at all.",
+    )
 
 
 class LagPointSerializer(serializers.Serializer[Any]):
