@@ -33,6 +33,7 @@ class LagTrend:
     ended: int = 0
     quarantined: int = 0
     read_in_minute: int | None = None  # by how much what no indexer held became less within the last minute
+    ended_per_s: float | None = None  # records, stored or not, over the time that ``records_per_s`` has
 
     @property
     def is_too_new(self) -> bool:
@@ -56,7 +57,8 @@ _TRENDS = f"""
                 / extract(epoch FROM newest.observed_at - minute.observed_at)
                 WHEN is_new AND born.at <= newest.observed_at - %(minute)s THEN newest.processed
                 / extract(epoch FROM newest.observed_at - born.at) END,
-           minute.unread - greatest(0, newest.lag - newest.in_flight)
+           minute.unread - greatest(0, newest.lag - newest.in_flight),
+           greatest(0, newest.ended - CASE WHEN is_new THEN 0 ELSE earlier.ended END)
     FROM unnest(%(sources)s::int8[]) AS s(id),
     LATERAL (
         SELECT at, observed_at, lag, in_flight, processed, quarantined, ended FROM lag_lagsample
@@ -67,7 +69,7 @@ _TRENDS = f"""
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at > newest.at - %(minute)s
     ) AS recent
     LEFT JOIN LATERAL (
-        SELECT observed_at, lag, processed FROM lag_lagsample
+        SELECT observed_at, lag, processed, ended FROM lag_lagsample
         WHERE source_id = s.id AND resolution_s = %(finest)s AND at >= newest.at - %(lately)s AND at < newest.at
         ORDER BY at LIMIT 1
     ) AS earlier ON true
@@ -117,13 +119,16 @@ def _trend(
     quarantined: int | None,
     now: Decimal | None,
     read: int | None,
+    ended_since: int | None,
 ) -> LagTrend:
     """``began``: nothing had been stored before."""
     if stored is None or not stored_over:
         return LagTrend(at, lag, unread)
     rate = stored / max(stored_over, MINUTE).total_seconds()
     rate_now = float(now) if now is not None else rate if began and stored_over < MINUTE else None
-    return LagTrend(at, lag, unread, before, over or timedelta(), rate, rate_now, ended or 0, quarantined or 0, read)
+    ended_rate = (ended_since or 0) / max(stored_over, MINUTE).total_seconds()
+    elapsed = over or timedelta()
+    return LagTrend(at, lag, unread, before, elapsed, rate, rate_now, ended or 0, quarantined or 0, read, ended_rate)
 
 
 # The finest resolution that has such a sample. The coarser ones keep the largest lag of their stretch.

@@ -89,6 +89,12 @@ _FAMILIES = (
         SUPERVISOR,
     ),
     Family(
+        "headgate_supervisor_drain_seconds",
+        "The time until the supervisor has caught up at its present rate: 0 while it keeps up, +Inf if the lag does "
+        "not shrink. Absent if that is not known.",
+        SUPERVISOR,
+    ),
+    Family(
         "headgate_supervisor_last_run_timestamp_seconds",
         "When the supervisor last ran. Absent before its first run.",
         SUPERVISOR,

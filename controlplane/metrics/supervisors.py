@@ -8,6 +8,7 @@ from django.db import connection
 
 from controlplane.alerts.facts import NOBODY
 from controlplane.metrics.families import Labels, Sample
+from controlplane.supervisors.drain import drain_of
 from controlplane.supervisors.health_facts import HealthFacts
 from controlplane.supervisors.health_queries import health_facts
 from controlplane.supervisors.health_rules import STALE, health_of
@@ -38,6 +39,9 @@ def supervisor_samples() -> Iterator[Sample]:
         yield "headgate_supervisor_health", (*labels, health.kind.value, health.code), 1
         yield from _runs(supervisor, labels)
         yield from _lags(facts, labels)
+        drain_s = drain_of(facts, supervisor).left_s(facts.now)
+        if drain_s is not None:
+            yield "headgate_supervisor_drain_seconds", labels, drain_s
     yield from _indexers(named)
 
 

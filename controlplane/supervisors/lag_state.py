@@ -29,10 +29,19 @@ def is_catching_up(lag: LagTrend) -> bool:
 
 
 def time_left(lag: LagTrend) -> timedelta:
-    """Of a lag that shrinks, at the rate of the last minute, or else of the last minutes."""
-    if is_catching_up(lag):
-        return MINUTE * (lag.unread / (lag.read_in_minute or 1))
-    return lag.elapsed * (lag.lag / ((lag.before or 0) - lag.lag))
+    """Of a lag that shrinks."""
+    return timedelta(seconds=seconds_left(lag) or 0)
+
+
+def seconds_left(lag: LagTrend) -> float | None:
+    """Until it has caught up, at the rate of the last minute if that is much, else of the last minutes.
+
+    None: it does not shrink, by however little.
+    """
+    shrunk, read = (lag.before or 0) - lag.lag, lag.read_in_minute or 0
+    if shrunk > 0 and not is_catching_up(lag):
+        return lag.elapsed.total_seconds() * (lag.lag / shrunk)
+    return MINUTE.total_seconds() * (lag.unread / read) if read > 0 else None
 
 
 def is_behind(lag: LagTrend) -> bool:

@@ -15,7 +15,9 @@ from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import offset_reset, services
 from controlplane.supervisors.autoscaler import auto_scaler, replicas, task_count
-from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor, with_health
+from controlplane.supervisors.drain import drain_of
+from controlplane.supervisors.health_queries import health_by_supervisor, health_facts, with_health
+from controlplane.supervisors.health_rules import health_of
 from controlplane.supervisors.lag import lag_now
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import (
@@ -230,6 +232,7 @@ def _url(supervisor: Supervisor) -> str:
 def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, Any]:
     """What every page of a supervisor shows around its own part."""
     actions = SupervisorActions.for_user(request.user, supervisor)
+    facts = health_facts(request.user, [supervisor])[supervisor.pk]
     return {
         "supervisor": supervisor,
         "tab": tab,
@@ -237,7 +240,8 @@ def frame(request: PageRequest, supervisor: Supervisor, tab: str) -> dict[str, A
         "partition_choices": range(min(supervisor.partitions or 0, PARTITIONS_OFFERED)),
         "in_share_group": supervisor.io_config.traits.in_share_group and supervisor.io_config.topicPattern is None,
         "actions": list(actions.values()),
-        "health": health_of_supervisor(request.user, supervisor),
+        "health": health_of(facts),
+        "drain": drain_of(facts, supervisor) if supervisor.terminated_at is None else None,
         "head": "-".join([str(supervisor.version), *actions]),
         "may_administer": may(request.user, Action.ADMINISTER, supervisor.datasource.team),
         "hears": _live_topics(supervisor),

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.lag.models import LagSample
+from controlplane.metrics.snapshot import take_snapshot
 from controlplane.publishing.models import ProgressKey
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import ScaleAction, SpecVersion, Supervisor
@@ -218,3 +219,62 @@ def test_the_pool_is_shown(viewer: Client, cast: Cast, settings: LazySettings) -
     assert "data-lacks-overlap" not in viewer.get(FLIGHTS).content.decode()
     settings.WORKER_CAPACITY = 1
     assert "too few for two tasks of 1" in viewer.get(FLIGHTS).content.decode()
+
+
+def drained(cast: Cast, viewer: Client, lag: int, **query: str) -> dict[str, object]:
+    """What is said of a lag that was 100,000 four minutes ago and has changed evenly since; 24,000 records ended."""
+    Source.objects.filter(pk=cast.source.pk).update(looked_at=timezone.now())
+    now = timezone.now()
+    for ago_s in (240, 61, 0):
+        at, since = now - timedelta(seconds=ago_s), 240 - ago_s
+        behind, ended = 100_000 + (lag - 100_000) * since // 240, 100 * since
+        values = {
+            "at": at,
+            "observed_at": at,
+            "lag": behind,
+            "partitions": [behind],
+            "processed": ended,
+            "ended": ended,
+        }
+        LagSample.objects.create(source=cast.source, resolution_s=5, in_flight=0, redelivered=0, **values)
+    answer = viewer.get("/api/v1/supervisors/flights/lag/", query)
+    assert answer.status_code == 200, answer.content
+    found: dict[str, object] = answer.json()["drain"]
+    return found
+
+
+def drain_metric() -> float:
+    [(_, value)] = take_snapshot()["headgate_supervisor_drain_seconds"]
+    return value
+
+
+def test_a_lag_that_shrinks_says_when_it_is_over(viewer: Client, cast: Cast) -> None:
+    found = drained(cast, viewer, 60_000)
+    assert (found["code"], found["net_per_s"]) == ("draining", pytest.approx(40_000 / 240, rel=0.01))
+    left = datetime.fromisoformat(str(found["done_at"])) - timezone.now()
+    assert left.total_seconds() == pytest.approx(360, abs=30)
+    assert drain_metric() == pytest.approx(360, abs=30)
+    for path in (FLIGHTS, f"{FLIGHTS}lag/"):
+        [said] = [e for e in parsed(viewer.get(path)).all() if "data-drain" in e.attributes]
+        assert "At the present rate it has caught up in" in said.text
+
+
+def test_how_many_indexers_would_do_it_by_a_time(viewer: Client, cast: Cast) -> None:
+    """60,000 in an hour are 17 a second, and the cast's indexers end 100."""
+    by = (timezone.now() + timedelta(hours=1)).isoformat()
+    needs = drained(cast, viewer, 60_000, by=by)["needs"]
+    assert isinstance(needs, list)
+    assert [(n["indexers"], n["possible"]) for n in needs] == [(1, True)]
+    over = viewer.get("/api/v1/supervisors/flights/lag/", {"by": "2020-01-01T00:00:00Z"})
+    assert (over.status_code, "is over" in over.json()["detail"]) == (400, True)
+
+
+def test_a_lag_that_grows_never_ends(viewer: Client, cast: Cast) -> None:
+    found = drained(cast, viewer, 130_000)
+    assert (found["code"], found["done_at"]) == ("never", None)
+    assert drain_metric() == float("inf")
+
+
+def test_a_lag_that_is_not_known_has_no_time(viewer: Client, cast: Cast) -> None:
+    assert viewer.get("/api/v1/supervisors/flights/lag/").json()["drain"]["code"] == "unknown"
+    assert "headgate_supervisor_drain_seconds" not in take_snapshot()

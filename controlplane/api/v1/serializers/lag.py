@@ -10,9 +10,12 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from controlplane.api.base import QuerySerializer
 from controlplane.api.v1.serializers.datasources import WindowQuery
 from controlplane.lag.samples import RESOLUTIONS
 from controlplane.publishing.selectors.progress import PartitionProgress
+from controlplane.supervisors.drain import Code as DrainCode
+from controlplane.supervisors.drain import Need
 from controlplane.supervisors.retention_countdown import Code, Countdown
 
 
@@ -61,6 +64,31 @@ class ExpirySerializer(serializers.Serializer[Any]):
         return countdown.is_short(settings.RETENTION_WARNING, timezone.now())
 
 
+class LagQuery(QuerySerializer):
+    by = serializers.DateTimeField(
+        required=False, help_text="`drain.needs` says with how many indexers it has caught up by this time."
+    )
+
+
+class DrainNeedSerializer(serializers.Serializer[Any]):
+    within_s = serializers.SerializerMethodField()
+    indexers = serializers.IntegerField(help_text="About so many, at the present rates.")
+    possible = serializers.BooleanField(help_text="The topic has partitions for them.")
+
+    def get_within_s(self, need: Need) -> float:
+        return need.within.total_seconds()
+
+
+class DrainSerializer(serializers.Serializer[Any]):
+    code = serializers.ChoiceField([c.value for c in DrainCode], help_text="never: at the present rate.")
+    text = serializers.CharField()
+    done_at = serializers.DateTimeField(allow_null=True, help_text="When it has caught up, at the present rate.")
+    net_per_s = serializers.FloatField(
+        allow_null=True, help_text="Records per second by which the lag shrinks; negative: it grows. Null: not known."
+    )
+    needs = DrainNeedSerializer(many=True, help_text="Empty: not known.")
+
+
 class LagSerializer(serializers.Serializer[Any]):
     lag = serializers.IntegerField(
         allow_null=True, help_text="Offsets of all partitions that are not settled. Null if unknown."
@@ -69,6 +97,7 @@ class LagSerializer(serializers.Serializer[Any]):
     problem = serializers.CharField(help_text="Why the lag is unknown or out of date. Empty if it is current.")
     in_flight = serializers.IntegerField(help_text="Records that indexers have read and not published yet.")
     partitions = PartitionLagSerializer(many=True)
+    drain = DrainSerializer()
     unread = ExpirySerializer(
         allow_null=True,
         help_text="When Kafka may delete unread records. Null: it has been behind for less than a minute, if at all.",
