@@ -99,6 +99,12 @@ _FAMILIES = (
         "When the supervisor last ran. Absent before its first run.",
         SUPERVISOR,
     ),
+    Family(
+        "headgate_supervisor_autoscaler_decision",
+        "1 for the reason of the autoscaler's last decision; others are absent. Absent without an autoscaler, before "
+        "its first decision, and while it has no runs.",
+        (*SUPERVISOR, "reason"),
+    ),
     Family("headgate_supervisor_failed_runs", "How many runs have failed in a row.", SUPERVISOR),
     Family("headgate_supervisor_failed_tasks", "How many tasks have failed in a row.", SUPERVISOR),
     Family(

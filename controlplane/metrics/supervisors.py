@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from django.db import connection
+from django.utils import timezone
 
 from controlplane.alerts.facts import NOBODY
 from controlplane.metrics.families import Labels, Sample
@@ -55,6 +56,8 @@ def _runs(supervisor: Supervisor, labels: Labels) -> Iterator[Sample]:
     yield "headgate_supervisor_failed_tasks", labels, supervisor.failures
     if supervisor.last_run_at is not None:
         yield "headgate_supervisor_last_run_timestamp_seconds", labels, supervisor.last_run_at.timestamp()
+    if supervisor.scaling_reason and supervisor.ran_at is not None and timezone.now() - supervisor.ran_at <= STALE:
+        yield "headgate_supervisor_autoscaler_decision", (*labels, supervisor.scaling_reason), 1
 
 
 def _lags(facts: HealthFacts, labels: Labels) -> Iterator[Sample]:

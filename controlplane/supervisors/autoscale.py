@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
+from controlplane.supervisors.health_messages import utc
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 from ingestion.specs.inputs.io_config import IOConfig
 
@@ -20,6 +22,31 @@ class Scaling:
     before: int
     after: int
     reason: str
+
+
+class Reason(StrEnum):
+    """What the autoscaler's last look at the lag came to; for programs."""
+
+    SCALED = "scaled"
+    LAG_IN_BOUNDS = "lag_in_bounds"
+    NOT_LONG_ENOUGH = "not_long_enough"
+    AT_MAXIMUM = "at_maximum"
+    AT_PARTITIONS = "at_partitions"
+    AT_MINIMUM = "at_minimum"
+    NO_FREE_SLOT = "no_free_slot"
+    COOLDOWN = "cooldown"
+    START_DELAY = "start_delay"
+    NOT_READING = "not_reading"
+    LAG_UNKNOWN = "lag_unknown"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What it does about the lag, and why it does nothing."""
+
+    reason: Reason
+    text: str
+    scaling: Scaling | None = None
 
 
 @dataclass(frozen=True)
@@ -48,10 +75,15 @@ def wanted_task_count(io_config: IOConfig, decided: int | None) -> int:
     return min(max(start if decided is None else decided, least), most)
 
 
+def starts_at(observed: LagObservation) -> datetime:
+    """When it first looks at the lag."""
+    return observed.since + _ms(observed.config.scaleActionStartDelayMillis)
+
+
 def is_due(observed: LagObservation) -> bool:
     """Whether it is time to look at the lag."""
     config, now = observed.config, observed.now
-    if now < observed.since + _ms(config.scaleActionStartDelayMillis):
+    if now < starts_at(observed):
         return False
     return observed.last_check_at is None or now >= observed.last_check_at + _ms(config.scaleActionPeriodMillis)
 
@@ -64,25 +96,50 @@ def window_start(observed: LagObservation) -> datetime:
 
 def autoscale(observed: LagObservation) -> Scaling | None:
     """What to do about the lag; None: nothing."""
+    return judge(observed).scaling
+
+
+def judge(observed: LagObservation) -> Verdict:
+    """What to do about the lag, and why."""
     config = observed.config
-    pause = _ms(config.minTriggerScaleActionFrequencyMillis)
-    if not observed.steady or (observed.last_action_at is not None and observed.now < observed.last_action_at + pause):
-        return None
+    if not observed.steady:
+        return Verdict(Reason.NOT_READING, "No indexer reads, or a task hands off.")
+    next_at = (observed.last_action_at or observed.since) + _ms(config.minTriggerScaleActionFrequencyMillis)
+    if observed.last_action_at is not None and observed.now < next_at:
+        return Verdict(Reason.COOLDOWN, f"It changed the number recently. It may change it again at {utc(next_at)}.")
     lags = _sampled_lags(observed)
     if not lags:
-        return None
+        return Verdict(Reason.LAG_UNKNOWN, "No lag was observed since its last change, or in the time that counts.")
     least, most = (min(bound, observed.partitions or bound) for bound in config.bounds)
     above = sum(lag >= config.scaleOutThreshold for lag in lags)
     below = sum(lag <= config.scaleInThreshold for lag in lags)
+    high = _reason(observed, lags, above, "at least", config.scaleOutThreshold)
+    low = _reason(observed, lags, below, "at most", config.scaleInThreshold)
     if above >= config.triggerScaleOutFractionThreshold * len(lags):
-        if observed.task_count >= most or not observed.granted:
-            return None
-        after = min(observed.task_count + config.scaleOutStep, most)
-        return Scaling(observed.task_count, after, _reason(observed, lags, above, "at least", config.scaleOutThreshold))
-    if below >= config.triggerScaleInFractionThreshold * len(lags) and observed.task_count > least:
+        return _scale_out(observed, most, high)
+    if below >= config.triggerScaleInFractionThreshold * len(lags):
+        if observed.task_count <= least:
+            return Verdict(Reason.AT_MINIMUM, f"{low} It runs as few indexers as it may: {least:,}.")
         after = max(observed.task_count - config.scaleInStep, least)
-        return Scaling(observed.task_count, after, _reason(observed, lags, below, "at most", config.scaleInThreshold))
-    return None
+        return Verdict(Reason.SCALED, low, Scaling(observed.task_count, after, low))
+    if above:
+        share = config.triggerScaleOutFractionThreshold
+        return Verdict(Reason.NOT_LONG_ENOUGH, f"{high} It adds indexers from {share:.0%} of the samples on.")
+    if below and observed.task_count > least:
+        share = config.triggerScaleInFractionThreshold
+        return Verdict(Reason.NOT_LONG_ENOUGH, f"{low} It removes indexers from {share:.0%} of the samples on.")
+    return Verdict(Reason.LAG_IN_BOUNDS, f"The lag asks for no other number. It is {lags[-1]:,} now.")
+
+
+def _scale_out(observed: LagObservation, most: int, high: str) -> Verdict:
+    if observed.task_count >= most:
+        if most < observed.config.bounds[1]:
+            return Verdict(Reason.AT_PARTITIONS, f"{high} The topic has no more than {most:,} partitions to read.")
+        return Verdict(Reason.AT_MAXIMUM, f"{high} It runs as many indexers as it may: {most:,}.")
+    if not observed.granted:
+        return Verdict(Reason.NO_FREE_SLOT, f"{high} The indexers that it last added still wait for free slots.")
+    after = min(observed.task_count + observed.config.scaleOutStep, most)
+    return Verdict(Reason.SCALED, high, Scaling(observed.task_count, after, high))
 
 
 def _sampled_lags(observed: LagObservation) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.utils import timezone
 
@@ -11,12 +12,16 @@ from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import sources_of
 from controlplane.supervisors.autoscale import (
     LagObservation,
+    Reason,
     Scaling,
-    autoscale,
+    Verdict,
     is_due,
+    judge,
+    starts_at,
     wanted_task_count,
     window_start,
 )
+from controlplane.supervisors.health_messages import utc
 from controlplane.supervisors.models import ScaleAction, Supervisor
 from controlplane.tasks.models import Goal, Task
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
@@ -26,40 +31,54 @@ ACTIONS_KEPT = 1000
 
 def scale_if_due(supervisor: Supervisor) -> None:
     """Let the autoscaler decide, if it is time to; the supervisor's row is locked and saved by the caller."""
-    if supervisor.suspended or supervisor.terminated_at is not None:
-        return
     io_config = supervisor.io_config
     config = io_config.auto_scaler
-    if config is None:
+    if config is None or supervisor.suspended or supervisor.terminated_at is not None:
+        supervisor.scaling_reason = supervisor.scaling_text = ""
         return
     source = sources_of(supervisor.datasource_id, io_config, supervisor.owner).filter(current=True).last()
     if source is None:
+        _note(supervisor, Verdict(Reason.LAG_UNKNOWN, "It has not read its topic yet."))
         return
     observed = _observe(supervisor, config, source, wanted_task_count(io_config, supervisor.decided_task_count))
     if not is_due(observed):
+        if observed.now < starts_at(observed):
+            _note(supervisor, Verdict(Reason.START_DELAY, f"It first checks the lag at {utc(starts_at(observed))}."))
         return
     supervisor.scaling_checked_at = observed.now
     aggregate = config.lagAggregate or "SUM"
     samples = lag_samples(source, since=window_start(observed), until=observed.now, aggregate=aggregate)
-    action = autoscale(replace(observed, samples=samples))
-    if action is not None:
-        supervisor.decided_task_count = action.after
-        _store_action(supervisor, action)
+    verdict = judge(replace(observed, samples=samples))
+    _note(supervisor, verdict)
+    if verdict.scaling is not None:
+        supervisor.decided_task_count = verdict.scaling.after
+        _store_action(supervisor, verdict.scaling)
+
+
+def _note(supervisor: Supervisor, verdict: Verdict) -> None:
+    supervisor.scaling_reason, supervisor.scaling_text = verdict.reason.value, verdict.text
 
 
 @dataclass(frozen=True)
 class AutoScaler:
-    """An autoscaler as it is shown: its bounds, and what it did last."""
+    """An autoscaler as it is shown: its bounds, what it did last, and what its last check came to."""
 
     min_tasks: int
     max_tasks: int
     last_action: ScaleAction | None
+    reason: str  # empty: it has not checked the lag yet, or its supervisor is suspended
+    text: str
+    checked_at: datetime | None
 
 
 def auto_scaler(supervisor: Supervisor) -> AutoScaler | None:
     """None if there is none, or it is not enabled."""
     config = supervisor.io_config.auto_scaler
-    return None if config is None else AutoScaler(*config.bounds, last_action(supervisor))
+    if config is None:
+        return None
+    least, most = config.bounds
+    reason, text = supervisor.scaling_reason, supervisor.scaling_text
+    return AutoScaler(least, most, last_action(supervisor), reason, text, supervisor.scaling_checked_at)
 
 
 def task_count(supervisor: Supervisor) -> int:

@@ -86,6 +86,8 @@ class Supervisor(models.Model):
     decided_task_count = models.IntegerField(null=True)
     scaling_checked_at = models.DateTimeField(null=True)
     scaling_since = models.DateTimeField(default=timezone.now)
+    scaling_reason = models.CharField(max_length=20, default="", db_default="")  # ``autoscale.Reason`` of its last look
+    scaling_text = models.TextField(default="", db_default="")
     terminations = models.JSONField(default=list)  # when, ISO 8601, and by whom: the tombstones of its history
     # Where the topic ended at its last iteration: its id, and offsets by partition; of one that may become idle. Since
     # when that has not changed and all of it is settled, and since when it is idle for that.

@@ -13,6 +13,7 @@ from django.utils import timezone
 from controlplane.common.errors import Conflict, InvalidInput
 from controlplane.lag.models import LagSample
 from controlplane.lag.series import lag_samples, lag_series
+from controlplane.metrics.snapshot import take_snapshot
 from controlplane.publishing.models import ProgressKey
 from controlplane.sources.models import Source
 from controlplane.supervisors import autoscaler, services
@@ -21,7 +22,8 @@ from controlplane.supervisors.run import run
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from ingestion.specs.source_traits import SHARE_GROUP, SHARE_GROUPS, STORED_OFFSETS
 from tests.integration.test_supervisor_services import submit
-from tests.support.django_cast import Cast, spec_for
+from tests.support.django_cast import Cast, browsing_as, spec_for
+from tests.support.html import parsed
 
 CONFIG = {
     "enableTaskAutoScaler": True,
@@ -115,6 +117,47 @@ def test_the_running_task_is_scaled_out_and_in(cast: Cast, clients: dict[str, Cl
     assert "at most 10 in 1 of 1 sample" in shown["auto_scaler"]["last_action"]["reason"]
     actions = clients["viewer"].get("/api/v1/supervisors/swinging/scale-actions/").json()["results"]
     assert [(a["before"], a["after"]) for a in actions] == [(3, 2), (1, 3)]
+
+
+def reason_of(supervisor: Supervisor, client: Client) -> str:
+    """After a round, in REST, on both pages and as a metric."""
+    run(supervisor.pk)
+    told = client.get(f"/api/v1/supervisors/{supervisor.pk}/").json()["auto_scaler"]
+    metrics = take_snapshot().get("headgate_supervisor_autoscaler_decision", [])
+    assert [labels[-1] for labels, _ in metrics if labels[-2] == supervisor.pk] == (
+        [told["reason"]] * bool(told["reason"])
+    )
+    for path in ("", "autoscaler/"):
+        shown = [
+            e
+            for e in parsed(client.get(f"/supervisors/{supervisor.pk}/{path}")).all()
+            if "data-scaling-reason" in e.attributes
+        ]
+        assert [e.attributes["data-scaling-reason"] for e in shown] == [told["reason"]] * bool(told["reason"])
+        assert all(told["text"] in e.text for e in shown)
+    return str(told["reason"])
+
+
+def test_each_check_keeps_its_reason(cast: Cast) -> None:
+    viewer = browsing_as(cast, "viewer")
+    supervisor = submit(cast, scaled_spec("reasoning", scaleActionPeriodMillis=1))
+    assert reason_of(supervisor, viewer) == "lag_unknown", "it has read nothing"
+    source = reading(supervisor)
+    assert reason_of(supervisor, viewer) == "lag_unknown", "no sample"
+    saw(source, 500)
+    assert reason_of(supervisor, viewer) == "lag_in_bounds"
+    saw(source, 5000)
+    assert reason_of(supervisor, viewer) == "scaled"
+    assert reason_of(supervisor, viewer) == "cooldown"
+    services.suspend(user=cast.users["owner"], supervisor=supervisor)
+    supervisor.refresh_from_db()
+    assert reason_of(supervisor, viewer) == ""
+
+
+def test_before_its_first_check_it_says_when_that_is(cast: Cast) -> None:
+    supervisor = submit(cast, scaled_spec("patient", scaleActionStartDelayMillis=3_600_000))
+    reading(supervisor)
+    assert reason_of(supervisor, browsing_as(cast, "viewer")) == "start_delay"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.pages import codes, rows, section
 PAGE = text_of(PROJECT / "docs" / "reference" / "prometheus.md")
 Row = tuple[str, str, tuple[str, ...], str, str]
 # What a label may be: a name that people give, or a word of a short list. Nothing grows with what is ingested.
-LABELS = {"team", "datasource", "supervisor", "state", "kind", "code", "outcome", "detail", "status"}
+LABELS = {"team", "datasource", "supervisor", "state", "kind", "code", "outcome", "detail", "status", "reason"}
 LABELS_OF_PROCESSES = {"view", "method", "status", "kind", "outcome", "task", "request"}
 
 

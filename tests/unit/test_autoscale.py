@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.supervisors.autoscale import LagObservation, Scaling, autoscale, is_due, wanted_task_count
+from controlplane.supervisors.autoscale import (
+    LagObservation,
+    Reason,
+    Scaling,
+    autoscale,
+    is_due,
+    judge,
+    wanted_task_count,
+)
 from controlplane.tasks.diagnosis import options_without_effect
 from ingestion.specs.errors import SpecError
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
@@ -82,6 +90,41 @@ def test_decision(case: str) -> None:
 
 def test_it_says_why() -> None:
     assert autoscale(HIGH) == Scaling(3, 5, "The lag was at least 1,000 in 3 of 10 samples; it is 3,000 now.")
+
+
+REASONS: dict[Reason, tuple[str, str]] = {
+    Reason.SCALED: ("three of ten are high: two more", "in 3 of 10 samples"),
+    Reason.LAG_IN_BOUNDS: ("neither high nor low", "It is 500 now."),
+    Reason.NOT_LONG_ENOUGH: (
+        "two of ten are not enough",
+        "in 2 of 10 samples; it is 1,000 now. It adds indexers from 30%",
+    ),
+    Reason.AT_MAXIMUM: ("at the most", "as many indexers as it may: 6."),
+    Reason.AT_PARTITIONS: ("as many as there are partitions", "no more than 3 partitions"),
+    Reason.AT_MINIMUM: ("at the fewest", "as few indexers as it may: 1."),
+    Reason.NO_FREE_SLOT: ("what it asked for is not there yet", "still wait for free slots"),
+    Reason.COOLDOWN: ("it changed something lately", "again at 2025-06-01 12:00:01 UTC."),
+    Reason.NOT_READING: ("a handover is under way", "a task hands off"),
+    Reason.LAG_UNKNOWN: ("no lag was seen", "No lag was observed"),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_it_says_why_it_does_nothing(reason: Reason) -> None:
+    case, says = REASONS[reason]
+    found = judge(TABLE[case][0])
+    assert found.reason == reason
+    assert says in found.text
+
+
+def test_eight_low_lags_of_ten_are_not_enough() -> None:
+    found = judge(TABLE["eight of ten are not enough"][0])
+    assert found.reason == Reason.NOT_LONG_ENOUGH
+    assert found.text.endswith("It removes indexers from 90% of the samples on.")
+
+
+def test_every_reason_is_shown_by_a_case() -> None:
+    assert {*REASONS, Reason.START_DELAY} == set(Reason), "the delay is no matter of a lag"
 
 
 def test_when_it_looks() -> None:

@@ -55,6 +55,8 @@ class Migration(migrations.Migration):
                 ("decided_task_count", models.IntegerField(null=True)),
                 ("scaling_checked_at", models.DateTimeField(null=True)),
                 ("scaling_since", models.DateTimeField(default=timezone.now)),
+                ("scaling_reason", models.CharField(db_default="", default="", max_length=20)),
+                ("scaling_text", models.TextField(db_default="", default="")),
                 ("terminations", models.JSONField(default=list)),
                 ("ends_seen", models.JSONField(null=True)),
                 ("inactive_since", models.DateTimeField(null=True)),

@@ -137,6 +137,11 @@ class AutoScalerSerializer(serializers.Serializer[Any]):
     task_count_min = serializers.IntegerField(source="min_tasks")
     task_count_max = serializers.IntegerField(source="max_tasks")
     last_action = ScaleActionSerializer(allow_null=True)
+    reason = serializers.CharField(
+        help_text="What its last check of the lag came to, a word for programs. Empty: none yet, or it is suspended."
+    )
+    text = serializers.CharField(help_text="The same as a sentence.")
+    checked_at = serializers.DateTimeField(allow_null=True)
 
 
 class TopicReadSerializer(serializers.Serializer[Any]):
