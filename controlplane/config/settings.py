@@ -270,6 +270,7 @@ CELERY_BEAT_SCHEDULE = {
         ("clear deleted datasources", "controlplane.retention.tasks.clear", 15.0),
         ("delete unused segments", "controlplane.retention.tasks.kill", 300.0),
         ("sum up records of ended tasks", "controlplane.metrics.tasks.sum_up_records", 600.0),
+        ("add up what teams use", "controlplane.metrics.tasks.fold_usage", 60.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
 }

@@ -175,6 +175,13 @@ _FAMILIES = (
     Family("headgate_team_slots", "The team's quota of slots. Absent without a quota.", TEAM),
     Family("headgate_team_used_slots", "Slots that the tasks of a team with a quota use.", TEAM),
     Family("headgate_team_waiting_tasks", "The team's tasks that wait for slots.", TEAM),
+    Family(
+        "headgate_team_core_seconds_total",
+        "Seconds for which the team's tasks held a slot, summed over slots. Absent until a task has held one.",
+        TEAM,
+    ),
+    Family("headgate_team_read_bytes_total", "Size of the records that the team's tasks have read.", TEAM),
+    Family("headgate_team_stored_bytes_total", "Size of the segments that they have published.", TEAM),
     # This answer.
     Family("headgate_store_read_timestamp_seconds", "When Headgate read these values; it keeps them for 10 seconds."),
     Family("headgate_store_read_duration_seconds", "How long it took to read them."),

@@ -21,6 +21,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.metrics.families import Labels, Sample, Samples
 from controlplane.metrics.record_sums import record_totals
 from controlplane.metrics.supervisors import supervisor_samples
+from controlplane.metrics.usage import totals_by_team
 from controlplane.quarantine.models import CauseSum
 from controlplane.segments.models import DaySum
 from controlplane.sources.models import SourceEvent
@@ -82,6 +83,7 @@ def _all_samples(now: datetime) -> Iterator[Sample]:
     yield from _tasks(names)
     yield from _alerts()
     yield from _pool()
+    yield from _usage()
 
 
 def _records(names: Names) -> Iterator[Sample]:
@@ -154,6 +156,13 @@ def _alerts() -> Iterator[Sample]:
     firing = Alert.objects.filter(state=Alert.State.FIRING).order_by()
     for *labels, count in firing.values_list("team__name", "datasource", "rule__kind").annotate(Count("pk")):
         yield "headgate_alerts_firing", tuple(labels), count
+
+
+def _usage() -> Iterator[Sample]:
+    for team, core_seconds, read, stored in totals_by_team():
+        yield "headgate_team_core_seconds_total", (team,), core_seconds
+        yield "headgate_team_read_bytes_total", (team,), read
+        yield "headgate_team_stored_bytes_total", (team,), stored
 
 
 def _pool() -> Iterator[Sample]:

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
+from controlplane.metrics.usage import usage
 from controlplane.quotas.services import LIMITS, MAX_VALUES, set_quota, team_over_quota
 from controlplane.tasks.quota_use import shares
 from controlplane.teams import selectors
@@ -14,6 +15,7 @@ from controlplane.teams.permissions import is_site_admin, require_site_admin
 from frontend.views.common import PageRequest, page, rest_address
 from frontend.views.team_tabs import team_page
 
+MONTHS_SHOWN = 24
 LABELS = {"indexers": "Indexers", "rows_a_day": "Rows a day (UTC)", "stored_bytes": "Stored bytes"}
 
 
@@ -44,6 +46,8 @@ def limits(request: PageRequest, name: str) -> HttpResponse:
     context = {
         "shares": [(LABELS[share.name], share) for share in used],
         "stop": team_over_quota(team.pk),
+        "usage": usage(request.user, team.name).order_by("-month")[:MONTHS_SHOWN],
+        "usage_file": rest_address("api:usage-export", team=team.name),
         "form": form if is_site_admin(request.user) else None,
         "rest": rest_address("api:quotas", team.name),
     }

@@ -174,6 +174,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of compaction")
         + section("Addresses of retention")
         + section("Addresses of the import")
+        + section("Addresses of usage")
     ):
         method, _, path = code.partition(" ")
         if path.startswith("/"):

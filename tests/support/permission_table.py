@@ -222,6 +222,8 @@ REST = [
     Row("DELETE", f"{V1}invitations/<str:name>/", (404, 404, 404, 404, 401, 404)),
     Row("GET", f"{V1}teams/<str:name>/quotas/", ADMINISTER),
     Row("PUT", f"{V1}teams/<str:name>/quotas/", (403, 403, 403, 404, 401, 200), {"indexers": 4}),
+    Row("GET", f"{V1}usage/", LOGGED_IN),
+    Row("GET", f"{V1}usage/export/", LOGGED_IN),
     Row("GET", f"{V1}teams/<str:name>/audit/", ADMINISTER),
     Row("GET", f"{V1}teams/<str:name>/audit/export/", ADMINISTER),
     Row("GET", f"{V1}teams/<str:name>/connection-rule/", SEE),

@@ -33,6 +33,7 @@ from controlplane.api.v1 import (
     tasks,
     teams,
     transfers,
+    usage,
 )
 
 app_name = "api"
@@ -79,6 +80,8 @@ urlpatterns = [
     path("invitations/", teams.MyInvitationsView.as_view(), name="invitations"),
     path("invitations/<str:name>/", teams.MyInvitationView.as_view(), name="invitation"),
     path("teams/<str:name>/quotas/", quotas.QuotasView.as_view(), name="quotas"),
+    path("usage/", usage.UsageView.as_view(), name="usage"),
+    path("usage/export/", usage.UsageExportView.as_view(), name="usage-export"),
     path("teams/<str:name>/audit/", audit.AuditView.as_view(), name="audit"),
     path("teams/<str:name>/audit/export/", audit.AuditExportView.as_view(), name="audit-export"),
     path("teams/<str:name>/connection-rule/", connections.RuleView.as_view(), name="connection-rule"),

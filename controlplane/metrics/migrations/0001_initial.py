@@ -10,6 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('datasources', '0001_initial'),
+        ('teams', '0001_initial'),
     ]
 
     operations = [
@@ -20,5 +21,31 @@ class Migration(migrations.Migration):
                 ('counters', models.JSONField(default=dict)),
                 ('last_publish_at', models.DateTimeField(null=True)),
             ],
+        ),
+        migrations.CreateModel(
+            name='UsageFold',
+            fields=[
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('until', models.DateTimeField()),
+                ('open_tasks', models.JSONField(default=list)),
+                ('totals', models.JSONField(default=dict)),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='one_fold_of_usage')],
+            },
+        ),
+        migrations.CreateModel(
+            name='TeamUsage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('month', models.CharField(max_length=7)),
+                ('core_ms', models.BigIntegerField(default=0)),
+                ('read_bytes', models.BigIntegerField(default=0)),
+                ('stored_bytes', models.BigIntegerField(default=0)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='usage', to='teams.team')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('team', 'month'), name='one_usage_per_month')],
+            },
         ),
     ]
