@@ -109,6 +109,9 @@ class Kind:
         return values, faults
 
 
+_READ_SOONER = "Raise the topic's retention.ms now, or its number of indexers."
+
+
 def _evaluation(bad: bool, code: Code, cause: str, action: str, value: float | None = None) -> Evaluation:
     return Evaluation(Health.of(code, cause, action) if bad else Health.of(Code.UP_TO_DATE, cause), value)
 
@@ -141,12 +144,13 @@ def _behind(observed: HealthFacts | None, subject: Subject, params: Params, now:
 
 def _expiring(countdown: Countdown | None, subject: Subject, params: Params, now: datetime) -> Evaluation:
     if countdown is None:
-        return Evaluation(False, "No unread record is older than a minute.")
+        return Evaluation(Health.of(Code.UP_TO_DATE, "No unread record is older than a minute."))
     left = countdown.left(now)
     if left is None:
-        return Evaluation(None if countdown.code == Expiry.UNKNOWN else False, countdown.text)
+        known = countdown.code != Expiry.UNKNOWN
+        return Evaluation(Health.of(Code.UP_TO_DATE, countdown.text)) if known else _unknown(countdown.text)
     bad = countdown.is_short(timedelta(seconds=params["left_s"]), now)
-    return Evaluation(bad, countdown.text, left.total_seconds())
+    return _evaluation(bad, Code.EXPIRING, countdown.text, _READ_SOONER, left.total_seconds())
 
 
 def _no_data(completeness: Completeness | None, subject: Subject, params: Params, now: datetime) -> Evaluation:

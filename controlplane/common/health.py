@@ -64,6 +64,7 @@ class Code(StrEnum):
     QUARANTINED = "quarantined", Kind.NEEDS_ATTENTION, "quarantined", "home alert"
     CAPACITY_FULL = "capacity_full", Kind.NEEDS_ATTENTION, "no free slots", "home"
     GROUP_DRIFT = "group_drift", Kind.NEEDS_ATTENTION, "share group differs", "home"
+    EXPIRING = "expiring", Kind.NEEDS_ATTENTION, "records expire soon", "alert"
     NO_DATA = "no_data", Kind.NEEDS_ATTENTION, "no data", "alert"
     INCOMPLETE = "incomplete", Kind.NEEDS_ATTENTION, "not complete", "alert"
     PARSE_ERRORS = "parse_errors", Kind.NEEDS_ATTENTION, "parse errors", "alert"
