@@ -95,7 +95,7 @@ class BasicScheme(OpenApiAuthenticationExtension):
         return {
             "type": "http",
             "scheme": "basic",
-            "description": "A user name and the password, or in its place a token of that user.",
+            "description": "A user name and a password. A token of the user can replace the password.",
         }
 
 

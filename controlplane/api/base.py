@@ -47,7 +47,9 @@ class FaultSerializer(serializers.Serializer[Any]):
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
-    """For OpenAPI only: see ``problems.Problem.body``."""
+    """An error (RFC 9457)."""
+
+    # Only OpenAPI uses this: ``problems.Problem.body`` writes the answer.
 
     type = serializers.CharField()
     title = serializers.CharField()
@@ -65,7 +67,7 @@ class ProblemSchema(AutoSchema):
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
         bodies = super()._get_response_bodies(direction)
-        text = "Any error (RFC 9457): 400 with every fault, 401, 403, 404, 409, 413, 415, 429, 503."
+        text = "An error (RFC 9457): 400 with all errors of the input, 401, 403, 404, 409, 413, 415, 429, 503."
         answer = OpenApiResponse(self.problem, description=text)
         describe: Any = self._get_response_for_code  # drf-spectacular leaves it without types
         bodies["default"] = describe(answer, "default", media_types=[self.problem_type])
@@ -110,7 +112,7 @@ class HeadgateView(APIView):
         """The team that the caller named for a new datasource. Raises ``InvalidInput``."""
         name = self.request.headers.get(TEAM_HEADER)
         if name is not None and not storable(name):
-            raise InvalidInput(f"The header {TEAM_HEADER} holds characters that no name has.")
+            raise InvalidInput(f"The header {TEAM_HEADER} contains characters that are not allowed in a name.")
         return name or None
 
     def flag(self, name: str) -> bool:
@@ -181,5 +183,5 @@ TEAM_PARAMETER = OpenApiParameter(
     TEAM_HEADER,
     str,
     OpenApiParameter.HEADER,
-    description="The team that will own a new datasource. Required if you are in several teams.",
+    description="The team that will own a new object. Required if you are in several teams.",
 )

@@ -96,7 +96,7 @@ def page_schema(item: type[serializers.Serializer[Any]]) -> serializers.Serializ
         f"{name}Page",
         {
             "results": item(many=True),
-            "next": serializers.URLField(allow_null=True, help_text="Address of the next page; null on the last."),
+            "next": serializers.URLField(allow_null=True, help_text="Address of the next page. Null on the last page."),
         },
     )
 

@@ -61,7 +61,7 @@ def _line(called: str, number: int, row: dict[str, Any], encode: Callable[[objec
         return Line(called, number, text.encode())
     except UnicodeEncodeError:
         bad_column = next((column for column, value in row.items() if not _is_unicode(encode([column, value]))), "")
-        fault = f"column {bad_column!r} holds a text that is not UTF-8"
+        fault = f"column {bad_column!r} has a text that is not UTF-8"
         return Line(called, number, text.encode(errors="surrogateescape"), fault=fault)
 
 

@@ -54,7 +54,7 @@ class PartitionKeys:
         divided = tuple(named[name] for name in by.dimensions if name in named)
         several = next((f for f in divided if f.type in (JSON_TYPE, LIST_TYPE)), None)
         if several is not None and not isinstance(by, HashedPartitionsSpec):
-            raise InputRefused(f"Column {several.name!r} holds lists or JSON, which have no ranges: use hashed.")
+            raise InputRefused(f"Column {several.name!r} has lists or JSON, which have no ranges: use hashed.")
         grouped = spec.dataSchema.granularitySpec.rollup and by.sizes_grouped
         return cls(by, grouped, tuple(columns.fields), divided)
 

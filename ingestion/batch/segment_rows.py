@@ -62,7 +62,7 @@ def _check_sketches(columns: pa.Schema, schema: DataSchema) -> None:
             continue
         if column.name in read or (dimensions.discovers and column.name not in schema.undiscovered):
             raise InputRefused(
-                f"Column {column.name!r} holds sketches ({column.type.kind}): merge them by a metric HLLSketchMerge, "
+                f"Column {column.name!r} has sketches ({column.type.kind}): merge them by a metric HLLSketchMerge, "
                 "quantilesDoublesSketch, or thetaSketch with isInputThetaSketch, or leave the column out "
                 "(dimensionExclusions)."
             )

@@ -41,7 +41,7 @@ class SplitQuarantine:
         header = header if len(payload) + len(header) <= left else b""
         cut = len(payload) < len(line.payload)
         if cut:
-            what_is_cut = f" (Only the first {left:,} of its {len(line.payload):,} bytes are kept.)"
+            what_is_cut = f" (Only the first {left:,} of its {len(line.payload):,} bytes are stored.)"
             error = error[: _LONGEST_ERROR - len(what_is_cut)] + what_is_cut
         self.size_bytes += len(payload) + len(header)
         self.records.append(

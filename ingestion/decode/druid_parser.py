@@ -194,7 +194,7 @@ class _Reader:
         self._next()
         kinds = {type(v) for v in values if v is not None}
         if str in kinds and len(kinds) > 1:
-            raise NotSupported("an array literal holds texts or numbers, not both")
+            raise NotSupported("an array literal has texts or numbers, not both")
         array = array_of(values)
         if element is not None and element != array.element:
             array = Array(element, tuple(cast(v, element) for v in array.values))

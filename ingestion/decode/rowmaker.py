@@ -174,7 +174,7 @@ def _note_rounded(row_columns: RowColumns, texts: pa.Array, column: pa.Array, su
     for row in wide.tolist():
         value = column[row].as_py()
         if value is not None and int(texts[row].as_py()) != value:
-            row_columns.faults.setdefault(row, f"{subject} is rounded: it has more digits than a double holds")
+            row_columns.faults.setdefault(row, f"{subject} is rounded: it has more digits than a double can store")
 
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:

@@ -199,9 +199,9 @@ class TimeReader:
     def _error(self, text: str | None, readable: bool) -> str:
         column = self._spec.column
         if text is None and self._missing_ms is None:
-            return f"field {_shorten(column)!r} holds no time: it is missing or null"
+            return f"field {_shorten(column)!r} has no time: it is missing or null"
         if not readable:
-            return f"field {_shorten(column)!r} holds no time of format {self._spec.format}: {_shorten(text or '')}"
+            return f"field {_shorten(column)!r} has no time of format {self._spec.format}: {_shorten(text or '')}"
         last = _EPOCH + timedelta(milliseconds=self._end - 1)
         shown = f"{_shorten(column)!r} is not between year 1 and {last:%Y-%m-%dT%H:%M:%S}Z: {_shorten(text or '')}"
         return f"the time in field {shown}"

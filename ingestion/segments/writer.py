@@ -265,7 +265,7 @@ def _check_stored(storage: DeepStorage, segment_file: SegmentFile) -> None:
     try:
         verify(storage, segment_file)
     except DamagedSegment as error:
-        raise DeepStorageError(f"it was not stored as it was written: {error}", permanent=False) from error
+        raise DeepStorageError(f"the stored file differs from the written one: {error}", permanent=False) from error
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:

@@ -14,10 +14,10 @@ MAX_CHARACTERS = 300
 FINGERPRINT_LENGTH = 16
 _NUMBER, _VALUE = "#", "…"
 
-_CUT = re.compile(r" \(Only the first [\d,]+ of its [\d,]+ bytes are kept\.\)$")
+_CUT = re.compile(r" \(Only the first [\d,]+ of its [\d,]+ bytes are stored\.\)$")
 # Messages that end with what the record holds.
 _TAILS = (
-    re.compile(r"^(.*? holds no time of format .+?): .*$", re.DOTALL),
+    re.compile(r"^(.*? has no time of format .+?): .*$", re.DOTALL),
     re.compile(r"^(.*? is not between year 1 and \d{4}-\S+Z): .*$", re.DOTALL),
 )
 _QUOTED = re.compile(r"(?<!\w)b?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)", re.DOTALL)

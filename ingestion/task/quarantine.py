@@ -37,6 +37,6 @@ def _length_limit(sizes: list[int], most_bytes: int) -> int:
 def _cut_record(record: QuarantinedRecord, share: int) -> QuarantinedRecord:
     key = None if record.key is None else record.key[: share // 2]
     payload = None if record.payload is None else record.payload[: share - len(key or b"")]
-    what_is_cut = f" (Only the first {share:,} of its {_record_size(record):,} bytes are kept.)"
+    what_is_cut = f" (Only the first {share:,} of its {_record_size(record):,} bytes are stored.)"
     error = record.error[: ERROR_LENGTH - len(what_is_cut)] + what_is_cut
     return record.model_copy(update={"key": key, "payload": payload, "error": error})

@@ -28,7 +28,7 @@ from tests.support.django_cast import Cast
 from tests.support.publishes import request, start
 
 ADDRESS = "/api/v1/quarantine/causes/"
-TIME, NULL = "field 'ts' holds no time of format auto", "field 'ts' holds no time: it is missing or null"
+TIME, NULL = "field 'ts' has no time of format auto", "field 'ts' has no time: it is missing or null"
 
 
 def quarantined(offset: int, error: str) -> WireRecord:

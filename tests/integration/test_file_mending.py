@@ -161,6 +161,6 @@ def test_a_record_is_read_as_its_tasks_spec_reads_it_and_shown_with_its_header(w
     cast, _ = waiting
     page = browsing_as(cast, "operator").get(f"/datasources/flights/quarantine/{numbers()[0]}/", {"as": "spec"})
     text = page.content.decode()
-    assert 'data-outcome="unparseable"' in text and "holds no time" in text
+    assert 'data-outcome="unparseable"' in text and "has no time" in text
     assert "<span>page</span>: <code>&quot;&lt;b&gt;0&quot;</code>" in text
     assert "t,at,page" in text

@@ -42,7 +42,7 @@ def test_records_that_are_too_large(house: House, make_workers: Callable[..., Wo
         check_exactly_once(house, name, range(2000))
         (kept,) = house.api("GET", f"/api/v1/datasources/{name}/quarantine/")["results"]
         assert (kept["partition"], kept["offset"]) == (0, 1000)
-        assert f"of its {POISON_BYTES + len(b'{broken'):,} bytes are kept" in kept["error"]
+        assert f"of its {POISON_BYTES + len(b'{broken'):,} bytes are stored" in kept["error"]
         workers.close()
 
 

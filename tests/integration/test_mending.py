@@ -20,7 +20,7 @@ from ingestion.specs.source_traits import STORED_OFFSETS
 from tests.support.django_cast import Cast, browsing_as, spec_for
 from tests.support.html import parsed
 
-WRONG = "field '__time' holds no time: it is missing or null"
+WRONG = "field '__time' has no time: it is missing or null"
 CAUSE = cause_of("unparseable", WRONG).fingerprint
 FIX = f"/datasources/flights/quarantine/fix/?cause={CAUSE}"
 SUBMIT = f"/datasources/flights/quarantine/fix/submit/?cause={CAUSE}"
@@ -95,7 +95,7 @@ def test_trying_counts_what_would_pass_and_what_is_still_wrong(waiting: Cast) ->
     operator = browsing_as(waiting, "operator")
     text = post(operator, FIX, spec("at"), **TRY)
     assert f'data-tried="{GOOD + BAD}" data-passing="{GOOD}" data-failing="{BAD}"' in text
-    assert "holds no time: it is missing or null" in text
+    assert "has no time: it is missing or null" in text
     assert text.count('data-outcome="unparseable"') == BAD  # the newest, of the ten that are shown
     assert text.count('data-outcome="stored"') == 10 - BAD
     same = post(operator, FIX, spec("__time"), **TRY)
@@ -203,7 +203,7 @@ def test_a_record_is_read_as_the_spec_reads_it(waiting: Cast) -> None:
     address = f"/datasources/flights/quarantine/{record.pk}/"
     text = browsing_as(waiting, "operator").get(address, {"as": "spec"}).content.decode()
     assert 'data-outcome="unparseable"' in text
-    assert "holds no time" in text
+    assert "has no time" in text
     tree = browsing_as(waiting, "viewer").get(address, {"as": "tree"}).content.decode()
     assert "<span>carrier</span>: <code>&quot;&lt;b&gt;3&quot;</code>" in tree
     assert "as the spec reads it" not in tree

@@ -39,10 +39,10 @@ def shown(client: Client, address: str, **query: Any) -> str:
 
 
 def test_a_cause_stands_with_its_counts_and_leads_to_its_records(cast: Cast, viewer: Client) -> None:
-    one = keep(cast, 1, "field '<b>' holds no time of format auto: <i>7</i>")
-    keep(cast, 2, "field '<b>' holds no time of format auto: 8")
+    one = keep(cast, 1, "field '<b>' has no time of format auto: <i>7</i>")
+    keep(cast, 2, "field '<b>' has no time of format auto: 8")
     page = shown(viewer, PAGE)
-    assert "field &#x27;&lt;b&gt;&#x27; holds no time of format auto" in page
+    assert "field &#x27;&lt;b&gt;&#x27; has no time of format auto" in page
     assert "<i>" not in page
     assert "<b>" not in page
     assert f"{OWN}?cause={one.cause}" in page

@@ -24,7 +24,7 @@ from ingestion.specs.tasks.batch import parse_batch_spec
 from tests.support.batch_tasks import document, file, outcome
 from tests.support.django_cast import Cast
 
-ERROR = "field '__time' holds no time: it is missing or null"
+ERROR = "field '__time' has no time: it is missing or null"
 CAUSE = cause_of("unparseable", ERROR).fingerprint
 STILL = "not JSON"
 
@@ -96,7 +96,7 @@ def a_record_of_a_file(cast: Cast) -> QuarantinedRecord:
         spec=parse_batch_spec(document(cast.datasource.name)).canonical(), status=Status.SUCCESS, created_at=now,
         ended_at=now, submitted_by=cast.users["operator"],
     )  # fmt: skip
-    error = "field 't' of a file holds no time: it is missing or null"
+    error = "field 't' of a file has no time: it is missing or null"
     return QuarantinedRecord.objects.create(
         datasource=cast.datasource, task_id=task.pk, place="/data/a.json, byte 17", partition=0, offset=17,
         delivery_count=0, reason="unparseable", error=error, cause=cause_of("unparseable", error).fingerprint,

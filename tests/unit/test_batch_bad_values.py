@@ -38,7 +38,7 @@ KINDS = {
 
 
 def a_file(folder: Path, form: str, kind: str) -> None:
-    """Three rows; the second one's column v holds a text that is not UTF-8."""
+    """Three rows; the second one's column v has a text that is not UTF-8."""
     arrow, avro, of = KINDS[kind]
     rows = [{"t": START_MS, "n": n, "v": of(text)} for n, text in enumerate((GOOD, BAD, GOOD))]
     path = folder / f"x.{form}"
@@ -74,7 +74,7 @@ def test_a_text_that_is_not_utf_8_stops_its_row_alone(tmp_path: Path, form: str,
     [kept] = run.told[0].quarantine.records
     assert (kept.position, kept.reason) == (1, "unparseable")
     assert kept.place == f"{tmp_path}/x.{form}, {'stripe 0, ' if form == 'orc' else ''}row 1"
-    assert kept.error == "column 'v' holds a text that is not UTF-8"
+    assert kept.error == "column 'v' has a text that is not UTF-8"
     assert BYTES in kept.payload
 
 

@@ -169,7 +169,7 @@ def test_dimensions_without_ranges_are_refused(tmp_path: Path) -> None:
     schema = {**ROLLED_UP, "dimensionsSpec": {"dimensions": ["page"]}}
     given = [{**record, "page": ["a", "b"]} for record in records(10)]
     by = {"type": "single_dim", "partitionDimension": "page", "maxRowsPerSegment": 5}
-    with pytest.raises(InputRefused, match="'page' holds lists or JSON, which have no ranges: use hashed"):
+    with pytest.raises(InputRefused, match="'page' has lists or JSON, which have no ranges: use hashed"):
         run_of(tmp_path, given, by, schema=schema).written(tmp_path)
 
 

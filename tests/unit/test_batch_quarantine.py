@@ -64,7 +64,7 @@ def test_one_that_has_not_enough_room_is_cut_and_says_so() -> None:
     for number in range(3):
         kept.add(Line("f, byte", number, b"0123456789"), "no JSON" * 400, room, crashed=False)
     assert [r.payload for r in kept.records] == [b"0123456789", b"01"]
-    assert kept.records[1].error.endswith("(Only the first 2 of its 10 bytes are kept.)")
+    assert kept.records[1].error.endswith("(Only the first 2 of its 10 bytes are stored.)")
     assert all(FileRecord.model_validate_json(r.model_dump_json()) == r for r in kept.records)
 
 

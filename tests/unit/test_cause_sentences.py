@@ -36,7 +36,7 @@ def causes(*payloads: bytes, spec: dict[str, Any] = JSON, by: DataSchema | None 
 SAME = {
     "no time": (
         [b'{"ts": "12 o\'clock: late"}', b'{"ts": "yesterday"}', b'{"ts": "a\\nb: \'c\' 5"}'],
-        "'ts' holds no time",
+        "'ts' has no time",
     ),
     "time is missing": ([b'{"x": 1}', b'{"ts": null}'], "missing or null"),
     "beyond the calendar": ([b'{"ts": 999999999999999}', b'{"ts": "999999999999998"}'], "is not between year"),

@@ -156,7 +156,7 @@ def test_a_float_has_the_digits_of_a_float() -> None:
 
 
 BEYOND = "field 'v' has a number that is too large for a double"
-ROUNDED = "field 'v' is rounded: it has more digits than a double holds"
+ROUNDED = "field 'v' is rounded: it has more digits than a double can store"
 
 
 @pytest.mark.parametrize(

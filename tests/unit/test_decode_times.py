@@ -226,9 +226,9 @@ def test_missing_times() -> None:
     records = ["{}", '{"t":null}', '{"t":"zz"}', '{"t":""}', '{"t":0}']
     plain = decoded_with(schema_of("auto"), *records)
     assert {i: m for i, m in plain.unparseable.items() if i < 2} == dict.fromkeys(
-        [0, 1], "field 't' holds no time: it is missing or null"
+        [0, 1], "field 't' has no time: it is missing or null"
     )
-    assert plain.unparseable[2] == "field 't' holds no time of format auto: \"zz\""
+    assert plain.unparseable[2] == "field 't' has no time of format auto: \"zz\""
     replaced = decoded_with(schema_of("auto", missing="2000-01-01T00:00:00.0009Z"), *records)
     assert list(replaced.unparseable) == [2, 3]
     assert replaced.rows.column("__time").to_pylist() == [datetime(2000, 1, 1, tzinfo=UTC)] * 2 + [EPOCH]

@@ -90,7 +90,7 @@ def test_a_schema_registry_s_records() -> None:
 @pytest.mark.parametrize(
     ("payload", "form", "why"),
     [
-        (framed(7, b'{"a": 1}'), "json", "are JSON behind a byte 0 and a schema id"),
+        (framed(7, b'{"a": 1}'), "json", "are JSON after a byte 0 and a schema id"),
         (b"\0" + (7).to_bytes(8, "big") + b"\x06foo", "avro_stream", "begin with a byte 0 and the eight bytes"),
         ('{"a": 1}'.encode("utf-16"), "json", "are text in UTF-16"),
         ('{"a": 1}'.encode("utf-16-le"), "json", "are text in UTF-16"),

@@ -156,7 +156,7 @@ def test_records_read_at_once_are_as_records_read_one_by_one(
     ("number", "told"),
     [
         ("1e400", "field 'a' has a number that is too large for a double"),
-        ("12345678901234567891", "field 'a' is rounded: it has more digits than a double holds"),
+        ("12345678901234567891", "field 'a' is rounded: it has more digits than a double can store"),
         ("1.5", ""),
         ("9223372036854775807", ""),
     ],

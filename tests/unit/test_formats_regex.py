@@ -33,7 +33,7 @@ def test_the_whole_text_has_to_match() -> None:
 
 
 def test_a_text_on_which_java_may_see_something_else_is_unparseable() -> None:
-    assert "in Java" in fault(regex(r"(\d) (k\b.*)", "t", "a"), "1 k\u212a".encode())
+    assert "Java may match" in fault(regex(r"(\d) (k\b.*)", "t", "a"), "1 k\u212a".encode())
 
 
 def test_case_that_does_not_count_is_that_of_ascii() -> None:

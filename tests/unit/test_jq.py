@@ -105,7 +105,7 @@ def test_a_record_with_which_a_program_fails_is_unparseable_and_harms_no_other()
     told = "the jq program of field 'v' fails, or finds nothing"
     assert set(made.unparseable) == {1, 2, 3, 4, 5, 6}
     assert [made.unparseable[place] for place in (1, 2)] == [told, told]
-    assert made.unparseable[5] == "holds NaN or Infinity, or is nested too deep for jq"
+    assert made.unparseable[5] == "has NaN or Infinity, or is nested too deep for jq"
     assert made.rows.column("v").to_pylist() == [1, 3]
 
 

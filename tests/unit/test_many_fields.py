@@ -24,7 +24,7 @@ def test_a_record_with_too_many_fields_falls_alone(fields: int) -> None:
         decoded = decode(decoder, *batch)
         faulty = [i for i, record in enumerate(batch) if record is wide]
         assert list(decoded.unparseable) == faulty
-        assert f"holds {fields:,} fields to discover, 1,000 at most" in decoded.unparseable[faulty[0]]
+        assert f"has {fields:,} fields to discover, at most 1,000 are allowed" in decoded.unparseable[faulty[0]]
         assert row_indexes(decoded.rows).tolist() == [i for i in range(len(batch)) if i not in faulty]
     most = f'"id":"m","never":1,{many("f", MAX_DISCOVERED)}'
     assert len(decode(decoder, most, wide).rows) == 1

@@ -60,7 +60,7 @@ def test_rows_stand_among_those_of_the_other_records() -> None:
     ("spec", "payload", "message"),
     [
         (JSON, b'{"a":1} {"a":', "row 2 of 2: not JSON: unexpected end of data at byte 5"),
-        (JSON, b'{"a":1} {"t":"x"} {"t":"y"}', "row 2 of 3: field 't' holds no time"),
+        (JSON, b'{"a":1} {"t":"x"} {"t":"y"}', "row 2 of 3: field 't' has no time"),
         (JSON, b'{"a":1} 5', "not JSON: unexpected content after document"),
         (JSON, b'[{"a":1},{"a":2}]', "not a JSON object but an array"),
         (CSV, b"1,x\n\n2,y", "row 2 of 3: the payload is empty"),
@@ -231,7 +231,7 @@ def test_a_sample_shows_every_row_and_druids_clients_get_an_entry_for_each(kind:
     assert (several.outcome, [r["a"] for r in several.stored_rows]) == ("stored", ["x", "y", "x"])
     assert [r.fields for r in several.by_row] == [{"t": 1, "a": "x"}, {"t": 1, "a": "y"}, {"t": 1, "a": "x"}]
     assert (one.outcome, one.held, bad.outcome, bad.stored_rows) == ("stored", 1, "unparseable", [])
-    assert bad.error.startswith("row 2 of 2: field 't' holds no time")
+    assert bad.error.startswith("row 2 of 2: field 't' has no time")
     assert answer.rollup is not None
     assert [(m.row["a"], m.row["c"], m.records, m.rows) for m in answer.rollup] == [
         ("x", 3, [0, 1], [0, 2, 3]),

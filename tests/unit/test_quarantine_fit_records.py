@@ -34,7 +34,7 @@ def test_the_longest_are_cut_to_the_same_length_and_say_so() -> None:
     long, short, longer, none = fit_records(records, 100)
     assert (long.payload, longer.payload) == (b"x" * 45, b"z" * 45)
     assert (short, none) == (records[1], records[3])
-    assert long.error == "It is no JSON. (Only the first 45 of its 1,000 bytes are kept.)"
+    assert long.error == "It is no JSON. (Only the first 45 of its 1,000 bytes are stored.)"
     assert [r.offset for r in (long, short, longer, none)] == [0, 1, 2, 3]
 
 
@@ -53,4 +53,4 @@ def test_a_batch_of_large_ones_fits_together() -> None:
 def test_what_is_cut_is_said_within_the_length_of_an_error() -> None:
     [cut] = fit_records([poison(0, None, b"x" * 1000).model_copy(update={"error": "e" * 2000})], 100)
     assert len(cut.error) == 2000
-    assert cut.error.endswith("e (Only the first 100 of its 1,000 bytes are kept.)")
+    assert cut.error.endswith("e (Only the first 100 of its 1,000 bytes are stored.)")

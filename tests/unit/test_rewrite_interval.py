@@ -108,5 +108,5 @@ def test_rows_that_would_be_lost_are_refused(tmp_path: Path) -> None:
     spec = anew(files, False, {"type": "hashed", "numShards": 2})
     storage = LocalStorage(tmp_path / "deep", fsync=False)
     wrong = [f.model_copy(update={"rows": f.rows + 1}) for f in inputs(files)]
-    with pytest.raises(InputRefused, match=f"Of {ROWS + FILES} rows {FILES} can't be rewritten"):
+    with pytest.raises(InputRefused, match=f"{FILES} of {ROWS + FILES} rows can't be rewritten"):
         rewrite_interval(spec, wrong, "v", storage, tmp_path / "scratch", some_ids())

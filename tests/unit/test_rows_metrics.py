@@ -349,8 +349,8 @@ def test_a_record_that_a_metrics_filter_fails_on_is_told() -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        (filtered(metric("longFirst")), "longFirst takes no filter here"),
-        (filtered(filtered(metric("stringLast"))), "stringLast takes no filter here"),
+        (filtered(metric("longFirst")), "longFirst cannot have a filter"),
+        (filtered(filtered(metric("stringLast"))), "stringLast cannot have a filter"),
         (filtered({"type": "count"}), "name"),
         (filtered(metric("longSum"), filter={"type": "expression", "expression": "v"}), "may have no expressions"),
         (

@@ -121,7 +121,7 @@ def test_a_transform_may_make_the_time() -> None:
     schema = schema_of({"__time": "strptime(day, '%d.%m.%Y')"})
     decoded = decoded_with(schema, {"day": "01.06.2025"}, {"day": "no"}, {"day": "02.01.1970"})
     assert [f"{t:%Y-%m-%d}" for t in decoded.rows.column("__time").to_pylist()] == ["2025-06-01", "1970-01-02"]
-    assert decoded.unparseable == {1: "field '__time' holds no time: it is missing or null"}
+    assert decoded.unparseable == {1: "field '__time' has no time: it is missing or null"}
     assert decoded_with(schema_of({"__time": "ms * 1000"}), {"ms": 5}).rows.column("__time").to_pylist()[0].second == 5
 
 

@@ -240,7 +240,9 @@ class Forgetful(LocalStorage):
 
 def test_what_is_stored_is_read_before_it_is_registered(tmp_path: Path) -> None:
     """Row 26 of the failure matrix: a file of the right size with other bytes is not published."""
-    with pytest.raises(DeepStorageError, match=r"not stored as it was written: .* has the SHA-256") as caught:
+    with pytest.raises(
+        DeepStorageError, match=r"stored file differs from the written one: .* has the SHA-256"
+    ) as caught:
         write_segments(
             rows_of([JUNE] * 100, n=pa.array(range(100))),
             np.zeros(100, np.int64),

@@ -255,9 +255,9 @@ def test_texts_of_hexadecimal_digits_are_numbers_however_large(value: str, least
         (HLL, -math.inf, "field 'u' is neither a text"),
         (THETA, math.inf, "field 'u' is neither a text"),
         (QUANTILES, -math.inf, "field 'ms' is neither a number"),
-        ({**HLL, "type": "HLLSketchMerge"}, 5, "field 'u' is no COMPLEX<HLLSketch> in base64"),
-        ({**HLL, "type": "HLLSketchMerge"}, "AQMDAAAeAAA=", "field 'u' is no COMPLEX<HLLSketch>"),
-        ({**THETA, "isInputThetaSketch": True}, "x", "field 'u' is no COMPLEX<thetaSketch> in base64"),
+        ({**HLL, "type": "HLLSketchMerge"}, 5, "field 'u' is not a COMPLEX<HLLSketch> in base64"),
+        ({**HLL, "type": "HLLSketchMerge"}, "AQMDAAAeAAA=", "field 'u' is not a COMPLEX<HLLSketch>"),
+        ({**THETA, "isInputThetaSketch": True}, "x", "field 'u' is not a COMPLEX<thetaSketch> in base64"),
     ],
 )
 def test_what_no_sketch_is_made_of_is_told(metric: dict[str, Any], value: Any, problem: str) -> None:
@@ -325,7 +325,7 @@ def test_segments_are_re_indexed(tmp_path: Path) -> None:
         {**again, "metricsSpec": [], "dimensionsSpec": {"dimensions": ["theta"]}},
         {**again, "metricsSpec": [], "dimensionsSpec": {"useSchemaDiscovery": True}},
     ):
-        with pytest.raises(InputRefused, match="holds sketches"):
+        with pytest.raises(InputRefused, match="has sketches"):
             Run(spec_of(druid, None, schema=wrong), tmp_path, deep=tmp_path, segments=shelf.inputs)
 
 

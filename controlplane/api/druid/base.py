@@ -60,7 +60,9 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 class DruidErrorSerializer(serializers.Serializer[Any]):
-    """Only for OpenAPI: see ``error_body``."""
+    """An error in Druid's format."""
+
+    # Only OpenAPI uses this: ``error_body`` writes the answer.
 
     error = serializers.CharField()
     errorCode = serializers.CharField()

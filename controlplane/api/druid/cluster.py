@@ -150,7 +150,7 @@ class CompleteTasksView(_TasksInState):
     @extend_schema(
         operation_id="druid_list_complete_tasks",
         tags=["Druid-shaped"],
-        parameters=[OpenApiParameter("n", int, description=f"{MAX_TASKS} at most.")],
+        parameters=[OpenApiParameter("n", int, description=f"At most {MAX_TASKS}.")],
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )
     def get(self, request: Request) -> Response:

@@ -57,7 +57,9 @@ class TasksView(DruidView):
             OpenApiParameter("datasource", str),
             OpenApiParameter("type", str),
             OpenApiParameter("createdTimeInterval", str, description="Two ISO 8601 times, joined by `_` or `/`."),
-            OpenApiParameter("max", int, description=f"{MAX_TASKS} at most. Counts all tasks, not complete ones only."),
+            OpenApiParameter(
+                "max", int, description=f"At most {MAX_TASKS}. The limit counts all tasks, not only complete ones."
+            ),
         ],
         responses={(200, "application/json"): openapi.TASK_STATUSES},
     )

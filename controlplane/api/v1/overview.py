@@ -65,6 +65,8 @@ class KindsSerializer(serializers.Serializer[Any]):
 
 
 class TeamShareSerializer(KindsSerializer):
+    """The overview of one team."""
+
     team = serializers.CharField(source="name")
     records_per_s = serializers.FloatField(allow_null=True, help_text=RATE)
     day = DayPointSerializer(many=True, help_text="Sums of the team's sources over the last 24 hours.")
@@ -77,6 +79,8 @@ class FreshnessSerializer(serializers.Serializer[Any]):
 
 
 class OverviewSerializer(KindsSerializer):
+    """The overview of all teams that you may see."""
+
     at = serializers.DateTimeField()
     problems = NeedSerializer(many=True, help_text="What needs attention, most severe first.")
     records_per_s = serializers.FloatField(allow_null=True, help_text=RATE)

@@ -19,7 +19,7 @@ from ingestion.decode.jackson_texts import json_text
 from ingestion.decode.java_texts import long_or_double
 from ingestion.specs.formats.jq import Node
 
-_UNREADABLE = "holds NaN or Infinity, or is nested too deep for jq"
+_UNREADABLE = "has NaN or Infinity, or is nested too deep for jq"
 
 
 def load_record(text: str) -> dict[str, Any] | None:

@@ -52,7 +52,7 @@ class AutoScalerConfig(SpecModel):
     @classmethod
     def _check_strategy(cls, value: Any) -> Any:
         if value in _OTHER_STRATEGIES:
-            raise ValueError(f"{value} is not supported: use lagBased, by the lag alone")
+            raise ValueError(f"{value} is not supported: use lagBased, which uses only the lag")
         return value
 
     @model_validator(mode="after")

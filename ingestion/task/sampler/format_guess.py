@@ -27,7 +27,7 @@ _GZIP = b"\x1f\x8b\x08"
 _MAX_UNZIPPED = 64 * 1024
 # What no format reads: how records of it are called, and what has to change.
 _UNREADABLE = {
-    "framed": ("are JSON behind a byte 0 and a schema id, as serializers of JSON Schema write it",
+    "framed": ("are JSON after a byte 0 and a schema id, as serializers of JSON Schema write it",
                "a serializer that writes JSON alone"),
     "apicurio": ("begin with a byte 0 and the eight bytes of a schema id, as Apicurio's serializers write it",
                  "a serializer that writes four bytes: Apicurio's has an option for Confluent's ids"),

@@ -79,6 +79,8 @@ class SegmentsQuery(WindowQuery, PageQuery):
 
 
 class BarSerializer(PlainSerializer):
+    """A bar of the timeline: one interval, or several that are merged into it."""
+
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     rows = serializers.IntegerField()
@@ -103,6 +105,8 @@ class GapSerializer(serializers.Serializer[Any]):
 
 
 class MarkSerializer(PlainSerializer):
+    """The segments that one interval has in a layer."""
+
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     segments = serializers.IntegerField()

@@ -27,7 +27,7 @@ class ImportQuery(QuerySerializer):
 
 
 class ListedSerializer(serializers.Serializer[Any]):
-    """One supervisor of Druid's answer (only for OpenAPI). Other fields of it are ignored."""
+    """One supervisor of Druid's answer. Other fields of it are ignored."""
 
     id = serializers.CharField()
     spec = serializers.DictField(help_text="The supervisor's spec in Druid's format.")

@@ -126,7 +126,7 @@ class FieldsSerializer(serializers.Serializer[Any]):
 
 
 class TriedSerializer(SampleSerializer, FieldsSerializer):
-    """The sampler's answer and a profile of the fields (only for OpenAPI)."""
+    """The sampler's answer and a profile of the fields."""
 
 
 class ArrivedSerializer(serializers.Serializer[Any]):

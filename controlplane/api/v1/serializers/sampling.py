@@ -24,7 +24,9 @@ class SamplerConfigSerializer(serializers.Serializer[Any]):
 
 
 class SampleBody(serializers.Serializer[Any]):
-    """A sampler spec, flat or nested (only for OpenAPI: ``parse_sampler_spec`` reads it)."""
+    """A sampler spec, flat or nested."""
+
+    # Only OpenAPI uses this: ``parse_sampler_spec`` reads the body.
 
     type = serializers.ChoiceField(sampler_types())
     spec = serializers.JSONField(

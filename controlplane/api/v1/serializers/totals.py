@@ -33,7 +33,7 @@ class TotalsSerializer(serializers.Serializer[Any]):
 
 
 class RatesSerializer(serializers.Serializer[Any]):
-    """Per second."""
+    """Rates per second, one for each counter that Druid has too."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """One field for each counter that Druid has too."""
