@@ -142,6 +142,17 @@ def test_a_large_part_is_quarantined_for_longer_than_samples_are_kept(cast: Cast
     assert of_flights(cast).since == hours[2]
 
 
+def test_it_has_recovered_once_no_bad_record_came_for_a_quarter_of_an_hour(cast: Cast) -> None:
+    quarantining(cast.source, FINE, BAD, BAD)
+    assert of_flights(cast).code == Code.QUARANTINING
+    LagSample.objects.all().delete()
+    for minutes, ended in ((14, 500), (1, 900), (0, 1000)):
+        ago = timedelta(minutes=minutes)
+        sample(cast.source, ago, 0, processed=ended - 60, ended=ended, quarantined=60)
+    said = of_flights(cast)
+    assert (said.kind, said.code, said.since) == (Kind.OK, Code.UP_TO_DATE, None)
+
+
 def test_a_reader_that_has_quarantined_from_its_first_record_on(cast: Cast) -> None:
     assert of_flights(cast).code != Code.QUARANTINING
     times = quarantining(cast.source, *[BAD] * 4)
