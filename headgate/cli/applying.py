@@ -107,12 +107,9 @@ def _exported(client: Client, kind: str) -> Iterator[dict[str, Any]]:
     if kind == "supervisor":
         for row in client.supervisors(team=team or None):
             if row["reads_for"] is None:
-                yield {
-                    "kind": kind,
-                    "team": row["team"],
-                    "name": row["id"],
-                    "spec": client.supervisor(row["id"])["spec"],
-                }
+                # A file without suspended leaves it as it is: applying it resumes nothing.
+                spec = {k: v for k, v in client.supervisor(row["id"])["spec"].items() if (k, v) != ("suspended", False)}
+                yield {"kind": kind, "team": row["team"], "name": row["id"], "spec": spec}
     elif isinstance(resource, Listed | Connections):
         for owner, name, found in resource.all(client, team):
             yield {"kind": kind, "team": owner, "name": name, "spec": resource.exported(found.fields)}

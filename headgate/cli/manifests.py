@@ -84,6 +84,19 @@ def read_manifests(paths: list[Path], environment: Mapping[str, str] | None = No
     return sorted(found, key=lambda one: (KINDS.index(one.kind), one.team, one.name))
 
 
+def read_one_spec(path: Path, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The only document of a file, or the spec in it; it need not be complete. Raises ``CommandFailed``."""
+    documents = _documents(path)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise CommandFailed(f"{path} must hold one spec.")
+    missing: set[str] = set()
+    document = _resolved(documents[0], os.environ if environment is None else environment, (), set(), missing)
+    if missing:
+        raise CommandFailed(f"{path}: the environment has no {', '.join(sorted(missing))}.")
+    spec: dict[str, Any] = document["spec"] if document.get("kind") == "supervisor" else document
+    return spec
+
+
 def _files(paths: list[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
@@ -98,7 +111,7 @@ def _files(paths: list[Path]) -> Iterator[Path]:
 def _documents(path: Path) -> list[Any]:
     """Those that are not empty. JSON is read as JSON: not all of it is YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandFailed(f"{path} can't be read: {error}") from None
     try:

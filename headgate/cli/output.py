@@ -22,7 +22,8 @@ class Form(StrEnum):
 def written(value: Any, form: Form, columns: Sequence[str] = ()) -> str:
     """``columns``: of a table, each a field's name; ``health.code`` is a field within one."""
     if form is Form.json:
-        return json.dumps(value, indent=2, ensure_ascii=False)
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     if form is Form.yaml or not isinstance(value, list):
         return plain(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120).rstrip())
     return table([c.rpartition(".")[0] or c for c in columns], [[cell(row, c) for c in columns] for row in value])

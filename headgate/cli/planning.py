@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,7 +166,8 @@ def apply(client: Client, change: Change) -> None:
         elif change.found is not None:
             RESOURCES[change.kind].delete(client, change.found)
     elif change.kind == "supervisor":
-        client.submit_supervisor(manifest.spec, team=manifest.team or None, version=change.version)
+        team, key = manifest.team or None, uuid.uuid4().hex
+        client.submit_supervisor(manifest.spec, team=team, version=change.version, key=key)
     else:
         resource = RESOURCES[change.kind]
         found = (

@@ -14,7 +14,7 @@ from headgate.cli import context
 from headgate.cli.errors import CommandFailed
 from headgate.cli.kinds import KINDS, kind_of, listed, one_of
 from headgate.cli.log_tail import new_text
-from headgate.cli.manifests import read_manifests
+from headgate.cli.manifests import read_one_spec
 from headgate.cli.output import Form, plain, table, written
 from headgate.client import Client, ClientError, NotFound
 
@@ -61,11 +61,9 @@ def sample(
     output: context.Output = Form.table,
 ) -> None:
     """Show the rows that a spec would make of some records of its topic or files. Stores nothing."""
-    manifests = [m for m in read_manifests([file]) if m.kind == "supervisor"]
-    if len(manifests) != 1:
-        raise CommandFailed(f"{file} must hold one spec.")
+    spec = read_one_spec(file)
     with context.site() as client:
-        answer = client.sample(manifests[0].spec)
+        answer = client.sample(spec)
     if output is not Form.table:
         typer.echo(written(answer, output))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from headgate.client.errors import ClientError, ServerFailed, TryLater, Unreachable, error_of
+from headgate.client.errors import ClientError, InvalidRequest, ServerFailed, TryLater, Unreachable, error_of
 from headgate.version import VERSION
 
 LONGEST_WAIT_S = 30.0
@@ -58,8 +59,13 @@ class Session:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         parts = urlsplit(url)
+        if parts.username is not None:
+            raise ClientError("The site's address holds a user name. Leave it out: the token says who you are.")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ClientError(f"{url!r} is not a site's address. Write it like https://headgate.example.")
+        token = token.strip()  # a file or a secret of CI often ends with a newline
+        if not _is_header(token):
+            raise ClientError("The token has characters that no token has.")
         self.url = url.rstrip("/")
         self._attempts, self._sleep = attempts, sleep
         headers = {"Accept": "application/json", "User-Agent": f"headgate/{VERSION}"}
@@ -108,13 +114,16 @@ class Session:
     def _send_once(self, request: Request) -> httpx2.Response:
         headers = {**request.headers, **({"Idempotency-Key": request.key} if request.key else {})}
         query = {name: _text(value) for name, value in request.query.items() if value is not None}
+        odd = [name for name, value in headers.items() if not _is_header(value)]
+        if odd:
+            raise InvalidRequest(f"{', '.join(odd)} has characters that no header may have.")
         try:
             answer = self._http.request(
                 request.method,
                 self.url + request.path,
                 params=query or None,
-                json=request.body,
-                headers=headers,
+                content=_json(request.body),
+                headers={**headers, "Content-Type": "application/json"},
             )
         except httpx2.TransportError as error:
             raise Unreachable(f"{self.url} does not answer: {error or type(error).__name__}") from error
@@ -136,6 +145,20 @@ def document_of(answer: httpx2.Response) -> Any:
         return answer.json()
     except ValueError:
         raise ServerFailed(f"{answer.url} answers no JSON. Is it the address of a Headgate site?") from None
+
+
+def _is_header(value: str) -> bool:
+    return value.isascii() and (value.isprintable() or not value)
+
+
+def _json(body: Any) -> bytes | None:
+    """Raises ``InvalidRequest`` for what JSON does not have, such as infinity."""
+    if body is None:
+        return None
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"The request can't be written as JSON: {error}") from None
 
 
 def _text(value: Any) -> Any:

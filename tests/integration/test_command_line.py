@@ -118,6 +118,38 @@ def test_a_record_and_the_quarantine(run: Run) -> None:
     assert "Malformed JSON" in run("quarantine", "flights")[1]
 
 
+def test_a_log_a_sample_and_waiting(run: Run, cast: Cast, tmp_path: Path) -> None:
+    assert run("logs", "flights")[0] == 0
+    file = tmp_path / "sample.yaml"
+    file.write_text(
+        "\ufeff"
+        + yaml.safe_dump(
+            {
+                "type": "inline",
+                "spec": {
+                    "dataSchema": {"timestampSpec": {"column": "t"}, "dimensionsSpec": {"useSchemaDiscovery": True}},
+                    "ioConfig": {
+                        "inputSource": {"type": "inline", "data": '{"t": "2026-11-27T00:00:00Z", "city": "Köln"}'},
+                        "inputFormat": {"type": "json"},
+                    },
+                },
+            },
+            allow_unicode=True,
+        )
+    )
+    code, out, err = run("sample", "-f", str(file))
+    assert (code, err) == (0, "") and "1 stored" in out and "Köln" in out
+    code, _, err = run("wait", "datasource", "flights", "--until", "complete", "--time", "2026-01-01", "--timeout", "0")
+    assert code == 1 and "complete until" in err
+    cast.task.status = "SUCCESS"
+    cast.task.save()
+    assert run("wait", "task", cast.task.pk, "--until", "complete")[0] == 0
+    run("suspend", "flights")
+    code, _, err = run("wait", "supervisor", "flights", "--until", "healthy")
+    assert code == 1 and "suspended" in err
+    assert run("wait", "team", "alpha", "--until", "healthy")[0] == 1
+
+
 def test_actions_on_a_supervisor(run: Run, cast: Cast) -> None:
     assert run("suspend", "flights")[0] == 0 and Supervisor.objects.get().suspended
     assert run("suspend", "flights")[0] == 0  # it is what was asked for

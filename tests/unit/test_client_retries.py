@@ -135,6 +135,32 @@ def test_an_address_must_be_one(url: str, monkeypatch: pytest.MonkeyPatch) -> No
         Client(url, "t")
 
 
+def test_no_message_holds_a_token_or_a_password() -> None:
+    for url, token in ((URL, "two\nlines"), (URL, "tökén"), ("https://ann:hush@headgate.example", "t")):
+        with pytest.raises(ClientError) as caught:
+            Client(url, token)
+        assert token not in str(caught.value).split() and "hush" not in str(caught.value)
+    site = Site(GOOD)
+    Session(URL, "t0ken\n", transport=httpx2.MockTransport(site)).json(GET)
+    assert site.asked[0].headers["Authorization"] == "Bearer t0ken"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("POST", "/x", body={"a": float("inf")}),
+        Request("POST", "/x", body={"a": b"bytes"}),
+        Request("POST", "/x", key="two\nlines"),
+        Request("POST", "/x", headers={"X-Headgate-Team": "tëam"}),
+    ],
+)
+def test_what_can_not_be_sent_is_said(request_: Request) -> None:
+    site = Site(GOOD)
+    with pytest.raises(InvalidRequest):
+        site.session.json(request_)
+    assert site.asked == []
+
+
 def test_no_answer_says_where() -> None:
     with pytest.raises(Unreachable, match=URL):
         Site(GONE).session.json(GET)
