@@ -13,7 +13,7 @@ from pathlib import Path
 from controlplane.common.applications import running_applications, stop_timeout_s
 from controlplane.embedded import apps, terminal
 from controlplane.embedded.errors import EmbeddedError
-from controlplane.embedded.home import Home, default_home
+from controlplane.embedded.home import Home, command, default_home
 from controlplane.embedded.jvm import require_prerequisites
 from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.launcher import Launcher
@@ -22,7 +22,7 @@ from controlplane.embedded.stack import Stack
 from controlplane.embedded.state import StackState
 
 NOT_ALL_RUN = 3
-_SUMMARY = {"stopped": "Stopped. `make up` starts it again, with its data.", "starting": "Starting."}
+_SUMMARY = {"stopped": f"Stopped. {command('up')} starts it again, with its data.", "starting": "Starting."}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -99,11 +99,11 @@ def run(options: argparse.Namespace, home: Home) -> int:
             )
 
 
-def manage(home: Home, state: StackState, command: list[str]) -> int:
+def manage(home: Home, state: StackState, arguments: list[str]) -> int:
     """A command of manage.py with the environment of the stack, which must run."""
     if not state.all_run:
-        raise EmbeddedError("The stack does not run; `make up` starts it.")
-    return apps.manage(home, {s.name: s.port for s in state.services if s.port}, command)
+        raise EmbeddedError(f"The stack does not run; {command('up')} starts it.")
+    return apps.manage(home, {s.name: s.port for s in state.services if s.port}, arguments)
 
 
 def up(stack: Stack) -> int:
@@ -129,7 +129,7 @@ def status(stack: Stack, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({**asdict(state), "all_run": state.all_run}))
     elif not state.services:
-        terminal.console.print("Nothing runs. `make up` starts the stack.")
+        terminal.console.print(f"Nothing runs. {command('up')} starts the stack.")
     else:
         terminal.console.print(terminal.status_table(state))
         if state.all_run:

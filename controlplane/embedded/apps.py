@@ -26,6 +26,7 @@ from controlplane.embedded.valkey import Valkey
 LOGIN_USER = "admin"
 LOGIN_TEAM = "demo"
 MANAGE_TIMEOUT_S = 180.0
+MANAGE = (sys.executable, "-m", "django")  # what manage.py does, which the wheel does not have
 
 Environment = Mapping[str, str]
 
@@ -76,7 +77,7 @@ def prepare_database(home: Home, env: Environment, cancel: threading.Event | Non
 
 
 def _manage(home: Home, env: Environment, cancel: threading.Event | None, *arguments: str) -> None:
-    log, command = home.log("migrate"), [sys.executable, "manage.py", *arguments]
+    log, command = home.log("migrate"), [*MANAGE, *arguments]
     try:
         code = run_to_end(command, log, timeout_s=MANAGE_TIMEOUT_S, cancel=cancel, environment=env, folder=PROJECT)
     except TimeoutError:
@@ -94,7 +95,7 @@ def manage(home: Home, ports: Mapping[str, int], arguments: list[str]) -> int:
         kafka=Kafka(home, port=ports["kafka"]),
         web_port=ports["web"],
     )
-    return subprocess.run([sys.executable, "manage.py", *arguments], env=env, cwd=PROJECT, check=False).returncode
+    return subprocess.run([*MANAGE, *arguments], env=env, cwd=PROJECT, check=False).returncode
 
 
 class Web(Service):

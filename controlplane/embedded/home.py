@@ -1,4 +1,4 @@
-"""The folder that holds all state of one embedded stack (`.headgate/` in the project unless told otherwise)."""
+"""The folder that holds all state of one embedded stack: `.headgate/` in the checkout, else in the user's home."""
 
 from __future__ import annotations
 
@@ -17,18 +17,26 @@ from controlplane.embedded.files import read_json, write_atomically, write_json
 from controlplane.embedded.ports import PortBook
 
 PROJECT = Path(__file__).resolve().parents[2]
+IN_CHECKOUT = (PROJECT / "manage.py").is_file()  # else the wheel is installed: its folder is for packages only
 MARKER = ".headgate-home"
 CACHE = "cache"
 
 
 def default_home() -> Path:
-    """HEADGATE_HOME, else `.headgate/` in the project."""
-    return Path(os.environ.get("HEADGATE_HOME") or PROJECT / ".headgate").expanduser().absolute()
+    """HEADGATE_HOME, else `.headgate/` in the checkout, or without one in the user's home."""
+    own = PROJECT / ".headgate" if IN_CHECKOUT else "~/.headgate"
+    return Path(os.environ.get("HEADGATE_HOME") or own).expanduser().absolute()
 
 
 def default_cache() -> Path:
-    """Where downloads are kept, over all homes: HEADGATE_CACHE_DIR, else `.headgate/cache` in the project."""
-    return Path(os.environ.get("HEADGATE_CACHE_DIR") or PROJECT / ".headgate" / CACHE).expanduser().absolute()
+    """Where downloads are kept, over all homes: HEADGATE_CACHE_DIR, else `cache` in `.headgate/`."""
+    own = PROJECT / ".headgate" if IN_CHECKOUT else Path("~/.headgate")
+    return Path(os.environ.get("HEADGATE_CACHE_DIR") or own / CACHE).expanduser().absolute()
+
+
+def command(name: str) -> str:
+    """What a person types."""
+    return f"`make {name}`" if IN_CHECKOUT else f"`headgate {name}`"
 
 
 class Home:
@@ -61,7 +69,9 @@ class Home:
         for folder in (self.logs, self.tasks, self.segments):
             folder.mkdir(exist_ok=True, mode=0o700)
         if not self.is_ours:
-            write_atomically(self.path / MARKER, "State of an embedded Headgate stack. `make clean` deletes it.\n")
+            write_atomically(
+                self.path / MARKER, f"State of an embedded Headgate stack. {command('clean')} deletes it.\n"
+            )
 
     def secret(self, name: str, make: Callable[[], str] = lambda: secrets.token_hex(20)) -> str:
         """A password that is made once and kept, readable by nobody else."""

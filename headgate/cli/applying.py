@@ -13,7 +13,7 @@ import yaml
 
 from headgate.cli import context
 from headgate.cli.acting import Yes, confirm
-from headgate.cli.errors import CommandFailed, PlanHasChanges
+from headgate.cli.errors import CommandFailed, Ended
 from headgate.cli.manifests import KINDS, OF_A_TEAM, read_manifests
 from headgate.cli.output import plain
 from headgate.cli.planning import CREATE, DELETE, NONE, UPDATE, Change, apply, fault_of, plan
@@ -21,6 +21,7 @@ from headgate.cli.resources import RESOURCES, Connections, Listed, Named
 from headgate.client import ChangedMeanwhile, Client, ClientError, NotAllowed
 from headgate.client.site import path_of
 
+PLAN_HAS_CHANGES = 2
 SIGNS = {CREATE: "+", UPDATE: "~", DELETE: "-", NONE: " "}
 WORDS = {CREATE: "created", UPDATE: "changed", DELETE: "deleted", NONE: "unchanged"}
 
@@ -49,7 +50,7 @@ def apply_files(
         if not wanted:
             return
         if dry_run:
-            raise PlanHasChanges
+            raise Ended(PLAN_HAS_CHANGES)
         confirm("Apply this plan?", yes)
         _apply_all(client, wanted)
 

@@ -7,5 +7,9 @@ class CommandFailed(Exception):
     """Exit code 1. Its text says what is wrong, where, and what to do."""
 
 
-class PlanHasChanges(Exception):
-    """Exit code 2: a plan was asked for, and it has changes."""
+class Ended(Exception):
+    """The command has said all. Its exit code is not an error's."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli import acting, applying, context, reading, waiting
-from headgate.cli.errors import CommandFailed, PlanHasChanges
+from headgate.cli import acting, applying, context, reading, stack, waiting
+from headgate.cli.errors import CommandFailed, Ended
 from headgate.client import ClientError
 from headgate.version import VERSION
 
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they would show local variables, among them tokens
     rich_markup_mode=None,
 )
-FAILED, CHANGES, INTERRUPTED = 1, 2, 130
+FAILED, INTERRUPTED = 1, 130
 COMMANDS: dict[str, Callable[..., None]] = {
     "login": acting.login,
     "get": reading.get,
@@ -38,6 +38,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for _name, _function in COMMANDS.items():
     app.command(_name)(_function)
+for _name, _of_stack in stack.COMMANDS.items():
+    app.command(_name, context_settings=stack.REST_OF_LINE, add_help_option=False)(_of_stack)
 
 
 def _print_version(asked: bool) -> None:
@@ -60,14 +62,14 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code. Every error is 1: 2 says that a plan has changes."""
+    """Run a command; its exit code. Every error is 1, a wrong option too: 2 says that a plan has changes."""
     command = typer.main.get_command(app)
     try:
         command.main(args=None if arguments is None else list(arguments), prog_name="headgate")
     except SystemExit as error:
         return error.code if error.code in (0, INTERRUPTED) else FAILED
-    except PlanHasChanges:
-        return CHANGES
+    except Ended as error:
+        return error.code
     except (ClientError, CommandFailed) as error:
         print(context.message_of(error), file=sys.stderr)
         return FAILED

@@ -26,7 +26,13 @@ def written(value: Any, form: Form, columns: Sequence[str] = ()) -> str:
         return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     if form is Form.yaml or not isinstance(value, list):
         return plain(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120).rstrip())
-    return table([c.rpartition(".")[0] or c for c in columns], [[cell(row, c) for c in columns] for row in value])
+    return table([heading(c) for c in columns], [[cell(row, c) for c in columns] for row in value])
+
+
+def heading(column: str) -> str:
+    """The field's name; ``health.label`` is the health itself."""
+    parent, _, name = column.rpartition(".")
+    return parent if name == "label" else name
 
 
 def cell(row: Any, column: str) -> str:

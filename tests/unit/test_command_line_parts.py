@@ -105,7 +105,7 @@ def test_a_diff() -> None:
 
 def test_a_terminal_gets_no_control_characters() -> None:
     rows = [{"name": "a\x1b[2J", "n": {"x": True}}, {"name": None, "n": None}]
-    assert written(rows, Form.table, ("name", "n.x")) == "NAME   N\na�[2J  yes\n"
+    assert written(rows, Form.table, ("name", "n.x")) == "NAME   X\na�[2J  yes\n"
     assert "\x1b" not in written(rows[0], Form.yaml)
 
 

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded.errors import DemoFailed
+from controlplane.embedded.home import command
 
 PARTITIONS = 4
 TIMEOUT_S = 30.0
@@ -122,4 +123,4 @@ def _produce_record(
             producer.poll(0.5)
 
 
-_ADVICE = "`make clean` starts again from nothing."
+_ADVICE = f"{command('clean')} starts again from nothing."

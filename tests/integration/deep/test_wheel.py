@@ -89,8 +89,8 @@ def _of(name: str, extra: str) -> Iterator[Requirement]:
             yield requirement
 
 
-def run(folder: Path, *command: str, **environment: str) -> str:
-    """Standard output of a program of the virtual environment, far from the checkout."""
+def run(folder: Path, *command: str, code: int = 0, **environment: str) -> str:
+    """What a program of the virtual environment says, far from the checkout."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HEADGATE"))}
     done = subprocess.run(
         [str(folder / "bin" / command[0]), *command[1:]],
@@ -100,8 +100,8 @@ def run(folder: Path, *command: str, **environment: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stdout + done.stderr
 
 
 def test_it_holds_every_package_with_its_files(wheel: Path) -> None:
@@ -121,6 +121,7 @@ def test_it_holds_every_package_with_its_files(wheel: Path) -> None:
 def test_its_few_dependencies_are_enough(empty: Path) -> None:
     assert run(empty, "headgate", "--version") == f"headgate {VERSION}\n"
     assert "apply" in run(empty, "headgate", "--help")
+    assert "headgate[server]" in run(empty, "headgate", "status", code=1)
     assert run(empty, "python", "-c", "from headgate.client import Client; print(Client.__name__)") == "Client\n"
     register, read, place = run(empty, "python", "-c", _CONNECTOR).split()
     assert (register, read) == ("register", "read") and place.startswith(str(empty))
@@ -140,3 +141,5 @@ def test_the_server_finds_its_templates_and_static_files(wheel: Path, tmp_path: 
     template, static = run(tmp_path, "python", "-c", _TEMPLATES, **settings).split()
     assert template.startswith(str(tmp_path)) and template.endswith("frontend/templates/base.html")
     assert static.startswith(str(tmp_path))
+    told = run(tmp_path, "headgate", "status", code=3, HOME=str(tmp_path / "home"))
+    assert "`headgate up` starts the stack" in told
