@@ -13,13 +13,13 @@ NAMES = {
     "controlplane.lag.tasks": {"drop_old_lag"},
     "controlplane.loading.tasks": {"drop_old_drafts"},
     "controlplane.login.tasks": {"drop_over"},
-    "controlplane.metrics.tasks": {"sum_up_records"},
+    "controlplane.metrics.tasks": {"fold_usage", "sum_up_records"},
     "controlplane.publishing.tasks": {"fold", "fold_everywhere", "make_receipt_partitions"},
     "controlplane.quarantine.tasks": {"fold_causes", "purge_quarantine"},
     "controlplane.retention.tasks": {"apply_rules", "clear", "kill"},
     "controlplane.segments.tasks": {"clean_up_orphans", "sum_up_days"},
     "controlplane.sources.tasks": {"drop_old_events"},
-    "controlplane.supervisors.tasks": {"iterate", "look_at_waiting", "repair", "run_all", "run_one"},
+    "controlplane.supervisors.tasks": {"iterate", "look_at_waiting", "observe_unread", "repair", "run_all", "run_one"},
     "controlplane.tasks.tasks": {"launch", "watch"},
 }
 
