@@ -12,7 +12,7 @@ import sys
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -89,13 +89,13 @@ def _of(name: str, extra: str) -> Iterator[Requirement]:
             yield requirement
 
 
-def run(folder: Path, *command: str, code: int = 0, **environment: str) -> str:
+def run(folder: Path, *command: str, code: int = 0, environment: Mapping[str, str] | None = None) -> str:
     """What a program of the virtual environment says, far from the checkout."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HEADGATE"))}
     done = subprocess.run(
         [str(folder / "bin" / command[0]), *command[1:]],
         cwd=folder,
-        env={**plain, **environment},
+        env={**plain, **(environment or {})},
         capture_output=True,
         text=True,
         check=False,
@@ -138,8 +138,8 @@ def test_the_server_finds_its_templates_and_static_files(wheel: Path, tmp_path: 
         "DATABASE_URL": "postgresql:///none",
         "HEADGATE_SECRET_KEY": "a key for tests only, and long enough to be taken for one",
     }
-    template, static = run(tmp_path, "python", "-c", _TEMPLATES, **settings).split()
+    template, static = run(tmp_path, "python", "-c", _TEMPLATES, environment=settings).split()
     assert template.startswith(str(tmp_path)) and template.endswith("frontend/templates/base.html")
     assert static.startswith(str(tmp_path))
-    told = run(tmp_path, "headgate", "status", code=3, HOME=str(tmp_path / "home"))
+    told = run(tmp_path, "headgate", "status", code=3, environment={"HOME": str(tmp_path / "home")})
     assert "`headgate up` starts the stack" in told
