@@ -104,9 +104,9 @@ def judge(observed: LagObservation) -> Verdict:
     config = observed.config
     if not observed.steady:
         return Verdict(Reason.NOT_READING, "No indexer reads, or a task hands off.")
-    next_at = (observed.last_action_at or observed.since) + _ms(config.minTriggerScaleActionFrequencyMillis)
-    if observed.last_action_at is not None and observed.now < next_at:
-        return Verdict(Reason.COOLDOWN, f"It changed the number recently. It may change it again at {utc(next_at)}.")
+    up_delay, down_delay = config.delays
+    if (cooldown := _cooldown(observed, min(up_delay, down_delay), "change")) is not None:
+        return cooldown
     lags = _sampled_lags(observed)
     if not lags:
         return Verdict(Reason.LAG_UNKNOWN, "No lag was observed since its last change, or in the time that counts.")
@@ -116,10 +116,12 @@ def judge(observed: LagObservation) -> Verdict:
     high = _reason(observed, lags, above, "at least", config.scaleOutThreshold)
     low = _reason(observed, lags, below, "at most", config.scaleInThreshold)
     if above >= config.triggerScaleOutFractionThreshold * len(lags):
-        return _scale_out(observed, most, high)
+        return _cooldown(observed, up_delay, "raise") or _scale_out(observed, most, high)
     if below >= config.triggerScaleInFractionThreshold * len(lags):
         if observed.task_count <= least:
             return Verdict(Reason.AT_MINIMUM, f"{low} It runs as few indexers as it may: {least:,}.")
+        if (cooldown := _cooldown(observed, down_delay, "lower")) is not None:
+            return cooldown
         after = max(observed.task_count - config.scaleInStep, least)
         return Verdict(Reason.SCALED, low, Scaling(observed.task_count, after, low))
     if above:
@@ -129,6 +131,14 @@ def judge(observed: LagObservation) -> Verdict:
         share = config.triggerScaleInFractionThreshold
         return Verdict(Reason.NOT_LONG_ENOUGH, f"{low} It removes indexers from {share:.0%} of the samples on.")
     return Verdict(Reason.LAG_IN_BOUNDS, f"The lag asks for no other number. It is {lags[-1]:,} now.")
+
+
+def _cooldown(observed: LagObservation, delay: timedelta, verb: str) -> Verdict | None:
+    """While the last change is more recent than ``delay``."""
+    if observed.last_action_at is None or observed.now >= observed.last_action_at + delay:
+        return None
+    again = utc(observed.last_action_at + delay)
+    return Verdict(Reason.COOLDOWN, f"It changed the number recently. It may {verb} it again at {again}.")
 
 
 def _scale_out(observed: LagObservation, most: int, high: str) -> Verdict:

@@ -59,6 +59,30 @@ TABLE: dict[str, tuple[LagObservation, int | None]] = {
     "at the fewest": (replace(LOW, task_count=1), None),
     "high lags matter more than low ones": (replace(CALM, samples=lags(*[0] * 7, 1000, 1000, 1000)), 5),
     "it changed something lately": (replace(HIGH, last_action_at=NOW - timedelta(minutes=9, seconds=59)), None),
+    "it may add sooner than it may change": (
+        replace(
+            HIGH,
+            config=CONFIG.model_copy(update={"minScaleUpDelay": timedelta(minutes=1)}),
+            last_action_at=NOW - timedelta(minutes=1),
+        ),
+        5,
+    ),
+    "it may add sooner, not remove": (
+        replace(
+            LOW,
+            config=CONFIG.model_copy(update={"minScaleUpDelay": timedelta(minutes=1)}),
+            last_action_at=NOW - timedelta(minutes=2),
+        ),
+        None,
+    ),
+    "it must wait longer before it removes": (
+        replace(
+            LOW,
+            config=CONFIG.model_copy(update={"minScaleDownDelay": timedelta(minutes=20)}),
+            last_action_at=NOW - timedelta(minutes=15),
+        ),
+        None,
+    ),
     "that was long ago": (replace(HIGH, last_action_at=NOW - timedelta(minutes=10)), 5),
     "lags before the last change do not count": (
         replace(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ingestion.specs.base import SpecModel
+from ingestion.specs.base import Span, SpecModel
 
 LagAggregate = Literal["SUM", "MAX", "AVERAGE"]
 _OTHER_STRATEGIES = ("costBased",)
@@ -24,6 +25,9 @@ class AutoScalerConfig(SpecModel):
     taskCountMin: int | None = Field(default=None, ge=1, le=1000)
     taskCountStart: int | None = Field(default=None, ge=1, le=1000)
     minTriggerScaleActionFrequencyMillis: int = Field(default=600_000, ge=0)
+    # Druid's successors of it, one for each direction; None: as it says.
+    minScaleUpDelay: Span | None = Field(default=None, ge=timedelta())
+    minScaleDownDelay: Span | None = Field(default=None, ge=timedelta())
     autoScalerStrategy: Literal["lagBased"] = "lagBased"
     lagCollectionIntervalMillis: int = Field(default=30_000, ge=1)
     lagCollectionRangeMillis: int = Field(default=600_000, ge=1, le=172_800_000)
@@ -69,6 +73,13 @@ class AutoScalerConfig(SpecModel):
         if self.lagCollectionIntervalMillis > self.lagCollectionRangeMillis:
             raise ValueError("lagCollectionIntervalMillis is longer than lagCollectionRangeMillis")
         return self
+
+    @property
+    def delays(self) -> tuple[timedelta, timedelta]:
+        """How long after a change it may next add indexers, and remove some."""
+        usual = timedelta(milliseconds=self.minTriggerScaleActionFrequencyMillis)
+        up, down = self.minScaleUpDelay, self.minScaleDownDelay
+        return usual if up is None else up, usual if down is None else down
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ingestion.specs.base import SpecModel, not_supported, to_utc
+from ingestion.specs.base import CENTURY, Span, SpecModel, not_supported, to_utc
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
@@ -35,7 +35,6 @@ Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records with
 DEFAULT_PERIOD = timedelta(seconds=30)
 _NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
 _INACTIVE = timedelta(minutes=10)
-_CENTURY = timedelta(days=36_525)
 _COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -45,13 +44,7 @@ def _any_name_of(*names: str) -> BeforeValidator:
     return BeforeValidator(lambda written: names[0] if written in names else written)
 
 
-def _no_longer_than_a_century(value: timedelta) -> timedelta:
-    """A time from now on must be one that there is."""
-    return min(value, _CENTURY)
-
-
 GroupId = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(one_line)]
-Span = Annotated[timedelta, AfterValidator(_no_longer_than_a_century)]
 
 
 class IdleConfig(SpecModel):
@@ -73,7 +66,7 @@ class IdleConfig(SpecModel):
     @property
     def _given(self) -> timedelta | None:
         millis = self.inactiveAfterMillis
-        return None if millis is None else timedelta(milliseconds=min(millis, _CENTURY // timedelta(milliseconds=1)))
+        return None if millis is None else timedelta(milliseconds=min(millis, CENTURY // timedelta(milliseconds=1)))
 
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
