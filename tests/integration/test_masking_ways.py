@@ -84,6 +84,7 @@ WAYS: dict[str, tuple[Any, str, int]] = {
     f"{DRUID}task": (reading("open"), "", 403),
     "tasks/-/new/": (AS_FORM, "", 403),
     "api/v1/supervisors/": (SUPERVISED, "", 403),  # these need the role admin, which sees what is masked
+    "api/v1/supervisors/-/plan/": (SUPERVISED, "", 403),
     f"{DRUID}supervisor": (SUPERVISED, "", 403),
     "supervisors/-/new/": ({"document": json.dumps(SUPERVISED)}, "", 403),
     "api/v1/druid/import/": ([{"id": "open", "spec": SUPERVISED}], "?dry_run=false", 403),
@@ -139,6 +140,7 @@ ALONE = {
     "api/v1/load/drafts/",
     "api/v1/load/drafts/<uuid:draft_id>/",
     "api/v1/validate/",
+    "api/v1/datasources/<str:name>/compaction/",  # the same config as at Druid's address
     "druid/indexer/v1/taskStatus",
     "druid/indexer/v1/lockedIntervals",
     "druid/indexer/v1/lockedIntervals/v2",
