@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -15,7 +17,7 @@ from controlplane.login.celery_tasks import drop_over
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from controlplane.teams.models import AnsweredRequest, AuditEntry
-from tests.support.django_cast import SEED, Cast, spec_for
+from tests.support.django_cast import SEED, Cast, make_cast, speaking_as, spec_for
 
 SUPERVISORS, TASKS = "/api/v1/supervisors/", "/api/v1/tasks/"
 PLAN = f"{SUPERVISORS}-/plan/"
@@ -81,6 +83,24 @@ def test_a_supervisor_with_a_key_gets_one_version(owner: Client, cast: Cast) -> 
     answers = [send(owner, "POST", SUPERVISORS, changed, Idempotency_Key="k") for _ in range(2)]
     assert [a.headers["ETag"] for a in answers] == ['"2"', '"2"']
     assert Supervisor.objects.get(pk="flights").version == 2
+
+
+def test_requests_of_one_key_at_the_same_time_start_one_task(transactional_db: None) -> None:
+    """A client whose connection broke sends again while the site still works on the first request."""
+    cast = make_cast()
+    client, before = speaking_as(cast, "owner"), Task.objects.count()
+
+    def post(_: int) -> tuple[int, str]:
+        try:
+            answer = send(client, "POST", TASKS, NEW_TASK, Idempotency_Key="k")
+            return answer.status_code, answer.json().get("id", "")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = set(pool.map(post, range(4)))
+    assert len(answers) == 1 and answers.pop()[0] == 201
+    assert Task.objects.count() == before + 1
 
 
 # If-Match
