@@ -72,7 +72,7 @@ def test_a_reader_that_kafka_refuses_is_a_problem_and_fires(owner: Client, cast:
     alert = Alert.objects.get()
     assert (alert.state, told in alert.text) == ("firing", True)
     [reason] = owner.get(f"/api/v1/tasks/{cast.task.pk}/").json()["why_nothing"]
-    assert (reason["code"], reason["text"]) == ("kafka_refuses", lacks)
+    assert (reason["code"], reason["cause"]) == ("kafka_refuses", lacks)
 
 
 def test_a_well_site_says_so(owner: Client, cast: Cast) -> None:
