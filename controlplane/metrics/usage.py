@@ -66,13 +66,12 @@ def core_ms(spans: list[Span], since: datetime, until: datetime) -> dict[tuple[i
 
 @transaction.atomic
 def fold(now: datetime | None = None) -> None:
-    """Add what was used since the last time; the first time only begins."""
+    """Add what was used since the last time; the first time, since the first task."""
     until = now or timezone.now()
-    last = UsageFold.objects.select_for_update().first()  # another worker may be at it
-    if last is None:
-        begun = {"until": until, "open_tasks": _open_tasks(), "totals": _bytes_by_datasource()}
-        UsageFold.objects.get_or_create(defaults=begun)
-        return
+    if not UsageFold.objects.exists():
+        first = Task.objects.order_by("created_at").values_list("created_at", flat=True).first()
+        UsageFold.objects.get_or_create(defaults={"until": first or until, "open_tasks": [], "totals": {}})
+    last = UsageFold.objects.select_for_update().get()  # another worker may be at it
     if until <= last.until:
         return
     totals, teams = _bytes_by_datasource(), dict(Datasource.objects.values_list("pk", "team_id"))

@@ -21,13 +21,14 @@ MINUTE = timedelta(minutes=1)
 
 
 def begin(cast: Cast, slots: int = 3) -> datetime:
-    """The cast's task holds so many slots, and nothing was used before."""
+    """The cast's task holds so many slots, and nothing is counted of what was used before."""
     now = timezone.now()
     Indexer.objects.all().delete()
     Task.objects.exclude(pk=cast.task.pk).delete()
     values = {"status": Status.RUNNING, "launched_at": now - timedelta(days=1), "ended_at": None}
     Task.objects.filter(pk=cast.task.pk).update(**values, indexers_wanted=slots, without_slot_since=None)
     fold(now)
+    TeamUsage.objects.all().delete()
     return now
 
 
@@ -41,7 +42,6 @@ def used() -> dict[str, float]:
 
 def test_a_running_task_uses_its_slots_and_each_minute_counts_once(cast: Cast) -> None:
     start = begin(cast)
-    assert not TeamUsage.objects.exists(), "the first time only begins"
     fold(start + MINUTE)
     fold(start + MINUTE)
     assert used() == {"alpha": 180.0}
@@ -51,6 +51,22 @@ def test_a_running_task_uses_its_slots_and_each_minute_counts_once(cast: Cast) -
     Task.objects.filter(pk=cast.task.pk).update(without_slot_since=start)
     fold(start + 3 * MINUTE)
     assert used() == {"alpha": 240.0}, "Spark had no core for it"
+
+
+def test_what_was_used_before_the_first_minute_is_over_counts(cast: Cast) -> None:
+    """A site's first task may end, and its datasource be full, before usage is added up for the first time."""
+    now = timezone.now()
+    Indexer.objects.all().delete()
+    Task.objects.exclude(pk=cast.task.pk).delete()
+    times = {"created_at": now - MINUTE / 2, "launched_at": now - MINUTE / 2, "ended_at": now - MINUTE / 4}
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.SUCCESS, indexers_wanted=2, **times)
+    IndexerFence.objects.filter(datasource=cast.datasource).update(input_bytes=0, size_bytes=0)
+    fence = IndexerFence.objects.create(task_id=cast.task.pk, number=9, datasource=cast.datasource)
+    IndexerFence.objects.filter(pk=fence.pk).update(input_bytes=1000, size_bytes=70)
+    fold(now)
+    fold(now + MINUTE)
+    [row] = TeamUsage.objects.filter(team__name="alpha")
+    assert (row.core_seconds, row.read_bytes, row.stored_bytes) == (30.0, 1000, 70)
 
 
 def test_a_task_that_ends_counts_until_then_and_stays_counted(cast: Cast) -> None:
