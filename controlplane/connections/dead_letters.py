@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.connections import kafka
+from controlplane.connections.share_group_config import ShareGroupConfig
 from ingestion.specs.inputs.io_config import DEAD_LETTER_TOPIC
 from ingestion.specs.kafka.providers import Value
 
@@ -21,7 +22,7 @@ class DeadLetterTopic:
     problem: str = ""  # why the broker writes nothing there, and what to do
 
 
-def dead_letter_topic(properties: Mapping[str, Value], group_config: kafka.ShareGroupConfig) -> DeadLetterTopic | None:
+def dead_letter_topic(properties: Mapping[str, Value], group_config: ShareGroupConfig) -> DeadLetterTopic | None:
     """None if the group has none. Asks Kafka; raises nothing."""
     name = group_config.values.get(DEAD_LETTER_TOPIC, (None, True))[0]
     if not name:
@@ -35,7 +36,7 @@ def dead_letter_topic(properties: Mapping[str, Value], group_config: kafka.Share
         )
     try:
         offsets = kafka.topic_offsets(properties, name)
-        enabled = kafka.topic_setting(properties, name, _ENABLED) if offsets else None
+        enabled = kafka.topic_config(properties, name).get(_ENABLED) if offsets else None
     except kafka.KafkaProblem as problem:
         return DeadLetterTopic(name, problem=f"Headgate can't check this topic: {problem}")
     if offsets is None:

@@ -7,7 +7,7 @@ them is asked: names are resolved once more by the client, so rules of the netwo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,7 +27,6 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (
     AdminClient,
-    AlterConfigOpType,
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
@@ -84,25 +83,25 @@ class TopicOffsets:
         return self if isolation == "read_committed" else replace(self, end_offsets=self.log_ends)
 
 
-def _measured(ask: Callable[P, A]) -> Callable[P, A]:
+def measured(ask: Callable[P, A]) -> Callable[P, A]:
     """Of a question to Kafka, by its name: how long the answer takes, and how it ends."""
 
     @wraps(ask)
-    def measured(*args: P.args, **kwargs: P.kwargs) -> A:
+    def timed_ask(*args: P.args, **kwargs: P.kwargs) -> A:
         with timed(KAFKA_REQUESTS, ask.__name__, _outcome_of):
             return ask(*args, **kwargs)
 
-    return measured
+    return timed_ask
 
 
 def _outcome_of(error: Exception) -> str:
     return "refused" if isinstance(error, KafkaRefuses) else FAILED
 
 
-@_measured
+@measured
 def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
     """How many partitions the topic has; None when there is no such topic."""
-    with _admin(properties, topic) as (admin, causes, _):
+    with topic_admin(properties, topic) as (admin, causes, _):
         try:
             future = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic]
             return len(future.result().partitions)
@@ -112,13 +111,13 @@ def partition_count(properties: Mapping[str, Value], topic: str) -> int | None:
             raise _problem(error, admin, causes, topic) from None
 
 
-@_measured
+@measured
 def check_rights(properties: Mapping[str, Value], topic: str, group: str) -> None:
     """Raise ``KafkaRefuses`` where the brokers say that this login may not read the topic, or not in the group.
 
     ``group``: empty where none is joined.
     """
-    with _admin(properties, topic) as (admin, _, _):
+    with topic_admin(properties, topic) as (admin, _, _):
         try:
             rights.check_readable(admin, topic, Clock(TIMEOUT_S))
             if group:
@@ -128,21 +127,21 @@ def check_rights(properties: Mapping[str, Value], topic: str, group: str) -> Non
                 raise KafkaRefuses(f"{failed.message} {failed.advice}") from None
 
 
-@_measured
+@measured
 def topic_names(properties: Mapping[str, Value]) -> list[str]:
     """Every topic that this login may describe, by name, but for Kafka's own."""
     with _connect(properties, None) as (_, _, metadata):
         return sorted(n for n, topic in metadata.topics.items() if topic.error is None and not n.startswith(INTERNAL))
 
 
-@_measured
+@measured
 def topic_offsets(properties: Mapping[str, Value], topic: str, group: str = "") -> TopicOffsets | None:
     """The topic's id and offsets; None when there is no such topic. ``ends`` is the end of what is committed.
 
     ``group``: a consumer group whose members are asked for, too.
     """
     asked_at = timezone.now()
-    with _admin(properties, topic) as (admin, causes, cluster_id):
+    with topic_admin(properties, topic) as (admin, causes, cluster_id):
         try:
             described = admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)[topic].result()
             partitions = [TopicPartition(topic, p.id) for p in described.partitions]
@@ -186,7 +185,7 @@ def _list_offsets(
     return {p.partition: future.result().offset for p, future in futures.items()}
 
 
-@_measured
+@measured
 def holds_records(
     properties: Mapping[str, Value],
     topic: str,
@@ -214,7 +213,7 @@ def holds_records(
 
 def _record_reader(properties: Mapping[str, Value], topic: str, config: Mapping[str, object]) -> Consumer:
     """It joins no group, and stands at no partition yet."""
-    with _admin(properties, topic):
+    with topic_admin(properties, topic):
         pass  # the brokers' addresses are allowed
     own_config: dict[str, object] = {
         "group.id": "unused",
@@ -233,7 +232,7 @@ def _is_group_refusal(message: Message) -> bool:
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
-@_measured
+@measured
 def first_record_times(
     properties: Mapping[str, Value], topic: str, within: Mapping[int, tuple[int, int]]
 ) -> tuple[dict[int, int | None], frozenset[int]]:
@@ -266,97 +265,19 @@ def first_record_times(
     return times, frozenset(waiting)
 
 
-@_measured
+@measured
 def topic_config(properties: Mapping[str, Value], topic: str) -> dict[str, str | None]:
     """The topic's settings, the broker's where it has none of its own. Needs the right DESCRIBE_CONFIGS."""
-    with _admin(properties, topic) as (admin, _, _):
-        entries = _describe_config(admin, ConfigResource(ResourceType.TOPIC, topic))
+    with topic_admin(properties, topic) as (admin, _, _):
+        entries = describe_config(admin, ConfigResource(ResourceType.TOPIC, topic))
     return {name: entry.value for name, entry in entries.items()}
 
 
-@dataclass(frozen=True)
-class ShareGroupConfig:
-    """A group's dynamic settings as the broker has them: name → value, and whether it is only the broker's default."""
-
-    values: dict[str, tuple[str | None, bool]]
-    bounds: dict[str, tuple[int | None, int | None]]  # name → what the broker lets it be at least and at most
-    dead_letter_prefix: str = ""  # how names of dead-letter topics must begin
-    creates_dead_letters: bool = False  # whether the broker creates a dead-letter topic that is missing
-
-
-_DEAD_LETTERS = ("topic.name.prefix", "auto.create.topics.enable")
-# A group's setting → the broker's own for its least and its most.
-_BOUNDS = {
-    "share.record.lock.duration.ms": (
-        "group.share.min.record.lock.duration.ms",
-        "group.share.max.record.lock.duration.ms",
-    ),
-    "share.delivery.count.limit": (
-        "group.share.min.delivery.count.limit",
-        "group.share.max.delivery.count.limit",
-    ),
-    "share.partition.max.record.locks": (
-        "group.share.min.partition.max.record.locks",
-        "group.share.max.partition.max.record.locks",
-    ),
-}
-
-
-@_measured
-def share_group_config(properties: Mapping[str, Value], topic: str, group: str) -> ShareGroupConfig:
-    """What the broker has for a share group. ``topic``: one that may be described."""
-    with _admin(properties, topic) as (admin, _, _):
-        broker = str(next(iter(admin.list_topics(topic, timeout=TIMEOUT_S).brokers)))
-        resources = [ConfigResource(ResourceType.GROUP, group), ConfigResource(ResourceType.BROKER, broker)]
-        group_entries, broker_entries = (_describe_config(admin, resource) for resource in resources)
-    bounds = {
-        name: (_whole_number(broker_entries, low), _whole_number(broker_entries, high))
-        for name, (low, high) in _BOUNDS.items()
-    }
-    prefix, creates = (broker_entries.get(f"errors.deadletterqueue.{name}") for name in _DEAD_LETTERS)
-    return ShareGroupConfig(
-        {n: (e.value, bool(e.is_default)) for n, e in group_entries.items()},
-        bounds,
-        dead_letter_prefix=(prefix.value or "") if prefix else "",
-        creates_dead_letters=creates is not None and creates.value == "true",
-    )
-
-
-@_measured
-def topic_setting(properties: Mapping[str, Value], topic: str, name: str) -> str | None:
-    """One setting of a topic; None where the broker does not know it."""
-    with _admin(properties, topic) as (admin, _, _):
-        entry = _describe_config(admin, ConfigResource(ResourceType.TOPIC, topic)).get(name)
-    return entry.value if entry else None
-
-
-def _describe_config(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:
+def describe_config(admin: AdminClient, resource: ConfigResource) -> dict[str, ConfigEntry]:
+    """The settings of a topic, a group or a broker. Raises ``KafkaException``."""
     [future] = admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
     entries: dict[str, ConfigEntry] = future.result()
     return entries
-
-
-def _whole_number(entries: Mapping[str, ConfigEntry], name: str) -> int | None:
-    value = entries[name].value if name in entries else None
-    return int(value) if value is not None and value.isdecimal() else None
-
-
-@_measured
-def set_share_group_config(
-    properties: Mapping[str, Value], topic: str, group: str, to_try: Sequence[Mapping[str, str]]
-) -> None:
-    """Set a share group's dynamic settings, all or none: the first of ``to_try`` that the broker takes."""
-    with _admin(properties, topic) as (admin, _, _):
-        for settings in to_try:
-            entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in settings.items()]
-            resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-            try:
-                for future in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S).values():
-                    future.result()
-                return
-            except KafkaException as error:
-                if settings is to_try[-1] or error.args[0].code() != KafkaError.INVALID_CONFIG:
-                    raise
 
 
 @contextmanager
@@ -367,7 +288,7 @@ def cluster(properties: Mapping[str, Value]) -> Iterator[tuple[AdminClient, Clus
 
 
 @contextmanager
-def _admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str], str]]:
+def topic_admin(properties: Mapping[str, Value], topic: str) -> Iterator[tuple[AdminClient, list[str], str]]:
     """A client, the causes of its trouble as they come in, and the id of the cluster, whose brokers may be asked."""
     with _connect(properties, topic) as (admin, causes, metadata):
         yield admin, causes, str(metadata.cluster_id)

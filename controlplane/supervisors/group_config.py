@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane.connections.kafka import ShareGroupConfig
+from controlplane.connections.share_group_config import ShareGroupConfig
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from controlplane.connections import kafka
 from controlplane.connections.dead_letters import DeadLetterTopic, dead_letter_topic
 from controlplane.connections.named_connections import kafka_properties
 from controlplane.connections.secrets import SecretsLost
+from controlplane.connections.share_group_config import set_share_group_config, share_group_config
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.coverage import PartitionCoverage, coverage
 from controlplane.sources.models import Source, SourceEvent
@@ -161,7 +162,7 @@ def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
     io_config = io_config_of(supervisor)
     try:
         properties = _properties(supervisor)
-        broker_config = kafka.share_group_config(properties, io_config.topic, io_config.groupId)
+        broker_config = share_group_config(properties, io_config.topic, io_config.groupId)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration is not known: {problem}") from None
     settings = compare_settings(io_config.group_settings, broker_config)
@@ -192,7 +193,7 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
     hold_group(supervisor)
     try:
         properties = _properties(supervisor)
-        kafka.set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings_to_try)
+        set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings_to_try)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration was not changed: {problem}") from None
     audit.record(

@@ -19,6 +19,7 @@ from django.utils import timezone
 from controlplane.common.parallel import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.named_connections import NoSuchConnection, kafka_properties
+from controlplane.connections.share_group_config import share_group_config
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import sources_of
 from controlplane.supervisors import idleness
@@ -204,7 +205,7 @@ def _drift(question: Question) -> list[str] | None:
     if not question.group:
         return None
     try:
-        broker_config = kafka.share_group_config(question.properties, question.topic, question.group)
+        broker_config = share_group_config(question.properties, question.topic, question.group)
     except kafka.KafkaProblem:
         return None
     return [

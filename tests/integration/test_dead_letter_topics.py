@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from controlplane.connections import kafka
 from controlplane.connections.dead_letters import DeadLetterTopic, dead_letter_topic
+from controlplane.connections.share_group_config import share_group_config
 from ingestion.sources.base import ACCEPT, REJECT
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import configure_group
@@ -36,7 +36,7 @@ def configured(broker: Broker, topic: str, dead: str, **more: Any) -> ShareGroup
 def shown(broker: Broker, spec: ShareGroupIOConfig) -> DeadLetterTopic | None:
     """What the group's page and REST say."""
     properties = {"bootstrap.servers": broker.bootstrap}
-    return dead_letter_topic(properties, kafka.share_group_config(properties, spec.topic, spec.groupId))
+    return dead_letter_topic(properties, share_group_config(properties, spec.topic, spec.groupId))
 
 
 def reject_one(broker: Broker, spec: ShareGroupIOConfig) -> None:
