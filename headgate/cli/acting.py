@@ -61,7 +61,7 @@ def handoff(supervisor: context.Supervisor) -> None:
 def reset(
     supervisor: context.Supervisor,
     position: Annotated[str, typer.Option(help="earliest or latest.")] = "",
-    partition: Annotated[list[str], typer.Option(metavar="NUMBER=OFFSET", help="Repeat it for several.")] = [],  # noqa: B006
+    partition: Annotated[list[str] | None, typer.Option(metavar="NUMBER=OFFSET", help="Repeat it for several.")] = None,
     yes: Yes = False,
 ) -> None:
     """Set the stored offsets of a supervisor. This may skip records or store them twice.
@@ -70,7 +70,7 @@ def reset(
     """
     if position and partition:
         raise CommandFailed("Give --position or --partition, not both.")
-    offsets = dict(_offset(text) for text in partition)
+    offsets = dict(_offset(text) for text in partition or ())
     what = f"to {position}" if position else f"of {len(offsets)} partitions" if offsets else "of all partitions"
     confirm(f"Reset the stored offsets {what} of {supervisor}? This may skip records or store them twice.", yes)
     with context.site() as client:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,7 +18,6 @@ from headgate.client import Client, ClientError, NotLoggedIn
 
 Output = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 Supervisor = Annotated[str, typer.Argument(metavar="SUPERVISOR", show_default=False)]
-transport: Callable[[], httpx2.BaseTransport | None] = lambda: None  # noqa: E731 - a test puts another one in
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,11 @@ def set_options(given: Options) -> None:
     """For the command that follows."""
     global options
     options = given
+
+
+def transport() -> httpx2.BaseTransport | None:
+    """How requests travel; None: over the network."""
+    return None
 
 
 def login() -> Login:

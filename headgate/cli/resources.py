@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,19 +22,17 @@ class Found:
     version: int | None = None
 
 
-class Resource:
+class Resource(ABC):
     """A kind whose objects are made by POST to ``collection`` and changed by PUT to their own address."""
 
+    collection = ""  # the address of the list; only kinds that are created by POST have one
     fields: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()  # fields that only a creation takes
     set_only = False  # it exists as long as what it belongs to
 
-    def collection(self) -> str:
-        """The address of the list. Only kinds that are created by POST have one."""
-        raise NotImplementedError
-
+    @abstractmethod
     def find(self, client: Client, manifest: Manifest) -> Found | None:
-        raise NotImplementedError
+        """What the site has of it. Raises ``CommandFailed``, ``ClientError``."""
 
     def body(self, client: Client, manifest: Manifest) -> dict[str, Any]:
         """What is sent. Raises ``CommandFailed``, ``ClientError``."""
@@ -48,7 +47,7 @@ class Resource:
         body = self.body(client, manifest)
         query = {"dryRun": True} if dry_run else {}
         if found is None:
-            answer = client.send("POST", self.collection(), body, query=query, team=manifest.team or None)
+            answer = client.send("POST", self.collection, body, query=query, team=manifest.team or None)
         else:
             body = {name: value for name, value in body.items() if name not in self.fixed}
             version = found.version if not dry_run else None
@@ -68,8 +67,8 @@ class Listed(Resource):
 
     def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
         """Team, name and object: those of a team, or of all of the user's teams."""
-        for row in client.pages(self.collection(), team=team or None):
-            yield row["team"], row["name"], Found(f"{self.collection()}{row['id']}/", self.shown(client, row))
+        for row in client.pages(self.collection, team=team or None):
+            yield row["team"], row["name"], Found(f"{self.collection}{row['id']}/", self.shown(client, row))
 
     def find(self, client: Client, manifest: Manifest) -> Found | None:
         same = [found for _, name, found in self.all(client, manifest.team) if name == manifest.name]
@@ -82,11 +81,9 @@ class Listed(Resource):
 
 
 class Receivers(Listed):
+    collection = path_of("alerts", "receivers")
     fields = ("kind", "addresses")
     fixed = ("kind",)
-
-    def collection(self) -> str:
-        return path_of("alerts", "receivers")
 
     def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
         shown = super().shown(client, answer)
@@ -100,11 +97,9 @@ class Receivers(Listed):
 class Rules(Listed):
     """Its receivers are numbers in REST, and names in files."""
 
+    collection = path_of("alerts", "rules")
     fields = ("kind", "datasource", "params", "hold_s", "clear_s", "enabled")
     fixed = ("kind",)
-
-    def collection(self) -> str:
-        return path_of("alerts", "rules")
 
     def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
         names = {number: name for name, number in self._receivers(client, answer["team"])}
@@ -123,14 +118,12 @@ class Rules(Listed):
 
 
 class Connections(Resource):
+    collection = path_of("connections")
     fields = ("kind", "description", "properties")
     fixed = ("name", "kind")
 
-    def collection(self) -> str:
-        return path_of("connections")
-
     def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
-        for row in client.pages(self.collection(), team=team or None):
+        for row in client.pages(self.collection, team=team or None):
             found = self._get(client, row["team"], row["name"])
             if found is not None:
                 yield row["team"], row["name"], found
@@ -154,8 +147,9 @@ class Connections(Resource):
 class Named(Resource):
     """A kind whose objects have their name in their address."""
 
+    @abstractmethod
     def path(self, name: str) -> str:
-        raise NotImplementedError
+        """The object's address."""
 
     def read(self, client: Client, name: str) -> Found | None:
         """By the name alone."""
