@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,8 @@ def save_profile(path: Path, name: str, profile: Profile, token: str) -> None:
     if _NAME.fullmatch(name) is None:
         raise CommandFailed(f"The profile's name is {name!r}. Use up to 63 letters, digits, '.', '-' and '_'.")
     if profile.keyring:
-        _keyring().set_password(SERVICE, f"{name}@{profile.url}", token)
+        with _open_keyring() as keyring:
+            keyring.set_password(SERVICE, f"{name}@{profile.url}", token)
     else:
         profile = Profile(profile.url, token, profile.team)
     known = {**read_profiles(path), name: profile}
@@ -106,14 +108,20 @@ def login_of(name: str, url: str, team: str, environment: Mapping[str, str], kno
 def _stored_token(name: str, profile: Profile) -> str:
     if not profile.keyring:
         return profile.token
-    return str(_keyring().get_password(SERVICE, f"{name}@{profile.url}") or "")
+    with _open_keyring() as keyring:
+        return str(keyring.get_password(SERVICE, f"{name}@{profile.url}") or "")
 
 
-def _keyring() -> Any:
+@contextmanager
+def _open_keyring() -> Iterator[Any]:
+    """The package keyring. Its refusals (no keyring, a locked one) are raised as ``CommandFailed``."""
     try:
-        import keyring  # not at the top: it is optional
+        import keyring.errors  # not at the top: it is optional
     except ImportError:
         raise CommandFailed(
             "The package keyring is not installed. Install it with: pip install 'headgate[keyring]'"
         ) from None
-    return keyring
+    try:
+        yield keyring
+    except keyring.errors.KeyringError as error:
+        raise CommandFailed(f"The keyring failed: {error} Without --keyring, the token is kept in a file.") from None

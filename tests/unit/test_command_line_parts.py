@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,6 +31,24 @@ spec:
     sasl.jaas: "user=a password=${ENV:PASSWORD} on=${ENV:HOST}"
     since: 2026-11-27
     on: no
+"""
+KEYRING = """
+from keyring.errors import KeyringError
+
+passwords = {}
+refusal = ""
+
+def _check():
+    if refusal:
+        raise KeyringError(refusal)
+
+def get_password(service, name):
+    _check()
+    return passwords.get((service, name))
+
+def set_password(service, name, password):
+    _check()
+    passwords[service, name] = password
 """
 ENVIRONMENT = {"PASSWORD": "hush", "HOST": "h"}
 
@@ -130,6 +152,41 @@ def test_a_stored_token_goes_to_its_own_site_only(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="HEADGATE_URL"):
         login_of("", "", "", {}, {})
     assert "token" not in f"{known} {default}"
+
+
+@pytest.fixture
+def keyring_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The part of the package keyring that is used; it holds passwords until ``refusal`` says why it does not.
+
+    The package itself is an extra, and needs a desktop's service or a file that others can read.
+    """
+    folder = tmp_path / "packages" / "keyring"
+    folder.mkdir(parents=True)
+    (folder / "errors.py").write_text("class KeyringError(Exception):\n    pass\n")
+    (folder / "__init__.py").write_text(KEYRING)
+    monkeypatch.syspath_prepend(folder.parent)
+    yield importlib.import_module("keyring")
+    for name in ("keyring", "keyring.errors"):
+        del sys.modules[name]
+
+
+def test_a_keyring_has_the_token_and_the_file_does_not(tmp_path: Path, keyring_package: ModuleType) -> None:
+    path = tmp_path / "profiles.json"
+    save_profile(path, "default", Profile("https://a.example", keyring=True), "token-a")
+    assert "token-a" not in path.read_text()
+    assert keyring_package.passwords == {("headgate", "default@https://a.example"): "token-a"}
+    assert login_of("", "", "", {}, read_profiles(path)).token == "token-a"
+
+
+def test_what_a_keyring_refuses_is_said_and_nothing_is_stored(tmp_path: Path, keyring_package: ModuleType) -> None:
+    path = tmp_path / "profiles.json"
+    save_profile(path, "default", Profile("https://a.example", keyring=True), "token-a")
+    keyring_package.refusal = "No recommended backend was available."
+    with pytest.raises(CommandFailed, match=r"No recommended backend was available\. Without --keyring"):
+        save_profile(path, "other", Profile("https://b.example", keyring=True), "token-b")
+    with pytest.raises(CommandFailed, match="The keyring failed"):
+        login_of("", "", "", {}, read_profiles(path))
+    assert list(read_profiles(path)) == ["default"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": {"nonsense": 1}}'])
