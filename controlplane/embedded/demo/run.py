@@ -41,8 +41,9 @@ def run_demo(
 ) -> int:
     """0 when every count is right, 1 when not. Stops the stack at the end if this call started it.
 
-    ``topics_alone``: the topics are written, and nothing is ingested.
+    ``topics_alone``: the topics are written, and nothing is ingested. Raises DemoFailed without the demo's data.
     """
+    records.flights_file()  # raises, before anything is started
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     started_at_s = time.monotonic()
