@@ -105,7 +105,7 @@ class SupervisorActions:
         text = (
             "Reading continues at the new offsets. Headgate skips unread records before them. It stores records again "
             "that it reads again. The running task discards its unpublished records. If you delete all offsets, "
-            "reading starts where useEarliestOffset says."
+            "reading starts where the spec says."
         )
         action = cls._action(supervisor, "reset", "Reset offsets", text, "danger").with_form(ResetForm())
         return replace(action, question=f"Reset the offsets of {supervisor.id}?")

@@ -15,6 +15,7 @@ from controlplane.records.lookup import RecordQuery
 from controlplane.teams.models import User
 from controlplane.teams.selectors import teams_administered
 from frontend.filters import Window, set_choices, text_input, time_input
+from ingestion.specs.kafka.positions import EXAMPLES, Position
 
 _OFFSET = re.compile(r"\s*(\d{1,9})\s*[:=,\s]\s*(\d{1,19})\s*")  # partition and offset
 _HEX = re.compile(r"0x((?:[0-9a-fA-F]{2})+)")
@@ -103,7 +104,7 @@ class PreviewForm(forms.Form):
         chosen = self.cleaned_data["records"]
         if chosen == "pasted":
             return {"inputSource": {"type": "inline", "data": self.cleaned_data["pasted"]}}
-        return {"useEarliestOffset": chosen == "first"}
+        return {"useEarliestOffset": chosen == "first", "startPosition": None}
 
 
 class ScaleForm(forms.Form):
@@ -117,24 +118,32 @@ class ScaleForm(forms.Form):
     )
 
 
+class PositionInput(forms.CharField):
+    """A position's text, as everywhere. Its value is a ``Position``, or None without a text."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        try:
+            return Position.parse(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(f"{error}.") from None
+
+
 class ResetForm(forms.Form):
-    """Where a supervisor's stored offsets are to go: all to one end of the log, or some partitions to given offsets.
+    """Where a supervisor's stored offsets are to go: all to a position, or some partitions to given offsets.
 
     With neither all of them are forgotten.
     """
 
-    position = forms.ChoiceField(
-        label="Position",
+    position = PositionInput(
+        label=f"Position of all partitions: {EXAMPLES}. You see the offsets before Headgate stores them.",
         required=False,
-        choices=[
-            ("", "The offsets below"),
-            ("earliest", "Earliest: the start of every partition's log"),
-            ("latest", "Latest: the end of every partition's log"),
-        ],
-        widget=forms.Select(attrs={"class": "form-select"}),
+        max_length=100,
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
     )
     offsets = forms.CharField(
-        label="One partition and its next offset per line, such as 0: 1200. Empty: all stored offsets are deleted.",
+        label="Or one partition and its next offset per line, such as 0: 1200. "
+        "Both empty: all stored offsets are deleted.",
         required=False,
         max_length=100_000,
         widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 4, "placeholder": "0: 1200"}),
@@ -144,7 +153,7 @@ class ResetForm(forms.Form):
         """A position or offsets, not both."""
         cleaned = super().clean() or {}
         if cleaned.get("position") and cleaned.get("offsets"):
-            self.add_error("offsets", "Leave this empty, or choose “The offsets below” as position.")
+            self.add_error("offsets", "Leave this empty, or leave the position empty.")
         return cleaned
 
     def clean_offsets(self) -> dict[int, int]:
@@ -160,6 +169,21 @@ class ResetForm(forms.Form):
                 raise forms.ValidationError(f"Line {number} repeats partition {int(pair[1])}.")
             offsets[int(pair[1])] = int(pair[2])
         return offsets
+
+
+class ShownReset(forms.Form):
+    """A reset to a position as its preview has shown it: the offsets by topic and partition."""
+
+    position = PositionInput(widget=forms.HiddenInput, max_length=100)
+    topics = forms.CharField(widget=forms.HiddenInput, max_length=LARGEST_SPEC)
+
+    def clean_topics(self) -> dict[str, dict[int, int]]:
+        """Topic → partition → offset."""
+        try:
+            topics = json_values(self.cleaned_data["topics"])
+            return {str(topic): {int(p): int(o) for p, o in offsets.items()} for topic, offsets in topics.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise forms.ValidationError("These are not offsets by topic and partition.") from None
 
 
 def json_values(text: str) -> Any:

@@ -33,6 +33,7 @@ from frontend.views import (
     quotas,
     records,
     reprocess,
+    resets,
     retention,
     rows,
     rules,
@@ -141,7 +142,7 @@ SUPERVISOR = [
     path("terminate/", supervisors.terminate, name="supervisor-terminate"),
     path("scale/", supervisors.scale, name="supervisor-scale"),
     path("handoff/", supervisors.handoff, name="supervisor-handoff"),
-    path("reset/", supervisors.reset, name="supervisor-reset"),
+    path("reset/", resets.reset, name="supervisor-reset"),
 ]
 ACCOUNT = [
     path("", account.index, name="account"),

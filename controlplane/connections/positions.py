@@ -102,11 +102,19 @@ def resolve(
     was counted already (``Position.at``) to get the same place twice. Raises ``KafkaProblem``, and ``KafkaRefuses``
     where rights are missing.
     """
+    log = kafka.topic_offsets(properties, topic)
+    return None if log is None else resolve_in(log, properties, topic, position, isolation)
+
+
+def resolve_in(
+    log: TopicOffsets, properties: Mapping[str, Value], topic: str, position: Position, isolation: Isolation
+) -> ResolvedPosition:
+    """As ``resolve`` does, in a topic whose offsets are known; for ``earliest`` and ``latest`` Kafka is not asked.
+
+    Ends come before times, so a record of that time that arrives in between is behind these ends.
+    """
     now = timezone.now()
     at = position.at(now)
-    log = kafka.topic_offsets(properties, topic)  # before times: a record that arrives in between is behind these ends
-    if log is None:
-        return None
     readable = log.for_isolation(isolation)
     defaults = log.start_offsets if at.kind == "earliest" else readable.end_offsets
     found: dict[int, tuple[int, datetime | None]] = {p: (offset, None) for p, offset in defaults.items()}

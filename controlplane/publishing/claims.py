@@ -167,8 +167,12 @@ def _reset(fence: LockedFence, source: LockedSource, key: int, partition: int, r
     )
 
 
-def reset_stored_offsets(source: Source, task_ids: list[str], offsets: Mapping[int, int] | None, who: str) -> None:
+def reset_stored_offsets(
+    source: Source, task_ids: list[str], offsets: Mapping[int, int] | None, who: str, position: str = ""
+) -> None:
     """Set stored offsets, or with None forget them all; in the caller's transaction.
+
+    ``position``: what ``who`` asked for, where the offsets come from one.
 
     The tasks' indexers are fenced first, under the locks that a publish takes: what is on its way is refused whole, and
     they begin again where the offsets are then.
@@ -188,11 +192,14 @@ def reset_stored_offsets(source: Source, task_ids: list[str], offsets: Mapping[i
         _store_offsets(keys, offsets, published=True)
     old_text = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
     new_text = "forgotten" if offsets is None else ", ".join(f"{p}: {o}" for p, o in sorted(offsets.items()))
+    to = f" to {position}" if position else ""
     SourceEvent.objects.create(
         datasource_id=source.datasource_id,
         source=source,
         kind=SourceEvent.Kind.OFFSET_RESET,
-        detail=f"{who} reset the stored offsets of {source.topic}. They were {old_text or 'none'}, and are {new_text}.",
+        detail=(
+            f"{who} reset the stored offsets of {source.topic}{to}. They were {old_text or 'none'}, and are {new_text}."
+        ),
     )
 
 

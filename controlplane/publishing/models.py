@@ -17,6 +17,7 @@ from controlplane.sources.models import Source
 # then needs one range column only (btree_gist is not always there). 2^44 offsets a partition, 2^19 keys.
 OFFSET_BITS = 44
 MAX_OFFSET = (1 << OFFSET_BITS) - 1
+MAX_PARTITION = 2**31 - 1
 
 
 class ProgressKey(models.Model):

@@ -19,8 +19,7 @@ from controlplane.common.text import storable
 from controlplane.connections.client_properties import client_properties
 from controlplane.connections.named_connections import kafka_properties
 from controlplane.datasources.masking import hidden_records, require_topic_access
-from controlplane.publishing.models import MAX_OFFSET
-from controlplane.publishing.selectors.fate import MAX_PARTITION
+from controlplane.publishing.models import MAX_OFFSET, MAX_PARTITION
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source
 from controlplane.supervisors.replays import reader_of

@@ -229,3 +229,19 @@ class SpecVersion(models.Model):
     @cached_property
     def io_config(self) -> IOConfig:
         return io_config_of(self.spec)
+
+
+def start_accepted_at(version: SpecVersion) -> datetime:
+    """Since when the spec has said where a topic is begun as this version says it: a duration is counted from then.
+
+    Later versions change something else, such as the number of indexers.
+    """
+    since, start = version.created_at, version.io_config.startPosition
+    if version.io_config.start.ago is None:
+        return since
+    earlier = SpecVersion.objects.filter(supervisor_id=version.supervisor_id, version__lt=version.version)
+    for each in earlier.order_by("-version").iterator(chunk_size=20):
+        if each.io_config.startPosition != start:
+            break
+        since = each.created_at
+    return since

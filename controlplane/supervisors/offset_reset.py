@@ -1,20 +1,20 @@
-"""Stored offsets moved by hand, of supervisors that have some, and an early handoff, of any."""
+"""Stored offsets moved, of supervisors that have some, and an early handoff, of any."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
+from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput
 from controlplane.common.parallel import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.named_connections import kafka_properties
+from controlplane.connections.positions import ResolvedPosition, resolve
 from controlplane.connections.secrets import SecretsLost
 from controlplane.publishing import claims
-from controlplane.publishing.models import MAX_OFFSET, ProgressKey
+from controlplane.publishing.models import MAX_OFFSET, MAX_PARTITION, ProgressKey
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import TOPIC_SEPARATOR, sources_of
 from controlplane.supervisors.models import Supervisor
@@ -22,10 +22,10 @@ from controlplane.supervisors.services import ask_to_hand_off, locked_children, 
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
+from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.providers import Value
-
-Position = Literal["earliest", "latest"]
-_NOTHING_STORED = "No offsets are stored: this supervisor has not read its topics yet."
+from ingestion.specs.offsets import Range
 
 
 def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
@@ -33,76 +33,48 @@ def reset(*, user: User, supervisor: Supervisor) -> Supervisor:
 
     Records may be skipped, or stored a second time. Raises ``NotAllowed``, ``Conflict``, ``InvalidInput``.
     """
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    with transaction.atomic():
+        for reader in readers(supervisor):
+            move_offsets(user, reader, None)
+    return supervisor
+
+
+def readers(supervisor: Supervisor) -> list[Supervisor]:
+    """Itself; with a pattern of topics those that have read one for it, locked. Raises ``Conflict`` without any."""
+    if supervisor.terminated_at is not None:
+        raise Conflict(f"Supervisor {supervisor.pk} is terminated.")
     if supervisor.io_config.topicPattern is None:
-        return _move_offsets(user, supervisor, None)
-    require(user, Action.ADMINISTER, supervisor.datasource.team)
+        return [supervisor]
     with transaction.atomic():
-        moved = [_move_offsets(user, child, None) for child in locked_children(_lock(supervisor)) if _has_read(child)]
-    if not moved:
-        raise Conflict(_NOTHING_STORED)
-    return supervisor
-
-
-def reset_to(*, user: User, supervisor: Supervisor, position: Position) -> Supervisor:
-    """Set the stored offsets of every partition to the log's beginning, or to its end, as Kafka says them now.
-
-    With a pattern of topics, of every topic. Raises as ``reset``, and ``Unavailable`` when Kafka does not answer.
-    """
-    require(user, Action.ADMINISTER, supervisor.datasource.team)
-    supervisors = [supervisor]
-    if supervisor.io_config.topicPattern is not None:
-        with transaction.atomic():
-            supervisors = [child for child in locked_children(_lock(supervisor)) if _has_read(child)]
-    if not supervisors:
-        raise Conflict(_NOTHING_STORED)
-    offsets = _offsets_at(supervisors, position)  # before the transaction: Kafka may be slow
-    with transaction.atomic():
-        for each, new_offsets in zip(supervisors, offsets, strict=True):
-            _move_offsets(user, each, new_offsets)
-    return supervisor
+        children = [child for child in locked_children(_lock(supervisor)) if _has_read(child)]
+    if not children:
+        raise Conflict("No offsets are stored: this supervisor has not read its topics yet.")
+    return children
 
 
 @dataclass(frozen=True)
-class _TopicQuestion:
+class TopicQuestion:
     """A question to Kafka, asked without the database."""
 
-    properties: Mapping[str, Value]
+    properties: Mapping[str, Value] = field(repr=False)
     topic: str
+    isolation: Isolation
 
     def log(self) -> kafka.TopicOffsets | None:
         """None where there is no such topic. Raises ``KafkaProblem``."""
         return kafka.topic_offsets(self.properties, self.topic)
 
-
-def _offsets_at(supervisors: Sequence[Supervisor], position: Position) -> list[dict[int, int]]:
-    """Of each one's topic. Kafka is asked side by side; of several that fail the first is named."""
-    for each in supervisors:
-        _movable_source(each)
-    questions = [(number, _topic_question(each)) for number, each in enumerate(supervisors)]
-    answers = {number: log for (number, _), log in ask_all(lambda question: question[1].log(), questions)}
-    return [_position_offsets(each, answers[number], position) for number, each in enumerate(supervisors)]
+    def resolve(self, position: Position) -> ResolvedPosition | None:
+        """Where a position lies in it; likewise."""
+        return resolve(self.properties, self.topic, position, self.isolation)
 
 
-def _position_offsets(
-    supervisor: Supervisor, answer: kafka.TopicOffsets | Exception | None, position: Position
-) -> dict[int, int]:
-    if isinstance(answer, kafka.KafkaProblem):
-        raise Unavailable(f"Kafka did not answer with the {position} offsets: {answer}. Nothing was changed.")
-    if isinstance(answer, Exception):
-        raise answer
-    if answer is None:
-        raise Conflict(f"There is no topic {supervisor.io_config.topic!r}, so it has no {position} offsets.")
-    return dict(
-        answer.start_offsets
-        if position == "earliest"
-        else answer.for_isolation(supervisor.io_config.isolation).end_offsets
-    )
-
-
-def _topic_question(supervisor: Supervisor) -> _TopicQuestion:
+def topic_question(supervisor: Supervisor) -> TopicQuestion:
+    """Of the topic that the supervisor reads. Raises ``SecretsLost``, and what a connection that is gone raises."""
     io_config = supervisor.io_config
     properties = kafka_properties(supervisor.datasource.team_id, io_config, supervisor.current.secrets)
-    return _TopicQuestion(properties, io_config.topic)
+    return TopicQuestion(properties, io_config.topic, io_config.isolation)
 
 
 def reset_offsets(
@@ -117,64 +89,95 @@ def reset_offsets(
         )
     if topic not in (None, own_topic):
         raise InvalidInput(f"The supervisor reads topic {own_topic!r}, not {topic!r}.")
-    wrong = [p for p, o in offsets.items() if not 0 <= o <= MAX_OFFSET or p < 0]
+    wrong = [p for p, o in offsets.items() if not (0 <= o <= MAX_OFFSET and 0 <= p <= MAX_PARTITION)]
     if wrong or not offsets:
         message = f"give at least one partition, each with an offset of 0 to {MAX_OFFSET}"
         raise InvalidInput("The offsets can't be stored.", [FieldError("/partitions", message, "partitions")])
     require(user, Action.ADMINISTER, supervisor.datasource.team)
-    faults = _offset_faults(supervisor, offsets)
+    faults = offset_faults({"/partitions": (supervisor, offsets)})
     if faults:
         raise InvalidInput("The offsets can't be stored.", faults)
-    return _move_offsets(user, supervisor, offsets)
+    return move_offsets(user, supervisor, offsets)
 
 
-def _offset_faults(supervisor: Supervisor, offsets: Mapping[int, int]) -> list[FieldError]:
-    """By what was last seen of the log; where that does not have them, Kafka is asked. It may be away: then by that."""
+def offset_faults(chosen: Mapping[str, tuple[Supervisor, Mapping[int, int]]]) -> list[FieldError]:
+    """By what was last seen of the logs; where these do not have the offsets, Kafka is asked, of all topics at once.
+
+    It may be away: then by that. ``chosen``: by the JSON pointer to the offsets in the request.
+    """
+    spans = {pointer: _spans_seen(supervisor) for pointer, (supervisor, _) in chosen.items()}
+    questions = []
+    for pointer, (supervisor, offsets) in chosen.items():
+        seen = spans[pointer]
+        if seen is not None and not all(p in seen and seen[p][0] <= o <= seen[p][1] for p, o in offsets.items()):
+            try:
+                questions.append((pointer, topic_question(supervisor)))
+            except (SecretsLost, HeadgateError):
+                continue
+    answers = {pointer: answer for (pointer, _), answer in ask_all(lambda asked: asked[1].log(), questions)}
+    return [
+        fault
+        for pointer, (supervisor, offsets) in chosen.items()
+        for fault in _faults_in(supervisor.io_config.topic, offsets, spans[pointer], answers.get(pointer), pointer)
+    ]
+
+
+def _spans_seen(supervisor: Supervisor) -> dict[int, Range] | None:
+    """By partition, what was last seen of the log; None where nothing can be reset at all, which is said then."""
     source = _source(supervisor)
     if source is None or not supervisor.io_config.traits.keeps_offsets or supervisor.terminated_at is not None:
-        return []  # it can't be reset at all, which is said then
+        return None
     keys = ProgressKey.objects.filter(source=source).exclude(end_offset=None)
     rows = keys.values_list("partition", "log_start_offset", "end_offset")
-    spans = {p: (start or 0, end or 0) for p, start, end in rows}
-    if all(p in spans and spans[p][0] <= offset <= spans[p][1] for p, offset in offsets.items()):
-        return []
-    io_config = supervisor.io_config
-    try:
-        log = _topic_question(supervisor).log()
-    except (kafka.KafkaProblem, SecretsLost, HeadgateError):
-        log = None
-    if log is not None:
-        spans = {p: (log.start_offsets[p], end) for p, end in log.log_ends.items()}
-    faults = []
+    return {p: (start or 0, end or 0) for p, start, end in rows}
+
+
+def _faults_in(
+    topic: str,
+    offsets: Mapping[int, int],
+    seen: Mapping[int, Range] | None,
+    answer: kafka.TopicOffsets | Exception | None,
+    pointer: str,
+) -> Iterator[FieldError]:
+    if seen is None:
+        return
+    if isinstance(answer, Exception) and not isinstance(answer, kafka.KafkaProblem | HeadgateError):
+        raise answer
+    log = answer if isinstance(answer, kafka.TopicOffsets) else None
+    spans = seen if log is None else {p: (log.start_offsets[p], end) for p, end in log.log_ends.items()}
     for partition, offset in sorted(offsets.items()):
         low, high = spans.get(partition, (0, MAX_OFFSET))
         if log is not None and partition not in spans:
-            message = f"topic {io_config.topic} has no partition {partition}; it has {len(spans)}, counted from 0"
+            message = f"topic {topic} has no partition {partition}; it has {len(spans)}, counted from 0"
         elif not low <= offset <= high:
             as_of = "" if log is not None else " at the last check"
             message = f"partition {partition} held the offsets from {low:,} to {high:,}{as_of}, not {offset:,}"
         else:
             continue
-        faults.append(FieldError(f"/partitions/{partition}", message, f"partitions.{partition}"))
-    return faults
+        path = f"{pointer}/{partition}"
+        yield FieldError(path, message, path[1:].replace("/", "."))
 
 
-def _move_offsets(user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None) -> Supervisor:
+def move_offsets(
+    user: User, supervisor: Supervisor, offsets: Mapping[int, int] | None, position: str = ""
+) -> Supervisor:
+    """Of one topic; None: forget them. ``position``: what was asked for, where the offsets come from one."""
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
         locked = _lock(supervisor)
-        source = _movable_source(locked)
+        source = movable_source(locked)
         tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
-        claims.reset_stored_offsets(source, list(tasks), offsets, str(user))
+        claims.reset_stored_offsets(source, list(tasks), offsets, str(user), position)
         locked.wake()
         locked.save(update_fields=["ends_seen", "inactive_since", "idle_since", "calm_until"])
         Task.objects.filter(pk__in=list(tasks)).update(topic_missed=False)  # it is there, and "latest" means now
         offsets_json = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
-        record_action(user, locked, "reset", topic=source.topic, offsets=offsets_json)
+        asked = {"position": position} if position else {}
+        record_action(user, locked, "reset", topic=source.topic, offsets=offsets_json, **asked)
     return supervisor
 
 
-def _movable_source(supervisor: Supervisor) -> Source:
+def movable_source(supervisor: Supervisor) -> Source:
     """What its stored offsets are of. Raises ``InvalidInput``, ``Conflict`` where there are none to move."""
     traits = supervisor.io_config.traits
     if not traits.keeps_offsets:

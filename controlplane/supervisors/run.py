@@ -31,7 +31,7 @@ from controlplane.supervisors.decide import (
     decide,
     unhealthy_state,
 )
-from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.models import SpecVersion, State, Supervisor, start_accepted_at
 from controlplane.supervisors.task_snapshot import snapshots_of, tasks_of
 from controlplane.supervisors.topic_checks import TopicAnswer
 from controlplane.tasks import capacity
@@ -280,6 +280,7 @@ def _start_tasks(supervisor: Supervisor, version: SpecVersion, number: int, grou
             user=version.created_by,
             replica_group=group,
             topic_missed=supervisor.topic_missed == version.io_config.topic,
+            accepted_at=start_accepted_at(version),
         )
 
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from controlplane.common.parallel import ask_all
 from controlplane.connections import kafka
 from controlplane.connections.named_connections import NoSuchConnection, kafka_properties
+from controlplane.connections.positions import resolve_in
 from controlplane.connections.share_group_config import share_group_config
 from controlplane.sources.models import SourceEvent
 from controlplane.sources.spec_sources import sources_of
@@ -26,10 +27,11 @@ from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.decide_topics import matching
 from controlplane.supervisors.group_config import compare_settings
-from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet
+from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet, start_accepted_at
 from controlplane.tasks.models import Indexer, Status
-from controlplane.tasks.start_offsets import starts_at_latest, store_start_offsets
-from ingestion.specs.inputs.io_config import IOConfig, ShareGroupIOConfig
+from controlplane.tasks.start_offsets import TopicStart, keeps_start, store_start_offsets
+from ingestion.specs.inputs.io_config import IOConfig, Isolation, ShareGroupIOConfig
+from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.providers import Value
 
 GROUP_EVERY = timedelta(minutes=5)
@@ -53,11 +55,9 @@ class Question:
     pattern: str | None = None  # which topics there are that match is asked, instead of one topic
     # Why it can't be asked.
     problem: Exception | None = None
-    starts_at_end: bool = (
-        False  # it is to read from the topic's end on, as it is when it is first asked for; by ``isolation``
-    )
+    start: Position | None = None  # where its topic is to be begun, if that is to be kept
     may_idle: bool = False  # where the topic ends says whether it is idle
-    isolation: str = "read_committed"
+    isolation: Isolation = "read_committed"
     rights_in: str | None = None  # the group (empty: none) in which it is to be allowed to read; None: not asked
     group: str = ""  # the share group whose configuration is to be looked at, if it is
     group_settings: Mapping[str, str] = field(default_factory=dict)  # as its spec has them
@@ -73,7 +73,7 @@ class TopicAnswer:
     problem: Exception | None = None
     topics: list[str] | None = None  # that match the pattern, by name, if there is one
     topic: kafka.TopicOffsets | None = None  # where it ends, if that was asked
-    starts_at_end: bool = False  # and reading is to begin there
+    start_offsets: dict[int, int] | None = None  # where reading is to begin, by partition, if that is to be kept
     # In what the group's configuration differs from the spec; None if that was not asked, or not answered.
     drift: list[str] | None = None
 
@@ -128,7 +128,7 @@ def question_for(supervisor: Supervisor) -> Question:
         properties = kafka_properties(supervisor.datasource.team_id, io_config, version.secrets)
     except Exception as error:  # whatever it is, it is this supervisor's problem and not the others'
         problem = error
-    begins = supervisor.partitions is None and starts_at_latest(io_config)
+    begins = supervisor.partitions is None and keeps_start(io_config)
     topic_question = Question(
         supervisor.pk, version.version, io_config.topic, properties, io_config.topicPattern, problem
     )
@@ -136,7 +136,7 @@ def question_for(supervisor: Supervisor) -> Question:
         return topic_question
     topic_question = replace(
         topic_question,
-        starts_at_end=begins,
+        start=io_config.start.at(start_accepted_at(version)) if begins else None,
         isolation=io_config.isolation,
         may_idle=io_config.idle_after is not None,
         rights_in=_group_to_join(supervisor, io_config) if _replaces_another(supervisor) else None,
@@ -183,7 +183,7 @@ def _ask(question: Question) -> TopicAnswer:
         topics = matching(question.pattern, kafka.topic_names(question.properties))
         return TopicAnswer(question.supervisor_id, question.version, topics=topics)
     answer = TopicAnswer(question.supervisor_id, question.version, drift=_drift(question))
-    if question.starts_at_end or question.may_idle:
+    if question.start is not None or question.may_idle:
         answer = _with_offsets(answer, question)
     else:
         answer = replace(answer, partitions=kafka.partition_count(question.properties, question.topic))
@@ -196,8 +196,12 @@ def _with_offsets(answer: TopicAnswer, question: Question) -> TopicAnswer:
     topic = kafka.topic_offsets(question.properties, question.topic)
     if topic is None:
         return answer
+    start_offsets = None
+    if question.start is not None:
+        resolved = resolve_in(topic, question.properties, question.topic, question.start, question.isolation)
+        start_offsets = resolved.offsets
     by_isolation = topic.for_isolation(question.isolation)
-    return replace(answer, partitions=len(topic.end_offsets), topic=by_isolation, starts_at_end=question.starts_at_end)
+    return replace(answer, partitions=len(topic.end_offsets), topic=by_isolation, start_offsets=start_offsets)
 
 
 def _drift(question: Question) -> list[str] | None:
@@ -236,9 +240,10 @@ def apply_answer(supervisor: Supervisor, answer: TopicAnswer) -> None:
         return
     supervisor.failed_runs = 0
     supervisor.good_runs += 1
-    if answer.topic is not None and answer.starts_at_end:
+    if answer.topic is not None and answer.start_offsets is not None:
         was_missing = supervisor.topic_missed == supervisor.io_config.topic
-        store_start_offsets(supervisor.datasource, supervisor.io_config, supervisor.owner, answer.topic, was_missing)
+        start = TopicStart(answer.topic, answer.start_offsets)
+        store_start_offsets(supervisor.datasource, supervisor.io_config, supervisor.owner, start, was_missing)
         supervisor.topic_missed = ""
     update_partitions(supervisor, answer.partitions, fewer=True)
     if answer.topic is not None:

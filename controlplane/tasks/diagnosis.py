@@ -102,7 +102,12 @@ def _topic_reasons(facts: Facts, topic: str) -> list[Health]:
         return [Health.of(Code.TOPIC_EXPIRED, f"Topic {topic!r} is empty: retention removed all its records.")]
     if observation.get("settled"):
         return [] if observation.get("lag") else [_caught_up(observation)]
-    if not io_config_of(facts.spec).useEarliestOffset and not observation.get("lag"):
+    io_config = io_config_of(facts.spec)
+    if io_config.start.kind == "instant" and not observation.get("lag"):
+        cause = f"Reading starts at {io_config.start}, and no record has that time or a later one."
+        action = "To read older records, use an earlier startPosition and a new supervisor id."
+        return [Health.of(Code.STARTS_AT_LATEST, cause, action)]
+    if not io_config.useEarliestOffset and not observation.get("lag"):
         cause = "Reading starts at the latest offset, and no record was written since."
         action = (
             "To read the existing records, set useEarliestOffset to true and choose a new groupId (with stored "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -28,6 +29,7 @@ from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.segment_tasks import submit_segment_task
 from controlplane.tasks.sources import supervisor_tasks
+from controlplane.tasks.start_offsets import with_instant
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
@@ -139,10 +141,14 @@ def create_task(
     sealed: str | None = None,
     replica_group: str = "",
     topic_missed: bool = False,
+    accepted_at: datetime | None = None,
 ) -> Task:
-    """A PENDING task, launched once the transaction commits. ``replica_group``, ``topic_missed``: see ``Task``."""
-    canonical, hidden = spec_secrets.split_secrets(spec.canonical())
+    """A PENDING task, launched once the transaction commits. ``replica_group``, ``topic_missed``: see ``Task``.
+
+    ``accepted_at``: when the spec was; None: now.
+    """
     now = timezone.now()
+    canonical, hidden = spec_secrets.split_secrets(with_instant(spec, accepted_at or now).canonical())
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():
         raise Conflict(f"There is a task {identifier!r} already.")

@@ -1,4 +1,4 @@
-"""Where a reader with stored offsets begins that was never read: at the end that Kafka told of when it was first asked.
+"""Where a reader with stored offsets begins that was never read: where Kafka says when it is first asked.
 
 An application starts 15 seconds later or more. What arrives meanwhile is to be read, and all of a topic that was not
 there yet.
@@ -7,9 +7,13 @@ there yet.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
+from controlplane.connections.positions import resolve_in
 from controlplane.connections.secrets import SecretsLost
 from controlplane.datasources.models import Datasource
 from controlplane.publishing import claims
@@ -18,19 +22,49 @@ from controlplane.sources.spec_sources import source_key, sources_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import owner_of, properties_of
 from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.kafka.positions import Position
+from ingestion.specs.kafka.providers import Value
+from ingestion.specs.tasks.ingestion_spec import TaskSpec
 
 logger = logging.getLogger(__name__)
 
 
-def starts_at_latest(io_config: IOConfig) -> bool:
+def keeps_start(io_config: IOConfig) -> bool:
     """Whether its start is to be kept here as soon as it is known: a share group's is the broker's business."""
-    return io_config.traits.keeps_offsets and not io_config.useEarliestOffset
+    return io_config.traits.keeps_offsets and io_config.start.kind != "earliest"
+
+
+def with_instant(spec: TaskSpec, accepted_at: datetime) -> TaskSpec:
+    """The spec, its start counted from when it was accepted if it is a duration: every reader of it counts alike."""
+    io_config = spec.spec.ioConfig
+    if io_config.start.ago is None:
+        return spec
+    fixed = io_config.model_copy(update={"startPosition": str(io_config.start.at(accepted_at))})
+    return spec.model_copy(update={"spec": spec.spec.model_copy(update={"ioConfig": fixed})})
+
+
+def find_start(properties: Mapping[str, Value], io_config: IOConfig, start: Position) -> TopicStart | None:
+    """Ask Kafka where its topic is to be begun; blocks. None when there is no such topic. Raises ``KafkaProblem``."""
+    topic = kafka.topic_offsets(properties, io_config.topic)
+    if topic is None:
+        return None
+    resolved = resolve_in(topic, properties, io_config.topic, start, io_config.isolation)
+    return TopicStart(topic.for_isolation(io_config.isolation), resolved.offsets)
+
+
+@dataclass(frozen=True)
+class TopicStart:
+    """A topic as it is now, and where it is to be begun."""
+
+    topic: kafka.TopicOffsets
+    offsets: dict[int, int]  # by partition
 
 
 def store_start_offsets(
-    datasource: Datasource, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets, was_missing: bool
+    datasource: Datasource, io_config: IOConfig, owner: str, start: TopicStart, was_missing: bool
 ) -> None:
     """Store where to begin with a topic that was never read. ``was_missing``: it was missing when reading began."""
+    topic = start.topic
     try:
         source = adopt_source(
             datasource=datasource,
@@ -41,25 +75,23 @@ def store_start_offsets(
         )
     except Conflict:
         return  # its indexers will say so
-    claims.store_first_offsets(source, topic.start_offsets if was_missing else topic.end_offsets)
+    claims.store_first_offsets(source, topic.start_offsets if was_missing else start.offsets)
 
 
 def set_manual_start(task: Task) -> None:
     """Ask Kafka for a manual task, before it is launched. Without an answer its indexer will."""
     io_config = task.io_config
-    if task.supervisor_id or not starts_at_latest(io_config) or _has_begun(task):
+    if task.supervisor_id or not keeps_start(io_config) or _has_begun(task):
         return
     try:
-        topic = kafka.topic_offsets(properties_of(task), io_config.topic)
+        start = find_start(properties_of(task), io_config, io_config.start.at(task.created_at))
     except (kafka.KafkaProblem, SecretsLost) as problem:
-        logger.warning("task %s: can't ask where its topic ends: %s", task.pk, problem)
+        logger.warning("task %s: can't ask where its topic is to be begun: %s", task.pk, problem)
         return
-    if topic is None:
+    if start is None:
         Task.objects.filter(pk=task.pk).update(topic_missed=True)
         return
-    store_start_offsets(
-        task.datasource, io_config, owner_of(task), topic.for_isolation(io_config.isolation), task.topic_missed
-    )
+    store_start_offsets(task.datasource, io_config, owner_of(task), start, task.topic_missed)
 
 
 def _has_begun(task: Task) -> bool:

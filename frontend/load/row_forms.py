@@ -11,9 +11,11 @@ from django.http import QueryDict
 from controlplane.loading.documents import Document, value_at, with_value
 from frontend.load.fields import area, check, metric_lines, metrics_of, number, select, text, transforms_of
 from frontend.load.forms import AS_WRITTEN, IO, SCHEMA, StepForm, keep_choice
+from ingestion.specs.kafka.positions import Position
 from ingestion.specs.source_traits import OFFSET_RANGE, SHARE_GROUP
 
 _GRANULARITIES = ("MINUTE", "FIFTEEN_MINUTE", "HOUR", "SIX_HOUR", "DAY", "WEEK", "MONTH", "YEAR")
+_AT_POSITION = "p"
 _CUTS = ("NONE", "SECOND", "MINUTE", "FIFTEEN_MINUTE", "HOUR", "DAY")
 
 
@@ -242,8 +244,19 @@ class ReadingForm(StepForm):
     group = forms.CharField(label="Share group (groupId)", required=False, max_length=249, widget=text("orders-group"))
     earliest = forms.ChoiceField(
         label="Start from",
-        choices=[("1", "earliest: all records in the topic"), ("0", "latest: only new records")],
+        choices=[
+            ("1", "earliest: all records in the topic"),
+            ("0", "latest: only new records"),
+            (_AT_POSITION, "a time, or a duration before now"),
+        ],
         widget=select(),
+    )
+    start = forms.CharField(
+        label="Time or duration (startPosition)",
+        required=False,
+        max_length=100,
+        widget=text("PT30M"),
+        help_text="Such as 2026-11-27T09:00:00Z, or PT30M for 30 minutes ago.",
     )
     indexers = forms.IntegerField(label="Indexers (taskCount)", min_value=1, max_value=1000, widget=number())
 
@@ -267,10 +280,12 @@ class ReadingForm(StepForm):
         io_config = document["spec"]["ioConfig"]
         shared = document.get("type") in (SHARE_GROUP.task_type, "kafka_share_group")
         name = value_at(document, (*SCHEMA, "dataSource")) or io_config.get("topic") or ""
+        start = io_config.get("startPosition") or ""
         return {
             "source": SHARE_GROUP.kind if shared else OFFSET_RANGE.kind,
             "group": io_config.get("groupId") or (f"{name}-group" if name else ""),
-            "earliest": "1" if io_config.get("useEarliestOffset", shared) else "0",
+            "earliest": _AT_POSITION if start else "1" if io_config.get("useEarliestOffset", shared) else "0",
+            "start": start,
             "indexers": io_config.get("taskCount", 1),
         }
 
@@ -278,6 +293,11 @@ class ReadingForm(StepForm):
         data: dict[str, Any] = super().clean() or self.cleaned_data
         if data.get("source") == SHARE_GROUP.kind and not data.get("group"):
             self.add_error("group", "A share group needs a name.")
+        if data.get("earliest") == _AT_POSITION:
+            try:
+                Position.parse(data.get("start", ""))
+            except ValueError as error:
+                self.add_error("start", f"{error}.")
         return data
 
     def edited(self) -> Document:
@@ -291,7 +311,9 @@ class ReadingForm(StepForm):
         document = with_value(document, ("type",), traits.supervisor_type)
         if shared:
             document = with_value(document, (*IO, "groupId"), self.value_to_store("group"))
-        document = with_value(document, (*IO, "useEarliestOffset"), data["earliest"] == "1")
+        start = self.value_to_store("start") if data["earliest"] == _AT_POSITION else None
+        document = with_value(document, (*IO, "startPosition"), start)
+        document = with_value(document, (*IO, "useEarliestOffset"), None if start else data["earliest"] == "1")
         return with_value(document, (*IO, "taskCount"), data["indexers"])
 
 

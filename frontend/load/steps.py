@@ -148,7 +148,7 @@ def _schema(*names: str) -> tuple[str, ...]:
     return tuple(f"/spec/dataSchema/{name}" for name in names)
 
 
-_READING = ("/type", *_io(*SOURCE_FIELDS, "useEarliestOffset", "taskCount"))
+_READING = ("/type", *_io(*SOURCE_FIELDS, "useEarliestOffset", "startPosition", "taskCount"))
 STEPS = (
     Step("connection", "Connection", ConnectionForm, _connection, _io("connection", "consumerProperties")),
     Step("topic", "Topic", TopicForm, _records, _io("topic")),

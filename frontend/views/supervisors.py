@@ -38,7 +38,7 @@ from frontend.actions import SupervisorActions
 from frontend.chart_windows import WINDOWS
 from frontend.counters import sum_of
 from frontend.filters import SupervisorFilter
-from frontend.forms import ResetForm, ScaleForm
+from frontend.forms import ScaleForm
 from frontend.live.shared_parts import shared
 from frontend.paging import numbered_page
 from frontend.run_bars import Drawing, drawing_of
@@ -136,8 +136,8 @@ def confirm(request: PageRequest, supervisor_id: str, action: str) -> HttpRespon
     chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
     if chosen is None:
         raise Http404("This action is not available now.")
-    crumbs = [("Supervisors", reverse("frontend:supervisors")), (supervisor.id, _url(supervisor))]
-    context = {"action": chosen, "back": _url(supervisor), "crumbs": crumbs}
+    crumbs = [("Supervisors", reverse("frontend:supervisors")), (supervisor.id, url_of(supervisor))]
+    context = {"action": chosen, "back": url_of(supervisor), "crumbs": crumbs}
     return render(request, "confirm.html", context)
 
 
@@ -147,7 +147,7 @@ def suspend(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Stop its task; keep everything else."""
     supervisor = get_supervisor(request.user, supervisor_id)
     done = f"{supervisor.id} is suspended. Its task publishes what it holds and ends."
-    return act(request, lambda: services.suspend(user=request.user, supervisor=supervisor), done, _url(supervisor))
+    return act(request, lambda: services.suspend(user=request.user, supervisor=supervisor), done, url_of(supervisor))
 
 
 @require_POST
@@ -156,7 +156,7 @@ def resume(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Start again after a suspension."""
     supervisor = get_supervisor(request.user, supervisor_id)
     done = f"{supervisor.id} is resumed. A task starts within seconds."
-    return act(request, lambda: services.resume(user=request.user, supervisor=supervisor), done, _url(supervisor))
+    return act(request, lambda: services.resume(user=request.user, supervisor=supervisor), done, url_of(supervisor))
 
 
 @require_POST
@@ -165,7 +165,7 @@ def terminate(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """End it for good; segments stay."""
     supervisor = get_supervisor(request.user, supervisor_id)
     done = f"{supervisor.id} is terminated. Its segments stay."
-    return act(request, lambda: services.terminate(user=request.user, supervisor=supervisor), done, _url(supervisor))
+    return act(request, lambda: services.terminate(user=request.user, supervisor=supervisor), done, url_of(supervisor))
 
 
 @require_POST
@@ -175,14 +175,14 @@ def scale(request: PageRequest, supervisor_id: str) -> HttpResponse:
     supervisor = get_supervisor(request.user, supervisor_id)
     form = ScaleForm(request.POST)
     if not form.is_valid():
-        return _ask_again(request, supervisor, "scale", form)
+        return ask_again(request, supervisor, "scale", form)
     count = form.cleaned_data["task_count"]
     done = f"{supervisor.id} now keeps {count} indexer{'s' if count != 1 else ''}."
     return act(
         request,
         lambda: services.scale(user=request.user, supervisor=supervisor, task_count=count),
         done,
-        _url(supervisor),
+        url_of(supervisor),
     )
 
 
@@ -192,40 +192,22 @@ def handoff(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """Publish early, with the next task up before this one stops."""
     supervisor = get_supervisor(request.user, supervisor_id)
     done = f"{supervisor.id} hands off. The next task starts, then the current one publishes."
-    return act(request, lambda: offset_reset.hand_off(user=request.user, supervisor=supervisor), done, _url(supervisor))
+    return act(
+        request, lambda: offset_reset.hand_off(user=request.user, supervisor=supervisor), done, url_of(supervisor)
+    )
 
 
-@require_POST
-@page
-def reset(request: PageRequest, supervisor_id: str) -> HttpResponse:
-    """Move stored offsets, or forget them all."""
-    supervisor = get_supervisor(request.user, supervisor_id)
-    form = ResetForm(request.POST)
-    if not form.is_valid():
-        return _ask_again(request, supervisor, "reset", form)
-    offsets, position = form.cleaned_data["offsets"], form.cleaned_data["position"]
-
-    def move() -> None:
-        if position:
-            offset_reset.reset_to(user=request.user, supervisor=supervisor, position=position)
-        elif offsets:
-            offset_reset.reset_offsets(user=request.user, supervisor=supervisor, offsets=offsets)
-        else:
-            offset_reset.reset(user=request.user, supervisor=supervisor)
-
-    which = f"of {len(offsets)} partition{'s' if len(offsets) != 1 else ''}" if offsets else "of all partitions"
-    return act(request, move, f"The stored offsets {which} are reset.", _url(supervisor))
-
-
-def _ask_again(request: PageRequest, supervisor: Supervisor, action: str, form: Form) -> HttpResponse:
+def ask_again(request: PageRequest, supervisor: Supervisor, action: str, form: Form) -> HttpResponse:
+    """The question before an action, with what is wrong with its form."""
     chosen = SupervisorActions.for_user(request.user, supervisor).get(action)
     if chosen is None:
-        return redirect(_url(supervisor))
-    context = {"action": chosen.with_form(form), "back": _url(supervisor)}
+        return redirect(url_of(supervisor))
+    context = {"action": chosen.with_form(form), "back": url_of(supervisor)}
     return render(request, "confirm.html", context, status=400)
 
 
-def _url(supervisor: Supervisor) -> str:
+def url_of(supervisor: Supervisor) -> str:
+    """Of its page."""
     return reverse("frontend:supervisor", args=[supervisor.id])
 
 

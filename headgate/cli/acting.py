@@ -10,6 +10,7 @@ import typer
 
 from headgate.cli import context
 from headgate.cli.errors import CommandFailed
+from headgate.cli.output import Form, plain, written
 from headgate.cli.profiles import Profile, profiles_file, save_profile
 from headgate.cli.reading import user_name
 from headgate.client import Client, Conflict
@@ -60,22 +61,45 @@ def handoff(supervisor: context.Supervisor) -> None:
 
 def reset(
     supervisor: context.Supervisor,
-    position: Annotated[str, typer.Option(help="earliest or latest.")] = "",
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="POSITION",
+            help="earliest, latest, a time such as 2026-11-27T09:00:00Z, or a duration before now such as PT30M.",
+        ),
+    ] = "",
     partition: Annotated[list[str] | None, typer.Option(metavar="NUMBER=OFFSET", help="Repeat it for several.")] = None,
     yes: Yes = False,
 ) -> None:
     """Set the stored offsets of a supervisor. This may skip records or store them twice.
 
-    Without --position and --partition all stored offsets are deleted.
+    Without --to and --partition all stored offsets are deleted.
     """
-    if position and partition:
-        raise CommandFailed("Give --position or --partition, not both.")
+    if to and partition:
+        raise CommandFailed("Give --to or --partition, not both.")
     offsets = dict(_offset(text) for text in partition or ())
-    what = f"to {position}" if position else f"of {len(offsets)} partitions" if offsets else "of all partitions"
-    confirm(f"Reset the stored offsets {what} of {supervisor}? This may skip records or store them twice.", yes)
     with context.site() as client:
-        client.reset(supervisor, partitions=offsets or None, position=position or None)
+        if to:
+            topics = _previewed(client, supervisor, to)
+            confirm(f"Reset the stored offsets of {supervisor} to these?", yes)
+            client.reset(supervisor, position=to, topics=topics)
+        else:
+            what = f"of {len(offsets)} partitions" if offsets else "of all partitions"
+            confirm(f"Reset the stored offsets {what} of {supervisor}? This may skip records or store them twice.", yes)
+            client.reset(supervisor, partitions=offsets or None)
     typer.echo(f"The stored offsets of {supervisor} are reset.")
+
+
+def _previewed(client: Client, supervisor: str, position: str) -> dict[str, dict[int, int]]:
+    """The offsets of a position by topic, after they are printed."""
+    plan = client.preview_reset(supervisor, position)
+    rows = [{"topic": topic["topic"], **partition} for topic in plan["topics"] for partition in topic["partitions"]]
+    columns = ("topic", "partition", "stored", "offset", "time", "skipped", "read_again", "records")
+    typer.echo(written(rows, Form.table, columns))
+    for warning in plan["warnings"]:
+        typer.echo(plain(warning), err=True)
+    typer.echo(f"Skips {plan['skipped']:,} unread offsets and reads {plan['read_again']:,} again.")
+    return {t["topic"]: {p["partition"]: p["offset"] for p in t["partitions"]} for t in plan["topics"]}
 
 
 def _offset(text: str) -> tuple[int, int]:

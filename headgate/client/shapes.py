@@ -49,6 +49,40 @@ class SupervisorDetail(Supervisor):
     totals: dict[str, Any]
 
 
+class ResetPartition(TypedDict):
+    """What a reset does to a partition. Ends are exclusive."""
+
+    partition: int
+    stored: int | None
+    offset: int
+    log_start: int
+    end: int
+    time: str | None
+    records: int
+    read_again: int
+    skipped: int
+
+
+class ResetTopic(TypedDict):
+    """What a reset does to a topic."""
+
+    topic: str
+    supervisor: str
+    create_time: bool | None
+    partitions: list[ResetPartition]
+
+
+class ResetPlan(TypedDict):
+    """What a reset to a position would do."""
+
+    position: str
+    resolved: str
+    read_again: int
+    skipped: int
+    warnings: list[str]
+    topics: list[ResetTopic]
+
+
 class DiffLine(TypedDict):
     kind: str
     text: str

@@ -124,15 +124,30 @@ class Client:
         """``suspend``, ``resume``, ``terminate`` or ``handoff`` a supervisor."""
         return cast("shapes.SupervisorDetail", self.send("POST", path_of("supervisors", name, action), body))
 
+    def preview_reset(self, name: str, position: str) -> shapes.ResetPlan:
+        """What a reset to a position would do to each partition."""
+        return cast("shapes.ResetPlan", self.get(path_of("supervisors", name, "reset"), position=position))
+
     def reset(
-        self, name: str, *, partitions: Mapping[int, int] | None = None, position: str | None = None
+        self,
+        name: str,
+        *,
+        partitions: Mapping[int, int] | None = None,
+        position: str | None = None,
+        topics: Mapping[str, Mapping[int, int]] | None = None,
     ) -> shapes.SupervisorDetail:
-        """Set stored offsets: of some partitions, or all to ``earliest`` or ``latest``. Without both, delete all."""
+        """Set stored offsets: of some partitions, or all to a position. Without both, delete all.
+
+        ``position``: ``earliest``, ``latest``, a time with a zone, or a duration before now. ``topics``: the offsets by
+        topic that its preview has shown; the site stores these instead of asking Kafka again.
+        """
         body: dict[str, Any] = {}
         if partitions is not None:
             body["partitions"] = {str(number): offset for number, offset in partitions.items()}
         if position is not None:
             body["position"] = position
+        if topics is not None:
+            body["topics"] = {t: {str(number): o for number, o in offsets.items()} for t, offsets in topics.items()}
         return self.act(name, "reset", body)
 
     # Tasks

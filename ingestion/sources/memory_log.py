@@ -12,6 +12,7 @@ from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.stored_offsets import StartPosition, StoredOffsets
 from ingestion.sources.topic import LogBounds
 from ingestion.specs import offsets
+from ingestion.specs.inputs.io_config import Isolation
 from ingestion.specs.messages.protocol import Advance, Outcomes
 
 FOREVER = float("inf")
@@ -58,6 +59,10 @@ class MemoryLog:
     def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
         logs = {p: self._partitions[p] for p in partitions}
         return {p: LogBounds(log.low, log.end, log.end) for p, log in logs.items()}
+
+    def first_since(self, partitions: Iterable[int], timestamp_ms: int, isolation: Isolation) -> dict[int, int]:
+        """None: records in memory have no time."""
+        return {}
 
     def read(self, partition: int, start: int, most: int) -> tuple[Records, int]:
         """So many records at most from an offset on, and where to go on: behind all that holds none, too."""

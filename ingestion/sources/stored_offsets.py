@@ -26,6 +26,9 @@ class TopicMetadata(Protocol):
     def bounds(self, partitions: Iterable[int]) -> dict[int, LogBounds]:
         """By partition."""
 
+    def first_since(self, partitions: Iterable[int], timestamp_ms: int, isolation: Isolation) -> dict[int, int]:
+        """By partition, the offset of the first record of this time or later; left out: there is none."""
+
 
 class Claim(Protocol):
     """Asks the control plane, until it answers: see ``ClaimRequest``. ``topic_id``: whose offsets these are."""
@@ -68,6 +71,7 @@ class StoredOffsets:
     with_generation: bool = False
     replicas: int = 1  # how many processes begin at each place when all is well
     isolation: Isolation = "read_committed"
+    since_ms: int | None = None  # it begins at the first record of this time or later instead
 
     def starts(
         self, partitions: Iterable[int], new_process: bool = False, again: bool = False
@@ -112,6 +116,9 @@ class StoredOffsets:
         if not first_run:
             return {p: b.low for p, b in self.watch.bounds(missing).items()}
         bounds = self.watch.bounds(self.watch.partitions())
+        if self.since_ms is not None:
+            since = self.watch.first_since(bounds, self.since_ms, self.isolation)
+            return {p: max(b.low, since.get(p, b.end(self.isolation))) for p, b in bounds.items()}
         return {p: b.low if self.use_earliest else b.end(self.isolation) for p, b in bounds.items()}
 
     def _stored(self, offset: int, claimed: Claimed) -> StartPosition:

@@ -211,6 +211,21 @@ class TopicWatch:
             raise SourceProblem(self._reason(error)) from None
         return {p: LogBounds(lows[p], highs[p], written[p]) for p in lows}
 
+    def first_since(self, partitions: Iterable[int], timestamp_ms: int, isolation: Isolation) -> dict[int, int]:
+        """By partition, the offset of the first record of this time or later, which a reader with this isolation level
+        may read; left out: there is none. Raises ``SourceProblem``.
+        """
+        topic_partitions = [TopicPartition(self._topic, p) for p in partitions]
+        if not topic_partitions:
+            return {}
+        try:
+            found = self._listed(
+                topic_partitions, OffsetSpec.for_timestamp(timestamp_ms), IsolationLevel[isolation.upper()]
+            )
+        except KafkaException as error:
+            raise SourceProblem(self._reason(error)) from None
+        return {p: offset for p, offset in found.items() if offset >= 0}
+
     def _listed(
         self,
         partitions: list[TopicPartition],

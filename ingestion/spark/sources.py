@@ -68,6 +68,7 @@ def _stored_offsets_factory(assignment: Assignment, number: int, watch: TopicWat
             with_generation=in_group,
             replicas=io_config.replicas,
             isolation=io_config.isolation,
+            since_ms=io_config.start.at(assignment.created_at).timestamp_ms,
         )
         checked = checked_properties(assignment.consumer_properties, assignment.address_policy)
         if in_group:

@@ -168,7 +168,7 @@ def reset(visit: Visit) -> None:
     _running(STORED, suspended=True)
     _on_the_page_of(visit, STORED)
     visit.press("Reset offsets…")
-    visit.page.get_by_role("dialog").get_by_role("textbox").fill("0: 7")
+    visit.page.get_by_role("dialog").get_by_label("Or one partition").fill("0: 7")
     visit.button("Reset offsets", visit.page.get_by_role("dialog")).click()
     visit.told("The stored offsets of 1 partition are reset.")
     assert ProgressKey.objects.get(source__group=STORED).next_offset == 7

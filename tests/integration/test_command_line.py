@@ -157,7 +157,7 @@ def test_actions_on_a_supervisor(run: Run, cast: Cast) -> None:
     assert run("handoff", "flights")[0] == 0 and Supervisor.objects.get().handoff_asked_at is not None
     code, _, err = run("suspend", "flights", role="viewer")
     assert code == 1 and err
-    code, _, err = run("reset", "flights", "--position", "latest")
+    code, _, err = run("reset", "flights")
     assert code == 1 and "--yes" in err
 
 

@@ -95,6 +95,8 @@ MISTAKES = [
     ("schema", {"discover": "on", "cut": "NONE", "metrics": "longSum"}),
     ("reading", {"source": "share_group", "group": "", "earliest": "1", "indexers": "1"}),
     ("reading", {"source": "offset_range", "earliest": "1", "indexers": "0"}),
+    ("reading", {"source": "offset_range", "earliest": "p", "start": "", "indexers": "1"}),
+    ("reading", {"source": "offset_range", "earliest": "p", "start": "2026-11-27T09:00:00", "indexers": "1"}),
     ("review", {"document": "{", "go": "stay"}),
     ("review", {"datasource": "", "go": "stay"}),
 ]

@@ -46,7 +46,7 @@ def test_the_review_has_each_step_as_a_form_beside_the_json(pages: Client, owner
     assert parts["topic"].one("p").text == "orders"
     assert parts["parse"].one("p").text == "json"
     names = {e.attributes["name"] for e in parts["reading"].all("input") + parts["reading"].all("select")}
-    assert names == {f"reading-{name}" for name in ("source", "group", "earliest", "indexers")}
+    assert names == {f"reading-{name}" for name in ("source", "group", "earliest", "start", "indexers")}
     ids = [e.attributes["id"] for e in page.all() if "id" in e.attributes]
     assert len(ids) == len(set(ids))
     reading = {"reading-source": "offset_range", "reading-earliest": "1", "reading-indexers": "3", "go": "stay"}

@@ -15,13 +15,14 @@ from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
 from controlplane.publishing.models import ProgressKey
 from controlplane.sources.models import Source
-from controlplane.supervisors import offset_reset, services
+from controlplane.supervisors import offset_reset, position_reset, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate
 from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group
+from ingestion.specs.kafka.positions import Position
 from tests.integration.test_supervisor_iterations import began_to_read, reads, states
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast
@@ -283,6 +284,6 @@ def test_a_reset_to_a_position_asks_for_all_topics_side_by_side(
         return ask(*asked)
 
     monkeypatch.setattr(kafka, "topic_offsets", together)
-    offset_reset.reset_to(user=cast.users["owner"], supervisor=supervisor, position="earliest")
+    position_reset.reset_to(user=cast.users["owner"], supervisor=supervisor, position=Position("earliest"))
     stored = ProgressKey.objects.filter(source__topic__startswith=stem).values_list("next_offset", flat=True)
     assert list(stored) == [0, 0]

@@ -175,6 +175,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of retention")
         + section("Addresses of the import")
         + section("Addresses of usage")
+        + section("Addresses of positions")
     ):
         method, _, path = code.partition(" ")
         if path.startswith("/"):

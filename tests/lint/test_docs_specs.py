@@ -37,6 +37,7 @@ SPEC_PAGES = (
     "input-formats",
     "flatten-spec",
     "tuning-config",
+    "positions",
 )
 REFERENCE = "\n".join(text_of(page) for page in sorted(PAGES.glob("*.md")))
 SPECS = "\n".join(text_of(PAGES / f"{name}.md") for name in SPEC_PAGES)

@@ -293,6 +293,7 @@ REST = [
     Row("POST", f"{ONE_SV}suspend/", OPERATE),
     Row("POST", f"{ONE_SV}resume/", instead(OPERATE, success=409)),
     Row("POST", f"{ONE_SV}terminate/", ADMINISTER),
+    Row("GET", f"{ONE_SV}reset/", (400, 403, 403, 404, 401, 400), query="?position=latest"),
     Row("POST", f"{ONE_SV}reset/", (400, 403, 403, 404, 401, 400), {}),
     Row("POST", f"{ONE_SV}handoff/", OPERATE),
     Row("POST", f"{ONE_SV}scale/", ADMINISTER, {"taskCount": 2}),

@@ -225,32 +225,6 @@ class TerminateAllView(HeadgateView):
         return Response({"ids": services.terminate_all(user=self.actor)})
 
 
-class ResetView(HeadgateView):
-    @extend_schema(
-        operation_id="reset_supervisor",
-        tags=["supervisors"],
-        request=serializers.ResetBody,
-        responses=serializers.SupervisorDetailSerializer,
-    )
-    def post(self, request: Request, supervisor_id: str) -> Response:
-        """Set the stored offsets of some partitions, move all partitions to a position, or delete all stored offsets.
-
-        Records may be skipped or stored twice.
-
-        Only for supervisors of the type kafka. Needs the role admin.
-        """
-        body = body_of(request, serializers.ResetBody)
-        if "position" in body:
-            return _answer(self.actor, supervisor_id, offset_reset.reset_to, position=body["position"])
-        offsets = body.get("partitions")
-        if offsets is None:
-            return _answer(self.actor, supervisor_id, offset_reset.reset)
-        supervisor: Any = selectors.get_supervisor(self.actor, supervisor_id)
-        topic = supervisor.io_config.topic
-        by_number = {int(partition): offset for partition, offset in offsets.items()}
-        return _answer(self.actor, supervisor_id, offset_reset.reset_offsets, topic=topic, offsets=by_number)
-
-
 class HandOffView(HeadgateView):
     @extend_schema(
         operation_id="hand_off_supervisor",

@@ -24,6 +24,7 @@ from controlplane.api.v1 import (
     quotas,
     reading,
     records,
+    resets,
     retention,
     sampling,
     segments,
@@ -179,7 +180,7 @@ urlpatterns = [
     path("supervisors/<str:supervisor_id>/suspend/", supervisors.SuspendView.as_view(), name="suspend"),
     path("supervisors/<str:supervisor_id>/resume/", supervisors.ResumeView.as_view(), name="resume"),
     path("supervisors/<str:supervisor_id>/terminate/", supervisors.TerminateView.as_view(), name="terminate"),
-    path("supervisors/<str:supervisor_id>/reset/", supervisors.ResetView.as_view(), name="reset"),
+    path("supervisors/<str:supervisor_id>/reset/", resets.ResetView.as_view(), name="reset"),
     path("supervisors/<str:supervisor_id>/handoff/", supervisors.HandOffView.as_view(), name="handoff"),
     path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
     path(

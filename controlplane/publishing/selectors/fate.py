@@ -10,7 +10,7 @@ from datetime import datetime
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.masked_querysets import conceal
-from controlplane.publishing.models import MAX_OFFSET, OFFSET_BITS, ProgressKey, Receipt, SettledRange
+from controlplane.publishing.models import MAX_OFFSET, MAX_PARTITION, OFFSET_BITS, ProgressKey, Receipt, SettledRange
 from controlplane.publishing.postgres_ranges import span
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Segment
@@ -19,7 +19,6 @@ from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
-MAX_PARTITION = 2**31 - 1
 _WAITING = "Not settled yet: Kafka has not delivered it, or an indexer holds it."
 _AT_LATEST = (
     "If it was written before the first poll of the {}, Headgate does not read it: without useEarliestOffset, reading "

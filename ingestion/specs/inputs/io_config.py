@@ -19,13 +19,15 @@ from pydantic import (
     model_validator,
 )
 
-from ingestion.specs.base import CENTURY, Span, SpecModel, not_supported, to_utc
+from ingestion.specs.base import Span, SpecModel, not_supported, to_utc
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
 from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
+from ingestion.specs.inputs.idle_config import IdleConfig
 from ingestion.specs.kafka.connection_name import ConnectionName
 from ingestion.specs.kafka.group_times import faults_of
+from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.property_reading import Absent, KafkaProperties, refuse
 from ingestion.specs.limits import one_line
 from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GROUP, SourceTraits
@@ -33,8 +35,6 @@ from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GR
 Isolation = Literal["read_committed", "read_uncommitted"]
 Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records without a value
 DEFAULT_PERIOD = timedelta(seconds=30)
-_NOTHING_YET, _NOTHING_MORE = timedelta(seconds=20), timedelta(seconds=5)
-_INACTIVE = timedelta(minutes=10)
 _COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -44,29 +44,13 @@ def _any_name_of(*names: str) -> BeforeValidator:
     return BeforeValidator(lambda written: names[0] if written in names else written)
 
 
+def _check_position(text: str) -> str:
+    Position.parse(text)
+    return text
+
+
+PositionText = Annotated[str, Field(max_length=100), AfterValidator(_check_position)]
 GroupId = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(one_line)]
-
-
-class IdleConfig(SpecModel):
-    """When nothing new arrives and everything is settled, a manual task ends and a supervisor becomes idle."""
-
-    enabled: bool | None = None  # None: a manual task ends, a supervisor does not become idle
-    # None: a supervisor waits for ten minutes; a task longer for the first record than for those after it.
-    inactiveAfterMillis: int | None = Field(default=None, ge=1_000)
-
-    def idle_timeout(self, has_read: bool) -> timedelta:
-        """How long nothing must have come for a task. ``has_read``: whether anything has before."""
-        return self._given or (_NOTHING_MORE if has_read else _NOTHING_YET)
-
-    @property
-    def inactive_after(self) -> timedelta:
-        """How long nothing must have come for a supervisor."""
-        return self._given or _INACTIVE
-
-    @property
-    def _given(self) -> timedelta | None:
-        millis = self.inactiveAfterMillis
-        return None if millis is None else timedelta(milliseconds=min(millis, CENTURY // timedelta(milliseconds=1)))
 
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
@@ -105,6 +89,7 @@ class IOConfig(SpecModel):
     inputFormat: InputFormat
     pollTimeout: int
     useEarliestOffset: bool
+    startPosition: PositionText | None = None  # Headgate's own: in place of ``useEarliestOffset``
     replicas: int
     taskCount: int = Field(default=1, ge=1, le=1000)
     autoScalerConfig: AutoScalerConfig | None = None
@@ -126,6 +111,16 @@ class IOConfig(SpecModel):
         if isinstance(value, dict) and value.get("topicPattern") is not None and value.get("topic") is None:
             return {**value, "topic": ""}
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_one_start(cls, value: Any) -> Any:
+        """``useEarliestOffset`` then says whether records may be read that are there already."""
+        if not isinstance(value, dict) or value.get("startPosition") is None:
+            return value
+        if value.get("useEarliestOffset") is not None:
+            raise ValueError("give startPosition or useEarliestOffset, not both")
+        return {**value, "useEarliestOffset": value["startPosition"] != "latest"}
 
     @field_validator("topic")
     @classmethod
@@ -152,14 +147,24 @@ class IOConfig(SpecModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_an_empty_topic(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _as_it_is_read(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without an empty topic, and without the word for a start that another field gives."""
         written: dict[str, Any] = serialize(self)
-        return {name: value for name, value in written.items() if name != "topic" or value}
+        left_out = {"topic"} if not self.topic else set()
+        left_out |= {"useEarliestOffset"} if self.startPosition is not None else set()
+        return {name: value for name, value in written.items() if name not in left_out}
 
     @property
     def reads(self) -> str:
         """What people call it that is read: the topic, or the pattern of topics."""
         return self.topicPattern or self.topic
+
+    @property
+    def start(self) -> Position:
+        """Where a topic is begun that was never read."""
+        if self.startPosition is not None:
+            return Position.parse(self.startPosition)
+        return Position("earliest" if self.useEarliestOffset else "latest")
 
     @property
     def auto_scaler(self) -> AutoScalerConfig | None:

@@ -25,6 +25,7 @@ _PLAIN = (
     "taskCount",
     "replicas",
     "useEarliestOffset",
+    "startPosition",
     "connection",
     "consumerProperties",
 )

@@ -13,8 +13,7 @@ from rest_framework import serializers
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.v1.serializers.datasources import SourceSerializer
 from controlplane.api.v1.serializers.reading import NewestRowsSerializer
-from controlplane.publishing.models import MAX_OFFSET
-from controlplane.publishing.selectors.fate import MAX_PARTITION
+from controlplane.publishing.models import MAX_OFFSET, MAX_PARTITION
 
 
 class RecordQuery(QuerySerializer):

@@ -234,29 +234,5 @@ class TaskStatsSerializer(serializers.Serializer[Any]):
     averages = serializers.DictField(child=RatesSerializer(), help_text="The rates over the last 1m, 5m and 15m.")
 
 
-class ResetBody(BodySerializer):
-    partitions = serializers.DictField(
-        child=serializers.IntegerField(min_value=0),
-        required=False,
-        help_text="The next offset to read, by partition. Without this and position, all stored offsets are deleted.",
-    )
-    position = serializers.ChoiceField(
-        ["earliest", "latest"],
-        required=False,
-        help_text="Instead of partitions: the current beginning or end of every partition.",
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if len(attrs) > 1:
-            raise serializers.ValidationError("give either partitions or position")
-        return attrs
-
-    def validate_partitions(self, value: dict[str, int]) -> dict[str, int]:
-        wrong = [name for name in value if not name.isdecimal()]
-        if wrong or not value:
-            raise serializers.ValidationError("must contain at least one partition number")
-        return value
-
-
 class ScaleBody(BodySerializer):
     taskCount = serializers.IntegerField(min_value=1, max_value=1000)
