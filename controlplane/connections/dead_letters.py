@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controlplane.connections import kafka
 from controlplane.connections.share_group_config import ShareGroupConfig
-from ingestion.specs.inputs.io_config import DEAD_LETTER_TOPIC
+from ingestion.specs.inputs.group_config import DEAD_LETTER_TOPIC
 from ingestion.specs.kafka.providers import Value
 
 _ENABLED = "errors.deadletterqueue.group.enable"

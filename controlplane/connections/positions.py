@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from controlplane.connections import kafka
 from controlplane.connections.kafka import TIMEOUT_S, TopicOffsets, describe_config, measured, topic_admin
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.providers import Value
 

@@ -64,7 +64,7 @@ def record_lag(
     if source is None:
         return progress.lag
     unknown = {
-        p: end for p, end in topic.end_offsets.items() if not _begin_is_known(io_config, keys.get(p), settled.get(p))
+        p: end for p, end in topic.end_offsets.items() if not _begin_is_known(progress, keys.get(p), settled.get(p))
     }
     complete = _completeness(source, topic, partitions, keys, unknown)
     store_bounds(source, topic.start_offsets, progress.start_offsets, topic.end_offsets, topic.uncommitted, complete)
@@ -83,6 +83,7 @@ class _ReaderProgress:
     keys: dict[int, ProgressKey]
     settled: dict[int, Extent]
     start_offsets: dict[int, int]  # where the reader begins
+    from_start: bool  # at the log's start, where a partition does not have its own
     lag: TopicLag
 
 
@@ -93,14 +94,32 @@ def _reader_progress(
     keys = {k.partition: k for k in source.keys.all()} if source else {}
     settled = extents(source) if source else {}
     last_begins = {int(p): begin for p, (_, begin, _) in source.bounds.items()} if source else {}
+    from_start = begins_at_start(io_config, source)
     begins = {
-        p: _first_offset(io_config, topic, keys.get(p), p, settled.get(p), last_begins.get(p))
+        p: _first_offset(io_config, from_start, topic, keys.get(p), p, settled.get(p), last_begins.get(p))
         for p in topic.end_offsets
     }
     within = {p: (begins[p], end) for p, end in topic.end_offsets.items()}
     untouched = {p: _all_unsettled(*bounds) for p, bounds in within.items()}
     partitions = untouched if source is None else unsettled(source, within, MAX_RANGES)
-    return _ReaderProgress(source, keys, settled, begins, TopicLag(partitions, topic.uncommitted))
+    return _ReaderProgress(source, keys, settled, begins, from_start, TopicLag(partitions, topic.uncommitted))
+
+
+def begins_at_start(io_config: IOConfig, source: Source | None) -> bool:
+    """Whether a partition of which nothing is known is read from its log's start.
+
+    At a time, a share group's other partitions came later, and so did a topic that is not its first: else Kafka was not
+    asked in time, and only the broker knows where it begins.
+    """
+    if not io_config.traits.in_share_group or io_config.start.kind in ("earliest", "latest"):
+        return io_config.useEarliestOffset
+    return source is not None and (source.keys.exclude(begin_offset=None).exists() or _has_older(source))
+
+
+def _has_older(source: Source) -> bool:
+    """Whether the topic was deleted and created again."""
+    same = Source.objects.filter(kind=source.kind, cluster_id=source.cluster_id, group=source.group, topic=source.topic)
+    return same.exclude(pk=source.pk).exists()
 
 
 def _completeness(
@@ -127,30 +146,32 @@ def _all_unsettled(start: int, end: int) -> Unsettled:
     return Unsettled(0, max(0, end - start), [(start, end)] if start < end else [])
 
 
-def _begin_is_known(io_config: IOConfig, key: ProgressKey | None, settled: Extent | None) -> bool:
+def _begin_is_known(progress: _ReaderProgress, key: ProgressKey | None, settled: Extent | None) -> bool:
     """Whether ``_first_offset`` is where it begins, and not where the log happens to end."""
     stored = key is not None and key.next_offset is not None
-    return stored or io_config.useEarliestOffset or settled is not None
+    return stored or progress.from_start or settled is not None
 
 
 def _first_offset(
     io_config: IOConfig,
+    from_start: bool,
     topic: TopicOffsets,
     key: ProgressKey | None,
     partition: int,
     settled: Extent | None,
     last_begin: int | None,
 ) -> int:
-    """Where the reader begins on a partition: its first range or stored offset, else by ``useEarliestOffset``.
+    """Where the reader begins on a partition: its first range or stored offset, else by its spec.
 
     ``seen``: what the last look found. What retention takes of a share group's unread records stays unsettled until a
     repair says that it is gone: nobody else would notice. A stored offset is compared by whoever reads from it.
     """
     if key is not None and key.next_offset is not None:
         return settled.start if settled else key.next_offset
-    if not io_config.useEarliestOffset:
+    if not from_start:
         return settled.start if settled else topic.end_offsets[partition]
-    candidates = [topic.start_offsets[partition]]
+    begin = None if key is None else key.begin_offset
+    candidates = [topic.start_offsets[partition] if begin is None else begin]
     if io_config.traits.in_share_group:
         candidates += [] if last_begin is None else [last_begin]
         candidates += [] if settled is None else [settled.start]

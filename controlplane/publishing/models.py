@@ -29,6 +29,8 @@ class ProgressKey(models.Model):
     next_offset = models.BigIntegerField(null=True)
     generation = models.IntegerField(default=0)
     attempts = models.IntegerField(default=0)  # processes that began there since something of it was published
+    # Of a share group that begins at a time: where that is.
+    begin_offset = models.BigIntegerField(null=True)
     # From the observer: the log's end and start when last seen, and when.
     end_offset = models.BigIntegerField(null=True)
     log_start_offset = models.BigIntegerField(null=True)

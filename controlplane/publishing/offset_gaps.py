@@ -45,7 +45,7 @@ class Unsettled:
 
 _KEY = f"lower(span) >= k.base AND lower(span) < k.base + (1::int8 << {OFFSET_BITS})"
 _KEYS = (
-    f"(SELECT partition, id << {OFFSET_BITS} AS base, log_start_offset FROM publishing_progresskey"
+    f"(SELECT partition, id << {OFFSET_BITS} AS base, log_start_offset, begin_offset FROM publishing_progresskey"
     " WHERE source_id = %s) k"
 )
 _HOLES = f"""
@@ -60,7 +60,7 @@ _LEADING = f"""
     SELECT k.partition, b.begin, f.first - k.base, f.settled_at FROM {_KEYS}, LATERAL (
         SELECT lower(span) AS first, settled_at FROM publishing_settledrange WHERE {_KEY} ORDER BY lower(span) LIMIT 1
     ) f, LATERAL (
-        SELECT least(k.log_start_offset, (s.bounds -> k.partition::text ->> 1)::int8) AS begin
+        SELECT coalesce(k.begin_offset, least(k.log_start_offset, (s.bounds -> k.partition::text ->> 1)::int8)) AS begin
         FROM sources_source s WHERE s.id = %s
     ) b WHERE b.begin < f.first - k.base AND f.settled_at < %s ORDER BY 1
 """

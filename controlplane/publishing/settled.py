@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import DateTimeField, F, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
@@ -95,6 +95,17 @@ def store_bounds(
             " FROM unnest(%s::int4[], %s::int8[], %s::int8[]) AS seen(partition, low, high)"
             " WHERE k.source_id = %s AND k.partition = seen.partition",
             [list(ends), [starts[p] for p in ends], list(ends.values()), source.pk],
+        )
+
+
+@transaction.atomic
+def store_begins(source: Source, offsets: Mapping[int, int]) -> None:
+    """Keep where a share group begins, by partition; of one that has read before, nothing is changed."""
+    Source.objects.select_for_update().get(pk=source.pk)
+    if not source.keys.exists():
+        ProgressKey.objects.bulk_create(
+            [ProgressKey(source=source, partition=p, begin_offset=offset) for p, offset in sorted(offsets.items())],
+            ignore_conflicts=True,
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.connections.share_group_config import ShareGroupConfig
+from ingestion.specs.inputs.group_config import BY_DURATION
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class GroupSetting:
 
     @property
     def drifted(self) -> bool:
+        if self.wanted.startswith(BY_DURATION) and self.effective is not None:
+            return not self.effective.startswith(BY_DURATION)  # counted back from when it was set
         return self.effective != self.wanted
 
     @property

@@ -22,7 +22,7 @@ from controlplane.supervisors.services import ask_to_hand_off, locked_children, 
 from controlplane.tasks.models import Task
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, require
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.providers import Value
 from ingestion.specs.offsets import Range

@@ -1,6 +1,6 @@
 """The repair job's cue: old holes in the settled ranges are read by an ordinary reader and settled.
 
-A hole below a settled offset (also below the first, where the log is read from its start), or above all of them when
+A hole below a settled offset (also below the first, where it is known where reading begins), or above all of them when
 the readers are idle, that is older than delivery limit × lock
 duration is presumed archived by the broker, a transaction marker, or compacted away. Reading it is safe in any case:
 what is delivered after all is a duplicate.
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from controlplane.lag.topic_lag import begins_at_start
 from controlplane.publishing.offset_gaps import OffsetGap, extents, leading_gaps, offset_gaps
 from controlplane.sources.models import Source
 from controlplane.supervisors.models import Supervisor
@@ -74,8 +75,8 @@ def min_hole_age(task: Task) -> timedelta:
 
 
 def _gaps_below_settled(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
-    from_start = task.io_config.useEarliestOffset
-    return [*(leading_gaps(source, before) if from_start else []), *offset_gaps(source, before, HOLES_A_TASK)]
+    leading = leading_gaps(source, before) if begins_at_start(task.io_config, source) else []
+    return [*leading, *offset_gaps(source, before, HOLES_A_TASK)]
 
 
 def never_delivered(source: Source, task: Task) -> list[OffsetGap]:

@@ -24,7 +24,7 @@ from controlplane.sources.models import Source, SourceEvent
 from controlplane.sources.spec_sources import sources_of
 from controlplane.supervisors.group_config import GroupSetting, compare_settings
 from controlplane.supervisors.leases import HoldTimes, LeaseSums, hold_times, sums_of, warnings_of
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import Supervisor, start_accepted_at
 from controlplane.supervisors.selectors import current_tasks
 from controlplane.supervisors.services import hold_group
 from controlplane.tasks.models import Indexer, Task
@@ -112,7 +112,7 @@ def io_config_of(supervisor: Supervisor) -> ShareGroupIOConfig:
         raise InvalidInput(f"Supervisor {supervisor.pk} reads with {how}; it has no share group.")
     if io_config.topicPattern is not None:
         raise InvalidInput(f"Supervisor {supervisor.pk} reads several topics. Choose the supervisor of one topic.")
-    return cast("ShareGroupIOConfig", io_config)
+    return cast("ShareGroupIOConfig", io_config.counted_from(start_accepted_at(supervisor.current)))
 
 
 def _source(supervisor: Supervisor, io_config: ShareGroupIOConfig) -> Source | None:
@@ -165,7 +165,7 @@ def group_configuration(supervisor: Supervisor) -> GroupConfiguration:
         broker_config = share_group_config(properties, io_config.topic, io_config.groupId)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration is not known: {problem}") from None
-    settings = compare_settings(io_config.group_settings, broker_config)
+    settings = compare_settings(io_config.group_settings(timezone.now()), broker_config)
     clear_drift(supervisor, settings)
     dead_letters = dead_letter_topic(properties, broker_config)
     return GroupConfiguration(io_config.groupId, timezone.now(), settings, dead_letters)
@@ -193,7 +193,8 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
     hold_group(supervisor)
     try:
         properties = _properties(supervisor)
-        set_share_group_config(properties, io_config.topic, io_config.groupId, io_config.group_settings_to_try)
+        settings_to_try = io_config.group_settings_to_try(timezone.now())
+        set_share_group_config(properties, io_config.topic, io_config.groupId, settings_to_try)
     except (kafka.KafkaProblem, SecretsLost) as problem:
         raise Unavailable(f"The group's configuration was not changed: {problem}") from None
     audit.record(
@@ -203,7 +204,7 @@ def apply_group_config(*, user: User, supervisor: Supervisor) -> GroupConfigurat
         target_id=supervisor.pk,
         action="apply_group_config",
         group=io_config.groupId,
-        settings=io_config.group_settings,
+        settings=settings_to_try[0],
     )
     return group_configuration(supervisor)
 

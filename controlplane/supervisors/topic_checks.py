@@ -30,7 +30,8 @@ from controlplane.supervisors.group_config import compare_settings
 from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet, start_accepted_at
 from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.start_offsets import TopicStart, keeps_start, store_start_offsets
-from ingestion.specs.inputs.io_config import IOConfig, Isolation, ShareGroupIOConfig
+from ingestion.specs.inputs.group_config import Isolation
+from ingestion.specs.inputs.io_config import IOConfig, ShareGroupIOConfig
 from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.providers import Value
 
@@ -145,7 +146,8 @@ def question_for(supervisor: Supervisor) -> Question:
         return topic_question
     Supervisor.objects.filter(pk=supervisor.pk).update(group_looked_at=timezone.now())
     group_io_config = cast("ShareGroupIOConfig", io_config)
-    return replace(topic_question, group=group_io_config.groupId, group_settings=group_io_config.group_settings)
+    group_settings = group_io_config.counted_from(start_accepted_at(version)).group_settings(timezone.now())
+    return replace(topic_question, group=group_io_config.groupId, group_settings=group_settings)
 
 
 def _replaces_another(supervisor: Supervisor) -> bool:

@@ -29,7 +29,6 @@ from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from controlplane.tasks.segment_tasks import submit_segment_task
 from controlplane.tasks.sources import supervisor_tasks
-from controlplane.tasks.start_offsets import with_instant
 from controlplane.teams import audit
 from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import Action, require
@@ -148,7 +147,7 @@ def create_task(
     ``accepted_at``: when the spec was; None: now.
     """
     now = timezone.now()
-    canonical, hidden = spec_secrets.split_secrets(with_instant(spec, accepted_at or now).canonical())
+    canonical, hidden = spec_secrets.split_secrets(_counted_from(spec, accepted_at or now).canonical())
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():
         raise Conflict(f"There is a task {identifier!r} already.")
@@ -169,6 +168,11 @@ def create_task(
     )
     launch_on_commit(task)
     return task
+
+
+def _counted_from(spec: TaskSpec, accepted_at: datetime) -> TaskSpec:
+    io_config = spec.spec.ioConfig.counted_from(accepted_at)
+    return spec.model_copy(update={"spec": spec.spec.model_copy(update={"ioConfig": io_config})})
 
 
 def create_repair(*, like: Task, holes: list[OffsetGap], topic_id: str) -> Task:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+
+from django.db.models import Q
 
 from controlplane.common.errors import Conflict
 from controlplane.connections import kafka
@@ -18,29 +19,21 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.datasources.models import Datasource
 from controlplane.publishing import claims
 from controlplane.publishing.fence import adopt_source
+from controlplane.publishing.settled import store_begins
 from controlplane.sources.spec_sources import source_key, sources_of
 from controlplane.tasks.models import Task
 from controlplane.tasks.sources import owner_of, properties_of
 from ingestion.specs.inputs.io_config import IOConfig
 from ingestion.specs.kafka.positions import Position
 from ingestion.specs.kafka.providers import Value
-from ingestion.specs.tasks.ingestion_spec import TaskSpec
 
 logger = logging.getLogger(__name__)
 
 
 def keeps_start(io_config: IOConfig) -> bool:
-    """Whether its start is to be kept here as soon as it is known: a share group's is the broker's business."""
-    return io_config.traits.keeps_offsets and io_config.start.kind != "earliest"
-
-
-def with_instant(spec: TaskSpec, accepted_at: datetime) -> TaskSpec:
-    """The spec, its start counted from when it was accepted if it is a duration: every reader of it counts alike."""
-    io_config = spec.spec.ioConfig
-    if io_config.start.ago is None:
-        return spec
-    fixed = io_config.model_copy(update={"startPosition": str(io_config.start.at(accepted_at))})
-    return spec.model_copy(update={"spec": spec.spec.model_copy(update={"ioConfig": fixed})})
+    """Whether its start is to be kept as soon as it is known: a share group's at latest is the broker's business."""
+    kind = io_config.start.kind
+    return kind != "earliest" and (io_config.traits.keeps_offsets or kind != "latest")
 
 
 def find_start(properties: Mapping[str, Value], io_config: IOConfig, start: Position) -> TopicStart | None:
@@ -75,7 +68,11 @@ def store_start_offsets(
         )
     except Conflict:
         return  # its indexers will say so
-    claims.store_first_offsets(source, topic.start_offsets if was_missing else start.offsets)
+    offsets = topic.start_offsets if was_missing else start.offsets
+    if io_config.traits.keeps_offsets:
+        claims.store_first_offsets(source, offsets)
+    else:
+        store_begins(source, offsets)
 
 
 def set_manual_start(task: Task) -> None:
@@ -96,4 +93,5 @@ def set_manual_start(task: Task) -> None:
 
 def _has_begun(task: Task) -> bool:
     sources = sources_of(task.datasource_id, task.io_config, owner_of(task))
-    return sources.filter(current=True, keys__next_offset__isnull=False).exists()
+    started = Q(keys__next_offset__isnull=False) | Q(keys__begin_offset__isnull=False)
+    return sources.filter(started, current=True).exists()

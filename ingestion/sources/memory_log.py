@@ -12,7 +12,7 @@ from ingestion.sources.base import Batch, StoredOffsetSource
 from ingestion.sources.stored_offsets import StartPosition, StoredOffsets
 from ingestion.sources.topic import LogBounds
 from ingestion.specs import offsets
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.messages.protocol import Advance, Outcomes
 
 FOREVER = float("inf")

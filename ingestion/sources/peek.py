@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from ingestion.sources.base import SourceProblem
 from ingestion.sources.client_problems import is_of_unused_group
 from ingestion.sources.topic import admin_client, checked_cluster
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.kafka.properties import librdkafka_properties
 

@@ -21,7 +21,7 @@ from ingestion.sources.client_problems import ALL_PARTITIONS, UNREADABLE, Client
 from ingestion.sources.stored_offsets import StartPosition
 from ingestion.sources.topic import REFRESH_MS
 from ingestion.specs import offsets
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import Advance, Outcomes
 

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from ingestion.sources.base import Batch, Ints, LazyColumn, LeasedSource, SourceProblem
 from ingestion.sources.client_problems import explain_error, is_of_unused_group
 from ingestion.specs import offsets
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.properties import librdkafka_properties, quick_to_reconnect
 from ingestion.specs.messages.protocol import Outcomes, RepairRange
 

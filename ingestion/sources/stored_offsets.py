@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ingestion.sources.base import OffsetsUnavailable, TopicChanged
 from ingestion.sources.topic import LogBounds
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.messages.protocol import ClaimAnswer, Claimed, Outcomes, Reset
 
 SUSPECT_ATTEMPTS = 3  # processes that began at the same place, of each replica

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -19,7 +20,8 @@ from confluent_kafka.admin import (
 
 from ingestion.sources.base import ReadRefused, SourceProblem
 from ingestion.sources.client_problems import missing_read_right
-from ingestion.specs.inputs.io_config import Isolation, ShareGroupIOConfig
+from ingestion.specs.inputs.group_config import Isolation
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
 from ingestion.specs.kafka.addresses import AddressPolicy, AddressProblem, AddressRefused, AddressUnknown
 from ingestion.specs.kafka.client_messages import client_error_text
 from ingestion.specs.kafka.properties import checked_client_config, quick_to_reconnect
@@ -298,7 +300,7 @@ def configure_group(properties: Mapping[str, str], io_config: ShareGroupIOConfig
     admin = admin_client(checked_properties(properties, policy), errors)
     try:
         checked_cluster(admin, io_config.topic, policy)
-        _alter_group(admin, io_config.groupId, *io_config.group_settings_to_try)
+        _alter_group(admin, io_config.groupId, *io_config.group_settings_to_try(datetime.now(UTC)))
     except KafkaException as error:
         admin.poll(0)  # the causes come in while it is asked
         cause = f" ({errors[-1]})" if errors else ""

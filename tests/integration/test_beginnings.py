@@ -29,7 +29,7 @@ def stored(topic: str) -> dict[int, int | None]:
     return dict(Source.objects.get(topic=topic).keys.values_list("partition", "next_offset"))
 
 
-def claimed_by_an_indexer(task: Task, broker: Broker, topic: str) -> None:
+def claimed_by_an_indexer(task: Task, broker: Broker, topic: str, since_ms: int | None = None) -> None:
     """An indexer of the task finds the topic before the supervisor does."""
     watch = TopicWatch({"bootstrap.servers": broker.bootstrap}, topic, HERE)
     found = watch.identity()
@@ -53,7 +53,8 @@ def claimed_by_an_indexer(task: Task, broker: Broker, topic: str) -> None:
                 task_id=task.pk, number=0, request=request, may_reset=False, topic_missed=task.topic_missed
             )
 
-    StoredOffsets(topic, watch, Claim(), use_earliest=False, may_reset=False).starts([0, 1], new_process=True)
+    stored = StoredOffsets(topic, watch, Claim(), use_earliest=False, may_reset=False, since_ms=since_ms)
+    stored.starts([0, 1], new_process=True)
 
 
 @pytest.mark.parametrize("its_task_comes_first", [True, False])

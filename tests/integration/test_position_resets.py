@@ -15,7 +15,8 @@ from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate
 from controlplane.tasks.models import Task
 from controlplane.teams.models import AuditEntry
-from tests.integration.test_beginnings import stored
+from tests.integration.test_beginnings import claimed_by_an_indexer, stored
+from tests.integration.test_command_line import Run, run
 from tests.integration.test_resolved_positions import produce
 from tests.integration.test_supervisor_iterations import submit
 from tests.support.broker import Broker
@@ -25,6 +26,7 @@ from tests.support.stored_offsets import post
 from tests.support.topic_patterns import submitted
 from tests.support.waiting import wait_for
 
+__all__ = ["run"]  # a fixture
 AT_FIVE = "2026-01-31T12:05:00Z"
 
 
@@ -161,6 +163,22 @@ def test_every_topic_of_a_pattern_is_moved(cast: Cast, broker: Broker, stem: str
     assert [stored(f"{stem}-{last}") for last in "ab"] == [{0: 1}, {0: 0}]
 
 
+def test_the_command_line_shows_the_offsets_and_stores_them(run: Run, cast: Cast, broker: Broker) -> None:
+    topic = reading(cast, broker)
+    code, out, err = run("reset", topic, "--to", AT_FIVE)
+    assert (code, stored(topic)) == (1, {0: 4, 1: 1}) and "--yes" in err
+    assert [line.split()[:4] for line in out.splitlines()[:3]] == [
+        ["TOPIC", "PARTITION", "STORED", "OFFSET"],
+        [topic, "0", "4", "1"],
+        [topic, "1", "1", "1"],
+    ]
+    assert "reads 3 again" in out and "go back and forth" in err
+    assert run("reset", topic, "--to", AT_FIVE, "--yes")[0] == 0
+    assert stored(topic) == {0: 1, 1: 1}
+    code, _, err = run("reset", topic, "--to", "P30M", "--yes")
+    assert code == 1 and "write PT30M" in err
+
+
 # Where a new supervisor begins
 
 
@@ -190,6 +208,20 @@ def test_a_duration_is_counted_from_when_the_spec_first_had_it(cast: Cast, broke
     for task in Task.objects.filter(supervisor_id=supervisor.pk):
         instant = task.io_config.start.instant
         assert instant is not None and (first - instant).total_seconds() == 1800
+
+
+def test_without_stored_offsets_an_indexer_begins_at_the_position(
+    cast: Cast, broker: Broker, clients: dict[str, Client]
+) -> None:
+    """All of them deleted: its task asks Kafka itself."""
+    topic = broker.topic(partitions=2)
+    produce(broker, topic, 0, 10, 5, 20)
+    begun(cast, broker, topic, startPosition=AT_FIVE)
+    assert post(clients["owner"], f"/api/v1/supervisors/{topic}/reset/", {}).status_code == 200
+    assert stored(topic) == {0: None, 1: None}
+    [task] = Task.objects.filter(supervisor_id=topic)
+    claimed_by_an_indexer(task, broker, topic, since_ms=task.io_config.start.timestamp_ms)
+    assert stored(topic) == {0: 1, 1: 0}
 
 
 def test_stored_offsets_stay_where_a_position_comes_to_a_spec(cast: Cast, broker: Broker) -> None:

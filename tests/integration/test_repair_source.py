@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from ingestion.sources import repair
 from ingestion.sources.repair import MAX_OFFSETS, RepairSource, plan_batches
 from ingestion.specs import offsets
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.messages.protocol import RepairRange
 from tests.support.broker import Broker
 

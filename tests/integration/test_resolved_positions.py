@@ -10,7 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 
 from controlplane.connections.positions import ResolvedPosition, resolve
 from ingestion.sources.topic import TopicWatch
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.positions import Position
 from tests.support.broker import Broker
 from tests.support.formats import HERE

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from ingestion.sources.reader import Reader
 from ingestion.sources.stored_offsets import StartPosition
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from tests.support.broker import Broker
 from tests.support.waiting import wait_for
 

@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
                 ("next_offset", models.BigIntegerField(null=True)),
                 ("generation", models.IntegerField(default=0)),
                 ("attempts", models.IntegerField(default=0)),
+                ("begin_offset", models.BigIntegerField(null=True)),
                 ("end_offset", models.BigIntegerField(null=True)),
                 ("log_start_offset", models.BigIntegerField(null=True)),
                 ("observed_at", models.DateTimeField(null=True)),

@@ -218,6 +218,10 @@ def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
         return f"Below the log's start ({key.log_start_offset}): removed before it was read."
     if key.next_offset is not None and offset < key.next_offset:
         return _skipped_text(key, key.next_offset, offset)
+    if key.begin_offset is not None:
+        if offset < key.begin_offset:
+            return f"Before its reader's start: reading of this partition begins at offset {key.begin_offset}."
+        return _WAITING
     return " ".join([_WAITING, *_latest_caveat(source, key.partition)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -23,6 +24,15 @@ from ingestion.specs.base import Span, SpecModel, not_supported, to_utc
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
+from ingestion.specs.inputs.group_config import (
+    BY_DURATION,
+    DEAD_LETTER_TOPIC,
+    DELIVERY_LIMIT,
+    START_MARGIN_S,
+    START_SETTING,
+    GroupConfig,
+    Isolation,
+)
 from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
 from ingestion.specs.inputs.idle_config import IdleConfig
 from ingestion.specs.kafka.connection_name import ConnectionName
@@ -32,7 +42,6 @@ from ingestion.specs.kafka.property_reading import Absent, KafkaProperties, refu
 from ingestion.specs.limits import one_line
 from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GROUP, SourceTraits
 
-Isolation = Literal["read_committed", "read_uncommitted"]
 Tombstones = Literal["throw_away", "quarantine"]  # what becomes of records without a value
 DEFAULT_PERIOD = timedelta(seconds=30)
 _COPIES = {"stream": "topic", "useEarliestSequenceNumber": "useEarliestOffset"}
@@ -51,27 +60,6 @@ def _check_position(text: str) -> str:
 
 PositionText = Annotated[str, Field(max_length=100), AfterValidator(_check_position)]
 GroupId = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(one_line)]
-
-
-DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-DELIVERY_LIMIT = "share.delivery.count.limit"  # a group's setting since Kafka 4.3
-
-
-class GroupConfig(SpecModel):
-    """Headgate's own: the share group's settings on the broker, within the broker's limits.
-
-    ``partitionMaxRecordLocks`` needs Kafka 4.3. If it is left out, the broker's value applies. Kafka 4.2 has one limit
-    of deliveries for all groups: it takes only the default of ``deliveryCountLimit``. From Kafka 4.4 on, the broker
-    writes records that it rejects or gives up to ``deadLetterTopic``. If it is left out, the broker's value applies;
-    "" removes it.
-    """
-
-    recordLockDurationMs: int = Field(default=30_000, ge=1_000, le=3_600_000)
-    deliveryCountLimit: int = Field(default=10, ge=2, le=100)
-    partitionMaxRecordLocks: int | None = Field(default=None, ge=100, le=100_000)
-    isolationLevel: Isolation = "read_committed"
-    deadLetterTopic: str | None = Field(default=None, max_length=249, pattern=r"^(_?[a-zA-Z0-9.-][a-zA-Z0-9._-]*)?$")
-    deadLetterCopiesRecord: bool | None = None
 
 
 class IOConfig(SpecModel):
@@ -166,6 +154,12 @@ class IOConfig(SpecModel):
             return Position.parse(self.startPosition)
         return Position("earliest" if self.useEarliestOffset else "latest")
 
+    def counted_from(self, accepted_at: datetime) -> Self:
+        """With a time instead of a duration as start: the spec was accepted then, and all readers count from there."""
+        if self.start.ago is None:
+            return self
+        return self.model_copy(update={"startPosition": str(self.start.at(accepted_at))})
+
     @property
     def auto_scaler(self) -> AutoScalerConfig | None:
         """The autoscaler, if there is one and it is enabled."""
@@ -259,14 +253,16 @@ class ShareGroupIOConfig(IOConfig):
             )
         return value
 
-    @property
-    def group_settings(self) -> dict[str, str]:
-        """The share group's dynamic configuration that this asks for, under Kafka's names."""
+    def group_settings(self, now: datetime) -> dict[str, str]:
+        """The share group's dynamic configuration that this asks for, under Kafka's names.
+
+        ``now``: what a start by time is counted back from.
+        """
         group = self.groupConfig
         locks = group.partitionMaxRecordLocks
         topic, copies = group.deadLetterTopic, group.deadLetterCopiesRecord
         return {
-            "share.auto.offset.reset": "earliest" if self.useEarliestOffset else "latest",
+            START_SETTING: self._start_setting(now),
             "share.isolation.level": group.isolationLevel,
             DELIVERY_LIMIT: str(group.deliveryCountLimit),
             "share.record.lock.duration.ms": str(group.recordLockDurationMs),
@@ -275,10 +271,16 @@ class ShareGroupIOConfig(IOConfig):
             **({} if copies is None else {"errors.deadletterqueue.copy.record.enable": str(copies).lower()}),
         }
 
-    @property
-    def group_settings_to_try(self) -> tuple[dict[str, str], ...]:
+    def _start_setting(self, now: datetime) -> str:
+        """A time counts back from the broker's now, which is later: with a margin, so that no record is left out."""
+        instant = self.start.at(now).instant
+        if instant is None:
+            return self.start.kind
+        return f"{BY_DURATION}PT{max(0, ceil((now - instant).total_seconds())) + START_MARGIN_S}S"
+
+    def group_settings_to_try(self, now: datetime) -> tuple[dict[str, str], ...]:
         """``group_settings``; then those without a limit of deliveries that nobody asked for, for Kafka 4.2."""
-        settings = self.group_settings
+        settings = self.group_settings(now)
         if self.groupConfig.deliveryCountLimit != GroupConfig().deliveryCountLimit:
             return (settings,)
         return settings, {name: value for name, value in settings.items() if name != DELIVERY_LIMIT}

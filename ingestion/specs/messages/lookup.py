@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Base64Bytes, Field
 
 from ingestion.specs.base import Message
-from ingestion.specs.inputs.io_config import Isolation
+from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.addresses import AddressPolicy
 from ingestion.specs.messages.protocol import Header
 from ingestion.specs.messages.sampling import Bytes

@@ -1,0 +1,98 @@
+"""Share groups that begin at a time: the broker begins there, and what it leaves out in front is repaired."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from controlplane.connections.share_group_config import share_group_config
+from controlplane.publishing.models import SettledRange
+from controlplane.sources.models import Source
+from controlplane.supervisors.lag import observe_waiting
+from controlplane.supervisors.run import iterate
+from controlplane.tasks.models import Task
+from ingestion.sources.share_group import ShareGroupSource
+from ingestion.sources.topic import configure_group
+from ingestion.specs.inputs.io_config import ShareGroupIOConfig
+from ingestion.specs.tasks.ingestion_spec import parse_task_spec
+from tests.integration.test_repairs import busy, repaired
+from tests.integration.test_supervisor_iterations import submit
+from tests.support.broker import Broker
+from tests.support.django_cast import Cast
+from tests.support.formats import HERE
+from tests.support.waiting import wait_for
+
+__all__ = ["busy"]  # a fixture
+
+
+def produce(broker: Broker, topic: str, now: datetime, *hours_ago: float) -> None:
+    """To partition 0, a record of each of these times, with its number as payload."""
+    for number, hours in enumerate(hours_ago):
+        time_ms = int((now - timedelta(hours=hours)).timestamp() * 1000)
+        broker.producer.produce(topic, value=str(number).encode(), partition=0, timestamp=time_ms)
+        assert broker.producer.flush(60) == 0
+
+
+def io_config_of(broker: Broker, topic: str, start: str) -> ShareGroupIOConfig:
+    document = broker.spec(topic, startPosition=start, consumersPerIndexer=1)
+    io_config = parse_task_spec({**document, "type": "index_kafka_share_group"}).spec.ioConfig
+    assert isinstance(io_config, ShareGroupIOConfig)
+    return io_config
+
+
+def test_a_group_is_given_the_records_of_a_time_and_later(broker: Broker) -> None:
+    topic, now = broker.topic(partitions=1), datetime.now(UTC)
+    produce(broker, topic, now, 5, 3, 1, 2, 0.5)
+    io_config = io_config_of(broker, topic, f"{(now - timedelta(hours=2)).isoformat()}")
+    properties = {"bootstrap.servers": broker.bootstrap}
+    configure_group(properties, io_config, HERE)
+    values = share_group_config(properties, topic, io_config.groupId).values
+    assert str(values["share.auto.offset.reset"][0]).startswith("by_duration:PT")
+    source = ShareGroupSource(properties, io_config, "client")
+    source.open()
+    payloads: list[bytes | None] = []
+
+    def has_read() -> bool:
+        batch = source.poll(0.5)
+        payloads.extend([] if batch is None else batch.payloads)
+        return len(payloads) >= 3
+
+    try:
+        wait_for("it is given three records", has_read, 60)
+    finally:
+        source.close()
+    assert payloads == [b"2", b"3", b"4"]
+
+
+def test_the_beginning_is_kept_and_everything_from_there_on_is_lag(
+    cast: Cast, broker: Broker, clients: dict[str, Client]
+) -> None:
+    topic, now = broker.topic(partitions=2), datetime.now(UTC)
+    produce(broker, topic, now, 5, 3, 1, 2, 0.5)
+    submit(cast, broker, broker.bootstrap, topic, "share_group", startPosition="PT2H")
+    iterate()
+    source = Source.objects.get(topic=topic)
+    assert dict(source.keys.values_list("partition", "begin_offset")) == {0: 2, 1: 0}
+    observe_waiting()
+    lag = clients["viewer"].get(f"/api/v1/supervisors/{topic}/lag/").json()
+    assert [p["lag"] for p in lag["partitions"]] == [3, 0]
+    [task] = Task.objects.filter(supervisor_id=topic)
+    assert task.io_config.start.instant is not None
+    told = clients["viewer"].get(f"/api/v1/records/?topic={topic}&partition=0&offset=1").json()
+    assert "begins at offset 2" in str(told)
+
+
+@pytest.mark.parametrize(("begin", "holes"), [(120, [(120, 150)]), (140, [(140, 150)]), (150, []), (None, [])])
+def test_what_was_left_out_at_the_beginning_is_read_again(
+    busy: Cast, begin: int | None, holes: list[tuple[int, int]]
+) -> None:
+    """Nothing before it; and nothing in front of the first settled range where the beginning is not known."""
+    io_config = busy.task.spec["spec"]["ioConfig"]
+    io_config.pop("useEarliestOffset", None)
+    io_config["startPosition"] = "2026-01-31T12:00:00Z"
+    busy.task.save()
+    busy.source.keys.filter(pk=busy.keys[0].pk).update(begin_offset=begin)
+    assert SettledRange.objects.exists()
+    assert repaired() == [*holes, (200, 220)]
