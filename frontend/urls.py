@@ -136,6 +136,7 @@ SUPERVISOR = [
     path("share-group/", share_groups.detail, name="share-group"),
     path("share-group/config/", share_groups.config, name="share-group-config"),
     path("share-group/apply/", share_groups.apply, name="share-group-apply"),
+    path("dead-letters/import/", share_groups.import_dead_letters, name="dead-letters-import"),
     path("confirm/<str:action>/", supervisors.confirm, name="supervisor-confirm"),
     path("suspend/", supervisors.suspend, name="supervisor-suspend"),
     path("resume/", supervisors.resume, name="supervisor-resume"),

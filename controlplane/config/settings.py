@@ -247,6 +247,7 @@ CELERY_BEAT_SCHEDULE = {
     for name, task, seconds in (
         ("watch tasks", "controlplane.tasks.tasks.watch", 2.0),
         ("run supervisors", "controlplane.supervisors.tasks.run_all", 2.0),
+        ("import dead letters", "controlplane.supervisors.tasks.import_dead_letters", 2.0),
         ("iterate supervisors", "controlplane.supervisors.tasks.iterate", 2.0),
         ("look at topics that nobody reads", "controlplane.supervisors.tasks.look_at_waiting", 10.0),
         ("observe when unread records expire", "controlplane.supervisors.tasks.observe_unread", 60.0),

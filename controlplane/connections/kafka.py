@@ -195,11 +195,11 @@ def holds_records(
     isolation: str = "read_committed",
 ) -> bool:
     """Whether a record lies in ``[start, end)`` of the partition: a marker is none, an aborted one by ``isolation``."""
-    consumer = _record_reader(properties, topic, {"isolation.level": isolation})
+    consumer = record_reader(properties, topic, {"isolation.level": isolation})
     try:
         consumer.assign([TopicPartition(topic, partition, start)])
         message = consumer.poll(TIMEOUT_S)
-        while message is not None and _is_group_refusal(message):
+        while message is not None and is_group_refusal(message):
             message = consumer.poll(TIMEOUT_S)
         if message is None:
             raise KafkaProblem(f"{topic} partition {partition} did not answer within {TIMEOUT_S:.0f} s")
@@ -211,7 +211,7 @@ def holds_records(
         consumer.close()
 
 
-def _record_reader(properties: Mapping[str, Value], topic: str, config: Mapping[str, object]) -> Consumer:
+def record_reader(properties: Mapping[str, Value], topic: str, config: Mapping[str, object]) -> Consumer:
     """It joins no group, and stands at no partition yet."""
     with topic_admin(properties, topic):
         pass  # the brokers' addresses are allowed
@@ -226,7 +226,7 @@ def _record_reader(properties: Mapping[str, Value], topic: str, config: Mapping[
     return Consumer({**_config(properties), **own_config, **config})
 
 
-def _is_group_refusal(message: Message) -> bool:
+def is_group_refusal(message: Message) -> bool:
     """With its partition assigned, a consumer reads without a right to its group, and hears once that it has none."""
     error = message.error()
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -242,7 +242,7 @@ def first_record_times(
     transactions that are open or were aborted count.
     """
     small = {"isolation.level": "read_uncommitted", "max.partition.fetch.bytes": 4096, "queued.min.messages": 1}
-    consumer = _record_reader(properties, topic, {**small, "fetch.min.bytes": 1, "fetch.wait.max.ms": 100})
+    consumer = record_reader(properties, topic, {**small, "fetch.min.bytes": 1, "fetch.wait.max.ms": 100})
     times: dict[int, int | None] = {}
     waiting, deadline = dict(within), monotonic() + TIMEOUT_S
     try:

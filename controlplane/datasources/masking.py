@@ -80,12 +80,15 @@ def require_record_access(user: User, datasource: Datasource, what: str) -> None
         raise NotAllowed(_refusal(datasource.name, datasource.team.name, hidden, what))
 
 
-def require_topic_access(user: User, topic: str | None, what: str, team: Team | None = None) -> None:
+def require_topic_access(
+    user: User, topic: str | None, what: str, team: Team | None = None, besides: Datasource | None = None
+) -> None:
     """Raise ``NotAllowed`` where a topic's records may not be seen: what a masked column is made of is in them.
 
     Datasources of teams that the user does not belong to count nothing: the user is told nothing of them. Whose
     connection reads the topic makes no difference. ``team``: whose datasources alone count, where the records stay
-    with that team: what another team may read is for Kafka to say.
+    with that team: what another team may read is for Kafka to say. ``besides``: a datasource that hides the records
+    itself, once they are in it.
     """
     if not topic or not storable(topic):
         return
@@ -94,6 +97,7 @@ def require_topic_access(user: User, topic: str | None, what: str, team: Team | 
         return
     masked = Datasource.objects.filter(pk__in=hidden).select_related("team")
     masked = masked if team is None else masked.filter(team=team)
+    masked = masked if besides is None else masked.exclude(pk=besides.pk)
     for readers in _readers:
         for keys in readers(topic):
             # By the team: a token for other datasources of it is not to read the topic past this one.

@@ -27,7 +27,7 @@ class QuarantinedRecord(models.Model):
     source = models.ForeignKey(Source, on_delete=models.CASCADE, null=True, related_name="quarantined")
     place = models.TextField(default="", db_default="")
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="quarantined")
-    task_id = models.CharField(max_length=300)
+    task_id = models.CharField(max_length=300)  # empty of one that was imported from a dead-letter topic
     partition = models.IntegerField()
     offset = models.BigIntegerField()
     timestamp_ms = models.BigIntegerField(null=True)
@@ -40,7 +40,8 @@ class QuarantinedRecord(models.Model):
     key = models.BinaryField(null=True)
     payload = models.BinaryField(null=True)
     headers = models.BinaryField(default=b"[]")  # JSON, a list of [name, base64 or null]
-    # Of a record of a file: whether the payload is only its beginning, and the line of the file that names the columns.
+    # Whether the payload is only the beginning of a file's record, or is missing since a dead letter had no copy of it;
+    # of a record of a file, the line of the file that names the columns.
     cut = models.BooleanField(default=False, db_default=False)
     file_header = models.BinaryField(default=b"", db_default=b"")
     publish_id = models.UUIDField()
@@ -146,3 +147,49 @@ class QuarantineCause(models.Model):
     class Meta:
         managed = False
         db_table = "quarantine_quarantinecause"
+
+
+class DeadLetterImport(models.Model):
+    """How far the records of a dead-letter topic were imported for a source. One for each id of the topic."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="dead_letter_imports")
+    topic = models.CharField(max_length=249)
+    topic_id = models.CharField(max_length=50)
+    own = models.BooleanField()  # whether the source's own share group writes there
+    running = models.BooleanField(default=False)
+    # By partition: the offset at which the next round begins, and the offset before which the import ends.
+    positions = models.JSONField(default=dict)
+    ends = models.JSONField(default=dict)
+    problem = models.TextField(default="", blank=True)  # why the last import ended early
+    asked_by = models.CharField(max_length=150)
+    asked_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["source", "topic_id"], name="a_topic_has_one_import")]
+
+
+class DeadLetter(models.Model):
+    """A record of a dead-letter topic that an import has read, while the topic holds it."""
+
+    class Outcome(models.TextChoices):
+        IMPORTED = "imported", "imported"
+        STORED = "stored", "already stored"
+        QUARANTINED = "quarantined", "already quarantined"
+        SETTLED = "settled", "settled without a row"
+        WAITING = "waiting", "not settled yet"
+
+    dead_letter_import = models.ForeignKey(DeadLetterImport, on_delete=models.CASCADE, related_name="letters")
+    partition = models.IntegerField()
+    offset = models.BigIntegerField()
+    # Where its record lies in the source's topic; None where no header says it.
+    origin_partition = models.IntegerField(null=True)
+    origin_offset = models.BigIntegerField(null=True)
+    outcome = models.CharField(max_length=12, choices=Outcome.choices)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dead_letter_import", "partition", "offset"], name="a_dead_letter_is_imported_once"
+            )
+        ]

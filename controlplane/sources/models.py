@@ -26,6 +26,8 @@ class Source(models.Model):
     topic = models.CharField(max_length=249)
     topic_id = models.CharField(max_length=50)
     current = models.BooleanField(default=True)  # false once the topic was made again
+    # Of a dead-letter topic whose records were imported, which nobody reads: the source whose spec decodes them.
+    decoded_as = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     # From the observer, when it last looked: {partition: [log's start, where the reader begins, log's end]} of all
     # partitions of the topic, and how many offsets lie behind an open transaction.

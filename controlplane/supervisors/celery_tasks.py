@@ -5,7 +5,7 @@ Messages in the queue carry these names: a renamed task does not run them.
 
 from celery import shared_task
 
-from controlplane.supervisors import lag, repairs, run, unread_times
+from controlplane.supervisors import dead_letter_rounds, lag, repairs, run, unread_times
 
 
 @shared_task(name="controlplane.supervisors.tasks.run_all")
@@ -42,3 +42,9 @@ def look_at_waiting() -> None:
 def observe_unread() -> None:
     """Ask Kafka from when the oldest unread records are."""
     unread_times.observe_unread()
+
+
+@shared_task(name="controlplane.supervisors.tasks.import_dead_letters")
+def import_dead_letters() -> int:
+    """A round of each import of a dead-letter topic."""
+    return dead_letter_rounds.run_rounds()

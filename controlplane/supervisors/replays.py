@@ -37,12 +37,12 @@ from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 MAX_READERS = 5  # specs of files' records: each is a task, and a process
 NONE_WAITS = "None of these records is in quarantine now: they were replayed or purged, or are being replayed."
 _NO_TOPIC = (
-    "Some of these records come from files, which have no topic, so they can't be produced again. Ingest them, or "
-    "correct the file and submit a batch task that reads it again."
+    "Some of these records come from files, which have no topic, or are dead letters without a payload, so they can't "
+    "be produced again. Ingest those of files, or correct the file and submit a batch task that reads it again."
 )
 _CUT = (
-    "Some of these records are stored only in part, so they can't be ingested. Correct the file, and submit a batch "
-    "task that reads it again."
+    "Some of these records are stored only in part, or are dead letters without a payload, so they can't be ingested. "
+    "Of a file: correct it, and submit a batch task that reads it again."
 )
 
 
@@ -185,6 +185,7 @@ def _record(user: User, datasource: Datasource, choice: Choice, mode: Task.Repla
 
 def reader_of(source: Source) -> dict[str, Any]:
     """Spec and secrets: of the supervisor that reads the source, else of the last that did. Raises ``Conflict``."""
+    source = source.decoded_as or source
     for supervisor in Supervisor.objects.filter(datasource=source.datasource_id).order_by("-created_at"):
         version = supervisor.current
         if _reads(source, version.io_config, supervisor.owner):

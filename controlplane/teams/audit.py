@@ -31,7 +31,7 @@ ACTIONS = {
         "apply_group_config",
     ),
     "task": ("submit", "stop", "finish"),
-    "quarantine": ("replay_ingest", "replay_produce", "purge", "export", "retention"),
+    "quarantine": ("replay_ingest", "replay_produce", "purge", "export", "import", "retention"),
     "member": ("invite", "invite_by_link", "withdraw", "join", "decline", "set", "remove", "leave"),
     "team": ("create", "rename", "describe", "delete", "quota"),
     "token": ("create", "revoke"),

@@ -46,6 +46,7 @@ _STATES = {
     "skipped": "bad",
     "unparseable": "bad",
     "decoder_crash": "bad",
+    "dead_letter": "bad",
     "delivery_limit": "bad",
     "refused": "bad",
     "given_up": "bad",

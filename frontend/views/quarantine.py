@@ -172,7 +172,7 @@ def _is_choosable(actions: Mapping[str, BulkAction], record: QuarantinedRecord) 
     is_kept = record.state == states.KEPT
     ingests, produces = (
         is_kept and not record.cut and "ingest" in actions,
-        is_kept and record.source and "produce" in actions,
+        is_kept and record.source and not record.cut and "produce" in actions,
     )
     return bool(ingests or produces or (record.state != states.REPLAYING and "purge" in actions))
 

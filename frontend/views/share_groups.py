@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from controlplane.common.errors import InvalidInput, NotFound, Unavailable
-from controlplane.supervisors import share_group
+from controlplane.supervisors import dead_letter_imports, share_group
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import get_supervisor
 from controlplane.teams.permissions import Action, may
@@ -51,6 +51,7 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
         "drawings": drawings,
         "legend": [(state, words) for state, words in WORDS.items() if state in states],
         "deliveries": _bars(group.leases.deliveries),
+        "imports": dead_letter_imports.import_statuses(supervisor),
     }
     return render(request, "supervisors/share_group.html", context)
 
@@ -91,5 +92,19 @@ def apply(request: PageRequest, supervisor_id: str) -> HttpResponse:
         request,
         lambda: share_group.apply_group_config(user=request.user, supervisor=supervisor),
         "The broker's configuration now matches the spec.",
+        reverse("frontend:share-group", args=[supervisor.id]),
+    )
+
+
+@require_POST
+@page
+def import_dead_letters(request: PageRequest, supervisor_id: str) -> HttpResponse:
+    """Begin an import of the topic that the form names."""
+    supervisor = get_supervisor(request.user, supervisor_id)
+    topic = request.POST.get("topic", "").strip()
+    return act(
+        request,
+        lambda: dead_letter_imports.start_import(user=request.user, supervisor=supervisor, topic=topic),
+        "The import has started. A worker reads the topic.",
         reverse("frontend:share-group", args=[supervisor.id]),
     )

@@ -154,6 +154,7 @@ WITH_BODY = {
     ("POST", "api/v1/datasources/<str:name>/quarantine/replay/"),
     ("POST", "api/v1/datasources/<str:name>/quarantine/try/"),
     ("POST", "api/v1/datasources/<str:name>/quarantine/purge/"),
+    ("POST", "api/v1/supervisors/<str:supervisor_id>/dead-letters/"),
     ("POST", "api/v1/supervisors/"),
     ("POST", "api/v1/supervisors/-/plan/"),
     ("POST", "api/v1/druid/import/"),

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from controlplane.connections.dead_letters import DeadLetterTopic, dead_letter_topic
 from controlplane.connections.share_group_config import share_group_config
+from controlplane.quarantine.dead_letter_origins import Origin, origin_of
 from ingestion.sources.base import ACCEPT, REJECT
 from ingestion.sources.share_group import ShareGroupSource
 from ingestion.sources.topic import configure_group
@@ -21,6 +22,7 @@ from tests.support.records import numbered
 from tests.support.waiting import wait_for
 
 REJECTED = 3  # an offset
+CLIENT_REJECT = "Offset rejected by client."  # of Kafka
 ALLOWED = {"errors.deadletterqueue.group.enable": "true"}
 
 
@@ -72,10 +74,8 @@ def test_a_rejected_record_lies_there_with_its_origin(broker: Broker, copies: bo
     assert shown(broker, spec) == DeadLetterTopic(dead, records=0)
     reject_one(broker, spec)
     [letter] = letters(broker, dead)
-    headers = dict(letter.headers())
-    origin = [headers[f"__dlq.errors.{name}"].decode() for name in ("topic", "partition", "offset", "group")]
-    assert origin == [topic, "0", str(REJECTED), spec.groupId]
-    assert headers["__dlq.errors.delivery.count"] == b"1"
+    assert dict(letter.headers())["__dlq.errors.delivery.count"] == b"1"
+    assert origin_of(letter.headers()) == Origin("Kafka", topic, 0, REJECTED, CLIENT_REJECT, spec.groupId, 1)
     assert letter.value() == (records[REJECTED] if copies else None)
     assert shown(broker, spec) == DeadLetterTopic(dead, records=1)
 

@@ -132,6 +132,7 @@ VERBS = {
     *("suspend", "resume", "terminate", "shutdown", "reset", "resetOffsets", "handoff", "taskGroups/handoff", "scale"),
     *("share-group/config", "share-group/apply", "suspendAll", "resumeAll", "terminateAll", "stop", "finish"),
     "quarantine/replay",  # of a page: with the spec that reads the records now
+    *("dead-letters", "dead-letters/import"),  # past another datasource's mask: test_dead_letter_imports
 }
 # Whole: a draft is written, a spec is read, and nothing is stored; and what is of the whole site.
 ALONE = {

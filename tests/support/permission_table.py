@@ -302,6 +302,8 @@ REST = [
     # Nobody answers at the cast's broker.
     Row("GET", f"{ONE_SV}share-group/config/", (503, 503, 503, 404, 401, 503)),
     Row("POST", f"{ONE_SV}share-group/config/", (503, 503, 403, 404, 401, 503)),
+    Row("GET", f"{ONE_SV}dead-letters/", SEE),
+    Row("POST", f"{ONE_SV}dead-letters/", (503, 503, 403, 404, 401, 503), {"topic": "dlq"}),
     Row("GET", TASK, LOGGED_IN),
     Row("POST", TASK, SUBMIT, KNOWN_DATASOURCE),
     Row("GET", ONE_TASK, SEE),
@@ -614,6 +616,7 @@ PAGES = [
     Row("GET", f"{P_SV}share-group/", PAGE_SEE),
     Row("GET", f"{P_SV}share-group/config/", PAGE_SEE),
     Row("POST", f"{P_SV}share-group/apply/", PAGE_OPERATE),
+    Row("POST", f"{P_SV}dead-letters/import/", PAGE_OPERATE),
     Row("GET", f"{P_SV}confirm/<str:action>/", PAGE_MAY_OPERATE),
     Row("POST", f"{P_SV}suspend/", PAGE_OPERATE),
     Row("POST", f"{P_SV}resume/", PAGE_OPERATE),

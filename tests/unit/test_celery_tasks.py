@@ -19,7 +19,9 @@ NAMES = {
     "controlplane.retention.tasks": {"apply_rules", "clear", "kill"},
     "controlplane.segments.tasks": {"clean_up_orphans", "sum_up_days"},
     "controlplane.sources.tasks": {"drop_old_events"},
-    "controlplane.supervisors.tasks": {"iterate", "look_at_waiting", "observe_unread", "repair", "run_all", "run_one"},
+    "controlplane.supervisors.tasks": {
+        *("import_dead_letters", "iterate", "look_at_waiting", "observe_unread", "repair", "run_all", "run_one"),
+    },
     "controlplane.tasks.tasks": {"launch", "watch"},
 }
 

@@ -192,6 +192,7 @@ urlpatterns = [
         share_groups.GroupConfigView.as_view(),
         name="share-group-config",
     ),
+    path("supervisors/<str:supervisor_id>/dead-letters/", share_groups.DeadLettersView.as_view(), name="dead-letters"),
     path("druid/import/", importing.ImportView.as_view(), name="druid-import"),
     path("tasks/", tasks.TasksView.as_view(), name="tasks"),
     path("tasks/<str:task_id>/", tasks.TaskView.as_view(), name="task"),

@@ -19,6 +19,7 @@ from controlplane.sources.models import Source
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 
+_UNREAD = ("gap", "skipped", "empty")  # outcomes of records that no indexer has had
 _WAITING = "Not settled yet: Kafka has not delivered it, or an indexer holds it."
 _AT_LATEST = (
     "If it was written before the first poll of the {}, Headgate does not read it: without useEarliestOffset, reading "
@@ -96,6 +97,19 @@ def record_fate(user: User, *, topic: str, partition: int, offset: int, group: s
     return [fate for source in sources for fate in _fates(user, source, partition, offset)]
 
 
+def outcomes_at(source: Source, partition: int, offset: int) -> set[str]:
+    """What receipts say of an offset; only ``settled`` where they are no longer kept; nothing if it is not settled."""
+    key = ProgressKey.objects.filter(source=source, partition=partition).first()
+    if key is None or offset > MAX_OFFSET:
+        return set()
+    number = (key.pk << OFFSET_BITS) + offset
+    receipts = Receipt.objects.filter(hull__contains=number)
+    outcomes = {outcome for receipt in receipts for outcome, _ in _outcomes(receipt, offset)}
+    if outcomes or not SettledRange.objects.filter(span__contains=number).exists():
+        return outcomes
+    return {"settled"}
+
+
 def _sources(user: User, topic: str, group: str | None) -> list[Source]:
     if not storable(topic) or not storable(group or ""):
         return []
@@ -108,6 +122,8 @@ def _sources(user: User, topic: str, group: str | None) -> list[Source]:
 def _fates(user: User, source: Source, partition: int, offset: int) -> list[Fate]:
     fate_source = _fate_source(source)
     key = ProgressKey.objects.filter(source=source, partition=partition).first()
+    if key is None and source.decoded_as_id is not None:
+        return [Fate(fate_source, "unknown", "Nobody reads this topic. Its imported records are in quarantine.")]
     if key is None:
         nothing = f"This reader has published nothing of partition {partition} yet."
         return [Fate(fate_source, "unknown", " ".join([nothing, *_latest_caveat(source, partition)]))]
@@ -140,7 +156,7 @@ def _receipt_fates(
     poison = quarantined.shown_to(user).defer("payload").first()
     for receipt in Receipt.objects.filter(hull__contains=number).order_by("created_at", "id"):
         for outcome, indexes in _outcomes(receipt, offset):
-            record = poison if outcome == "unparseable" else None
+            record = poison if outcome in ("unparseable", *_UNREAD) else None
             lineage = current_holders(receipt.segment_ids[i] for i in indexes)
             conceal(user, lineage.segments)
             segments = _segments(lineage.segments)
@@ -162,6 +178,8 @@ def _explanation(outcome: str, receipt: Receipt, poison: QuarantinedRecord | Non
     if outcome == "unparseable":
         return _quarantine_text(poison)
     text = _stored_text(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
+    if poison is not None and outcome in _UNREAD:
+        return f"{text} It was imported from a dead-letter topic into the quarantine."
     return f"A replay took it from the quarantine. {text}" if receipt.replay else text
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import OFFSET_BITS, ProgressKey
@@ -46,14 +47,16 @@ _NONE_SETTLED = _Settled(0, None, None, 0, 0)
 
 
 def progress(owner: Datasource | Source) -> list[PartitionProgress]:
-    """Every partition of a source, or of all sources of a datasource (current ones first)."""
-    sources = (
-        [owner] if isinstance(owner, Source) else list(owner.sources.order_by("-current", "topic", "group", "-id"))
-    )
+    """Every partition of a source, or of all sources of a datasource that somebody reads (current ones first)."""
+    sources = [owner] if isinstance(owner, Source) else list(_read_sources(owner))
     keys = {(k.source_id, k.partition): k for k in ProgressKey.objects.filter(source__in=sources)}
     bounds = {(s.pk, int(p)): (begin, end) for s in sources for p, (_, begin, end) in s.bounds.items()}
     settled = _settled_by_key({key.pk: bounds.get(at, (0, 0)) for at, key in keys.items()})
     return [_partition_progress(s, p, keys.get((s.pk, p)), settled) for s in sources for p in _partitions(s, keys)]
+
+
+def _read_sources(datasource: Datasource) -> QuerySet[Source]:
+    return datasource.sources.filter(decoded_as=None).order_by("-current", "topic", "group", "-id")
 
 
 def _partitions(source: Source, keys: Iterable[tuple[int, int]]) -> list[int]:

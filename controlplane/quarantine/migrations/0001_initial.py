@@ -102,6 +102,69 @@ class Migration(migrations.Migration):
             ],
             options={"indexes": [models.Index(fields=["datasource", "cause"], name="cause_sum")]},
         ),
+        migrations.CreateModel(
+            name="DeadLetterImport",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("topic", models.CharField(max_length=249)),
+                ("topic_id", models.CharField(max_length=50)),
+                ("own", models.BooleanField()),
+                ("running", models.BooleanField(default=False)),
+                ("positions", models.JSONField(default=dict)),
+                ("ends", models.JSONField(default=dict)),
+                ("problem", models.TextField(blank=True, default="")),
+                ("asked_by", models.CharField(max_length=150)),
+                ("asked_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=models.CASCADE, related_name="dead_letter_imports", to="sources.source"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("source", "topic_id"), name="a_topic_has_one_import")
+                ]
+            },
+        ),
+        migrations.CreateModel(
+            name="DeadLetter",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("partition", models.IntegerField()),
+                ("offset", models.BigIntegerField()),
+                ("origin_partition", models.IntegerField(null=True)),
+                ("origin_offset", models.BigIntegerField(null=True)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("imported", "imported"),
+                            ("stored", "already stored"),
+                            ("quarantined", "already quarantined"),
+                            ("settled", "settled without a row"),
+                            ("waiting", "not settled yet"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "dead_letter_import",
+                    models.ForeignKey(
+                        on_delete=models.CASCADE, related_name="letters", to="quarantine.deadletterimport"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("dead_letter_import", "partition", "offset"), name="a_dead_letter_is_imported_once"
+                    )
+                ]
+            },
+        ),
         # Triggers count causes, a view sums them up.
         *CAUSE_TRIGGERS,
         QUARANTINE_CAUSES,

@@ -83,7 +83,7 @@ class MatchCounts:
 
     @property
     def cut(self) -> int:
-        """Kept with their beginning alone."""
+        """Kept with their beginning alone, or with nothing of them."""
         return self.kept - self.ingestable
 
 
@@ -129,16 +129,16 @@ def chosen_records(datasource: Datasource, choice: Choice) -> ConcealingQuerySet
 
 
 _INGESTABLE = Q(state=QuarantinedRecord.State.KEPT, cut=False)
-_PRODUCIBLE = Q(state=QuarantinedRecord.State.KEPT, source__isnull=False)
+_PRODUCIBLE = Q(state=QuarantinedRecord.State.KEPT, source__isnull=False, cut=False)
 
 
 def ingestable(records: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
-    """Those that can become rows: what is cut of a file's record is another record."""
+    """Those that can become rows: what is cut of a file's record is another record, and a dead letter may be empty."""
     return records.filter(_INGESTABLE)
 
 
 def producible(records: QuerySet[QuarantinedRecord]) -> QuerySet[QuarantinedRecord]:
-    """Those that have a topic."""
+    """Those that have a topic, and are whole."""
     return records.filter(_PRODUCIBLE)
 
 

@@ -20,6 +20,12 @@ class Migration(migrations.Migration):
                 ("topic", models.CharField(max_length=249)),
                 ("topic_id", models.CharField(max_length=50)),
                 ("current", models.BooleanField(default=True)),
+                (
+                    "decoded_as",
+                    models.ForeignKey(
+                        null=True, on_delete=models.CASCADE, related_name="+", to="sources.source"
+                    ),
+                ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("looked_at", models.DateTimeField(null=True)),
                 ("bounds", models.JSONField(default=dict)),

@@ -184,7 +184,8 @@ class QuarantinedRecord(Message):
     offset: int = Field(ge=0)
     timestamp_ms: int | None = None
     delivery_count: int = Field(ge=0)
-    reason: Literal["unparseable", "decoder_crash", "delivery_limit", "refused"]
+    # The control plane alone gives ``dead_letter``.
+    reason: Literal["unparseable", "decoder_crash", "delivery_limit", "refused", "dead_letter"]
     error: StorableText = Field(max_length=2000)
     key: Base64Bytes | None = None
     payload: Base64Bytes | None = None

@@ -159,7 +159,9 @@ class SourceSerializer(serializers.Serializer[Any]):
     topic = serializers.CharField()
     topic_id = serializers.CharField()
     cluster_id = serializers.CharField()
-    current = serializers.BooleanField(help_text="False if the topic was deleted and created again later.")
+    current = serializers.BooleanField(
+        help_text="False if the topic was deleted and created again later, and for an imported dead-letter topic."
+    )
 
 
 class EventsQuery(PageQuery):

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.api.base import BodySerializer
 from controlplane.api.v1.serializers.datasources import EventSerializer
 from controlplane.api.v1.serializers.totals import ReasonSerializer
 
@@ -127,3 +128,50 @@ class GroupConfigurationSerializer(serializers.Serializer[Any]):
     dead_letter_topic = DeadLetterTopicSerializer(
         allow_null=True, help_text="Where Kafka writes records that it rejects or gives up. null if the group has none."
     )
+
+
+class DeadLetterImportBody(BodySerializer):
+    topic = serializers.CharField(
+        required=False,
+        max_length=249,
+        help_text="The dead-letter topic. If left out, the one that the spec names.",
+    )
+
+
+class DeadLetterCountsSerializer(serializers.Serializer[Any]):
+    """Number of records of the topic by what the imports did. Records of other share groups do not count."""
+
+    imported = serializers.IntegerField(help_text="Records that the imports put into quarantine.")
+    stored = serializers.IntegerField(help_text="Records that have rows already. They were not imported.")
+    quarantined = serializers.IntegerField(help_text="Records that the quarantine had already.")
+    settled = serializers.IntegerField(help_text="Records that were thrown away, or whose outcome is no longer kept.")
+    waiting = serializers.IntegerField(help_text="Records whose offset is not settled. The next import checks again.")
+
+
+class StoredLetterSerializer(serializers.Serializer[Any]):
+    """A record of the dead-letter topic that has rows, and its place in the topic that the supervisor reads."""
+
+    partition = serializers.IntegerField()
+    offset = serializers.IntegerField()
+    origin_partition = serializers.IntegerField()
+    origin_offset = serializers.IntegerField()
+
+
+class DeadLetterImportSerializer(serializers.Serializer[Any]):
+    topic = serializers.CharField(source="dead_letter_import.topic")
+    topic_id = serializers.CharField(source="dead_letter_import.topic_id")
+    running = serializers.BooleanField(source="dead_letter_import.running")
+    problem = serializers.CharField(
+        source="dead_letter_import.problem", help_text="Why the last import ended early. Empty if it did not."
+    )
+    asked_by = serializers.CharField(source="dead_letter_import.asked_by")
+    asked_at = serializers.DateTimeField(source="dead_letter_import.asked_at")
+    ended_at = serializers.DateTimeField(source="dead_letter_import.ended_at", allow_null=True)
+    counts = DeadLetterCountsSerializer()
+    stored_records = StoredLetterSerializer(
+        source="stored", many=True, help_text="At most 20 of the records that have rows already."
+    )
+
+
+class DeadLetterImportsSerializer(serializers.Serializer[Any]):
+    imports = DeadLetterImportSerializer(many=True)
