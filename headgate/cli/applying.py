@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -17,11 +18,12 @@ from headgate.cli.errors import CommandFailed, Ended
 from headgate.cli.manifests import KINDS, OF_A_TEAM, read_manifests
 from headgate.cli.output import plain
 from headgate.cli.planning import CREATE, DELETE, NONE, UPDATE, Change, apply, fault_of, plan
-from headgate.cli.resources import RESOURCES, Connections, Listed, Named
+from headgate.cli.resources import RESOURCES, Named, Owned
 from headgate.client import ChangedMeanwhile, Client, ClientError, NotAllowed
 from headgate.client.site import path_of
 
 PLAN_HAS_CHANGES = 2
+LONGEST_FILE_NAME = 200  # characters, without the ending
 SIGNS = {CREATE: "+", UPDATE: "~", DELETE: "-", NONE: " "}
 WORDS = {CREATE: "created", UPDATE: "changed", DELETE: "deleted", NONE: "unchanged"}
 
@@ -96,10 +98,16 @@ def export(
         return
     to.mkdir(parents=True, exist_ok=True)
     for document, text in zip(documents, texts, strict=True):
-        parts = (document[part] for part in ("kind", "team", "name") if part in document)
-        # Escaped like an address: two names never become one.
-        (to / f"{quote('-'.join(parts), safe='')}.yaml").write_text(text, encoding="utf-8")
+        (to / _file_name(document)).write_text(text, encoding="utf-8")
     typer.echo(f"Wrote {len(texts)} files to {to}.")
+
+
+def _file_name(document: dict[str, Any]) -> str:
+    """Escaped like an address, and no longer than file systems allow: two names never become one."""
+    name = quote("-".join(document[part] for part in ("kind", "team", "name") if part in document), safe="")
+    if len(name) > LONGEST_FILE_NAME:
+        name = f"{name[: LONGEST_FILE_NAME - 17]}-{sha256(name.encode()).hexdigest()[:16]}"
+    return f"{name}.yaml"
 
 
 def _exported(client: Client, kind: str) -> Iterator[dict[str, Any]]:
@@ -111,7 +119,7 @@ def _exported(client: Client, kind: str) -> Iterator[dict[str, Any]]:
                 # A file without suspended leaves it as it is: applying it resumes nothing.
                 spec = {k: v for k, v in client.supervisor(row["id"])["spec"].items() if (k, v) != ("suspended", False)}
                 yield {"kind": kind, "team": row["team"], "name": row["id"], "spec": spec}
-    elif isinstance(resource, Listed | Connections):
+    elif isinstance(resource, Owned):
         for owner, name, found in resource.all(client, team):
             yield {"kind": kind, "team": owner, "name": name, "spec": resource.exported(found.fields)}
     elif isinstance(resource, Named):

@@ -15,8 +15,11 @@ import yaml
 from headgate.cli.errors import CommandFailed
 
 # In the order in which they are applied: each may name what comes before it.
-KINDS = ("team", "quotas", "connection", "alert-receiver", "supervisor", "retention", "compaction", "alert-rule")
-OF_A_TEAM = ("connection", "alert-receiver", "supervisor", "alert-rule")
+KINDS = (
+    *("team", "quotas", "member", "connection", "alert-receiver", "supervisor", "retention", "compaction"),
+    *("alert-rule", "alert-silence"),
+)
+OF_A_TEAM = ("member", "connection", "alert-receiver", "supervisor", "alert-rule", "alert-silence")
 FIELDS = {"kind", "team", "name", "spec"}
 ENDINGS = (".yaml", ".yml", ".json")
 _REFERENCE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")

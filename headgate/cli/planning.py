@@ -12,12 +12,13 @@ import yaml
 
 from headgate.cli.errors import CommandFailed
 from headgate.cli.manifests import OF_A_TEAM, Manifest, secret_values, without_secrets
-from headgate.cli.resources import RESOURCES, Connections, Found, Listed
+from headgate.cli.resources import RESOURCES, Found, Owned
 from headgate.client import Client, ClientError, InvalidRequest, NotFound
 
 CREATE, UPDATE, DELETE, NONE = "create", "update", "delete", "none"
 SECRETS_AGAIN = "Its secrets are sent again."
-DELETED_IN_ORDER = ("alert-rule", "supervisor", "alert-receiver", "connection")  # what is used goes last
+# What is used goes last, and so does who deletes it.
+DELETED_IN_ORDER = ("alert-silence", "alert-rule", "supervisor", "alert-receiver", "connection", "member")
 UNCHECKED = "It is checked when it is applied: it needs what is created before it."
 
 
@@ -87,6 +88,8 @@ def _planned(client: Client, manifest: Manifest, rotate_secrets: bool) -> Change
     if manifest.kind == "supervisor":
         return _planned_supervisor(client, manifest)
     resource = RESOURCES[manifest.kind]
+    if resource.is_over(manifest):
+        return Change(NONE, manifest.kind, manifest.name, manifest.team, (), "Its time is over.", manifest)
     found = resource.find(client, manifest)
     if found is None:
         if resource.set_only:
@@ -130,7 +133,7 @@ def _deletions(client: Client, manifests: Sequence[Manifest], team: str) -> list
     found: list[Change] = []
     for kind in (kind for kind in DELETED_IN_ORDER if any(m.kind == kind for m in manifests)):
         resource = RESOURCES.get(kind)
-        if isinstance(resource, Listed | Connections):
+        if isinstance(resource, Owned):
             found += [Change(DELETE, kind, name, team, found=one) for _, name, one in resource.all(client, team)]
         else:
             own = (s["id"] for s in client.supervisors(team=team) if s["reads_for"] is None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from headgate.cli.errors import CommandFailed
 from headgate.cli.manifests import Manifest
-from headgate.client import Client, InvalidRequest, NotFound
+from headgate.client import Client, InvalidRequest, NotAllowed, NotFound
 from headgate.client.site import path_of
 
 
@@ -54,6 +55,10 @@ class Resource(ABC):
             answer = client.send("PUT", found.path, body, query=query, version=version)
         return self.shown(client, answer)
 
+    def is_over(self, manifest: Manifest) -> bool:
+        """Whether its time is over, so that the site need not have it."""
+        return False
+
     def exported(self, fields: dict[str, Any]) -> dict[str, Any]:
         """What a file gets of the fields."""
         return fields
@@ -62,11 +67,18 @@ class Resource(ABC):
         client.send("DELETE", found.path)
 
 
-class Listed(Resource):
+class Owned(Resource):
+    """A kind of which a team has many: what the files do not name can be pruned."""
+
+    @abstractmethod
+    def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
+        """Team, name and object: those of a team, or of all of the user's teams."""
+
+
+class Listed(Owned):
     """A kind with numbers as addresses: its objects are found by team and name."""
 
     def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
-        """Team, name and object: those of a team, or of all of the user's teams."""
         for row in client.pages(self.collection, team=team or None):
             yield row["team"], row["name"], Found(f"{self.collection}{row['id']}/", self.shown(client, row))
 
@@ -117,7 +129,83 @@ class Rules(Listed):
         return ((r["name"], r["id"]) for r in client.pages(path_of("alerts", "receivers"), team=team or None))
 
 
-class Connections(Resource):
+class Silences(Listed):
+    """Its reason is its name. No silence can be changed: another one takes its place, and it ends."""
+
+    collection = path_of("alerts", "silences")
+
+    def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
+        """Of several with one reason the newest."""
+        seen = set()
+        for row in client.pages(self.collection, team=team or None):
+            if (row["team"], row["reason"]) not in seen:
+                seen.add((row["team"], row["reason"]))
+                yield row["team"], row["reason"], Found(f"{self.collection}{row['id']}/", self.shown(client, row))
+
+    def shown(self, client: Client, answer: dict[str, Any]) -> dict[str, Any]:
+        rules = {number: name for name, number in self._rules(client, answer["team"])} if answer["rule"] else {}
+        shown = {"rule": rules.get(answer["rule"], answer["rule"]), "datasource": answer["datasource"]}
+        return {**{name: value for name, value in shown.items() if value is not None}, "ends_at": answer["ends_at"]}
+
+    def body(self, client: Client, manifest: Manifest) -> dict[str, Any]:
+        if "for_s" in manifest.spec:
+            raise CommandFailed("give ends_at instead of for_s: each run would make it longer.")
+        body = {"reason": manifest.name, **({"team": manifest.team} if manifest.team else {}), **manifest.spec}
+        if "rule" in body:
+            numbers = dict(self._rules(client, manifest.team))
+            if body["rule"] not in numbers:
+                raise InvalidRequest(f"There is no alert-rule {body['rule']}.")
+            body["rule"] = numbers[body["rule"]]
+        return body
+
+    def write(self, client: Client, manifest: Manifest, found: Found | None, dry_run: bool) -> dict[str, Any]:
+        shown = super().write(client, manifest, None, dry_run)
+        if found is not None and not dry_run:
+            self.delete(client, found)
+        return shown
+
+    def is_over(self, manifest: Manifest) -> bool:
+        try:
+            ends_at = datetime.fromisoformat(str(manifest.spec.get("ends_at")))
+        except ValueError:
+            return False
+        return (ends_at if ends_at.tzinfo else ends_at.replace(tzinfo=UTC)) <= datetime.now(UTC)
+
+    def _rules(self, client: Client, team: str) -> Iterator[tuple[str, int]]:
+        return ((r["name"], r["id"]) for r in client.pages(path_of("alerts", "rules"), team=team or None))
+
+
+class Members(Owned):
+    """The people of a team by their user names: members, and those who are invited."""
+
+    fields = ("role",)
+
+    def all(self, client: Client, team: str) -> Iterator[tuple[str, str, Found]]:
+        """Without those who are invited, for a user who may not see them."""
+        for name in [team] if team else _teams(client):
+            for row in [*client.pages(path_of("teams", name, "members")), *self._invited(client, name)]:
+                yield name, row["username"], Found(self._path(name, row["username"]), self.shown(client, row))
+
+    def find(self, client: Client, manifest: Manifest) -> Found | None:
+        if not manifest.team:
+            raise CommandFailed("name its team.")
+        return next((found for _, name, found in self.all(client, manifest.team) if name == manifest.name), None)
+
+    def write(self, client: Client, manifest: Manifest, found: Found | None, dry_run: bool) -> dict[str, Any]:
+        path = self._path(manifest.team, manifest.name)
+        return super().write(client, manifest, found or Found(path, {}), dry_run)
+
+    def _path(self, team: str, username: str) -> str:
+        return path_of("teams", team, "members", username)
+
+    def _invited(self, client: Client, team: str) -> list[dict[str, Any]]:
+        try:
+            return list(client.pages(path_of("teams", team, "invitations")))
+        except NotAllowed:
+            return []
+
+
+class Connections(Owned):
     collection = path_of("connections")
     fields = ("kind", "description", "properties")
     fixed = ("name", "kind")
@@ -198,11 +286,13 @@ class Teams(Named):
 RESOURCES: dict[str, Resource] = {
     "team": Teams(),
     "quotas": Quotas("teams", "quotas", ("indexers", "rows_a_day", "stored_bytes")),
+    "member": Members(),
     "connection": Connections(),
     "alert-receiver": Receivers(),
     "retention": Setting("datasources", "rules", ("rules",)),
     "compaction": Setting("datasources", "compaction", ("config",)),
     "alert-rule": Rules(),
+    "alert-silence": Silences(),
 }
 
 

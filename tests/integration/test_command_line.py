@@ -6,14 +6,16 @@ import io
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 import yaml
 from django.test import Client
+from django.utils import timezone
 
-from controlplane.alerts.models import Rule
+from controlplane.alerts.models import Rule, Silence
 from controlplane.connections.models import Connection
 from controlplane.connections.secrets import unseal
 from controlplane.supervisors.models import Supervisor
@@ -235,6 +237,75 @@ def test_prune_deletes_what_the_files_lack(run: Run, cast: Cast, tmp_path: Path)
     assert run("--team", "alpha", "apply", "-f", file, "--prune", "--dry-run")[0] == 0
 
 
+MEMBER = {"kind": "member", "team": "alpha", "name": "viewer", "spec": {"role": "operator"}}
+INVITED = {"kind": "member", "team": "alpha", "name": "somebody", "spec": {"role": "viewer"}}
+
+
+def silence(reason: str, **spec: Any) -> dict[str, Any]:
+    ends_at = (timezone.now() + timedelta(days=2)).isoformat()
+    return {"kind": "alert-silence", "team": "alpha", "name": reason, "spec": {"ends_at": ends_at, **spec}}
+
+
+def test_members_get_their_roles_and_others_are_invited(run: Run, cast: Cast, tmp_path: Path) -> None:
+    file = written(tmp_path, MEMBER, INVITED)
+    code, plan, err = run("apply", "-f", file, "--dry-run")
+    assert (code, err) == (2, "") and "1 to create, 1 to change, 0 to delete" in plan
+    assert "    -role: viewer" in plan and "    +role: operator" in plan
+    assert cast.alpha.memberships.get(user__username="viewer").role == "viewer" and not cast.alpha.invitations.exists()
+    assert run("apply", "-f", file, "--yes")[0] == 0
+    assert cast.alpha.memberships.get(user__username="viewer").role == "operator"
+    assert cast.alpha.invitations.get().username == "somebody"
+    assert run("apply", "-f", file, "--dry-run")[0] == 0
+    assert run("apply", "-f", file, "--dry-run", role="operator")[0] == 1
+
+
+def test_prune_removes_members_that_the_files_lack(run: Run, cast: Cast, tmp_path: Path) -> None:
+    """Never the last admin."""
+    owner = {"kind": "member", "team": "alpha", "name": "owner", "spec": {"role": "admin"}}
+    run("apply", "-f", written(tmp_path, INVITED), "--yes")
+    file = written(tmp_path, owner, MEMBER)
+    code, plan, _ = run("--team", "alpha", "apply", "-f", file, "--dry-run", "--prune")
+    assert code == 2 and "- member operator" in plan and "- member somebody" in plan and "2 to delete" in plan
+    assert run("--team", "alpha", "apply", "-f", file, "--prune", "--yes")[0] == 0
+    assert sorted(cast.alpha.memberships.values_list("user__username", flat=True)) == ["owner", "viewer"]
+    assert not cast.alpha.invitations.exists()
+    code, _, err = run("--team", "alpha", "apply", "-f", written(tmp_path, MEMBER), "--prune", "--yes")
+    assert code == 1 and "admin" in err
+    assert cast.alpha.memberships.filter(user__username="owner").exists()
+
+
+def test_a_silence_is_created_once_and_replaced_when_it_changes(run: Run, cast: Cast, tmp_path: Path) -> None:
+    moved = silence("Kafka is moved", rule="orders behind")
+    file = written(tmp_path, RECEIVER, SUPERVISOR, RULE, moved)
+    code, plan, err = run("apply", "-f", file, "--dry-run")
+    assert (code, err) == (2, "") and "+ alert-silence Kafka is moved" in plan and not Silence.objects.exists()
+    assert run("apply", "-f", file, "--yes")[::2] == (0, "")
+    assert Silence.objects.get().rule == Rule.objects.get(name="orders behind")
+    assert run("apply", "-f", file, "--dry-run")[0] == 0
+    shorter = {**moved, "spec": {**moved["spec"], "ends_at": (timezone.now() + timedelta(days=1)).isoformat()}}
+    file = written(tmp_path, shorter)
+    code, plan, _ = run("apply", "-f", file, "--dry-run")
+    assert code == 2 and "1 to change" in plan and Silence.objects.count() == 1
+    assert run("apply", "-f", file, "--yes")[0] == 0
+    assert Silence.objects.filter(ends_at__gt=timezone.now()).count() == 1
+    assert run("apply", "-f", file, "--dry-run")[0] == 0
+
+
+def test_a_silence_that_is_over_changes_nothing(run: Run, cast: Cast, tmp_path: Path) -> None:
+    over = silence("It was moved", ends_at="2025-06-01T00:00:00Z")
+    code, plan, err = run("apply", "-f", written(tmp_path, over), "--dry-run")
+    assert (code, err) == (0, "") and "Its time is over." in plan
+    for spec, said in (({"for_s": 60}, "ends_at instead of for_s"), ({"rule": "none"}, "no alert-rule none")):
+        code, _, err = run("apply", "-f", written(tmp_path, silence("It is moved", **spec)), "--dry-run")
+        assert code == 1 and said in err
+
+
+def test_prune_ends_silences(run: Run, cast: Cast, tmp_path: Path) -> None:
+    run("apply", "-f", written(tmp_path, silence("one"), silence("two")), "--yes")
+    assert run("--team", "alpha", "apply", "-f", written(tmp_path, silence("one")), "--prune", "--yes")[0] == 0
+    assert [s.reason for s in Silence.objects.filter(ends_at__gt=timezone.now())] == ["one"]
+
+
 def test_a_secret_is_sent_again_only_when_asked(
     run: Run, cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,11 +318,19 @@ def test_a_secret_is_sent_again_only_when_asked(
 
 
 def test_what_is_exported_is_unchanged_when_it_is_applied(run: Run, cast: Cast, tmp_path: Path) -> None:
-    run("apply", "-f", written(tmp_path, *ALL), "--yes")
+    long_one = silence("x" * 500, datasource="orders")
+    run(
+        "apply",
+        "-f",
+        written(tmp_path, *ALL, INVITED, silence("Kafka is moved", rule="orders behind"), long_one),
+        "--yes",
+    )
     folder = tmp_path / "exported"
     code, out, err = run("--team", "alpha", "export", "--to", str(folder))
     assert code == 0, err
     assert SECRET not in "".join(path.read_text() for path in folder.iterdir())
+    kinds = [yaml.safe_load(path.read_text())["kind"] for path in folder.iterdir()]
+    assert (kinds.count("member"), kinds.count("alert-silence")) == (4, 2)
     code, out, err = run("apply", "-f", str(folder), "--dry-run", role="superuser")
     assert (code, err) == (0, ""), out
 

@@ -214,9 +214,11 @@ class SilencesView(HeadgateView):
     @extend_schema(
         operation_id="create_alert_silence",
         tags=["alerts"],
+        parameters=[DRY_RUN],
         request=serializers.SilenceBody,
         responses={201: serializers.SilenceSerializer},
     )
+    @with_dry_run
     def post(self, request: Request) -> Response:
         """Silence a rule, a datasource or a team for a time. Needs the role operator.
 

@@ -109,9 +109,11 @@ class MemberView(HeadgateView):
     @extend_schema(
         operation_id="set_member",
         tags=["teams"],
+        parameters=[DRY_RUN],
         request=MemberBody,
         responses={200: PlaceSerializer, 202: PlaceSerializer},
     )
+    @with_dry_run
     def put(self, request: Request, name: str, username: str) -> Response:
         """Change a member's role (200), or invite the user with this name (202).
 
