@@ -58,7 +58,7 @@ class Scene:
         return self.source.group
 
     def headers(self, offset: int, topic: str = "", group: str = "", **more: bytes) -> Headers:
-        """As Kafka writes them (KIP-1191)."""
+        """Those that Kafka writes (KIP-1191)."""
         named = {
             "topic": (topic or self.topic).encode(),
             "partition": b"0",
@@ -74,7 +74,7 @@ class Scene:
         assert self.broker.producer.flush(60) == 0
 
     def settle(self, epoch: int, stored: list[tuple[int, int]] | None = None, **outcomes: Any) -> None:
-        """As an indexer's publish does; ``poison``: what it quarantined."""
+        """What an indexer's publish does; ``poison``: what it quarantined."""
         poison = outcomes.pop("poison", None)
         ended = {0: Outcomes(**outcomes)} if outcomes else None
         what = request(epoch, {0: stored} if stored else None, ended, quarantined=poison, topic_id=self.source.topic_id)
