@@ -6,7 +6,7 @@ both must be what is stored (compare and set), or nothing is changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
@@ -14,7 +14,8 @@ from django.db import connection, transaction
 from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused, lock_fence
-from controlplane.publishing.models import MAX_OFFSET, ProgressKey
+from controlplane.publishing.models import MAX_OFFSET, ProgressKey, Publish
+from controlplane.publishing.pieces import Piece, first_unsettled
 from controlplane.publishing.postgres_ranges import get_or_create_keys, span
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.messages.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
@@ -49,14 +50,58 @@ def claim(
             _reset(fence, source, keys[partition], partition, reset)
     if request.new_generation or request.new_process:
         _bump_generation([keys[p] for p in request.partitions], request)
-    after = _lock_stored({p: keys[p] for p in request.partitions})
-    return ClaimAnswer(
-        partitions={
-            p: Claimed(next_offset=s.next_offset, generation=s.generation, attempts=s.attempts)
-            for p, s in after.items()
-        },
-        first_run=not topic_missed and _is_first_run(source.id),
-    )
+    after = _pass_settled(_lock_stored({p: keys[p] for p in request.partitions}), keys)
+    return ClaimAnswer(partitions=after, first_run=not topic_missed and _is_first_run(source.id))
+
+
+def _pass_settled(stored: Mapping[int, _StoredOffset], keys: Mapping[int, int]) -> dict[int, Claimed]:
+    """Where each partition goes on. A bounded read may have settled what comes next: a stored offset moves past it."""
+    begun = {p: s.next_offset for p, s in stored.items() if s.next_offset is not None}
+    pieces = first_unsettled([Piece(keys[p], offset, MAX_OFFSET) for p, offset in begun.items()])
+    next_pieces = {p: piece for p, piece in zip(begun, pieces, strict=True) if piece is not None}
+    passed = {p: piece.start for p, piece in next_pieces.items() if piece.start != begun[p]}
+    if passed:
+        _store_offsets(keys, passed)
+    return {p: _claimed(s, next_pieces.get(p)) for p, s in stored.items()}
+
+
+def _claimed(stored: _StoredOffset, piece: Piece | None) -> Claimed:
+    start, end = (stored.next_offset, MAX_OFFSET) if piece is None else (piece.start, piece.end)
+    until = None if end == MAX_OFFSET else end
+    return Claimed(next_offset=start, until=until, generation=stored.generation, attempts=stored.attempts)
+
+
+@transaction.atomic
+def claim_within(
+    *, task_id: str, number: int, request: ClaimRequest, ranges: Sequence[tuple[int, int, int]]
+) -> ClaimAnswer:
+    """Tell an indexer of a bounded read what comes next of its partitions: what is settled already is left out.
+
+    ``ranges``: partition, start and end of all that the task reads. Raises ``PublishRefused`` (fenced).
+    """
+    fence = lock_fence(task_id, number, request.epoch)
+    source = fence.reading(request.topic_id)
+    keys = get_or_create_keys(source.id, request.partitions)
+    wanted = [(p, Piece(keys[p], start, end)) for p, start, end in sorted(ranges) if p in keys]
+    pieces = first_unsettled([piece for _, piece in wanted])
+    next_pieces: dict[int, Piece] = {}
+    for (partition, _), piece in zip(wanted, pieces, strict=True):
+        if piece is not None:
+            next_pieces.setdefault(partition, piece)
+    attempts = fence.epoch - _last_published_epoch(fence)
+    claimed = {
+        p: Claimed(next_offset=None, generation=0)
+        if (piece := next_pieces.get(p)) is None
+        else Claimed(next_offset=piece.start, until=piece.end, generation=0, attempts=attempts)
+        for p in request.partitions
+    }
+    return ClaimAnswer(partitions=claimed, first_run=False)
+
+
+def _last_published_epoch(fence: LockedFence) -> int:
+    """0 before the first publish."""
+    publishes = Publish.objects.filter(fence_id=fence.id, abandoned=False).order_by("-created_at")
+    return publishes.values_list("epoch", flat=True).first() or 0
 
 
 def _check(source: LockedSource, request: ClaimRequest, may_reset: bool) -> None:

@@ -85,6 +85,7 @@ class IndexerFence(models.Model):
     # Of the unparseable: taken from the quarantine since, and counted by the replay's fence as they ended then.
     replayed = models.BigIntegerField(default=0)
     replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
+    bounded = models.BooleanField(default=False, db_default=False)  # it reads given offsets, and moves no stored offset
     merges = models.BooleanField(default=False, db_default=False)  # its totals count rows of segments, and no records
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
     released_before = models.BigIntegerField(default=0)

@@ -92,12 +92,17 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     )
     if fence.replay:
         return _publish_replay(publication, source, request, settling)
-    _check_progress(source, request, settling)
+    _check_progress(fence, source, request, settling)
     if duplicates and not request.progress:
         raise PublishRefused(
             Refusal(code="duplicates", detail="Some of these offsets are settled already.", duplicates=duplicates)
         )
-    claims.advance(source, context.keys, request.progress)
+    if not fence.bounded:
+        claims.advance(source, context.keys, request.progress)
+    if duplicates:  # another reader of the source was first: what is left of these comes with the next claim
+        where = ", ".join(f"{p}: {start} to {end - 1}" for p, ranges in duplicates.items() for start, end in ranges[:3])
+        detail = f"Another reader has settled some of these offsets ({where})."
+        raise PublishRefused(Refusal(code="offsets", detail=detail, stored=dict.fromkeys(duplicates)))
     segment_ids = replace(publication, settles=spans(context.keys, settling)).register()
     _insert_quarantined(fence, source, request)
     _insert_faulty(fence, source, request)
@@ -167,9 +172,11 @@ def _stored_offsets(request: PublishRequest) -> dict[int, Ranges]:
     return merged
 
 
-def _check_progress(source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]) -> None:
-    """What moves a stored offset must say what became of every offset in between."""
-    if not source.progress.keeps_offsets:
+def _check_progress(
+    fence: LockedFence, source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]
+) -> None:
+    """What moves a stored offset must say what became of every offset in between; a bounded read's publish, too."""
+    if not (source.progress.keeps_offsets or fence.bounded):
         if request.progress:
             raise InvalidInput(f"A {source.progress.label} has no stored offsets to move.")
         return

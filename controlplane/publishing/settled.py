@@ -28,6 +28,13 @@ def settled_among(source: int, ranges_by_partition: Mapping[int, Ranges]) -> dic
         )
 
 
+def count_settled(source: int, ranges_by_partition: Mapping[int, Ranges]) -> int:
+    """How many offsets of these ranges, which do not overlap, are settled."""
+    with cursor() as c:
+        row = c.execute(_COUNT_OF_SOURCE, (*range_columns(ranges_by_partition), source)).fetchone()
+    return int(row[0]) if row else 0
+
+
 _TIME = DateTimeField(null=True)
 _OVERLAPS = f"""
     SELECT a.partition, greatest(lower(s.span), lower(a.span)) - a.base, least(upper(s.span), upper(a.span)) - a.base
@@ -39,6 +46,7 @@ _OVERLAPS = f"""
     ) a JOIN publishing_settledrange s ON s.span && a.span
 """
 _OVERLAPS_OF_SOURCE = _OVERLAPS.format("%s")
+_COUNT_OF_SOURCE = f"SELECT coalesce(sum(high - low), 0) FROM ({_OVERLAPS_OF_SOURCE}) o(partition, low, high)"
 # After ``range_columns``, of an indexer's task and number; the rows are for ``merge_by_partition``.
 OVERLAPS_OF_INDEXER = _OVERLAPS.format(
     "SELECT source_id FROM publishing_indexerfence WHERE task_id = %s AND number = %s"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ingestion.client.errors import PublishRefused, Unacceptable
 from ingestion.specs import offsets
+from ingestion.specs.inputs.bounded import MAX_OFFSET
 from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
 from ingestion.specs.messages.protocol import (
     AbandonAnswer,
@@ -83,6 +84,8 @@ class MemoryControlPlane:
     def claim(self, number: int, request: ClaimRequest) -> ClaimAnswer:
         with self._lock:
             self._fence(number, request.epoch)
+            if self.prepared_assignment.bounded:
+                return self._claim_within(request)
             if request.first_run == (not self.stored):
                 for partition, start in request.starts.items():
                     self.stored.setdefault((request.topic_id, partition), start)
@@ -102,7 +105,25 @@ class MemoryControlPlane:
 
     def _claimed(self, key: tuple[str, int]) -> Claimed:
         generation, attempts = self.generations.get(key, 0), self.attempts.get(key, 0)
-        return Claimed(next_offset=self.stored.get(key), generation=generation, attempts=attempts)
+        if key not in self.stored:
+            return Claimed(next_offset=None, generation=generation, attempts=attempts)
+        start, end = offsets.subtracted([(self.stored[key], MAX_OFFSET)], self._settled.get(key, []))[0]
+        self.stored[key] = start
+        until = None if end == MAX_OFFSET else end
+        return Claimed(next_offset=start, until=until, generation=generation, attempts=attempts)
+
+    def _claim_within(self, request: ClaimRequest) -> ClaimAnswer:
+        left: dict[int, _Ranges] = {}
+        for partition in request.partitions:
+            ranges = [(r.start, r.end) for r in self.prepared_assignment.ranges if r.partition == partition]
+            left[partition] = offsets.subtracted(ranges, self._settled.get((request.topic_id, partition), []))
+        claimed = {
+            p: Claimed(next_offset=ranges[0][0], until=ranges[0][1], generation=0)
+            if ranges
+            else Claimed(next_offset=None, generation=0)
+            for p, ranges in left.items()
+        }
+        return ClaimAnswer(partitions=claimed, first_run=False)
 
     def settled(self, number: int, request: SettledRequest) -> SettledAnswer:
         with self._lock:
@@ -120,7 +141,13 @@ class MemoryControlPlane:
             duplicates = self._overlap(request.topic_id, settling)
             if duplicates and not request.progress:
                 raise PublishRefused(Refusal(code="duplicates", detail="settled already", duplicates=duplicates))
-            self._advance(request)
+            if not self.prepared_assignment.bounded:
+                self._check_advance(request)
+            if duplicates:
+                stored = dict.fromkeys(duplicates)
+                raise PublishRefused(Refusal(code="offsets", detail="settled by another reader", stored=stored))
+            if not self.prepared_assignment.bounded:
+                self._advance(request)
             for partition, ranges in settling.items():
                 key = (request.topic_id, partition)
                 self._settled[key] = offsets.merged([*self._settled.get(key, []), *ranges])
@@ -157,7 +184,7 @@ class MemoryControlPlane:
         if self._epochs.get(number) != epoch:
             raise PublishRefused(Refusal(code="fenced", detail=f"epoch {epoch} is over"))
 
-    def _advance(self, request: PublishRequest) -> None:
+    def _check_advance(self, request: PublishRequest) -> None:
         keys = {(request.topic_id, p): a for p, a in request.progress.items()}
         old = {k[1] for k, a in keys.items() if a.generation not in (None, self.generations.get(k, 0))}
         mismatched = {k[1] for k, a in keys.items() if self.stored.get(k) != a.start}
@@ -166,6 +193,9 @@ class MemoryControlPlane:
             raise PublishRefused(Refusal(code="generation", detail="went to another member", stored=stored))
         if mismatched:
             raise PublishRefused(Refusal(code="offsets", detail="other offsets are stored", stored=stored))
+
+    def _advance(self, request: PublishRequest) -> None:
+        keys = {(request.topic_id, p): a for p, a in request.progress.items()}
         self.stored.update({k: a.end for k, a in keys.items()})
         self.attempts.update(dict.fromkeys(keys, 0))
 

@@ -44,6 +44,7 @@ class ConsumerGroupSource(StoredOffsetSource):
         self._lost: set[int] = set()
         self._started: set[int] = set()  # by this process, ever
         self._claimed_by_others: dict[int, float] = {}  # assigned here, but claimed by another; when that is to be over
+        self._settled_behind: set[int] = set()  # read, and published, up to what somebody else has settled
         self._failure: Exception | None = None
 
     def open(self) -> None:
@@ -81,6 +82,9 @@ class ConsumerGroupSource(StoredOffsetSource):
 
     def poll(self, timeout_s: float) -> Batch | None:
         self._reclaim()
+        if self._settled_behind:  # what is settled already is passed over
+            passed, self._settled_behind = self._settled_behind, set()
+            self.rewind(passed)
         try:
             batch = self._reader.read(timeout_s)
         except LostPosition as astray:
@@ -122,6 +126,7 @@ class ConsumerGroupSource(StoredOffsetSource):
 
     def published(self, ends: Mapping[int, int]) -> None:
         """Tell Kafka too, for those who watch the group's lag there. Nothing here reads it."""
+        self._settled_behind |= {p for p, end in ends.items() if self._reader.stopped_at.get(p) == end}
         self._reader.published(ends)
         offsets = [
             TopicPartition(self._stored.topic, p, end) for p, end in ends.items() if p in self._reader.partitions

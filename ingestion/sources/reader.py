@@ -79,6 +79,8 @@ class Reader:
         self._poll_s = poll_s
         self._next: dict[int, int] = {}  # where each partition goes on
         self._generations: dict[int, int | None] = {}
+        self._untils: dict[int, int] = {}  # of those that are not read on: where they stop
+        self._stopped_at: dict[int, int] = {}  # those that have been read until there
         self._new_partitions: set[int] = set()  # taken up, and nothing was read yet
         self._reached_ends: dict[int, int] = {}  # where each partition's end was last met
         self._lost_positions: set[int] = set()
@@ -95,6 +97,11 @@ class Reader:
     def partitions(self) -> set[int]:
         return set(self._next)
 
+    @property
+    def stopped_at(self) -> Mapping[int, int]:
+        """By partition, where it was read to its end: it is read no more until it is taken up again."""
+        return self._stopped_at
+
     def generation(self, partition: int) -> int | None:
         """That under which the partition is read."""
         return self._generations.get(partition)
@@ -105,12 +112,15 @@ class Reader:
             self._next[partition] = start.offset
             self._generations[partition] = start.generation
             self._new_partitions.add(partition)
+            if start.until is not None:
+                self._untils[partition] = start.until
             if start.suspect:
                 self._suspect.add(partition)
             if start.skipped is not None:
                 advance = Advance(start=start.stored, end=start.offset, generation=start.generation)
                 none = np.zeros(0, dtype=np.int64)
                 self._skipped.append(_make_batch([], none, none, {partition: start.skipped}, {partition: advance}))
+            self._stop_at_end(partition)
         return [TopicPartition(self.topic, p, s.offset) for p, s in starts.items()]
 
     def forget(self, partitions: Iterable[int]) -> None:
@@ -118,6 +128,8 @@ class Reader:
         for partition in partitions:
             self.client_problems.clear_partitions([partition])
             self._next.pop(partition, None)
+            self._untils.pop(partition, None)
+            self._stopped_at.pop(partition, None)
             self._reached_ends.pop(partition, None)
             self._new_partitions.discard(partition)
             self._lost_positions.discard(partition)
@@ -180,8 +192,17 @@ class Reader:
     def _count_remaining(self, log_ends: Mapping[int, int], reached_ends: Mapping[int, int]) -> int | None:
         """How much is there to read. ``reached_ends``: ends that were met now: behind them nothing is committed yet."""
         self._reached_ends.update(reached_ends)
-        left = {p: end - self._next[p] for p, end in log_ends.items() if self._reached_ends.get(p) != self._next[p]}
+        left = {
+            p: min(end, self._untils.get(p, end)) - self._next[p]
+            for p, end in log_ends.items()
+            if self._reached_ends.get(p) != self._next[p] and p not in self._stopped_at
+        }
         return None if any(log_ends[p] < 0 for p in left) else sum(max(0, records) for records in left.values())
+
+    def _stop_at_end(self, partition: int) -> None:
+        """What comes behind it is not read: it is another's, or settled already."""
+        if self._next[partition] >= self._untils.get(partition, self._next[partition] + 1):
+            self._stopped_at[partition] = self._untils[partition]
 
     def _sort_polled(self, polled: list[Any]) -> tuple[list[Any], dict[int, int], set[int]]:
         """The records, by partition where its end was met, and of which partitions something can't be read.
@@ -222,14 +243,16 @@ class Reader:
             end = self._end_of(partition, partition_offsets, ends.get(partition))
             if end is None:
                 continue
-            start = self._next[partition]
+            start, end = self._next[partition], min(end, self._untils.get(partition, end))
+            partition_offsets = partition_offsets[partition_offsets < end]
             if end - start > len(partition_offsets):
                 extra[partition] = Outcomes(empty=_gaps_between(start, partition_offsets, end))
             progress[partition] = Advance(start=start, end=end, generation=self._generations[partition])
             self._next[partition] = end
+            self._stop_at_end(partition)
         if not progress:
             return None
-        messages, places, numbers = _select_partitions(progress.keys(), messages, places, numbers)
+        messages, places, numbers = _select_below({p: a.end for p, a in progress.items()}, messages, places, numbers)
         batch = _make_batch(messages, places, numbers, extra, progress)
         if self._suspect & progress.keys():
             batch = replace(batch, suspect=True)
@@ -238,7 +261,7 @@ class Reader:
 
     def _end_of(self, partition: int, numbers: Ints, log_end: int | None) -> int | None:
         """Where this part of a partition ends; None when there is nothing new, or it is not what comes next."""
-        if partition not in self._next or partition in self._lost_positions:
+        if partition not in self._next or partition in self._lost_positions or partition in self._stopped_at:
             return None  # on its way when the partition was taken away
         start = self._next[partition]
         first = int(numbers[0]) if len(numbers) else log_end
@@ -324,10 +347,13 @@ def _distinct(places: Ints) -> list[int]:
     return [int(p) for p in np.unique(places)]
 
 
-def _select_partitions(
-    partitions: Iterable[int], messages: list[Any], places: Ints, numbers: Ints
+def _select_below(
+    ends: Mapping[int, int], messages: list[Any], places: Ints, numbers: Ints
 ) -> tuple[list[Any], Ints, Ints]:
-    is_selected = np.isin(places, list(partitions))
+    """Those of these partitions, each up to its end."""
+    is_selected = np.zeros(len(places), dtype=bool)
+    for partition, end in ends.items():
+        is_selected |= (places == partition) & (numbers < end)
     if is_selected.all():
         return messages, places, numbers
     return (

@@ -57,6 +57,7 @@ class StartPosition:
     generation: int | None
     suspect: bool = False  # several processes have begun here, and none has published anything
     skipped: Outcomes | None = None  # what lies between there and the stored offset, if it was reset
+    until: int | None = None  # where another claim says how to go on; None: it reads on
 
 
 @dataclass(frozen=True)
@@ -72,22 +73,23 @@ class StoredOffsets:
     replicas: int = 1  # how many processes begin at each place when all is well
     isolation: Isolation = "read_committed"
     since_ms: int | None = None  # it begins at the first record of this time or later instead
+    bounded: bool = False  # its ranges are read, and no more: the claim says what of them is left
 
     def starts(
         self, partitions: Iterable[int], new_process: bool = False, again: bool = False
     ) -> dict[int, StartPosition]:
         """Where these partitions go on. ``new_process``: this one begins. ``again``: under the generation they have.
 
-        Raises ``OffsetsUnavailable``, ``TopicChanged`` and ``SourceProblem``.
+        Left out is what a bounded read has read. Raises ``OffsetsUnavailable``, ``TopicChanged`` and ``SourceProblem``.
         """
         numbers = sorted(partitions)
         if not numbers:
             return {}
         claimed = self._claimed(numbers, new_process, self.with_generation and not again)
-        bounds = self.watch.bounds(numbers)
-        if any(not bounds[p].low <= claimed[p].stored <= bounds[p].log_end for p in numbers):
+        bounds = self.watch.bounds(claimed)
+        if any(not bounds[p].low <= start.stored <= bounds[p].log_end for p, start in claimed.items()):
             self._check_topic()
-        return {p: self._start(p, claimed[p], bounds[p]) for p in numbers}
+        return {p: self._start(p, start, bounds[p]) for p, start in claimed.items()}
 
     def moved(self, expected: Mapping[int, int]) -> dict[int, int | None]:
         """Where these go on now, of those for which that is not the offset in ``expected``."""
@@ -105,10 +107,10 @@ class StoredOffsets:
         """Each partition as it is stored; what has no offset is given one."""
         first = answer = self.claim(partitions, new_generation=new_generation, new_process=new_process)
         while True:
-            stored = {p: c.next_offset for p, c in answer.partitions.items() if c.next_offset is not None}
+            stored = {p: c for p, c in answer.partitions.items() if c.next_offset is not None}
             missing = [p for p in partitions if p not in stored]
-            if not missing:
-                return {p: self._stored(stored[p], first.partitions[p]) for p in partitions}
+            if not missing or self.bounded:
+                return {p: self._stored(c, first.partitions[p]) for p, c in sorted(stored.items())}
             answer = self.claim(partitions, first_run=answer.first_run, starts=self._first(missing, answer.first_run))
 
     def _first(self, missing: list[int], first_run: bool) -> dict[int, int]:
@@ -121,25 +123,31 @@ class StoredOffsets:
             return {p: max(b.low, since.get(p, b.end(self.isolation))) for p, b in bounds.items()}
         return {p: b.low if self.use_earliest else b.end(self.isolation) for p, b in bounds.items()}
 
-    def _stored(self, offset: int, claimed: Claimed) -> StartPosition:
+    def _stored(self, claimed: Claimed, first: Claimed) -> StartPosition:
         # The generation of the first answer: a later one may be another member's.
-        generation = claimed.generation if self.with_generation else None
-        return StartPosition(offset, offset, generation, claimed.attempts >= SUSPECT_ATTEMPTS * self.replicas)
+        generation, offset = first.generation if self.with_generation else None, claimed.next_offset or 0
+        suspect = first.attempts >= SUSPECT_ATTEMPTS * self.replicas
+        return StartPosition(offset, offset, generation, suspect, until=claimed.until)
 
     def _start(self, partition: int, start: StartPosition, log: LogBounds) -> StartPosition:
         stored, end = start.stored, log.end(self.isolation)
         if log.low <= stored <= log.log_end:  # beyond what is committed if what is not was read before
             return start
-        if not self.may_reset:
+        if stored < log.low and (self.may_reset or self.bounded):
+            return self._behind_gap(start, log.low, end)
+        if self.bounded or not self.may_reset:
             raise OffsetsUnavailable(self._missing(partition, stored, log))
-        if stored > log.log_end:
-            self.claim([partition], resets={partition: Reset(stored=stored, to=end)})
-            return replace(start, offset=end, stored=end)
-        gap = Outcomes(gap=[(stored, log.low)])
-        if self.use_earliest or log.low == end:
-            return replace(start, offset=log.low, skipped=gap)
-        outcomes = gap.model_copy(update={"skipped": [(log.low, end)]})
-        return replace(start, offset=end, skipped=outcomes)
+        self.claim([partition], resets={partition: Reset(stored=stored, to=end)})
+        return replace(start, offset=end, stored=end, until=None)
+
+    def _behind_gap(self, start: StartPosition, low: int, end: int) -> StartPosition:
+        """Behind what retention has removed; a bounded read reads all the rest."""
+        if start.until is not None:
+            low, end = min(low, start.until), min(end, start.until)
+        gap = Outcomes(gap=[(start.stored, low)])
+        if self.bounded or self.use_earliest or low >= end:
+            return replace(start, offset=low, skipped=gap)
+        return replace(start, offset=end, skipped=gap.model_copy(update={"skipped": [(low, end)]}))
 
     def _missing(self, partition: int, stored: int, log: LogBounds) -> str:
         reason = (
@@ -147,8 +155,13 @@ class StoredOffsets:
             if stored < log.low
             else "the broker has lost records that were stored here before"
         )
+        action = (
+            "Submit it again with an end that exists."
+            if self.bounded
+            else "Set tuningConfig.resetOffsetAutomatically to continue with the records that exist."
+        )
+        what = "next" if self.bounded else "stored"
         return (
-            f"Topic {self.topic!r} partition {partition}: the stored offset is {stored}, but Kafka has {log.low} to "
-            f"{log.log_end}: {reason}. Set tuningConfig.resetOffsetAutomatically to continue with the records that "
-            "exist."
+            f"Topic {self.topic!r} partition {partition}: the {what} offset is {stored}, but Kafka has {log.low} to "
+            f"{log.log_end}: {reason}. {action}"
         )

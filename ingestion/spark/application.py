@@ -62,6 +62,7 @@ class Slot:
     started_s: float = 0.0  # its job, by the monotonic clock
     error: str = ""
     ended: str = ""  # why its job did, the last time
+    done: bool = False  # it has read its part of a bounded read
     changed: threading.Event = field(default_factory=threading.Event)
 
 
@@ -135,15 +136,20 @@ class Application:
             directive = stricter(directive, self._ending.directive)
             if self._failure and directive != "stop":
                 directive = self._directive_for_others
-            if (directive != "continue" and not self._alive()) or self._ending.overdue:
+            if self._all_read or (directive != "continue" and not self._alive()) or self._ending.overdue:
                 self._report_end(self._failure)
                 return
             time.sleep(max(0.0, HEARTBEAT_S - (time.monotonic() - started)))
 
+    @property
+    def _all_read(self) -> bool:
+        """Whether every indexer of a bounded read has read its part."""
+        return bool(self._slots) and all(slot.done for slot in self._slots.values()) and not self._alive()
+
     def _configure_group(self) -> bool:
         """Before a share group's first poll, or it would begin at latest. False when told to end meanwhile."""
         io_config = self._assignment.spec.ioConfig
-        if not isinstance(io_config, ShareGroupIOConfig):
+        if not isinstance(io_config, ShareGroupIOConfig) or self._assignment.bounded:
             return True
         trouble = OngoingProblem(self._log, "can't configure the share group")
         while True:
@@ -208,6 +214,9 @@ class Application:
             elif silent.count(self._has_status_since(slot, began)):
                 self._failure = slot.error = silent.failure(ended.reason)[:MAX_ERROR_LENGTH]
             if slot.directive != "continue" or ended.permanent or self._failure:
+                return
+            if self._assignment.bounded and ended == IndexerEnd():
+                slot.done = True
                 return
             restarts.failed(ended.reason, self._published(slot) > before, time.monotonic() - began > STABLE_AFTER_S)
             slot.failures = restarts.in_a_row

@@ -35,6 +35,8 @@ def register_source(model: type[IOConfig]) -> Callable[[FactoryBuilder], Factory
 
 def source_factory(assignment: Assignment, number: int, watch: TopicWatch) -> SourceFactory:
     """Makes the source of one indexer for each of its epochs."""
+    if assignment.bounded:
+        return _bounded_factory(assignment, number, watch)
     return FACTORY_BUILDERS[type(assignment.spec.ioConfig)](assignment, number, watch)
 
 
@@ -78,6 +80,29 @@ def _stored_offsets_factory(assignment: Assignment, number: int, watch: TopicWat
     return make_source
 
 
+def _bounded_factory(assignment: Assignment, number: int, watch: TopicWatch) -> SourceFactory:
+    """Whatever the spec's source, an ordinary reader reads the ranges: indexer n every n-th of their partitions."""
+    io_config = assignment.spec.ioConfig
+    partitions = sorted({r.partition for r in assignment.ranges})
+    own = frozenset(partitions[number :: max(1, assignment.indexers)])
+
+    def make_source(claim: Claim) -> StoredOffsetSource:
+        stored = StoredOffsets(
+            topic=io_config.topic,
+            watch=watch,
+            claim=claim,
+            use_earliest=True,
+            may_reset=False,
+            isolation=io_config.isolation,
+            bounded=True,
+        )
+        checked = checked_properties(assignment.consumer_properties, assignment.address_policy)
+        poll_s = io_config.pollTimeout / 1000
+        return OffsetRangeSource(checked, stored, own.__contains__, _client_id(assignment, number), poll_s, own)
+
+    return make_source
+
+
 def _client_id(assignment: Assignment, number: int) -> str:
     return f"{assignment.task_id}-{number}"
 
@@ -86,11 +111,11 @@ class IndexerLimit:
     """How many indexers have something to read: with partitions dealt out by number, no more than there are."""
 
     def __init__(self, assignment: Assignment) -> None:
-        self._bounded = assignment.spec.ioConfig.traits.assigns_by_number
+        self._by_number = assignment.bounded or assignment.spec.ioConfig.traits.assigns_by_number
         self._max_indexers = assignment.indexers
-        self._partitions = 0
+        self._partitions = len({r.partition for r in assignment.ranges}) if assignment.bounded else 0
         self._ended = threading.Event()
-        if self._bounded:
+        if self._by_number and not assignment.bounded:
             watch = TopicWatch(
                 assignment.consumer_properties, assignment.spec.ioConfig.topic, assignment.address_policy
             )
@@ -98,7 +123,7 @@ class IndexerLimit:
 
     def fitting(self, count: int) -> int:
         """At least one, which waits for the topic if need be; who reads which partition does not change."""
-        return max(1, min(self._max_indexers, self._partitions)) if self._bounded and count else count
+        return max(1, min(self._max_indexers, self._partitions)) if self._by_number and count else count
 
     def _count_partitions(self, watch: TopicWatch) -> None:
         while not self._ended.is_set():

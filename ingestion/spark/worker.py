@@ -13,7 +13,7 @@ from pathlib import Path
 from ingestion.client.http import HttpControlPlane
 from ingestion.errors import IngestionError
 from ingestion.segments.deep_storage import open_deep_storage
-from ingestion.sources.topic import ReadableTopic, TopicWatch
+from ingestion.sources.topic import PinnedTopic, ReadableTopic, TopicWatch
 from ingestion.spark.board import Poster
 from ingestion.spark.sources import source_factory
 from ingestion.specs.counters import Counters
@@ -115,10 +115,12 @@ def _dependencies(
 ) -> IndexerDependencies:
     io_config = assignment.spec.ioConfig
     watch = TopicWatch(assignment.consumer_properties, io_config.topic, assignment.address_policy)
-    group = None if io_config.group is None else io_config.group or assignment.group
+    group = None if io_config.group is None or assignment.bounded else io_config.group or assignment.group
+    readable = ReadableTopic(watch, group)
+    topic_id = assignment.ranges[0].topic_id if assignment.bounded and assignment.ranges else ""
     return IndexerDependencies(
         client=client,
-        topic=ReadableTopic(watch, group),
+        topic=PinnedTopic(readable, io_config.topic, topic_id) if topic_id else readable,
         make_source=source_factory(assignment, control.status.number, watch),
         storage=open_deep_storage(assignment.deep_storage),
         scratch=scratch,

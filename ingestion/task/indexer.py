@@ -207,7 +207,9 @@ class Indexer:
             if batch is not None:
                 work.process(batch)
             elif source.exhausted():
-                return
+                work.hand_off()
+                if source.exhausted():  # and still is, once that is published
+                    return
             else:
                 self._notice_another_topic(guard)
             if work.due:

@@ -69,6 +69,7 @@ class Migration(migrations.Migration):
                 ("publishes", models.BigIntegerField(default=0)),
                 ("replayed", models.BigIntegerField(default=0)),
                 ("replay", models.BooleanField(default=False)),
+                ("bounded", models.BooleanField(db_default=False, default=False)),
                 ("merges", models.BooleanField(db_default=False, default=False)),
                 ("released_before", models.BigIntegerField(default=0)),
                 ("released_now", models.BigIntegerField(default=0)),

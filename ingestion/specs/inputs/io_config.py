@@ -24,6 +24,7 @@ from ingestion.specs.base import Span, SpecModel, not_supported, to_utc
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
+from ingestion.specs.inputs.bounded import BoundedStreamConfig, with_bounds_of_task
 from ingestion.specs.inputs.group_config import (
     BY_DURATION,
     DEAD_LETTER_TOPIC,
@@ -91,6 +92,7 @@ class IOConfig(SpecModel):
     completionTimeout: timedelta = Field(default=timedelta(seconds=90), gt=timedelta())
     idleConfig: IdleConfig = Field(default_factory=IdleConfig)
     tombstones: Tombstones = "throw_away"
+    boundedStreamConfig: BoundedStreamConfig | None = None  # which offsets are read; None: all that come
     _problem: SpecError | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
@@ -132,6 +134,18 @@ class IOConfig(SpecModel):
     def _check_late_rejection(self) -> Self:
         if self.lateMessageRejectionPeriod is not None and self.lateMessageRejectionStartDateTime is not None:
             raise ValueError("give lateMessageRejectionPeriod or lateMessageRejectionStartDateTime, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _check_bounded(self) -> Self:
+        if self.boundedStreamConfig is None:
+            return self
+        if self.topicPattern is not None:
+            raise ValueError("boundedStreamConfig needs a topic, not a topicPattern: offsets are those of one topic")
+        if self.replicas > 1:
+            raise ValueError("replicas must be 1 with boundedStreamConfig: after a failure the next task goes on")
+        if self.auto_scaler is not None:
+            raise ValueError("autoScalerConfig cannot be used with boundedStreamConfig: give taskCount")
         return self
 
     @model_serializer(mode="wrap")
@@ -220,7 +234,8 @@ class IOConfig(SpecModel):
     def idle_after(self) -> timedelta | None:
         """How long nothing must have come for its supervisor to be idle; None: it never is."""
         idle = self.idleConfig
-        return idle.inactive_after if idle.enabled and self.keeps_position else None
+        may_idle = idle.enabled and self.keeps_position and self.boundedStreamConfig is None
+        return idle.inactive_after if may_idle else None
 
     @property
     def isolation(self) -> Isolation:
@@ -346,9 +361,10 @@ class KafkaIOConfig(IOConfig):
     @model_validator(mode="before")
     @classmethod
     def _drop_copied_fields(cls, value: Any) -> Any:
-        """Druid shows two fields once more under the names that all streams share."""
+        """Druid shows two fields once more under the names that all streams share; its tasks have bounds apart."""
         if not isinstance(value, dict):
             return value
+        value = with_bounds_of_task(value)
         for copy, field in _COPIES.items():
             original = cls.model_fields[field].default if value.get(field) is None else value[field]
             if field == "topic" and not value.get(field):

@@ -37,7 +37,7 @@ StorableText = Annotated[str, AfterValidator(storable_text)]
 
 
 class RepairRange(Message):
-    """A hole of the settled ranges that an ordinary reader looks into."""
+    """Offsets that a repair or a bounded read reads."""
 
     partition: int = Field(ge=0)
     start: int = Field(ge=0)
@@ -57,7 +57,7 @@ class Assignment(Message):
     """What an application is to do."""
 
     task_id: str
-    kind: str  # its source's, or repair, or replay
+    kind: str  # its source's, or repair, replay or bounded
     spec: IngestionSpec
     consumer_properties: dict[str, str]  # under librdkafka's names, secrets included
     indexers: int = Field(ge=0)  # how many to keep running
@@ -69,7 +69,8 @@ class Assignment(Message):
     group: str = ""  # the consumer group's name
     schema_folder: str = ""
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
-    ranges: list[RepairRange] = Field(default_factory=list)  # of a repair: what to read
+    ranges: list[RepairRange] = Field(default_factory=list)  # of a repair and a bounded read: what to read
+    bounded: bool = False  # it reads its ranges, and ends
     replay: Replay | None = None
     failpoints: dict[str, str] = Field(default_factory=dict)
 
@@ -122,9 +123,15 @@ class ClaimRequest(Message):
 
 
 class Claimed(Message):
-    """One partition: where to go on (None: nothing is stored yet), and the generation a publish must name."""
+    """One partition: where to go on (None: nothing is stored yet), and the generation a publish must name.
+
+    Of a bounded read, None says that nothing of the partition is left.
+    """
 
     next_offset: int | None
+    # Where what is unsettled ends, and another claim says where to go on: something settled lies behind it, or, of a
+    # bounded read, its end. None: nothing does.
+    until: int | None = None
     generation: int
     attempts: int = 0  # how many processes have begun here since something of it was published
 
