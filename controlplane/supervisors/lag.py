@@ -160,7 +160,8 @@ def _with_progress(supervisors: SupervisorQuerySet) -> list[Supervisor]:
     return [
         s
         for s in known_specs
-        if (s.datasource_id, *source_key(s.io_config, s.owner).values(), s.io_config.topic) in read_keys
+        if s.io_config.boundedStreamConfig is None
+        and (s.datasource_id, *source_key(s.io_config, s.owner).values(), s.io_config.topic) in read_keys
     ]
 
 

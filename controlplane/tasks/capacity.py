@@ -250,7 +250,7 @@ def _newest_ends(waiting: Sequence[Task]) -> dict[str, datetime]:
     supervisors = {t.supervisor_id for t in waiting if t.supervisor_id}
     if not supervisors:
         return {}
-    ended = Task.objects.reading().filter(
+    ended = Task.objects.ingesting().filter(
         supervisor_id__in=supervisors, ended_at__gte=min(t.created_at for t in waiting)
     )
     return dict(

@@ -25,6 +25,9 @@ FIX_TASK = "Fix the cause of the error. The log of the task says more."
 CHECK_TOPIC = "Check its name in the spec, and the rights of the login."
 
 
+_NO_HEARTBEAT = "The application starts. It has not sent its first heartbeat yet."
+
+
 @dataclass(frozen=True)
 class Facts:
     """What is known of a task."""
@@ -54,7 +57,7 @@ def why_nothing(facts: Facts) -> list[Health]:
     if facts.totals.published:
         return []
     if facts.status == "PENDING":
-        starting = Health.of(Code.STARTING, "The application starts. It has not sent its first heartbeat yet.")
+        starting = Health.of(Code.STARTING, _NO_HEARTBEAT)
         return [facts.slot_wait or starting]
     failed = [Health.of(Code.FAILED, facts.error, FIX_TASK)] if facts.status == "FAILED" and facts.error else []
     if facts.totals.polled:
@@ -63,6 +66,39 @@ def why_nothing(facts: Facts) -> list[Health]:
     if kafka_reasons or facts.status != "RUNNING":
         return failed + kafka_reasons
     return [_waiting_reason(facts)]
+
+
+def why_waiting(facts: Facts) -> list[Health]:
+    """Why a bounded read does not go on; none while it does, nor when it has ended well."""
+    if facts.status == "FAILED" and facts.error:
+        return [Health.of(Code.FAILED, facts.error, FIX_TASK)]
+    if facts.status == "PENDING":
+        return [facts.slot_wait or Health.of(Code.STARTING, _NO_HEARTBEAT)]
+    if facts.status != "RUNNING":
+        return []
+    if facts.slot_wait:
+        return [facts.slot_wait]
+    if facts.refusal:
+        return [Health.of(Code.KAFKA_REFUSES, facts.refusal, ALLOW_LOGIN)]
+    return _kafka_reasons_of_bounded(facts) or held_back(facts.observation)
+
+
+def _kafka_reasons_of_bounded(facts: Facts) -> list[Health]:
+    has_topic = facts.observation.get("topic_exists", True) and not facts.observation.get("error")
+    return [] if has_topic else _kafka_reasons(facts)
+
+
+def held_back(observation: Mapping[str, Any]) -> list[Health]:
+    """What keeps Kafka from handing out the last offsets of a bounded read."""
+    if not observation.get("lag"):
+        return []
+    for partition, (end, log_end) in observation.get("held_back", {}).items():
+        if log_end > end:
+            cause = f"A transaction is open at offset {end} of partition {partition}. The read continues when it ends."
+            return [Health.of(Code.AWAITING_RECORDS, cause, "If this lasts, check the transaction's producer.")]
+        cause = f"Kafka has lost records: partition {partition} ends at {end}, and the read is to go further."
+        return [Health.of(Code.AWAITING_RECORDS, cause, "Stop the task. Submit it again with an end that exists.")]
+    return []
 
 
 def health_of_strangers(strangers: Sequence[str]) -> Health:

@@ -16,7 +16,7 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import fence_totals
 from controlplane.sources.models import SourceEvent
 from controlplane.spark import spark_master
-from controlplane.tasks import events
+from controlplane.tasks import bounded_reads, events
 from controlplane.tasks.change_notifications import notify_indexers_changed, notify_task_changed
 from controlplane.tasks.lifecycle import end_task, interrupt_task
 from controlplane.tasks.models import Indexer, Status, Task
@@ -84,6 +84,8 @@ def end(task: Task, request: EndRequest) -> None:
             ended = interrupt_task(
                 task, message="The stack or its machine was shut down, and the task stopped cleanly."
             )
+        elif task.is_bounded:
+            ended = bounded_reads.end(task, request.error)
         else:
             ended = end_task(task, error=request.error)
         if ended and task.kind == Task.Kind.REPAIR:

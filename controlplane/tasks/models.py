@@ -50,6 +50,10 @@ class TaskQuerySet(ConcealingQuerySet["Task"]):
         """Those that read a source as it comes: neither repairs nor replays."""
         return self.exclude(kind__in=Task.Kind.values)
 
+    def ingesting(self) -> TaskQuerySet:
+        """Those, and bounded reads."""
+        return self.exclude(kind__in=[kind for kind in Task.Kind if kind is not Task.Kind.BOUNDED])
+
     def in_pool(self) -> TaskQuerySet:
         """Those that take places of the pool: repairs and replays are small, and some have no application."""
         return self.exclude(kind__in=[*Task.SMALL, *Task.OF_SEGMENTS])
@@ -64,8 +68,11 @@ def task_types() -> dict[str, list[str]]:
     """Druid's type of a task → our kinds. What Druid has no type for is called as it is here."""
     kinds: dict[str, list[str]] = {}
     for traits in all_traits():
-        kinds.setdefault(traits.task_type, []).append(traits.kind)
+        of_type = kinds.setdefault(traits.task_type, [Task.Kind.BOUNDED])  # one has the type of its spec
+        of_type.append(traits.kind)
     for kind in Task.Kind:
+        if kind is Task.Kind.BOUNDED:
+            continue
         kinds.setdefault(kind.druid_type, []).append(kind)
     return kinds
 
@@ -74,10 +81,11 @@ class Task(models.Model):
     """One run."""
 
     class Kind(models.TextChoices):
-        """Of those that read no stream as it comes."""
+        """Of those that do not read a stream as it comes."""
 
         REPAIR = "repair", "repair"
         REPLAY = "replay", "replay"
+        BOUNDED = "bounded", "bounded read"
         # Batch tasks, by Druid's types.
         INDEX_PARALLEL = "index_parallel", "batch"
         INDEX = "index", "batch, one slot"
@@ -178,6 +186,11 @@ class Task(models.Model):
         return self.kind not in Task.Kind.values
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether it reads given offsets of a topic, and ends."""
+        return self.kind == Task.Kind.BOUNDED
+
+    @property
     def is_batch(self) -> bool:
         """Whether it reads files, once."""
         return self.kind in Task.BATCH
@@ -200,7 +213,7 @@ class Task(models.Model):
     @property
     def can_resubmit(self) -> bool:
         """Whether its spec can be submitted once more."""
-        return self.reads or self.is_batch or self.is_of_segments
+        return self.reads or self.is_bounded or self.is_batch or self.is_of_segments
 
     @property
     def percent_done(self) -> int:

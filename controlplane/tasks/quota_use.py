@@ -53,7 +53,7 @@ def shares(user: User, team: Team) -> list[QuotaShare]:
 def mark_used_up() -> None:
     """Whose quota is used up, or no longer. Its manual tasks are told to finish; supervisors ask by themselves."""
     for quota in quotas.update_used_up():
-        manual = Task.objects.reading().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
+        manual = Task.objects.ingesting().filter(supervisor_id="", status=Status.RUNNING, goal=Goal.RUN)
         for task in manual.filter(datasource__team=quota.team_id):
             if set_goal(task, Goal.FINISH):
                 report_quota(task, to_over_quota(quota).text)

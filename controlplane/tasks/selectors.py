@@ -247,7 +247,7 @@ def _saved_exceptions(task: Task) -> int:
 
 
 def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Health]:
-    if not task.reads:
+    if not (task.reads or task.is_bounded):
         return []  # nothing stored can be a good end
     refusal, pause = (_indexer_message(task, indexers, state) for state in ("refused", "paused"))
     facts = Facts(
@@ -263,7 +263,7 @@ def _reasons(task: Task, totals: Totals, indexers: list[Indexer]) -> list[Health
         error=task.error,
         slot_wait=capacity.wait_health(task),
     )
-    return diagnosis.why_nothing(facts)
+    return diagnosis.why_waiting(facts) if task.is_bounded else diagnosis.why_nothing(facts)
 
 
 def _indexer_message(task: Task, indexers: list[Indexer], state: str) -> str:

@@ -22,11 +22,12 @@ from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.publishing.offset_gaps import OffsetGap
 from controlplane.quotas.services import check_indexers
 from controlplane.sources.models import Source
+from controlplane.tasks import bounded_reads, bounds
 from controlplane.tasks.batches import submit_batch
 from controlplane.tasks.celery_tasks import launch_on_commit
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.lifecycle import set_goal
-from controlplane.tasks.models import Goal, Task
+from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.segment_tasks import submit_segment_task
 from controlplane.tasks.sources import supervisor_tasks
 from controlplane.teams import audit
@@ -50,6 +51,14 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
     check_slots("taskCount", spec.spec.ioConfig.taskCount)
     reached = named_connections.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
     check_complete(document, reached.properties)
+    spec = bounds.with_offsets(
+        user=user,
+        document=document,
+        spec=spec,
+        team_name=team_name,
+        action=Action.OPERATE,
+        properties=lambda: reached.properties,
+    )
     if spec.spec.ioConfig.replicas > 1:
         raise InvalidInput("ioConfig.replicas is for supervisors: a manual task has no replicas.")
     with transaction.atomic():
@@ -62,7 +71,7 @@ def submit_task(*, user: User, document: Any, team_name: str | None = None) -> T
         _check_masks(user, datasource, spec)
         _check_offsets_are_free(datasource, spec)
         task = create_task(datasource=datasource, spec=spec, user=user)
-        _record(user, task, "submit")
+        _record(user, task, "submit", **({"ranges": task.ranges} if task.is_bounded else {}))
         return task
 
 
@@ -92,7 +101,7 @@ def _reading_key(canonical: dict[str, Any]) -> tuple[Any, ...]:
 def _check_offsets_are_free(datasource: Datasource, spec: TaskSpec) -> None:
     """Raise ``Conflict`` while tasks of a supervisor called like the datasource move the same stored offsets."""
     io_config = spec.spec.ioConfig
-    if not io_config.traits.keeps_offsets:
+    if not io_config.traits.keeps_offsets or io_config.boundedStreamConfig is not None:
         return
     others = Task.objects.active().reading().filter(supervisor_tasks(datasource.name))
     if any(o.io_config.traits.keeps_offsets and o.io_config.topic == io_config.topic for o in others):
@@ -151,9 +160,15 @@ def create_task(
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():
         raise Conflict(f"There is a task {identifier!r} already.")
+    io_config, task_count = spec.spec.ioConfig, spec.spec.ioConfig.taskCount
+    bounded, ranges = io_config.boundedStreamConfig is not None, bounded_reads.ranges_of(io_config)
+    is_empty = bounded and not ranges
     task = Task.objects.create(
         id=identifier,
-        kind=spec.spec.ioConfig.traits.kind,
+        kind=Task.Kind.BOUNDED if bounded else io_config.traits.kind,
+        ranges=ranges,
+        status=Status.SUCCESS if is_empty else Status.PENDING,
+        ended_at=now if is_empty else None,
         datasource=datasource,
         supervisor_id=supervisor_id,
         spec_version=spec_version,
@@ -161,12 +176,13 @@ def create_task(
         topic_missed=topic_missed,
         spec=canonical,
         secrets=seal(hidden) if sealed is None else sealed,
-        indexers_wanted=spec.spec.ioConfig.taskCount,
+        indexers_wanted=min(task_count, len(ranges)) if bounded else task_count,
         slots=settings.SPARK_SLOTS,
         submitted_by=user,
         created_at=now,
     )
-    launch_on_commit(task)
+    if not is_empty:
+        launch_on_commit(task)
     return task
 
 
@@ -244,5 +260,5 @@ def stop_task(*, user: User, task: Task, finish: bool = False) -> Task:
     return task
 
 
-def _record(user: User, task: Task, action: str) -> None:
-    audit.record(user=user, team=task.datasource.team, target="task", target_id=task.pk, action=action)
+def _record(user: User, task: Task, action: str, **detail: Any) -> None:
+    audit.record(user=user, team=task.datasource.team, target="task", target_id=task.pk, action=action, **detail)

@@ -31,9 +31,12 @@ logger = logging.getLogger(__name__)
 
 
 def keeps_start(io_config: IOConfig) -> bool:
-    """Whether its start is to be kept as soon as it is known: a share group's at latest is the broker's business."""
+    """Whether its start is to be kept as soon as it is known: a share group's at latest is the broker's business.
+
+    A bounded read has its own.
+    """
     kind = io_config.start.kind
-    return kind != "earliest" and (io_config.traits.keeps_offsets or kind != "latest")
+    return io_config.boundedStreamConfig is None and kind != "earliest" and (io_config.traits.keeps_offsets or kind != "latest")
 
 
 def find_start(properties: Mapping[str, Value], io_config: IOConfig, start: Position) -> TopicStart | None:

@@ -33,7 +33,7 @@ from controlplane.connections.secrets import SecretsLost
 from controlplane.lag.topic_lag import TopicLag, record_lag
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.offset_gaps import Unsettled
-from controlplane.tasks import capacity, events, heartbeat_gaps, launcher, lifecycle, quota_use
+from controlplane.tasks import bounded_reads, capacity, events, heartbeat_gaps, launcher, lifecycle, quota_use
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group, owner_of, properties_of
@@ -61,7 +61,7 @@ def watch(hand_over: Callable[[Task], None]) -> None:
         _fail_unlisted()
         for task_id in Task.objects.active().exclude(launched_at=None).values_list("pk", flat=True):
             launcher.limit_log(task_id)
-        running = Task.objects.active().reading().filter(status=Status.RUNNING).select_related("datasource")
+        running = Task.objects.active().ingesting().filter(status=Status.RUNNING).select_related("datasource")
         for observed in _observe_topics([(task, parse_task_spec(task.spec)) for task in running]):
             _watch_task(observed)
         quota_use.mark_used_up()
@@ -129,9 +129,13 @@ def _topic_offsets(task_and_spec: tuple[Task, TaskSpec]) -> kafka.TopicOffsets |
 
 def _watch_task(observed: ObservedTopic) -> None:
     task, spec = observed.task, observed.spec
-    store_observation(observed)
+    if task.is_bounded:
+        bounded_reads.observe(task, observed.topic, observed.problem, observed.refused)
+        notify_task_changed(task)
+    else:
+        store_observation(observed)
     events.report_quarantined(task)
-    if task.goal == Goal.RUN and not task.supervisor_id:
+    if task.goal == Goal.RUN and not task.supervisor_id and not task.is_bounded:
         _finish_if_idle(task, spec)
     elif task.goal != Goal.RUN:
         _enforce_stop(task)

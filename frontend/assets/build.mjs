@@ -9,7 +9,7 @@ const OUT = path.resolve("../static/headgate");
 const COPIED = ["bootstrap", "bootstrap-icons", "@popperjs/core"]; // Popper is inside Bootstrap's bundle
 const TEMPLATES = path.resolve("../../templates");
 const CODE = path.resolve("..");
-const SPEC_PAGES = ["specs", "data-schema", "metrics", "sketches", "filters-and-expressions", "io-config", "input-formats", "flatten-spec", "tuning-config", "positions"];
+const SPEC_PAGES = ["specs", "data-schema", "metrics", "sketches", "filters-and-expressions", "io-config", "bounded-reads", "input-formats", "flatten-spec", "tuning-config", "positions"];
 
 await rm(OUT, { recursive: true, force: true });
 await mkdir(path.join(OUT, "vendor"), { recursive: true });

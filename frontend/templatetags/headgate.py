@@ -137,6 +137,7 @@ def lasted(start: datetime | None, end: datetime | None) -> str:
     return duration((end or datetime.now(UTC)) - start)
 
 
+@register.filter
 def duration(value: timedelta) -> str:
     """Whole seconds in the two largest units."""
     seconds = max(0, int(value.total_seconds()))

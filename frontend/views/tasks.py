@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from controlplane.quarantine.selectors.lists import list_faulty, list_quarantined_by
 from controlplane.quarantine.selectors.task_errors import error_groups
-from controlplane.tasks import services
+from controlplane.tasks import bounded_reads, services
 from controlplane.tasks.logs import search_log
 from controlplane.tasks.models import Task
 from controlplane.tasks.phases import phases_of
@@ -205,7 +205,8 @@ def _live(request: PageRequest, task: Task) -> dict[str, Any]:
         "totals": report.totals,
         "sum": sum_of(report.totals, urls),
         "progress": progress,
-        "all_published": progress is not None and progress.complete and _has_published(report),
+        "bounded": bounded_reads.progress_of(task) if task.is_bounded else None,
+        "all_published": task.is_bounded or (progress is not None and progress.complete and _has_published(report)),
     }
 
 

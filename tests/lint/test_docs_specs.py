@@ -34,6 +34,7 @@ SPEC_PAGES = (
     "sketches",
     "filters-and-expressions",
     "io-config",
+    "bounded-reads",
     "input-formats",
     "flatten-spec",
     "tuning-config",

@@ -79,8 +79,13 @@ def make_workers(house: House) -> Iterator[Callable[..., Workers]]:
     """Makes the workers of a task; after the test none runs and nothing fails on purpose."""
     made: list[Workers] = []
 
-    def make(spec: dict[str, Any], indexers: int = 1, owner: str | None = "") -> Workers:
-        made.append(Workers(house, spec, indexers, owner))
+    def make(
+        spec: dict[str, Any],
+        indexers: int = 1,
+        owner: str | None = "",
+        ranges: list[tuple[int, int, int]] | None = None,
+    ) -> Workers:
+        made.append(Workers(house, spec, indexers, owner, ranges))
         return made[-1]
 
     yield make

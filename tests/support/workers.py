@@ -36,7 +36,7 @@ BEAT_S = 0.5
 _INSERT = """
     INSERT INTO tasks_task (id, kind, datasource_id, supervisor_id, replica_group, spec, secrets, ranges, status, goal,
         indexers_wanted, slots, token_hash, created_at, launched_at, error, message, observation)
-    SELECT %s, %s, d.id, %s, %s, %s, '', '[]', 'PENDING', 'continue', %s, %s, %s, now(), now(), '', '', '{}'
+    SELECT %s, %s, d.id, %s, %s, %s, '', %s, 'PENDING', 'continue', %s, %s, %s, now(), now(), '', '', '{}'
     FROM datasources_datasource d WHERE d.name = %s RETURNING 1
 """
 
@@ -53,10 +53,18 @@ class Workers:
     """The driver of one task. ``number``: an indexer's. What dies of itself is started again, as by Spark's driver.
 
     ``owner``: whose stored offsets they are; tasks of one owner follow each other. None: a task submitted by hand.
-    With ``replicas`` in the spec, tasks of one owner are replicas of each other instead.
+    With ``replicas`` in the spec, tasks of one owner are replicas of each other instead. ``ranges``: partition, start
+    and end of all that a bounded read reads.
     """
 
-    def __init__(self, house: House, spec: dict[str, Any], indexers: int = 1, owner: str | None = "") -> None:
+    def __init__(
+        self,
+        house: House,
+        spec: dict[str, Any],
+        indexers: int = 1,
+        owner: str | None = "",
+        ranges: list[tuple[int, int, int]] | None = None,
+    ) -> None:
         self._house = house
         kafka = spec["type"] == "kafka"
         parsed = parse_task_spec({**spec, "type": "index_kafka" if kafka else spec["type"]})
@@ -68,12 +76,14 @@ class Workers:
         self.owner = "" if owner is None else owner or f"{self.datasource}-lone"
         hashed = hashlib.sha256(token.encode()).hexdigest()
         io_config = parsed.spec.ioConfig
-        kind = io_config.traits.kind
+        kind = io_config.traits.kind if ranges is None else "bounded"
         if isinstance(io_config, ShareGroupIOConfig):
             properties = {name: str(value) for name, value in io_config.consumerProperties.items()}
             configure_group(properties, io_config, HERE)
         group = self.owner if io_config.replicas > 1 else ""
-        values = (self.id, kind, self.owner, group, json.dumps(parsed.canonical()), indexers, indexers, hashed)
+        wanted = [{"partition": p, "start": start, "end": end, "topic_id": ""} for p, start, end in ranges or []]
+        documents = (json.dumps(parsed.canonical()), json.dumps(wanted))
+        values = (self.id, kind, self.owner, group, *documents, indexers, indexers, hashed)
         house.sql(_INSERT, *values, self.datasource)
         self._client = HttpControlPlane(house.url, self.id, token)
         self._board = Board()

@@ -14,6 +14,7 @@ from controlplane.publishing.selectors.totals import Totals
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.selectors import is_healthy
 from controlplane.supervisors.status import StatusReport, TaskProgress, TaskStats
+from controlplane.tasks.bounded_reads import BoundedProgress, progress_of
 from controlplane.tasks.capacity import Pool
 from controlplane.tasks.models import Status, Task
 from controlplane.tasks.selectors import Report, shown_spec
@@ -96,6 +97,8 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
         "optionsWithoutEffect": report.without_effect,
         "whyNothing": [{"code": r.code, "text": r.text} for r in report.reasons],
     }
+    if task.is_bounded:
+        ours["progress"] = bounded_progress(progress_of(task))
     first = (
         ("killUnusedSegments", _kill_counts(task))
         if task.kind == Task.Kind.KILL
@@ -103,6 +106,16 @@ def task_reports(report: Report, averages: Mapping[str, Mapping[str, float]] | N
     )
     kinds = (first, ("headgate", ours))
     return {kind: {"type": kind, "taskId": task.pk, "payload": content} for kind, content in kinds}
+
+
+def bounded_progress(progress: BoundedProgress) -> dict[str, int | None]:
+    """How far a bounded read is, in offsets."""
+    return {
+        "total": progress.total,
+        "done": progress.done,
+        "percent": progress.percent,
+        "secondsLeft": progress.seconds_left,
+    }
 
 
 def _read_counts(task: Task, totals: Totals) -> dict[str, int]:
@@ -330,7 +343,8 @@ def _task_line(progress: TaskProgress, key: str = "") -> dict[str, Any]:
 
 def _type(task: Task) -> str:
     """Druid's name of the type. Types that Druid does not have keep their own names."""
-    return str(task.spec.get("type", task.kind)) if task.reads else Task.Kind(task.kind).druid_type
+    reads_topic = task.reads or task.is_bounded
+    return str(task.spec.get("type", task.kind)) if reads_topic else Task.Kind(task.kind).druid_type
 
 
 def _runner_status(task: Task) -> str:

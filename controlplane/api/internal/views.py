@@ -76,6 +76,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             most_failures=settings.INDEXER_MOST_FAILURES,
             group=consumer_group(task),
             ranges=task.ranges,
+            bounded=task.is_bounded,
             replay=_replay(task),
             failpoints=_failpoints(task),
         )
@@ -84,7 +85,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
 
 def _reads_until(task: Task, io_config: IOConfig, created_at: datetime) -> datetime | None:
     """The offsets at which a task ends. None for tasks that read until nothing is left."""
-    by_hand = task.kind == Task.Kind.REPLAY or not task.supervisor_id
+    by_hand = task.kind == Task.Kind.REPLAY or task.is_bounded or not task.supervisor_id
     ends = io_config.traits.ends_by_time and not by_hand and io_config.taskDuration
     return created_at + ends if ends else None
 
@@ -116,6 +117,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         datasource=task.datasource,
         source=source,
         replay=task.kind == Task.Kind.REPLAY,
+        bounded=task.is_bounded,
     )
     return message(StartAnswer(epoch=taken.epoch, parse_exceptions=parse_exceptions_of(task_id)))
 
@@ -154,6 +156,9 @@ def claim(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
     """The offsets at which an indexer continues some partitions."""
     body = parse_body(request, ClaimRequest)
     task = _task(task_id)
+    if task.is_bounded:
+        ranges = [(r["partition"], r["start"], r["end"]) for r in task.ranges]
+        return message(claims.claim_within(task_id=task_id, number=number, request=body, ranges=ranges))
     may_reset = bool(task.spec["spec"].get("tuningConfig", {}).get("resetOffsetAutomatically"))
     return message(
         claims.claim(task_id=task_id, number=number, request=body, may_reset=may_reset, topic_missed=task.topic_missed)

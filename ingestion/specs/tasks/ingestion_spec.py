@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, fi
 from ingestion.specs.base import SpecModel, check_plain_name
 from ingestion.specs.errors import SpecError, SpecIssue, issue_at, issues_of
 from ingestion.specs.formats.parser_form import without_parser
-from ingestion.specs.inputs.io_config import KafkaIOConfig, ShareGroupIOConfig
+from ingestion.specs.inputs.io_config import IOConfig, KafkaIOConfig, ShareGroupIOConfig
 from ingestion.specs.inputs.sources import AnyIOConfig, DruidType, source_types
 from ingestion.specs.kafka.property_reading import refuse_at
 from ingestion.specs.schema.data_schema import DataSchema
@@ -160,6 +160,10 @@ class _Submitted(SpecModel):
     @property
     def datasource(self) -> str:
         return self.spec.dataSchema.dataSource
+
+    def with_io_config(self, io_config: IOConfig) -> Self:
+        """This spec with another ioConfig of the same type."""
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"ioConfig": io_config})})
 
     def canonical(self) -> dict[str, Any]:
         """The JSON that is stored: nested form, without what has the default value."""

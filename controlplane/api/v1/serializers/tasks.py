@@ -14,6 +14,7 @@ from controlplane.api.pagination import SearchQuery
 from controlplane.api.v1.serializers.datasources import EventSerializer
 from controlplane.api.v1.serializers.quarantine import QuarantinedSerializer
 from controlplane.api.v1.serializers.totals import ReasonSerializer, TotalsSerializer
+from controlplane.tasks.bounded_reads import progress_of
 from controlplane.tasks.models import Goal, Status, Task, task_kinds
 from controlplane.tasks.selectors import Report, shown_spec, task_duration, why_nothing
 
@@ -61,10 +62,24 @@ class TaskSerializer(serializers.Serializer[Any]):
         return _seconds(task_duration(task))
 
 
+class BoundedProgressSerializer(serializers.Serializer[Any]):
+    total = serializers.IntegerField(help_text="Offsets that the task reads.")
+    done = serializers.IntegerField(help_text="How many of them are settled, by any task.")
+    percent = serializers.IntegerField()
+    seconds_left = serializers.IntegerField(
+        allow_null=True, help_text="At the rate of the last minute. Null while that is unknown."
+    )
+
+
 class TaskDetailSerializer(TaskSerializer):
+    progress = serializers.SerializerMethodField(help_text="Of a bounded read. Null for other tasks.")
     spec = serializers.SerializerMethodField()
     observation = serializers.JSONField(help_text="The topic's partitions and offsets when they were last read.")
     why_nothing = serializers.SerializerMethodField()
+
+    @extend_schema_field(BoundedProgressSerializer(allow_null=True))
+    def get_progress(self, task: Task) -> Any:
+        return BoundedProgressSerializer(progress_of(task)).data if task.is_bounded else None
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, task: Task) -> dict[str, Any]:
