@@ -38,6 +38,7 @@ class Code(StrEnum):
 
     UP_TO_DATE = "up_to_date", Kind.OK, "up to date", "supervisor"
     IDLE = "idle", Kind.WAITING, "idle", "supervisor task"
+    COMPLETED = "completed", Kind.OK, "completed", "supervisor"
     BEHIND = "behind", Kind.WORKING, "behind", "supervisor"
     HOLDING = "holding", Kind.WORKING, "read, not stored", "supervisor"
     QUARANTINING = "quarantining", Kind.NEEDS_ATTENTION, "quarantining", "supervisor"

@@ -10,7 +10,7 @@ LONGEST_DELAY = timedelta(seconds=60)
 _WAITING_STATES = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
 _REFUSED, _SHARED = "KAFKA_REFUSES", "STRANGERS_IN_GROUP"
 _UNHEALTHY_TASKS = {*_WAITING_STATES.values(), _REFUSED, _SHARED}
-_DETAILS_AS_STATES = ("PENDING", "IDLE")  # details that are states, too
+_DETAILS_AS_STATES = ("PENDING", "IDLE", "COMPLETED")  # details that are states, too
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 CALM_FOR = timedelta(seconds=10)  # so long a supervisor whose tasks all read is left alone, unless one of them changes
 
@@ -93,6 +93,7 @@ class Observation:
     in_force: int | None = None  # the version whose tasks were the last to begin to read, as of the round before
     last_good: LastGood | None = None  # if that is another version, which asks for other work
     idle: bool = False  # nothing has come for long, and all is settled
+    all_read: bool = False  # it reads given offsets, and nothing of them is left
     waits_for_pattern_tasks: bool = False  # its spec had a pattern of topics, and what read these has not ended yet
 
 
@@ -124,6 +125,8 @@ def decide(observed: Observation) -> Decision:
     active = [t for t in observed.tasks if t.active]
     if observed.terminated or observed.suspended:
         return _decide_stopped(observed, active)
+    if observed.all_read:
+        return _decide_completed(observed, active)
     if observed.over_quota:
         return _decide_without_quota(observed, active)
     if observed.idle and observed.last_good is None and not failures_in_a_row(observed.tasks):
@@ -178,6 +181,14 @@ def _decide_idle(observed: Observation, active: list[TaskSnapshot]) -> Decision:
     plan = Decision("", "IDLE", finish=[t.id for t in active if t.goal_is_run], in_force=observed.in_force)
     state, detail = _state_and_detail(observed, plan, observed.tasks)
     return replace(plan, state=state, detailed_state=detail)
+
+
+def _decide_completed(observed: Observation, active: list[TaskSnapshot]) -> Decision:
+    """What still runs ends by itself; one that does not read its offsets, or not the current ones, is told so."""
+    finish = [t.id for t in active if t.goal_is_run]
+    if active:
+        return Decision("RUNNING", "RUNNING", finish=finish, in_force=observed.in_force)
+    return Decision("COMPLETED", "COMPLETED", in_force=observed.in_force)
 
 
 def calm_until(observed: Observation, decision: Decision) -> datetime | None:

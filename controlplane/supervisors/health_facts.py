@@ -10,6 +10,7 @@ from controlplane.lag.quarantined_since import BadSince
 from controlplane.lag.trend import LagTrend
 from controlplane.quotas.services import OverQuota
 from controlplane.supervisors.health_messages import Idleness, utc
+from controlplane.tasks.bounded_reads import BoundedProgress
 from controlplane.tasks.slot_waits import SlotWait
 
 
@@ -48,6 +49,8 @@ class HealthFacts:
     terminated: PastAction | None = None
     suspended: PastAction | None = None
     idleness: Idleness | None = None  # it is idle, by Druid's state
+    bounded: BoundedProgress | None = None  # of one that reads given offsets
+    held_back: Health | None = None  # and why Kafka does not hand out the last of them
     tasks: int = 1  # that have not ended
     ran_at: datetime | None = None  # its last round; None: none since it began
     iterations: ErrorStreak | None = None  # its own, which ask Kafka

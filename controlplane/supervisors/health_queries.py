@@ -20,6 +20,7 @@ from controlplane.quotas.services import OverQuota, datasources_over_quota
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.autoscale import wanted_task_count
+from controlplane.supervisors.bounded import bounded_facts
 from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.health_messages import Idleness
 from controlplane.supervisors.health_rules import health_of
@@ -173,7 +174,7 @@ def _patterns(supervisors: Sequence[Supervisor]) -> dict[str, PatternFacts]:
 
 def _tasks(supervisors: Sequence[Supervisor]) -> dict[str, list[Task]]:
     """What is asked of them here, and no more: five hundred whole tasks were a tenth of home's time."""
-    tasks = Task.objects.active().reading().filter(supervisor_id__in=[s.pk for s in supervisors])
+    tasks = Task.objects.active().ingesting().filter(supervisor_id__in=[s.pk for s in supervisors])
     by_supervisor: dict[str, list[Task]] = {}
     for task in tasks.only(*_TASK_COLUMNS):
         by_supervisor.setdefault(task.supervisor_id, []).append(task)
@@ -196,7 +197,7 @@ def _specs(task_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _last_ended_tasks(supervisor_ids: Sequence[str]) -> dict[str, Task]:
     if not supervisor_ids:
         return {}
-    ended = Task.objects.reading().filter(supervisor_id__in=supervisor_ids, status__in=ENDED)
+    ended = Task.objects.ingesting().filter(supervisor_id__in=supervisor_ids, status__in=ENDED)
     ended = ended.only("id", "supervisor_id", "spec_version")
     return {t.supervisor_id: t for t in ended.order_by("supervisor_id", "-created_at", "-id").distinct("supervisor_id")}
 
@@ -259,7 +260,6 @@ def _suspensions(supervisors: Sequence[Supervisor]) -> dict[str, PastAction]:
 def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
     tasks = prefetched.tasks.get(supervisor.pk, [])
     task, source = _newest(tasks), prefetched.sources.get(supervisor.pk)
-    lag = prefetched.lags.get(source.pk) if source else None
     indexers = prefetched.indexers.get(task.pk, []) if task else []
     states = tuple(state for state, _ in indexers)
     observation = task.observation if task else {}
@@ -276,6 +276,7 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         idleness=Idleness(supervisor.inactive_since, io_config.period)
         if supervisor.detailed_state == State.IDLE
         else None,
+        **bounded_facts(supervisor, observation),
         tasks=pattern.read if pattern else len(tasks),
         ran_at=supervisor.last_run_at,
         iterations=_run_errors(supervisor),
@@ -296,7 +297,7 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         topic_seen_at=source.looked_at if source else None,
         complete_until=source.complete_until if source else None,
         stored=prefetched.stored.get(source.pk, 0) if source else 0,
-        lag=lag,
+        lag=prefetched.lags.get(source.pk) if source else None,
         behind_since=prefetched.behind_since.get(source.pk) if source else None,
         quarantining_since=prefetched.quarantining_since.get(source.pk) if source else None,
         indexers=wanted_task_count(io_config, supervisor.decided_task_count),

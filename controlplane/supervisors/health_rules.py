@@ -57,6 +57,24 @@ def _suspended(facts: HealthFacts) -> Health | None:
     return Health.of(Code.SUSPENDED, f"{cause}{lag_text}", "Resume it to continue.", since=facts.suspended.at)
 
 
+def _completed(facts: HealthFacts) -> Health | None:
+    if facts.detailed_state != "COMPLETED" or facts.bounded is None:
+        return None
+    return Health.of(Code.COMPLETED, f"All of its {count(facts.bounded.total, 'offset')} are settled.")
+
+
+def _reading_offsets(facts: HealthFacts) -> Health | None:
+    """In place of a lag, which is that of the topic."""
+    progress = facts.bounded
+    if progress is None or not facts.tasks:
+        return None
+    if facts.held_back is not None:
+        return replace(facts.held_back, behind=progress.left)
+    left = f" About {duration_text(progress.time_left)} left." if progress.time_left else ""
+    cause = f"{progress.done:,} of its {count(progress.total, 'offset')} are settled, {progress.percent} %.{left}"
+    return Health.of(Code.BEHIND, cause, label="reading its offsets", behind=progress.left)
+
+
 def _finishing(facts: HealthFacts) -> str:
     return " Its task publishes what it holds, and ends." if facts.tasks else ""
 
@@ -316,6 +334,7 @@ _LABELS = {Trend.GROWING: "falling behind", Trend.STEADY: "behind", Trend.SHRINK
 _RULES: tuple[Callable[[HealthFacts], Health | None], ...] = (
     _terminated,
     _suspended,
+    _completed,
     _quota,
     _topic,
     _failing_runs,
@@ -329,6 +348,7 @@ _RULES: tuple[Callable[[HealthFacts], Health | None], ...] = (
     _starting,
     _indexers,
     _changing,
+    _reading_offsets,
     _nothing_stored,
     _quarantining,
     _behind,

@@ -24,6 +24,7 @@ class State(models.TextChoices):
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     IDLE = "IDLE"
+    COMPLETED = "COMPLETED"  # all offsets of its boundedStreamConfig are settled
     SUSPENDED = "SUSPENDED"
     STOPPING = "STOPPING"
     UNHEALTHY_SUPERVISOR = "UNHEALTHY_SUPERVISOR"

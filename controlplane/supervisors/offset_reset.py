@@ -166,7 +166,7 @@ def move_offsets(
     with transaction.atomic():
         locked = _lock(supervisor)
         source = movable_source(locked)
-        tasks = Task.objects.active().reading().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
+        tasks = Task.objects.active().ingesting().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.reset_stored_offsets(source, list(tasks), offsets, str(user), position)
         locked.wake()
         locked.save(update_fields=["ends_seen", "inactive_since", "idle_since", "calm_until"])

@@ -21,6 +21,7 @@ from controlplane.quotas.services import team_over_quota
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import autoscaler, topic_checks, topic_supervisors
 from controlplane.supervisors.autoscale import wanted_task_count
+from controlplane.supervisors.bounded import bounded_progress
 from controlplane.supervisors.decide import (
     Decision,
     LastGood,
@@ -48,7 +49,7 @@ _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs
 
 def run_all() -> None:
     """One round over all supervisors for which it may change something, and that have asked Kafka before."""
-    live = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(_UNASKED)
+    live = Supervisor.objects.exclude(detailed_state__in=["TERMINATED", "COMPLETED"]).exclude(_UNASKED)
     rounds = live.exclude(_suspended_and_at_rest()).exclude(_is_calm())
     for pk in rounds.values_list("pk", flat=True):
         try:
@@ -185,6 +186,7 @@ def observe(supervisor: Supervisor) -> Observation:
         in_force=in_force,
         last_good=_last_good(supervisor, in_force),
         idle=supervisor.idle_since is not None,
+        all_read=io_config.boundedStreamConfig is not None and bounded_progress(supervisor).left == 0,
         waits_for_pattern_tasks=bool(supervisor.pattern_asked) and not topic_supervisors.end_children(supervisor),
     )
 

@@ -24,7 +24,7 @@ from controlplane.tasks.diagnosis import ALLOW_LOGIN, CHECK_KAFKA, CHECK_TOPIC, 
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 
-_HEALTHY = frozenset({State.PENDING, State.RUNNING, State.IDLE, State.SUSPENDED, State.STOPPING})
+_HEALTHY = frozenset({State.PENDING, State.RUNNING, State.IDLE, State.COMPLETED, State.SUSPENDED, State.STOPPING})
 
 
 def list_supervisors(
@@ -70,7 +70,8 @@ def supervisors_named(user: User, text: str, *, team: str = "", most: int = 20) 
 
 def is_healthy(supervisor: Supervisor) -> bool:
     """Druid's ``healthy``: false while it or its tasks fail, and while nobody runs it."""
-    ran_at = None if supervisor.suspended else supervisor.last_run_at
+    rests = supervisor.suspended or supervisor.state == State.COMPLETED
+    ran_at = None if rests else supervisor.last_run_at
     return supervisor.state in _HEALTHY and (ran_at is None or timezone.now() - ran_at <= STALE)
 
 
@@ -79,7 +80,7 @@ def current_tasks(supervisor: Supervisor) -> list[Task]:
 
     Of one with a pattern, those of its topics.
     """
-    running = Task.objects.active().reading().filter(_task_filter(supervisor))
+    running = Task.objects.active().ingesting().filter(_task_filter(supervisor))
     current = list(running.select_related("datasource__team"))
     for task in current if supervisor.concealed_for else ():
         task.conceal(supervisor.concealed_for)
@@ -132,6 +133,8 @@ def why_nothing(supervisor: Supervisor) -> list[Health]:
         return _topics_reasons(supervisor) or _stream_reasons(supervisor)
     current = current_tasks(supervisor)
     own_reasons = [*_stream_reasons(supervisor), *_not_started(supervisor, current), *_backing_off(supervisor)]
+    if not current and supervisor.detailed_state == State.COMPLETED:
+        return []  # nothing more comes, which is a good end
     if not current and not own_reasons and supervisor.detailed_state == State.IDLE:
         return [Health.of(Code.IDLE, Idleness(supervisor.inactive_since, supervisor.io_config.period).text)]
     if not current:
@@ -191,7 +194,7 @@ def _recovering(supervisor: Supervisor) -> Health:
 
 def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Health]:
     """A new version of its spec that has published nothing, and fails: which one is in force, then."""
-    own_tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk)
+    own_tasks = Task.objects.ingesting().filter(supervisor_id=supervisor.pk)
     failed = own_tasks.filter(spec_version=supervisor.version, status=Status.FAILED).count()
     published = own_tasks.filter(pk__in=IndexerFence.objects.filter(publishes__gt=0).values("task_id"))
     run_error = supervisor.current_error if supervisor.in_force not in (None, supervisor.version) else {}
@@ -239,7 +242,7 @@ def _last_error(supervisor: Supervisor) -> str:
 
 
 def _with_details(supervisors: QuerySet[Supervisor]) -> QuerySet[Supervisor]:
-    running = Task.objects.active().reading().filter(supervisor_id=OuterRef("pk"))
+    running = Task.objects.active().ingesting().filter(supervisor_id=OuterRef("pk"))
     current = SpecVersion.objects.filter(supervisor_id=OuterRef("pk"), version=OuterRef("version"))
     return (
         supervisors.select_related("datasource__team")

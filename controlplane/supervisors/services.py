@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -23,12 +23,14 @@ from controlplane.sources.spec_sources import TOPIC_SEPARATOR
 from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.topic_supervisors import LONGEST_PARENT_ID
+from controlplane.tasks import bounded_reads, bounds
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
 from controlplane.teams import audit
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action, may, require
 from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.kafka.providers import Value
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
 from ingestion.specs.tasks.stored_specs import with_task_count
 
@@ -59,7 +61,15 @@ def submit_supervisor(
     if spec.spec.ioConfig.topicPattern is not None and len(spec.id or spec.datasource) > LONGEST_PARENT_ID:
         raise InvalidInput(f"With topicPattern the supervisor's id may have at most {LONGEST_PARENT_ID} characters.")
     check_room(spec.spec.ioConfig)
-    named_connections.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
+    reached = named_connections.admit(document, team_of_spec(user, spec.datasource, team_name), spec.spec.ioConfig)
+    spec = bounds.with_offsets(
+        user=user,
+        document=document,
+        spec=spec,
+        team_name=team_name,
+        action=Action.ADMINISTER,
+        properties=lambda: _properties(spec, reached.properties),
+    )
     with transaction.atomic():
         datasource = datasource_for_ingestion(
             user=user, name=spec.datasource, team_name=team_name, action=Action.ADMINISTER
@@ -73,7 +83,7 @@ def submit_supervisor(
         if existing is None:
             supervisor = Supervisor.objects.create(id=identifier, datasource=datasource, suspended=spec.suspended)
             _add_version(supervisor, document, spec, user)
-            record_action(user, supervisor, "create", version=1)
+            record_action(user, supervisor, "create", version=1, **_offsets_of(spec))
             if timedelta() < spec.spec.ioConfig.startDelay <= OWN_RUN_WITHIN:
                 run_soon(identifier, after=spec.spec.ioConfig.startDelay)
         else:
@@ -87,11 +97,27 @@ def submit_supervisor(
             else:
                 supervisor = _update(existing, document, spec, user, rolled_back_to)
                 detail = {"rolled_back_to": rolled_back_to.version} if rolled_back_to else {}
-            record_action(user, supervisor, "update", version=supervisor.version, **detail)
+            record_action(user, supervisor, "update", version=supervisor.version, **detail, **_offsets_of(spec))
         transaction.set_rollback(dry_run)
     if not dry_run:
         run_soon(supervisor.pk)
     return supervisor
+
+
+def _offsets_of(spec: SupervisorSpec) -> dict[str, Any]:
+    """For the audit trail, of one that reads given offsets."""
+    ranges = bounded_reads.ranges_of(spec.spec.ioConfig)
+    return {"ranges": ranges} if ranges else {}
+
+
+def _properties(spec: SupervisorSpec, written: Mapping[str, Value]) -> Mapping[str, Value]:
+    """What the spec connects to: with the secrets that it leaves out, and that its supervisor has."""
+    existing = Supervisor.objects.filter(pk=spec.id or spec.datasource).select_related("datasource").first()
+    if existing is None:
+        return written
+    canonical, hidden = spec_secrets.split_secrets(spec.canonical())
+    secrets = {**_kept_secrets(existing.current, canonical), **hidden}
+    return named_connections.connect_target(existing.datasource.team_id, spec.spec.ioConfig, secrets).properties
 
 
 def _check_version(identifier: str, existing: Supervisor | None, version: int | None) -> None:

@@ -34,7 +34,7 @@ _ENDED_COLUMNS = (
 
 def tasks_of(supervisor: Supervisor) -> list[Task]:
     """Newest first: all that have not ended, and enough of those that have."""
-    own_tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk)
+    own_tasks = Task.objects.ingesting().filter(supervisor_id=supervisor.pk)
     active = own_tasks.active().prefetch_related("indexers")
     most_ended = max(
         MAX_ENDED,
@@ -129,7 +129,7 @@ def _is_before(first: datetime | None, second: datetime | None) -> bool:
 
 
 def _expires_at(task: Task, reading_since: datetime | None) -> datetime | None:
-    if task.ended or reading_since is None:
+    if task.ended or task.is_bounded or reading_since is None:
         return None
     duration = task.io_config.taskDuration
     return None if duration is None else reading_since + duration

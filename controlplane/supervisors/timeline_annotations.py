@@ -34,7 +34,7 @@ def list_annotations(supervisor: Supervisor, start: datetime, end: datetime) -> 
 
 def runs(supervisor: Supervisor, start: datetime, end: datetime) -> list[Task]:
     """Its tasks that ran, or waited to, between the two; the newest first."""
-    tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk, created_at__lt=end)
+    tasks = Task.objects.ingesting().filter(supervisor_id=supervisor.pk, created_at__lt=end)
     within = tasks.filter(Q(ended_at__isnull=True) | Q(ended_at__gte=start))
     return list(within.order_by("-created_at", "-id").defer("spec")[:MAX_RUNS])
 
@@ -50,7 +50,7 @@ def _version_text(version: int, by: object) -> str:
 
 
 def _tasks(supervisor: Supervisor, start: datetime, end: datetime) -> list[Annotation]:
-    tasks = Task.objects.reading().filter(supervisor_id=supervisor.pk).only("id", "started_at", "ended_at", "status")
+    tasks = Task.objects.ingesting().filter(supervisor_id=supervisor.pk).only("id", "started_at", "ended_at", "status")
     started = tasks.filter(started_at__gte=start, started_at__lt=end).order_by("-started_at")[:MAX_PER_KIND]
     failed = tasks.filter(status=Status.FAILED, ended_at__gte=start, ended_at__lt=end).order_by("-ended_at")
     return [

@@ -86,7 +86,7 @@ def first_start(supervisor: Supervisor) -> datetime:
 
 def due_supervisors() -> SupervisorQuerySet:
     """Supervisors whose period is over, or which began anew."""
-    active = Supervisor.objects.filter(suspended=False, terminated_at=None)
+    active = Supervisor.objects.filter(suspended=False, terminated_at=None).exclude(detailed_state="COMPLETED")
     # Those that answered last come first: of the others one asks for long.
     active = active.select_related("datasource")  # its team's connections are asked
     return active.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")

@@ -36,7 +36,11 @@ def keeps_start(io_config: IOConfig) -> bool:
     A bounded read has its own.
     """
     kind = io_config.start.kind
-    return io_config.boundedStreamConfig is None and kind != "earliest" and (io_config.traits.keeps_offsets or kind != "latest")
+    return (
+        io_config.boundedStreamConfig is None
+        and kind != "earliest"
+        and (io_config.traits.keeps_offsets or kind != "latest")
+    )
 
 
 def find_start(properties: Mapping[str, Value], io_config: IOConfig, start: Position) -> TopicStart | None:

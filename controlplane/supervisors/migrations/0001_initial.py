@@ -27,6 +27,7 @@ class Migration(migrations.Migration):
                             ("PENDING", "Pending"),
                             ("RUNNING", "Running"),
                             ("IDLE", "Idle"),
+                            ("COMPLETED", "Completed"),
                             ("SUSPENDED", "Suspended"),
                             ("STOPPING", "Stopping"),
                             ("UNHEALTHY_SUPERVISOR", "Unhealthy Supervisor"),

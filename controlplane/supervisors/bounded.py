@@ -1,0 +1,27 @@
+"""Supervisors with a ``boundedStreamConfig``: how far the offsets that they read are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controlplane.supervisors.models import Supervisor
+from controlplane.tasks.bounded_reads import BoundedProgress, progress_in, ranges_of, rate_of
+from controlplane.tasks.diagnosis import held_back
+from controlplane.tasks.models import Status, Task
+
+
+def bounded_progress(supervisor: Supervisor) -> BoundedProgress:
+    """By what is settled now; the rate is that of its running task."""
+    io_config = supervisor.io_config
+    running = Task.objects.filter(supervisor_id=supervisor.pk, kind=Task.Kind.BOUNDED, status=Status.RUNNING).first()
+    rate = None if running is None else rate_of(running)
+    return progress_in(supervisor.datasource_id, io_config, supervisor.owner, ranges_of(io_config), rate)
+
+
+def bounded_facts(supervisor: Supervisor, observation: Mapping[str, Any]) -> dict[str, Any]:
+    """What health is told of such a supervisor, by the observation of its task; nothing of others."""
+    if supervisor.io_config.boundedStreamConfig is None:
+        return {}
+    reasons = held_back(observation)
+    return {"bounded": bounded_progress(supervisor), "held_back": reasons[0] if reasons else None}
