@@ -120,12 +120,12 @@ def _decide(one: DeadLetterImport, records: list[WholeRecord]) -> list[_Letter]:
         if (record.partition, record.offset) in done or (origin and _belongs_elsewhere(one, origin)):
             continue
         letter = _Letter(record, origin, _origin_source(sources, origin, record), Outcome.IMPORTED)
-        if letter.source is not None:
+        if (source := letter.source) is not None:
             partition, offset = letter.place
-            rows = QuarantinedRecord.objects.filter(source=letter.source, partition=partition, offset=offset)
-            held = (letter.source.pk, letter.place) in imported or rows.exists()
-            letter = replace(letter, outcome=outcome_of(held, outcomes_at(letter.source, partition, offset)))
-            imported |= {(letter.source.pk, letter.place)} if letter.outcome == Outcome.IMPORTED else set()
+            rows = QuarantinedRecord.objects.filter(source=source, partition=partition, offset=offset)
+            held = (source.pk, letter.place) in imported or rows.exists()
+            letter = replace(letter, outcome=outcome_of(held, outcomes_at(source, partition, offset)))
+            imported |= {(source.pk, letter.place)} if letter.outcome == Outcome.IMPORTED else set()
         letters.append(letter)
     return letters
 

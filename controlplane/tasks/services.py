@@ -187,8 +187,7 @@ def create_task(
 
 
 def _counted_from(spec: TaskSpec, accepted_at: datetime) -> TaskSpec:
-    io_config = spec.spec.ioConfig.counted_from(accepted_at)
-    return spec.model_copy(update={"spec": spec.spec.model_copy(update={"ioConfig": io_config})})
+    return spec.with_io_config(spec.spec.ioConfig.counted_from(accepted_at))
 
 
 def create_repair(*, like: Task, holes: list[OffsetGap], topic_id: str) -> Task:

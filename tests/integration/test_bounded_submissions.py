@@ -42,7 +42,7 @@ def druid_bounds(topic: str, side: str, offsets: dict[str, int]) -> dict[str, An
 def of_druid(broker: Broker, topic: str, starts: dict[str, int], ends: dict[str, int]) -> dict[str, Any]:
     """A spec of Druid's own task."""
     start, last = druid_bounds(topic, "start", starts), druid_bounds(topic, "end", ends)
-    names = {"taskGroupId": 0, "baseSequenceName": "index_kafka_x", "useTransaction": True}
+    names: dict[str, Any] = {"taskGroupId": 0, "baseSequenceName": "index_kafka_x", "useTransaction": True}
     spec = broker.kafka_spec(topic, "flights", **names, startSequenceNumbers=start, endSequenceNumbers=last)
     del spec["ioConfig"]["startDelay"]
     return {**spec, "type": "index_kafka"}

@@ -181,7 +181,7 @@ def test_a_keyring_has_the_token_and_the_file_does_not(tmp_path: Path, keyring_p
 def test_what_a_keyring_refuses_is_said_and_nothing_is_stored(tmp_path: Path, keyring_package: ModuleType) -> None:
     path = tmp_path / "profiles.json"
     save_profile(path, "default", Profile("https://a.example", keyring=True), "token-a")
-    keyring_package.refusal = "No recommended backend was available."
+    vars(keyring_package)["refusal"] = "No recommended backend was available."
     with pytest.raises(CommandFailed, match=r"No recommended backend was available\. Without --keyring"):
         save_profile(path, "other", Profile("https://b.example", keyring=True), "token-b")
     with pytest.raises(CommandFailed, match="The keyring failed"):

@@ -21,14 +21,11 @@ _DIGITS = re.compile(r"-?\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class Position:
-    """Where reading begins, in every partition of a topic.
-
-    ``instant``: at the first record of this time or later, in UTC. ``ago``: the same, as long before now; see ``at``.
-    """
+    """Where reading begins, in every partition of a topic."""
 
     kind: Literal["earliest", "latest", "instant", "ago"]
-    instant: datetime | None = None
-    ago: timedelta | None = None
+    instant: datetime | None = None  # at the first record of this time or later, in UTC
+    ago: timedelta | None = None  # the same, as long before now; see ``at``
 
     @classmethod
     def parse(cls, text: str) -> Position:
