@@ -46,7 +46,8 @@ _SETTLED = f"""
 """
 _QUARANTINED = """
     SELECT k.id, q.offset FROM quarantine_quarantinedrecord q JOIN datasources_datasource d ON d.id = q.datasource_id
-    JOIN publishing_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition WHERE d.name = %s
+    JOIN publishing_progresskey k ON k.source_id = q.source_id AND k.partition = q.partition
+    WHERE d.name = %s AND q.reason <> 'dead_letter'  -- those that were imported nobody has rejected
 """
 _COMMITTABLE = """
     SELECT s.group, k.partition, k.next_offset FROM publishing_progresskey k JOIN sources_source s ON s.id = k.source_id
