@@ -15,7 +15,7 @@ from psycopg.types.range import Int8Range
 from controlplane.common.database import cursor
 from controlplane.publishing.completeness import Marks
 from controlplane.publishing.models import OFFSET_BITS, ProgressKey
-from controlplane.publishing.postgres_ranges import Ranges, check_range, unspan
+from controlplane.publishing.postgres_ranges import Ranges, check_range, get_or_create_keys, unspan
 from controlplane.sources.models import Source
 from ingestion.specs import offsets
 
@@ -108,12 +108,19 @@ def store_bounds(
 
 @transaction.atomic
 def store_begins(source: Source, offsets: Mapping[int, int]) -> None:
-    """Keep where a share group begins, by partition; of one that has read before, nothing is changed."""
+    """Keep where a share group begins, by partition: of several specs before it reads, the earliest of their places.
+
+    Nothing is changed of one that has read before.
+    """
     Source.objects.select_for_update().get(pk=source.pk)
-    if not source.keys.exists():
-        ProgressKey.objects.bulk_create(
-            [ProgressKey(source=source, partition=p, begin_offset=offset) for p, offset in sorted(offsets.items())],
-            ignore_conflicts=True,
+    keys = get_or_create_keys(source.pk, offsets)
+    with cursor() as c:
+        c.execute(
+            "UPDATE publishing_progresskey k SET begin_offset = least(k.begin_offset, w.begin)"
+            " FROM unnest(%s::int8[], %s::int8[]) AS w(key, begin) WHERE k.id = w.key AND NOT EXISTS ("
+            "SELECT 1 FROM publishing_settledrange s JOIN publishing_progresskey o ON o.source_id = k.source_id"
+            f" AND lower(s.span) >= o.id << {OFFSET_BITS} AND lower(s.span) < (o.id + 1) << {OFFSET_BITS})",
+            ([keys[p] for p in offsets], list(offsets.values())),
         )
 
 
