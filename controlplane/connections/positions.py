@@ -109,7 +109,7 @@ def resolve(
 def resolve_in(
     log: TopicOffsets, properties: Mapping[str, Value], topic: str, position: Position, isolation: Isolation
 ) -> ResolvedPosition:
-    """Resolve a position in a topic whose offsets are known; for ``earliest`` and ``latest`` Kafka is not asked.
+    """Where a position lies in a topic whose offsets are known; for ``earliest`` and ``latest`` Kafka is not asked.
 
     Ends come before times, so a record of that time that arrives in between is behind these ends.
     """

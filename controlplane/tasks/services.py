@@ -156,7 +156,7 @@ def create_task(
     ``accepted_at``: when the spec was; None: now.
     """
     now = timezone.now()
-    canonical, hidden = spec_secrets.split_secrets(_counted_from(spec, accepted_at or now).canonical())
+    canonical, hidden = spec_secrets.split_secrets(spec.counted_from(accepted_at or now).canonical())
     identifier = spec.id or task_id(spec.type, datasource.name, now)
     if Task.objects.filter(pk=identifier).exists():
         raise Conflict(f"There is a task {identifier!r} already.")
@@ -184,10 +184,6 @@ def create_task(
     if not is_empty:
         launch_on_commit(task)
     return task
-
-
-def _counted_from(spec: TaskSpec, accepted_at: datetime) -> TaskSpec:
-    return spec.with_io_config(spec.spec.ioConfig.counted_from(accepted_at))
 
 
 def create_repair(*, like: Task, holes: list[OffsetGap], topic_id: str) -> Task:

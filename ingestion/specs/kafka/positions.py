@@ -24,7 +24,7 @@ class Position:
     """Where reading begins, in every partition of a topic."""
 
     kind: Literal["earliest", "latest", "instant", "ago"]
-    instant: datetime | None = None  # at the first record of this time or later, in UTC
+    instant: datetime | None = None  # in UTC: at the first record of this time or later
     ago: timedelta | None = None  # the same, as long before now; see ``at``
 
     @classmethod

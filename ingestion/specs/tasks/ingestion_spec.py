@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -181,6 +181,11 @@ class TaskSpec(_Submitted):
         if value.ioConfig.topicPattern is not None:
             refuse_at("ioConfig", "topicPattern", message="is for supervisors: a task reads one topic, so use topic")
         return value
+
+    def counted_from(self, accepted_at: datetime) -> Self:
+        """The spec with the time instead of a duration as its start: see ``IOConfig``."""
+        io_config = self.spec.ioConfig.counted_from(accepted_at)
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"ioConfig": io_config})})
 
 
 class SupervisorSpec(_Submitted):
