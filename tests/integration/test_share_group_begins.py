@@ -5,9 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 from django.test import Client
 
+from controlplane.connections.kafka import topic_offsets
 from controlplane.connections.share_group_config import share_group_config
+from controlplane.lag.models import LagSample
+from controlplane.publishing import fence
 from controlplane.publishing.models import SettledRange
 from controlplane.sources.models import Source
 from controlplane.supervisors.lag import observe_waiting
@@ -82,6 +86,52 @@ def test_the_beginning_is_kept_and_everything_from_there_on_is_lag(
     assert task.io_config.start.instant is not None
     told = clients["viewer"].get(f"/api/v1/records/?topic={topic}&partition=0&offset=1").json()
     assert "begins at offset 2" in str(told)
+
+
+def lags(client: Client, topic: str) -> list[int]:
+    LagSample.objects.all().delete()  # the next one may come before five seconds are over
+    observe_waiting()
+    return [p["lag"] for p in client.get(f"/api/v1/supervisors/{topic}/lag/").json()["partitions"]]
+
+
+def test_partitions_that_come_later_are_read_from_their_start(
+    cast: Cast, broker: Broker, clients: dict[str, Client]
+) -> None:
+    topic, now = broker.topic(partitions=1), datetime.now(UTC)
+    produce(broker, topic, now, 5, 1)
+    submit(cast, broker, broker.bootstrap, topic, "share_group", startPosition="PT2H")
+    iterate()
+    broker.admin.create_partitions([NewPartitions(topic, 2)])[topic].result(30)
+    wait_for("there are two", lambda: len(broker.producer.list_topics(topic, 10).topics[topic].partitions) == 2, 30)
+    old_ms = int((now - timedelta(hours=9)).timestamp() * 1000)
+    broker.producer.produce(topic, value=b"{}", partition=1, timestamp=old_ms)
+    assert broker.producer.flush(60) == 0
+    assert lags(clients["viewer"], topic) == [1, 1]
+
+
+def test_a_topic_that_is_made_again_is_read_from_its_start(
+    cast: Cast, broker: Broker, clients: dict[str, Client]
+) -> None:
+    topic, now = broker.topic(partitions=1), datetime.now(UTC)
+    produce(broker, topic, now, 5, 1)
+    supervisor = submit(cast, broker, broker.bootstrap, topic, "share_group", startPosition="PT2H")
+    iterate()
+    old = Source.objects.get(topic=topic)
+    broker.admin.delete_topics([topic])[topic].result(30)
+    wait_for("it is gone", lambda: topic not in broker.admin.list_topics(timeout=10).topics, 30)
+    broker.make_topic(topic, partitions=1)
+    produce(broker, topic, now, 5, 4, 3)
+    log = topic_offsets({"bootstrap.servers": broker.bootstrap}, topic)
+    assert log is not None
+    fence.adopt_source(
+        datasource=supervisor.datasource,
+        kind=old.kind,
+        group=old.group,
+        topic=topic,
+        cluster_id=old.cluster_id,
+        topic_id=log.topic_id,
+    )
+    assert lags(clients["viewer"], topic) == [3]
 
 
 @pytest.mark.parametrize(("begin", "holes"), [(120, [(120, 150)]), (140, [(140, 150)]), (150, []), (None, [])])
