@@ -163,13 +163,15 @@ def _first_offset(
 ) -> int:
     """Where the reader begins on a partition: its first range or stored offset, else by its spec.
 
+    What a bounded read has settled below is not the reader's.
     ``seen``: what the last look found. What retention takes of a share group's unread records stays unsettled until a
     repair says that it is gone: nobody else would notice. A stored offset is compared by whoever reads from it.
     """
+    began_at = key.began_at if key is not None and key.began_at is not None else 0
     if key is not None and key.next_offset is not None:
-        return settled.start if settled else key.next_offset
+        return max(began_at, settled.start) if settled else key.next_offset
     if not from_start:
-        return settled.start if settled else topic.end_offsets[partition]
+        return max(began_at, settled.start) if settled else topic.end_offsets[partition]
     begin = None if key is None else key.begin_offset
     candidates = [topic.start_offsets[partition] if begin is None else begin]
     if io_config.traits.in_share_group:

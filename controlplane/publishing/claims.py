@@ -15,6 +15,7 @@ from controlplane.common.database import cursor
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused, lock_fence
 from controlplane.publishing.models import MAX_OFFSET, ProgressKey, Publish
+from controlplane.publishing.offset_gaps import extents
 from controlplane.publishing.pieces import Piece, first_unsettled
 from controlplane.publishing.postgres_ranges import get_or_create_keys, span
 from controlplane.sources.models import Source, SourceEvent
@@ -44,7 +45,8 @@ def claim(
     stored = _lock_stored(keys)
     first_run = not topic_missed and _is_first_run(source.id)
     if request.starts and first_run == request.first_run:
-        _store_offsets(keys, {p: o for p, o in request.starts.items() if stored[p].next_offset is None})
+        first = {p: o for p, o in request.starts.items() if stored[p].next_offset is None}
+        _store_offsets(keys, first, begins=True)
     for partition, reset in request.resets.items():
         if stored[partition].next_offset == reset.stored:
             _reset(fence, source, keys[partition], partition, reset)
@@ -82,6 +84,8 @@ def claim_within(
     fence = lock_fence(task_id, number, request.epoch)
     source = fence.reading(request.topic_id)
     keys = get_or_create_keys(source.id, request.partitions)
+    if not source.progress.keeps_offsets:
+        _note_beginning(source.id)
     wanted = [(p, Piece(keys[p], start, end)) for p, start, end in sorted(ranges) if p in keys]
     pieces = first_unsettled([piece for _, piece in wanted])
     next_pieces: dict[int, Piece] = {}
@@ -96,6 +100,13 @@ def claim_within(
         for p in request.partitions
     }
     return ClaimAnswer(partitions=claimed, first_run=False)
+
+
+def _note_beginning(source: int) -> None:
+    """Of a share group: what it has settled so far begins where it began itself."""
+    begins = {p: extent.start for p, extent in extents(Source.objects.get(pk=source)).items()}
+    for partition, offset in begins.items():
+        ProgressKey.objects.filter(source=source, partition=partition, began_at=None).update(began_at=offset)
 
 
 def _last_published_epoch(fence: LockedFence) -> int:
@@ -153,13 +164,17 @@ def _lock_stored(keys: Mapping[int, int]) -> dict[int, _StoredOffset]:
     return {by_key[row[0]]: _StoredOffset(*row[1:]) for row in rows}
 
 
-def _store_offsets(keys: Mapping[int, int], offsets: Mapping[int, int], published: bool = False) -> None:
+def _store_offsets(
+    keys: Mapping[int, int], offsets: Mapping[int, int], published: bool = False, begins: bool = False
+) -> None:
+    """``begins``: reading begins there, or before."""
     with cursor() as c:
         c.execute(
-            "UPDATE publishing_progresskey k SET next_offset = w.next, attempts = k.attempts * %s"
+            "UPDATE publishing_progresskey k SET next_offset = w.next, attempts = k.attempts * %s,"
+            " began_at = CASE WHEN %s THEN least(k.began_at, w.next) ELSE k.began_at END"
             " FROM unnest(%s::int8[], %s::int8[]) AS w(key, next)"
             " WHERE k.id = w.key",
-            (int(not published), [keys[p] for p in offsets], list(offsets.values())),
+            (int(not published), begins, [keys[p] for p in offsets], list(offsets.values())),
         )
 
 
@@ -178,7 +193,7 @@ def store_first_offsets(source: Source, offsets: Mapping[int, int]) -> None:
     keys = get_or_create_keys(source.pk, offsets)
     _lock_stored(keys)  # an indexer that claims them is before this or after
     if _is_first_run(source.pk):
-        _store_offsets(keys, offsets)
+        _store_offsets(keys, offsets, begins=True)
 
 
 def _is_first_run(source_id: int) -> bool:
@@ -198,7 +213,7 @@ def _reset(fence: LockedFence, source: LockedSource, key: int, partition: int, r
             "A stored offset moves forward only by a publish that has the outcomes of the offsets between."
         )
     _forget_settled(key, reset.to, reset.stored)
-    _store_offsets({partition: key}, {partition: reset.to})
+    _store_offsets({partition: key}, {partition: reset.to}, begins=True)
     SourceEvent.objects.create(
         datasource_id=fence.datasource,
         source_id=source.id,
@@ -232,9 +247,9 @@ def reset_stored_offsets(
         first = 0 if offsets is None else offsets[partition]
         _forget_settled(key, first, MAX_OFFSET)
     if offsets is None:
-        ProgressKey.objects.filter(source=source).update(next_offset=None, attempts=0)
+        ProgressKey.objects.filter(source=source).update(next_offset=None, began_at=None, attempts=0)
     else:
-        _store_offsets(keys, offsets, published=True)
+        _store_offsets(keys, offsets, published=True, begins=True)
     old_text = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
     new_text = "forgotten" if offsets is None else ", ".join(f"{p}: {o}" for p, o in sorted(offsets.items()))
     to = f" to {position}" if position else ""

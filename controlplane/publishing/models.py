@@ -28,6 +28,8 @@ class ProgressKey(models.Model):
     # Of a source with stored offsets: where it goes on, and how often the partition has changed hands.
     next_offset = models.BigIntegerField(null=True)
     generation = models.IntegerField(default=0)
+    # Where its reader began, if that is known: what lies below was never its to read, though a bounded read may have.
+    began_at = models.BigIntegerField(null=True)
     attempts = models.IntegerField(default=0)  # processes that began there since something of it was published
     # Of a share group that begins at a time: where that is.
     begin_offset = models.BigIntegerField(null=True)

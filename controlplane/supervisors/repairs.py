@@ -75,8 +75,12 @@ def min_hole_age(task: Task) -> timedelta:
 
 
 def _gaps_below_settled(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
-    leading = leading_gaps(source, before) if begins_at_start(task.io_config, source) else []
-    return [*leading, *offset_gaps(source, before, HOLES_A_TASK)]
+    gaps = offset_gaps(source, before, HOLES_A_TASK)
+    if begins_at_start(task.io_config, source):
+        return [*leading_gaps(source, before), *gaps]
+    # What lies between a bounded read and the group's own beginning was never the group's to read.
+    begins = dict(source.keys.exclude(began_at=None).values_list("partition", "began_at"))
+    return [gap for gap in gaps if gap.end > begins.get(gap.partition, 0)]
 
 
 def never_delivered(source: Source, task: Task) -> list[OffsetGap]:

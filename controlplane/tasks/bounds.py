@@ -15,7 +15,8 @@ from controlplane.connections import kafka, positions
 from controlplane.connections.admission import Fault, raise_faults
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
-from controlplane.publishing.offset_gaps import unsettled
+from controlplane.publishing.offset_gaps import extents, unsettled
+from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import sources_of
 from controlplane.teams.models import User
 from controlplane.teams.permissions import Action
@@ -104,6 +105,7 @@ def _faults(
     starts: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> Iterator[Fault]:
+    yield from _beginning_faults(datasource, io_config, owner, topic, ends)
     name, count = io_config.topic, len(topic.log_ends)
     taken = _taken_by_retention(datasource, io_config, owner, topic, starts, ends)
     for partition, end in ends.items():
@@ -121,6 +123,27 @@ def _faults(
             yield (_FIELD, _END, str(partition)), f"partition {partition} ends at {high} now: give an end up to {high}"
 
 
+def _beginning_faults(
+    datasource: str, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets, ends: Mapping[int, int]
+) -> Iterator[Fault]:
+    """Where nobody could tell later what a share group left out when it began at the latest offset."""
+    if not io_config.traits.in_share_group or io_config.useEarliestOffset:
+        return
+    source = _source(datasource, io_config, owner, topic)
+    begun = extents(source) if source else {}
+    for partition in sorted(ends.keys() - begun.keys()):
+        message = (
+            f"group {io_config.group!r} starts at latest and has not read partition {partition} yet. Submit this after "
+            "its first publish, or set useEarliestOffset"
+        )
+        yield (_FIELD, _START, str(partition)), message
+
+
+def _source(datasource: str, io_config: IOConfig, owner: str, topic: kafka.TopicOffsets) -> Source | None:
+    found = Datasource.objects.filter(name=datasource).first()
+    return sources_of(found, io_config, owner).filter(topic_id=topic.topic_id).first() if found else None
+
+
 def _taken_by_retention(
     datasource: str,
     io_config: IOConfig,
@@ -135,8 +158,7 @@ def _taken_by_retention(
         for p, start in starts.items()
         if (low := topic.start_offsets.get(p, 0)) > start and ends[p] > start
     }
-    found = Datasource.objects.filter(name=datasource).first() if gone else None
-    source = sources_of(found, io_config, owner).filter(topic_id=topic.topic_id).first() if found else None
+    source = _source(datasource, io_config, owner, topic) if gone else None
     if source is None:
         return set(gone)
     return {p for p, left in unsettled(source, gone, 1).items() if left.lag}

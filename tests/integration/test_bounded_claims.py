@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from controlplane.common.errors import InvalidInput
+from controlplane.connections.kafka import TopicOffsets
+from controlplane.lag.topic_lag import record_lag
 from controlplane.publishing import claims, fence
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import ProgressKey
@@ -14,7 +16,9 @@ from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.sources.models import Source
 from ingestion.specs.messages.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.support.publishes import make_source, request, send, settled_offsets, start
+from tests.support.stored_offsets import kafka_spec
 
 TOPIC = "topic-id-1"
 READ = "bounded-1"
@@ -144,3 +148,31 @@ def test_a_record_that_kills_its_readers_is_suspected(source: Source) -> None:
     store(epoch, 0, 10)
     assert attempts(epoch) == 0
     assert attempts(begin(source)) == 1
+
+
+def test_where_a_reader_began_is_kept(source: Source) -> None:
+    """What lies between a bounded read and that place is no lag."""
+    epoch = start(source)
+    ordinary(epoch, first_run=True, starts={0: 1_000})
+    store(begin(source), 0, 10)
+    store(epoch, 1_000, 1_100, "task-1")
+    assert source.keys.get().began_at == 1_000
+    io_config = parse_supervisor_spec(kafka_spec("flights", topic="topic")).spec.ioConfig
+    log = TopicOffsets(TOPIC, {0: 0}, {0: 1_150}, {0: 1_150})
+    assert record_lag(source.datasource, io_config, "supervisor", log).total == 50
+    claims.reset_stored_offsets(source, [], {0: 500}, "somebody")
+    assert source.keys.get().began_at == 500
+    claims.reset_stored_offsets(source, [], None, "somebody")
+    assert source.keys.get().began_at is None
+
+
+def test_where_a_share_group_began_is_kept_when_a_bounded_read_starts(db: None) -> None:
+    make_receipt_partitions()
+    group = make_source("flights", group="supervisor")
+    epoch = start(group)
+    send(request(epoch, {0: [(1_000, 1_100)]}))
+    bounded = begin(group)
+    pieces(bounded, (0, 0, 10))
+    store(bounded, 0, 10)
+    pieces(bounded, (0, 0, 10))
+    assert group.keys.get().began_at == 1_000

@@ -236,3 +236,10 @@ def test_an_end_after_all_was_read_is_a_success(running: Task) -> None:
     end(running, EndRequest())
     running.refresh_from_db()
     assert (running.status, running.error) == (Status.SUCCESS, "")
+
+
+def test_a_group_at_latest_must_have_begun(cast: Cast, owner: Client, broker: Broker, topic: str) -> None:
+    """Else nobody could tell later which offsets it left out."""
+    bounds = {"startSequenceNumbers": {"0": 0}, "endSequenceNumbers": {"0": 5}}
+    spec = broker.spec(topic, "flights", useEarliestOffset=False, boundedStreamConfig=bounds)
+    assert "has not read partition 0 yet" in refused(owner, spec)

@@ -58,6 +58,14 @@ def test_a_reader_that_began_at_the_end_left_nothing_before_it(busy: Cast) -> No
     assert repaired() == [(200, 220)]
 
 
+def test_what_lies_between_a_bounded_read_and_the_groups_beginning_is_no_hole(busy: Cast) -> None:
+    """The group began at 220, and somebody has read [150, 200) apart."""
+    busy.task.spec["spec"]["ioConfig"]["useEarliestOffset"] = False
+    busy.task.save()
+    busy.source.keys.filter(pk=busy.keys[0].pk).update(began_at=220)
+    assert repaired() == []
+
+
 @pytest.mark.parametrize("seen", [{"topic_exists": False}, {"topic_exists": True, "topic_id": "another"}])
 def test_holes_of_a_topic_that_is_gone_are_left(busy: Cast, seen: dict[str, Any]) -> None:
     busy.task.observation = {**busy.task.observation, **seen}

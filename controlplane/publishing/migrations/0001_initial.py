@@ -20,6 +20,7 @@ class Migration(migrations.Migration):
                 ("partition", models.IntegerField()),
                 ("next_offset", models.BigIntegerField(null=True)),
                 ("generation", models.IntegerField(default=0)),
+                ("began_at", models.BigIntegerField(null=True)),
                 ("attempts", models.IntegerField(default=0)),
                 ("begin_offset", models.BigIntegerField(null=True)),
                 ("end_offset", models.BigIntegerField(null=True)),
