@@ -79,7 +79,7 @@ def _gaps_below_settled(source: Source, task: Task, before: datetime) -> list[Of
     if begins_at_start(task.io_config, source):
         return [*leading_gaps(source, before), *gaps]
     # What lies between a bounded read and the group's own beginning was never the group's to read.
-    begins = dict(source.keys.exclude(began_at=None).values_list("partition", "began_at"))
+    begins = {key.partition: key.began_at or 0 for key in source.keys.exclude(began_at=None)}
     return [gap for gap in gaps if gap.end > begins.get(gap.partition, 0)]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from confluent_kafka import Producer
+
 from tests.support.house import House
-from tests.support.invariants import check_exactly_once
+from tests.support.invariants import check_exactly_once, stored_numbers
 from tests.support.lanes import LANES, lane_spec
 from tests.support.records import numbered, published
 from tests.support.waiting import wait_for
@@ -80,3 +83,35 @@ def test_a_task_that_is_stopped_says_what_is_left(house: House, make_workers: Ma
     task = house.api("GET", f"/api/v1/tasks/{workers.id}/")
     assert (task["status"], task["progress"]["done"]) == ("FAILED", 0)
     assert f"{RECORDS:,} offsets are left. Submit it again" in task["error"]
+
+
+def test_druids_task_ends_by_itself(house: House) -> None:
+    """Through Spark: that its driver ends when all indexers have read their part, nothing cheaper shows.
+
+    One indexer of three has nothing to read, and the end is that of an aborted transaction.
+    """
+    topic = house.topic(partitions=2)
+    house.produce(topic, numbered(0, 100), partition=0)
+    aborted = Producer({"bootstrap.servers": house.bootstrap, "transactional.id": topic})
+    aborted.init_transactions()
+    aborted.begin_transaction()
+    for payload in numbered(100, 150):
+        aborted.produce(topic, payload, partition=1)
+    assert aborted.flush(60) == 0
+    aborted.abort_transaction()
+    spec = house.kafka_spec(topic, taskCount=3)
+    del spec["ioConfig"]["startDelay"]
+    for side, offsets in (("start", {"0": 20, "1": 0}), ("end", {"0": 60, "1": 51})):
+        bounds = {"type": side, "stream": topic, "partitionSequenceNumberMap": offsets}
+        spec["ioConfig"][f"{side}SequenceNumbers"] = bounds
+    task = house.submit({**spec, "type": "index_kafka"})
+    house.ended(task)
+    check_exactly_once_within(house, topic, range(20, 60))
+    report = house.api("GET", f"/druid/indexer/v1/task/{task}/reports")["headgate"]["payload"]["progress"]
+    assert report == {"total": 91, "done": 91, "percent": 100, "secondsLeft": 0}
+
+
+def check_exactly_once_within(house: House, datasource: str, numbers: range) -> None:
+    """These are stored, each once; what else the topic has is nobody's."""
+    assert stored_numbers(house, datasource)[0] == Counter(numbers)
+    assert_stored(house, datasource, len(numbers))
