@@ -69,7 +69,8 @@ def _reading_offsets(facts: HealthFacts) -> Health | None:
     if progress is None or not facts.tasks:
         return None
     if facts.held_back is not None:
-        return replace(facts.held_back, behind=progress.left)
+        held_back = facts.held_back
+        return Health.of(Code.BEHIND, held_back.cause, held_back.action, label=held_back.label, behind=progress.left)
     left = f" About {duration_text(progress.time_left)} left." if progress.time_left else ""
     cause = f"{progress.done:,} of its {count(progress.total, 'offset')} are settled, {progress.percent} %.{left}"
     return Health.of(Code.BEHIND, cause, label="reading its offsets", behind=progress.left)

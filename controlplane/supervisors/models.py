@@ -176,7 +176,12 @@ class Supervisor(models.Model):
         self.wake()
 
     def wake(self) -> None:
-        """It is not idle any more, and becomes so only when nothing has come for long enough from now on."""
+        """It is not idle any more, and becomes so only when nothing has come for long enough from now on.
+
+        One that had read its offsets looks whether that is still so.
+        """
+        if self.state == State.COMPLETED:
+            self.state = self.detailed_state = State.RUNNING
         self.ends_seen = self.inactive_since = self.idle_since = self.calm_until = None
 
 

@@ -192,7 +192,7 @@ def reader_of(source: Source) -> dict[str, Any]:
             spec = spec_secrets.split_secrets(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
             more = {"supervisor_id": supervisor.pk, "spec_version": version.version}
             return {"spec": spec, "sealed": version.secrets, **more}
-    for task in Task.objects.reading().filter(datasource=source.datasource_id):
+    for task in Task.objects.ingesting().filter(datasource=source.datasource_id):
         if _reads(source, task.io_config, owner_of(task)):
             return {"spec": task.spec, "sealed": task.secrets}
     raise Conflict(

@@ -36,6 +36,7 @@ from controlplane.supervisors.models import SpecVersion, State, Supervisor, star
 from controlplane.supervisors.task_snapshot import snapshots_of, tasks_of
 from controlplane.supervisors.topic_checks import TopicAnswer
 from controlplane.tasks import capacity
+from controlplane.tasks.bounded_reads import ranges_of
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.services import create_task
@@ -171,11 +172,11 @@ def observe(supervisor: Supervisor) -> Observation:
         suspended=supervisor.suspended,
         terminated=supervisor.terminated_at is not None,
         version=supervisor.version,
-        task_count=wanted_task_count(io_config, supervisor.decided_task_count),
+        task_count=_task_count(supervisor),
         replicas=io_config.replicas,
         tasks=snapshots,
         same_work_versions=_same_but_for_task_count(supervisor, version, tasks),
-        scales_in_place=not io_config.traits.assigns_by_number,
+        scales_in_place=not (io_config.traits.assigns_by_number or io_config.boundedStreamConfig),
         longest_delay=settings.RESTART_LONGEST_DELAY,
         not_before=topic_checks.first_start(supervisor),
         runs=topic_checks.runs_of(supervisor),
@@ -189,6 +190,13 @@ def observe(supervisor: Supervisor) -> Observation:
         all_read=io_config.boundedStreamConfig is not None and bounded_progress(supervisor).left == 0,
         waits_for_pattern_tasks=bool(supervisor.pattern_asked) and not topic_supervisors.end_children(supervisor),
     )
+
+
+def _task_count(supervisor: Supervisor) -> int:
+    """How many indexers its task has: of one that reads given offsets, no more than it has partitions to read."""
+    io_config = supervisor.io_config
+    wanted = wanted_task_count(io_config, supervisor.decided_task_count)
+    return wanted if io_config.boundedStreamConfig is None else min(wanted, max(1, len(ranges_of(io_config))))
 
 
 def _version_in_force(supervisor: Supervisor, tasks: list[TaskSnapshot]) -> int | None:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 
 from controlplane.supervisors import offset_reset, services
 from controlplane.supervisors.autoscaler import auto_scaler, replicas, task_count
+from controlplane.supervisors.bounded import bounded_progress
 from controlplane.supervisors.drain import drain_of
 from controlplane.supervisors.health_queries import health_by_supervisor, health_facts, with_health
 from controlplane.supervisors.health_rules import health_of
@@ -259,6 +260,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "runs": _runs(supervisor),
         "tasks": list_tasks(request.user, supervisor=supervisor.id)[:TASKS_SHOWN],
         "progress": progress,
+        "bounded": bounded_progress(supervisor) if supervisor.io_config.boundedStreamConfig else None,
         "members_unknown": str(task.observation.get("members_unknown") or "") if task else "",
         "scaler": scaler,
         "scale_actions": supervisor.scale_actions.all()[:ACTIONS_SHOWN] if scaler else [],

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions
 
 from ingestion.client.memory import MemoryControlPlane
 from ingestion.segments.deep_storage import open_deep_storage
@@ -239,3 +240,12 @@ class _Overtaken(MemoryControlPlane):
             for publish in other.published:
                 super().publish(number, publish.model_copy(update={"epoch": request.epoch}))
         return super().publish(number, request)
+
+
+def test_a_partition_that_is_added_meanwhile_is_not_read(desk: Desk) -> None:
+    topic = desk.broker.topic(partitions=1)
+    desk.broker.produce(topic, records(50))
+    desk.broker.admin.create_partitions([NewPartitions(topic, 2)])[topic].result(30)
+    knows_both = Producer({"bootstrap.servers": desk.broker.bootstrap})
+    desk.broker.produce(topic, records(50, 50), partition=1, by=knows_both)
+    assert stored(desk.read(desk.given(topic, (0, 0, 50))), desk.folder) == list(range(50))

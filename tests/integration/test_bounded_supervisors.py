@@ -16,6 +16,7 @@ from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors import services, topic_checks
 from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.offset_reset import reset
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.supervisors.selectors import is_healthy, why_nothing
 from controlplane.tasks.heartbeats import end
@@ -143,7 +144,7 @@ def test_its_health_says_how_far_it_is(supervisor: Supervisor, cast: Cast) -> No
     assert _health(supervisor, cast) == ("behind", "5 of its 20 offsets are settled, 25 %.")
     Task.objects.filter(pk=task.pk).update(observation={"lag": 15, "held_back": {"0": [12, 40]}})
     assert _health(supervisor, cast) == (
-        "awaiting_records",
+        "behind",
         "A transaction is open at offset 12 of partition 0. The read continues when it ends.",
     )
     settle(key, (10, 25))
@@ -183,3 +184,28 @@ def test_it_stores_no_start_though_it_reads_from_latest(cast: Cast, broker: Brok
     supervisor = submit(cast, broker, broker.bootstrap, topic, useEarliestOffset=False, boundedStreamConfig=BOUNDS)
     iterate()
     assert not Source.objects.filter(group=supervisor.owner, keys__next_offset__isnull=False).exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_indexers_than_partitions_are_not_waited_for(cast: Cast, broker: Broker, topic: str, kind: str) -> None:
+    """Its task has as many as there are partitions to read, and goes on."""
+    supervisor = submit(cast, broker, broker.bootstrap, topic, kind, boundedStreamConfig=BOUNDS, taskCount=3)
+    iterate()
+    [task] = tasks_of(supervisor)
+    reads(task)
+    run(supervisor.pk)
+    task.refresh_from_db()
+    assert (len(tasks_of(supervisor)), task.goal, task.indexers_wanted) == (1, "continue", 1)
+
+
+def test_a_reset_makes_a_completed_one_read_again(cast: Cast, broker: Broker, topic: str) -> None:
+    supervisor = submit(cast, broker, broker.bootstrap, topic, boundedStreamConfig=BOUNDS)
+    iterate()
+    [task] = tasks_of(supervisor)
+    settle(source_of(supervisor, task).keys.create(partition=0), (5, 25))
+    ends(task)
+    run(supervisor.pk)
+    assert states(supervisor) == ("COMPLETED", "COMPLETED")
+    reset(user=cast.users["owner"], supervisor=supervisor)
+    run_all()
+    assert len(tasks_of(supervisor)) == 2

@@ -10,9 +10,11 @@ from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer, QuerySerializer
 from controlplane.api.pagination import SearchQuery
+from controlplane.api.v1.serializers.tasks import BoundedProgressSerializer
 from controlplane.api.v1.serializers.totals import RatesSerializer, ReasonSerializer, TotalsSerializer
 from controlplane.common.health import Trend, codes_of
 from controlplane.supervisors.autoscale import wanted_task_count
+from controlplane.supervisors.bounded import bounded_progress
 from controlplane.supervisors.history import change_of, tombstone_of
 from controlplane.supervisors.models import SpecVersion, State, Supervisor
 from controlplane.supervisors.selectors import is_healthy
@@ -159,9 +161,15 @@ class SupervisorDetailSerializer(SupervisorSerializer):
     auto_scaler = AutoScalerSerializer(
         allow_null=True, help_text="The autoscaler. Null if there is none or it is disabled."
     )
+    progress = serializers.SerializerMethodField(help_text="Of one with a `boundedStreamConfig`. Null for others.")
     spec = serializers.SerializerMethodField()
     totals = TotalsSerializer()
     why_nothing = ReasonSerializer(many=True)
+
+    @extend_schema_field(BoundedProgressSerializer(allow_null=True))
+    def get_progress(self, supervisor: Any) -> Any:
+        is_bounded = supervisor.io_config.boundedStreamConfig is not None
+        return BoundedProgressSerializer(bounded_progress(supervisor)).data if is_bounded else None
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_spec(self, supervisor: Any) -> dict[str, Any]:
