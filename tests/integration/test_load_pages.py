@@ -76,6 +76,21 @@ def test_the_pages_lead_from_a_topic_to_a_supervisor(pages: Client) -> None:
     assert not Draft.objects.exists()
 
 
+def test_a_draft_begins_at_a_time_or_at_an_end_of_the_topic(pages: Client, owner: Client) -> None:
+    draft = with_records(begin(owner))
+    starts = []
+    for values in ({"earliest": "p", "start": "PT30M"}, {"earliest": "0", "start": "PT30M"}):
+        reading = {"source": "offset_range", "indexers": "1", **values}
+        assert pages.post(f"/load/{draft.pk}/reading/", reading).status_code == 302
+        draft.refresh_from_db()
+        io_config = draft.document["spec"]["ioConfig"]
+        starts.append((io_config.get("startPosition"), io_config.get("useEarliestOffset")))
+        page = parsed(pages.get(f"/load/{draft.pk}/reading/"))
+        [chosen] = [o for o in page.one("select", name="earliest").all("option") if "selected" in o.attributes]
+        assert chosen.attributes["value"] == values["earliest"]
+    assert starts == [("PT30M", None), (None, False)]
+
+
 MISTAKES = [
     ("connection", {"servers": "", "properties": ""}),
     ("connection", {"connection": "nobody-knows-it"}),
