@@ -8,13 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from controlplane.connections.kafka import KafkaProblem
 from controlplane.connections.positions import ResolvedPosition, resolve
 from ingestion.sources.topic import TopicWatch
 from ingestion.specs.inputs.group_config import Isolation
 from ingestion.specs.kafka.positions import Position
 from tests.support.broker import Broker
 from tests.support.formats import HERE
+from tests.support.guarded_kafka import Guarded, guarded
 
+__all__ = ["guarded"]  # a fixture
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
@@ -113,3 +116,15 @@ def test_records_of_an_open_transaction_lie_behind_the_committed_end(
 def test_a_topic_that_is_not_there_has_no_positions(broker: Broker) -> None:
     name = f"topic-{uuid.uuid4().hex[:8]}"
     assert resolve({"bootstrap.servers": broker.bootstrap}, name, Position("latest"), "read_committed") is None
+
+
+def test_without_rights_on_the_settings_it_is_not_known_who_sets_the_times(guarded: Guarded) -> None:
+    topic, at = guarded.topic(partitions=1), Position.parse("2026-01-31T12:05:00Z")
+    produce(guarded, topic, 0, 10)
+    with pytest.raises(KafkaProblem, match="lacks the right DESCRIBE on topic"):
+        resolve(guarded.properties, topic, at, "read_committed")
+    guarded.give("TOPIC", topic, "DESCRIBE")
+    found = resolve(guarded.properties, topic, at, "read_committed")
+    assert found is not None
+    assert (found.offsets, found.create_time) == ({0: 1}, None)
+    assert "lacks the right DESCRIBE_CONFIGS" in found.warnings[0]
