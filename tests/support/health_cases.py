@@ -13,6 +13,7 @@ from controlplane.quotas.services import OverQuota
 from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.health_messages import Idleness
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
+from controlplane.tasks.bounded_reads import BoundedProgress
 from controlplane.tasks.slot_needs import TeamSlots
 from controlplane.tasks.slot_waits import SlotWait
 
@@ -103,6 +104,20 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Kind.WAITING,
         Code.IDLE,
         ["No records arrived in the last 5 min."],
+    ),
+    (
+        "a bounded read is done",
+        {"detailed_state": "COMPLETED", "tasks": 0, "bounded": BoundedProgress(100, 100)},
+        Kind.OK,
+        Code.COMPLETED,
+        ["All of its 100 offsets are settled."],
+    ),
+    (
+        "a bounded read goes on",
+        {"bounded": BoundedProgress(total=600, done=300, rate=5.0), "lag": None},
+        Kind.WORKING,
+        Code.BEHIND,
+        ["300 of its 600 offsets are settled, 50 %.", "About 1 min left."],
     ),
     (
         "idle, and its task still publishes",
