@@ -169,7 +169,8 @@ def _first_offset(
     """
     began_at = key.began_at if key is not None and key.began_at is not None else 0
     if key is not None and key.next_offset is not None:
-        return max(began_at, settled.start) if settled else key.next_offset
+        first = max(began_at, settled.start) if settled else key.next_offset
+        return first if key.begin_offset is None else min(first, key.begin_offset)  # it has skipped what came then
     if not from_start:
         return max(began_at, settled.start) if settled else topic.end_offsets[partition]
     begin = None if key is None else key.begin_offset

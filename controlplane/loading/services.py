@@ -48,7 +48,7 @@ def begin_change(*, user: User, supervisor: Supervisor) -> Draft:
     """A draft of a change of a supervisor's spec, with its secrets. Raises ``NotAllowed``, ``Conflict``."""
     team = supervisor.datasource.team
     require(user, Action.OPERATE, team)
-    if supervisor.parent_id is not None:
+    if supervisor.is_made_by_another:
         raise child_conflict(supervisor)
     if supervisor.io_config.topicPattern is not None:
         raise Conflict("A draft reads one topic, and this supervisor's spec has a topic pattern. Change it as JSON.")

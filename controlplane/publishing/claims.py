@@ -20,6 +20,7 @@ from controlplane.publishing.pieces import Piece, first_unsettled
 from controlplane.publishing.postgres_ranges import get_or_create_keys, span
 from controlplane.sources.models import Source, SourceEvent
 from ingestion.specs.messages.protocol import Advance, ClaimAnswer, Claimed, ClaimRequest, Refusal, Reset
+from ingestion.specs.offsets import Range
 
 
 @dataclass(frozen=True)
@@ -237,9 +238,7 @@ def reset_stored_offsets(
     The tasks' indexers are fenced first, under the locks that a publish takes: what is on its way is refused whole, and
     they begin again where the offsets are then.
     """
-    with cursor() as c:
-        c.execute("SELECT id FROM publishing_indexerfence WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
-        c.execute("UPDATE publishing_indexerfence SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
+    _fence_tasks(task_ids)
     all_keys = dict(ProgressKey.objects.filter(source=source).values_list("partition", "id"))
     keys = all_keys if offsets is None else get_or_create_keys(source.pk, offsets)
     before = _lock_stored(keys)
@@ -247,7 +246,8 @@ def reset_stored_offsets(
         first = 0 if offsets is None else offsets[partition]
         _forget_settled(key, first, MAX_OFFSET)
     if offsets is None:
-        ProgressKey.objects.filter(source=source).update(next_offset=None, began_at=None, attempts=0)
+        forgotten = ProgressKey.objects.filter(source=source)
+        forgotten.update(next_offset=None, began_at=None, begin_offset=None, attempts=0)
     else:
         _store_offsets(keys, offsets, published=True, begins=True)
     old_text = ", ".join(f"{p}: {s.next_offset}" for p, s in sorted(before.items()))
@@ -261,6 +261,36 @@ def reset_stored_offsets(
             f"{who} reset the stored offsets of {source.topic}{to}. They were {old_text or 'none'}, and are {new_text}."
         ),
     )
+
+
+def skip_stored_offsets(
+    source: Source, task_ids: list[str], begins: Mapping[int, int], ends: Mapping[int, int], why: str
+) -> dict[int, Range]:
+    """Set stored offsets forward to ``ends``, in the caller's transaction; answer what was passed over, by partition.
+
+    Nothing settled is forgotten, and no stored offset goes back: a partition that is already as far is left out.
+    ``begins``: where a partition without a stored offset would begin. What is on its way is refused whole, as in a
+    reset. Where each reader began is kept, or what was passed over would not count as its lag.
+    """
+    _fence_tasks(task_ids)
+    keys = get_or_create_keys(source.pk, ends)
+    stored = _lock_stored(keys)
+    starts = {p: begins[p] if (offset := stored[p].next_offset) is None else offset for p in ends}
+    passed = {p: (starts[p], end) for p, end in sorted(ends.items()) if starts[p] < end}
+    _store_offsets(keys, {p: end for p, (_, end) in passed.items()}, published=True)
+    for partition, (start, _) in passed.items():
+        ProgressKey.objects.filter(pk=keys[partition], begin_offset=None).update(begin_offset=start)
+    if passed:
+        SourceEvent.objects.create(
+            datasource_id=source.datasource_id, source=source, kind=SourceEvent.Kind.OFFSET_RESET, detail=why
+        )
+    return passed
+
+
+def _fence_tasks(task_ids: list[str]) -> None:
+    with cursor() as c:
+        c.execute("SELECT id FROM publishing_indexerfence WHERE task_id = ANY(%s) ORDER BY id FOR UPDATE", (task_ids,))
+        c.execute("UPDATE publishing_indexerfence SET epoch = epoch + 1 WHERE task_id = ANY(%s)", (task_ids,))
 
 
 def _forget_settled(key: int, start: int, end: int) -> None:

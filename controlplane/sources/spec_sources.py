@@ -9,6 +9,7 @@ from controlplane.sources.models import Source
 from ingestion.specs.inputs.io_config import IOConfig
 
 TOPIC_SEPARATOR = ":"  # between a supervisor's id and the topic, in the id of the one that reads this topic for it
+FILL_MARK = f"{TOPIC_SEPARATOR}fill{TOPIC_SEPARATOR}"  # in the id of a backfill; no topic's name can make one
 
 
 def offsets_owner(supervisor_id: str) -> str:

@@ -117,7 +117,7 @@ def _combined(readers: list[Reader], last_publish_at: datetime | None, quarantin
 
 
 def _readers(datasources: list[int]) -> Mapping[int, list[Reader]]:
-    active = Supervisor.objects.filter(datasource__in=datasources, terminated_at=None).order_by("id")
+    active = Supervisor.objects.filter(datasource__in=datasources, terminated_at=None, fills=None).order_by("id")
     sources = _current_sources(datasources)
     readers = defaultdict(list)
     for supervisor in active.with_current():

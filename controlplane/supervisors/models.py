@@ -54,6 +54,8 @@ class Supervisor(models.Model):
     # For which supervisor, whose spec has a pattern, it reads one topic; and of which version of that one its spec is.
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
     follows = models.IntegerField(null=True)
+    # Of a backfill: the supervisor whose source it fills.
+    fills = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="backfills")
     # Of one with a pattern: by which Kafka was last asked with success, and how many topics matched.
     pattern_asked = models.CharField(max_length=1_000, default="", db_default="")
     topics_matched = models.IntegerField(null=True)
@@ -137,6 +139,11 @@ class Supervisor(models.Model):
     def owner(self) -> str:
         """Under whose name its stored offsets are kept."""
         return offsets_owner(self.pk)
+
+    @property
+    def is_made_by_another(self) -> bool:
+        """Whether Headgate made its spec of another one's: for a topic of a pattern, or as a backfill."""
+        return self.parent_id is not None or self.fills_id is not None
 
     @property
     def current_error(self) -> dict[str, Any]:

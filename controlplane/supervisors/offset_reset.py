@@ -44,6 +44,8 @@ def readers(supervisor: Supervisor) -> list[Supervisor]:
     """Itself; with a pattern of topics those that have read one for it, locked. Raises ``Conflict`` without any."""
     if supervisor.terminated_at is not None:
         raise Conflict(f"Supervisor {supervisor.pk} is terminated.")
+    if supervisor.fills_id is not None:
+        raise backfill_conflict(supervisor)
     if supervisor.io_config.topicPattern is None:
         return [supervisor]
     with transaction.atomic():
@@ -51,6 +53,11 @@ def readers(supervisor: Supervisor) -> list[Supervisor]:
     if not children:
         raise Conflict("No offsets are stored: this supervisor has not read its topics yet.")
     return children
+
+
+def backfill_conflict(backfill: Supervisor) -> Conflict:
+    """It has no stored offsets of its own."""
+    return Conflict(f"{backfill.pk} is a backfill, without stored offsets of its own. Do this to {backfill.fills_id}.")
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,8 @@ def move_offsets(
     require(user, Action.ADMINISTER, supervisor.datasource.team)
     with transaction.atomic():
         locked = _lock(supervisor)
+        if locked.fills_id is not None:
+            raise backfill_conflict(locked)
         source = movable_source(locked)
         tasks = Task.objects.active().ingesting().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.reset_stored_offsets(source, list(tasks), offsets, str(user), position)

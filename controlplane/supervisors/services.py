@@ -22,7 +22,7 @@ from controlplane.quotas.services import check_indexers
 from controlplane.sources.spec_sources import TOPIC_SEPARATOR
 from controlplane.supervisors.celery_tasks import run_one
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
-from controlplane.supervisors.topic_supervisors import LONGEST_PARENT_ID
+from controlplane.supervisors.topic_supervisors import LONGEST_PARENT_ID, end_backfills
 from controlplane.tasks import bounded_reads, bounds
 from controlplane.tasks.checking import read_spec
 from controlplane.tasks.services import check_room, check_slots
@@ -134,13 +134,18 @@ def _check_not_child(user: User, document: Any) -> None:
     """Raise ``Conflict`` for the spec of one that reads a topic for another."""
     document_id = document.get("id") if isinstance(document, dict) else None
     if isinstance(document_id, str) and TOPIC_SEPARATOR in document_id and storable(document_id):
-        child = Supervisor.objects.visible_to(user).filter(pk=document_id, parent__isnull=False).first()
-        if child is not None:
-            raise child_conflict(child)
+        made = Supervisor.objects.visible_to(user).filter(pk=document_id).first()
+        if made is not None and made.is_made_by_another:
+            raise child_conflict(made)
 
 
 def child_conflict(child: Supervisor) -> Conflict:
-    """What is done to all topics of a pattern together can't be done to one."""
+    """What is done to all topics of a pattern together can't be done to one; nor has a backfill a spec of its own."""
+    if child.fills_id is not None:
+        return Conflict(
+            f"{child.pk} is a backfill of {child.fills_id}, with its spec. Suspend, scale or terminate it, or begin "
+            "another backfill."
+        )
     topic, parent = child.io_config.topic, child.parent_id
     return Conflict(
         f"{child.pk} reads topic {topic!r} for supervisor {parent}. Change, suspend, resume, scale or terminate "
@@ -306,11 +311,16 @@ def hold_group(supervisor: Supervisor) -> None:
 def terminate(*, user: User, supervisor: Supervisor) -> Supervisor:
     """Stop it for good; the row and its versions stay. A new spec under the same id brings it back.
 
-    One that reads a topic for another may be stopped alone when the topic is gone.
+    One that reads a topic for another may be stopped alone when the topic is gone. Its backfills end with it.
     """
     now = timezone.now()
     tombstones = [*supervisor.terminations, {"at": now.isoformat(), "by": user.username}]
-    return _change_state(user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones)
+    with transaction.atomic():
+        ended = _change_state(
+            user, supervisor, Action.ADMINISTER, "terminate", terminated_at=now, terminations=tombstones
+        )
+        end_backfills(ended)
+    return ended
 
 
 def _change_state(

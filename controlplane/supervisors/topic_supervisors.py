@@ -210,3 +210,10 @@ def _terminate_child(child: Supervisor, parent: Supervisor) -> None:
     actor = parent.terminations[-1]["by"] if parent.terminated_at is not None and parent.terminations else parent.pk
     child.terminations = [*child.terminations, {"at": now.isoformat(), "by": actor}]
     child.save(update_fields=["terminated_at", "terminations"])
+    end_backfills(child)
+
+
+def end_backfills(supervisor: Supervisor) -> None:
+    """Those of a supervisor that was terminated, whose row is locked: what they leave can be filled later."""
+    for backfill in supervisor.backfills.select_for_update().filter(terminated_at=None).order_by("pk"):
+        _terminate_child(backfill, supervisor)

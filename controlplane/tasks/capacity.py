@@ -17,6 +17,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.health import Code, Health
 from controlplane.quotas.services import limits_of_teams
+from controlplane.sources.spec_sources import FILL_MARK
 from controlplane.spark import spark_master
 from controlplane.tasks.models import Indexer, Resident, Status, Task
 from controlplane.tasks.slot_needs import TeamSlots, never_enough_slots, slots_text
@@ -37,6 +38,7 @@ class WaitingTask:
     is_successor: bool = False  # a task of its supervisor reads until this one is up, or has just ended for it
     held: int = 0  # places that it gets back from those before it once they have ended
     team: str = ""
+    is_backfill: bool = False  # it waits behind those that read on
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Pool:
 
 
 def admitted(pool: Pool) -> list[str]:
-    """Who may be launched now, in this order. Who follows a task of its own goes first, then who has waited longest.
+    """Who may be launched now, in this order. Who follows a task of its own goes first, then who has waited longest,
+    and backfills last.
 
     Nobody overtakes a task that has to wait for more places, or a large one would wait for ever; only one that asks
     for more than the pool will ever have holds nobody up. What its team's limit keeps waiting holds up its team alone.
@@ -84,7 +87,7 @@ def admitted(pool: Pool) -> list[str]:
 
 def _queue(pool: Pool) -> list[WaitingTask]:
     possible = [a for a in pool.waiting if _ever_fits(pool, a)]
-    return sorted(possible, key=lambda a: not (a.is_successor and _fits_after(pool, a)))
+    return sorted(possible, key=lambda a: (a.is_backfill, not (a.is_successor and _fits_after(pool, a))))
 
 
 def _ever_fits(pool: Pool, waiter: WaitingTask) -> bool:
@@ -242,6 +245,7 @@ def _waiting_task(task: Task, predecessors: list[Task], ended_at: datetime | Non
         is_successor=bool(predecessors) or (ended_at is not None and ended_at >= task.created_at),
         held=sum(slots_of(t) for t in predecessors),
         team=_team_name(task),
+        is_backfill=FILL_MARK in task.supervisor_id,
     )
 
 

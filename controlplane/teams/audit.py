@@ -27,6 +27,8 @@ ACTIONS = {
         "scale",
         "terminate",
         "reset",
+        "skip_and_fill",
+        "fill",
         "handoff",
         "apply_group_config",
     ),

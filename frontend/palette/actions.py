@@ -81,7 +81,7 @@ def _supervisor_actions(user: User, supervisor: Supervisor) -> list[PaletteActio
         PaletteAction(a.label, supervisor.id, a.confirm_url)
         for a in SupervisorActions.for_user(user, supervisor).values()
     ]
-    if supervisor.parent_id is None and may(user, Action.ADMINISTER, supervisor.datasource.team):
+    if not supervisor.is_made_by_another and may(user, Action.ADMINISTER, supervisor.datasource.team):
         possible.append(
             PaletteAction(
                 "Change", supervisor.id, f"{reverse('frontend:load')}?{urlencode({'supervisor': supervisor.id})}"

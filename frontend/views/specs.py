@@ -97,7 +97,7 @@ def new_supervisor(request: PageRequest) -> HttpResponse:
     if not source:
         return _new(request, SUPERVISOR)
     supervisor = get_supervisor(request.user, source)
-    if supervisor.parent_id is not None:
+    if supervisor.is_made_by_another:
         raise child_conflict(supervisor)
     latest = supervisor.current
     document = {name: value for name, value in latest.spec.items() if name != "suspended"}

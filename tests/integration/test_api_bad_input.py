@@ -159,6 +159,7 @@ WITH_BODY = {
     ("POST", "api/v1/supervisors/-/plan/"),
     ("POST", "api/v1/druid/import/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/reset/"),
+    ("POST", "api/v1/supervisors/<str:supervisor_id>/backfills/"),
     ("POST", "api/v1/supervisors/<str:supervisor_id>/scale/"),
     ("POST", "api/v1/tasks/"),
     ("POST", "api/v1/tasks/<str:task_id>/stop/"),
@@ -208,7 +209,12 @@ def test_every_endpoint_that_reads_a_body_is_in_the_table() -> None:
     """Those that are not take no body at all."""
     without = {"logout/", "suspend", "resume", "terminate", "shutdown", "suspendAll", "resumeAll"}
     without |= {"lockedIntervals", "lockedIntervals/v2"}
-    without |= {"terminateAll", "supervisor/<str:supervisor_id>/reset", "share-group/config"}
+    without |= {
+        "terminateAll",
+        "supervisor/<str:supervisor_id>/reset",
+        "resetToLatestAndBackfill",
+        "share-group/config",
+    }
     without |= {"datasources/<str:name>", "segments/<str:segment_id>"}  # Druid's: that one is marked used
     without |= {"<int:number>/acknowledge/", "<int:number>/test/"}
     without |= {"<str:username>/deactivate/", "<str:username>/activate/", "<str:username>/password-link/"}

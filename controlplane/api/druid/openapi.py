@@ -35,6 +35,7 @@ def named(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
+BACKFILL = shape(id=TEXT, backfillSupervisorId=TEXT)
 ID = shape(id=TEXT)
 _LOCATION = shape(host=nullable(TEXT), port=NUMBER, tlsPort=NUMBER)
 STATUS = shape(

@@ -17,7 +17,7 @@ from controlplane.api.druid.base import DruidView
 from controlplane.api.druid.compaction import COMMENT
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.compaction import supervisor_documents
-from controlplane.supervisors import offset_reset, selectors, services
+from controlplane.supervisors import backfills, offset_reset, selectors, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.status import status_report, task_stats
 from controlplane.tasks.models import Status
@@ -217,6 +217,27 @@ class ResetOffsetsView(DruidView):
         topic, offsets = shapes.partition_offsets(request.data)
         offset_reset.reset_offsets(user=self.actor, supervisor=supervisor, topic=topic, offsets=offsets)
         return Response({"id": supervisor_id})
+
+
+class SkipAndFillView(DruidView):
+    @extend_schema(
+        operation_id="druid_reset_to_latest_and_backfill",
+        tags=["Druid-shaped"],
+        parameters=[OpenApiParameter("backfillTaskCount", int)],
+        request=None,
+        responses={(200, "application/json"): openapi.BACKFILL},
+    )
+    def post(self, request: Request, supervisor_id: str) -> Response:
+        """Go on at the end of the topic, and read what is skipped by a backfill. No offset is stored twice."""
+        text = request.query_params.get("backfillTaskCount", "")
+        if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
+            raise InvalidInput("backfillTaskCount must be a whole number, 1 or more.")
+        plan = backfills.skip_and_fill(
+            user=self.actor,
+            supervisor=_get_active(self.actor, supervisor_id),
+            task_count=int(text) if text else None,
+        )
+        return Response({"id": supervisor_id, "backfillSupervisorId": plan.backfill_id})
 
 
 class HandOffView(DruidView):

@@ -110,6 +110,11 @@ urlpatterns = [
     path("supervisor/<str:supervisor_id>/history", supervisors.HistoryView.as_view(), name="supervisor-history"),
     path("supervisor/<str:supervisor_id>/reset", supervisors.ResetView.as_view(), name="supervisor-reset"),
     path("supervisor/<str:supervisor_id>/resetOffsets", supervisors.ResetOffsetsView.as_view(), name="reset-offsets"),
+    path(
+        "supervisor/<str:supervisor_id>/resetToLatestAndBackfill",
+        supervisors.SkipAndFillView.as_view(),
+        name="skip-and-fill",
+    ),
     path("supervisor/<str:supervisor_id>/taskGroups/handoff", supervisors.HandOffView.as_view(), name="hand-off"),
     path("supervisor/<str:supervisor_id>/suspend", supervisors.SuspendView.as_view(), name="supervisor-suspend"),
     path("supervisor/<str:supervisor_id>/resume", supervisors.ResumeView.as_view(), name="supervisor-resume"),

@@ -7,6 +7,7 @@ from controlplane.api.v1 import (
     alerts,
     audit,
     auth,
+    backfills,
     capacity,
     causes,
     clusters,
@@ -181,6 +182,7 @@ urlpatterns = [
     path("supervisors/<str:supervisor_id>/resume/", supervisors.ResumeView.as_view(), name="resume"),
     path("supervisors/<str:supervisor_id>/terminate/", supervisors.TerminateView.as_view(), name="terminate"),
     path("supervisors/<str:supervisor_id>/reset/", resets.ResetView.as_view(), name="reset"),
+    path("supervisors/<str:supervisor_id>/backfills/", backfills.BackfillsView.as_view(), name="backfills"),
     path("supervisors/<str:supervisor_id>/handoff/", supervisors.HandOffView.as_view(), name="handoff"),
     path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
     path(

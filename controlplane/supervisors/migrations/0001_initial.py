@@ -71,6 +71,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "fills",
+                    models.ForeignKey(
+                        null=True, on_delete=models.CASCADE, related_name="backfills", to="supervisors.supervisor"
+                    ),
+                ),
+                (
                     "parent",
                     models.ForeignKey(
                         null=True, on_delete=models.CASCADE, related_name="children", to="supervisors.supervisor"

@@ -74,6 +74,16 @@ def for_topic(spec: Document, topic: str) -> dict[str, Any]:
     return {**outer, "spec": {**parts, "ioConfig": {**io_config, "topic": topic}}}
 
 
+def for_ranges(spec: Document, bounds: Mapping[str, Any], task_count: int) -> dict[str, Any]:
+    """A spec of a bounded read of the same topic, without an id: by itself, and with as many indexers as is said."""
+    parts = spec["spec"]
+    left_out = ("topicPattern", "autoScalerConfig", "idleConfig", "replicas")
+    io_config = {name: value for name, value in parts["ioConfig"].items() if name not in left_out}
+    outer = {name: value for name, value in spec.items() if name not in ("id", "suspended")}
+    bounded = {**io_config, "taskCount": task_count, "boundedStreamConfig": dict(bounds)}
+    return {**outer, "spec": {**parts, "ioConfig": bounded}}
+
+
 def without_scaling(spec: Document) -> dict[str, Any]:
     """What two specs have in common that differ only in how many indexers there are to be."""
     parts = spec["spec"]

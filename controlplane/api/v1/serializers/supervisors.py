@@ -96,6 +96,9 @@ class SupervisorSerializer(serializers.Serializer[Any]):
         help_text="The id of the supervisor whose topic pattern matched this topic. Null if the topic is named "
         "in the spec.",
     )
+    fills = serializers.CharField(
+        source="fills_id", allow_null=True, help_text="The id of the supervisor of which it is a backfill, else null."
+    )
     group = serializers.SerializerMethodField()
     partitions = serializers.IntegerField(
         allow_null=True, help_text="Number of the topic's partitions when it was last read. Null if unknown."
@@ -175,7 +178,7 @@ class SupervisorDetailSerializer(SupervisorSerializer):
     def get_spec(self, supervisor: Any) -> dict[str, Any]:
         # As it is now, so that what is got, changed and sent back neither suspends nor resumes.
         shown = {**shown_spec(supervisor.spec), "suspended": supervisor.suspended}
-        return shown if supervisor.parent_id is None else {**shown, "id": supervisor.pk}
+        return shown if not supervisor.is_made_by_another else {**shown, "id": supervisor.pk}
 
 
 class DiffLineSerializer(serializers.Serializer[Any]):
