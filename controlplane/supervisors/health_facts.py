@@ -50,6 +50,7 @@ class HealthFacts:
     suspended: PastAction | None = None
     idleness: Idleness | None = None  # it is idle, by Druid's state
     bounded: BoundedProgress | None = None  # of one that reads given offsets
+    filling: BoundedProgress | None = None  # of its backfills that read, together
     held_back: Health | None = None  # and why Kafka does not hand out the last of them
     tasks: int = 1  # that have not ended
     ran_at: datetime | None = None  # its last round; None: none since it began

@@ -20,7 +20,7 @@ from controlplane.quotas.services import OverQuota, datasources_over_quota
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors.autoscale import wanted_task_count
-from controlplane.supervisors.bounded import bounded_facts
+from controlplane.supervisors.bounded import bounded_facts, with_filling
 from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.health_messages import Idleness
 from controlplane.supervisors.health_rules import health_of
@@ -72,7 +72,7 @@ def health_facts(
     if not listed:
         return {}
     prefetched = _Prefetched.of(user, listed, lags)
-    return {s.pk: _facts_of(s, prefetched) for s in listed}
+    return with_filling({s.pk: _facts_of(s, prefetched) for s in listed})
 
 
 def health_of_supervisor(user: User, supervisor: Supervisor) -> Health:

@@ -17,6 +17,7 @@ from controlplane.sources.models import Source, SourceEvent
 from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors import services
 from controlplane.supervisors.completeness import completeness
+from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate, run
 from controlplane.tasks import capacity
@@ -317,3 +318,22 @@ def test_what_retention_has_taken_is_refused_by_name(
     answer = post(owner, address, {"start_offsets": {"0": 10}, "end_offsets": {"0": 40}})
     assert (answer.status_code, "retention has removed" in answer.content.decode()) == (400, True)
     assert skipped(owner, supervisor).json()["left"] == 30, "a skip leaves it to the backfill, which names the gap"
+
+
+def test_its_health_says_what_is_still_to_be_filled(supervisor: Supervisor, owner: Client, cast: Cast) -> None:
+    def cause() -> str:
+        supervisor.refresh_from_db()
+        return health_of_supervisor(cast.users["owner"], supervisor).cause
+
+    before = cause()
+    skipped(owner, supervisor)
+    assert cause() == f"{before} Its backfills fill 30 offsets."
+    iterate()
+    backfill = the_backfill(supervisor)
+    [fills] = tasks_of(backfill)
+    reads(fills)
+    samples = [["2026-01-31T12:00:00+00:00", 0], ["2026-01-31T12:00:10+00:00", 1]]
+    Task.objects.filter(pk=fills.pk).update(observation={"samples": samples})
+    assert " Its backfills fill 30 offsets, done at about " in cause()
+    publish(begins(backfill, fills), fills, supervisor, 10, 40)
+    assert "backfill" not in cause()
