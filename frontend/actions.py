@@ -54,7 +54,7 @@ class SupervisorActions:
         if may(user, Action.ADMINISTER, team):
             # What an autoscaler sets is not set by hand.
             actions += [] if auto_scaler(supervisor) else [cls._scale(supervisor)]
-            if supervisor.io_config.traits.keeps_offsets:
+            if supervisor.io_config.traits.keeps_offsets and supervisor.fills_id is None:
                 actions.append(cls._reset(supervisor))
             actions.append(cls._terminate(supervisor))
         return {action.name: action for action in actions}

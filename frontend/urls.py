@@ -13,6 +13,7 @@ from frontend.views import (
     alerts,
     audit,
     autoscaler,
+    backfills,
     causes,
     clusters,
     compaction,
@@ -144,6 +145,7 @@ SUPERVISOR = [
     path("scale/", supervisors.scale, name="supervisor-scale"),
     path("handoff/", supervisors.handoff, name="supervisor-handoff"),
     path("reset/", resets.reset, name="supervisor-reset"),
+    path("backfills/", backfills.backfills, name="supervisor-backfills"),
 ]
 ACCOUNT = [
     path("", account.index, name="account"),

@@ -99,6 +99,13 @@ def backfill_statuses(supervisor: Supervisor) -> list[BackfillStatus]:
     return [BackfillStatus(backfill, bounded_progress(backfill)) for backfill in listed]
 
 
+def can_skip(supervisor: Supervisor) -> bool:
+    """Whether its kind lets it skip, as far as that is known without Kafka."""
+    io_config = supervisor.io_config
+    reads_on = io_config.topicPattern is None and io_config.boundedStreamConfig is None
+    return io_config.traits.keeps_offsets and reads_on and supervisor.terminated_at is None
+
+
 def skip_and_fill(
     *, user: User, supervisor: Supervisor, task_count: int | None = None, dry_run: bool = False
 ) -> BackfillPlan:

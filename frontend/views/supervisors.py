@@ -76,6 +76,7 @@ REST = {
     "share-group": "api:share-group",
     "lag": "api:lag-series",
     "autoscaler": "api:scale-actions",
+    "backfills": "api:backfills",
     "spec": "api:versions",
 }
 RUNS_SHOWN = timedelta(hours=6)

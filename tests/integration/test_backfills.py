@@ -26,7 +26,8 @@ from controlplane.teams.models import AuditEntry
 from ingestion.specs.messages.protocol import Advance, ClaimRequest
 from tests.integration.test_supervisor_iterations import reads, states, submit, tasks_of
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import parsed
 from tests.support.publishes import request, send, settled_offsets
 from tests.support.records import numbered
 from tests.support.stored_offsets import DRUID, post
@@ -125,7 +126,7 @@ def test_a_preview_changes_nothing(supervisor: Supervisor, owner: Client) -> Non
 def test_the_reader_skips_and_the_backfill_reads_the_rest(supervisor: Supervisor, owner: Client) -> None:
     """What its indexer had on its way is refused whole; no offset is in both."""
     [task] = tasks_of(supervisor)
-    old = task.pk and fence.IndexerFence.objects.get(task_id=task.pk).epoch
+    old = fence.IndexerFence.objects.get(task_id=task.pk).epoch
     answer = skipped(owner, supervisor, task_count=3).json()
     backfill = the_backfill(supervisor)
     assert (answer["backfill"], answer["left"]) == (backfill.pk, 30)
@@ -337,3 +338,25 @@ def test_its_health_says_what_is_still_to_be_filled(supervisor: Supervisor, owne
     assert " Its backfills fill 30 offsets, done at about " in cause()
     publish(begins(backfill, fills), fills, supervisor, 10, 40)
     assert "backfill" not in cause()
+
+
+def test_its_page_shows_a_skip_before_it_is_done_and_fills_what_was_cancelled(
+    supervisor: Supervisor, cast: Cast
+) -> None:
+    browser, address = browsing_as(cast, "owner"), f"/supervisors/{supervisor.pk}/backfills/"
+    shown = parsed(browser.get(address, {"skip": "1"}))
+    assert "reads the 30 offsets that it skips" in shown.text
+    assert not supervisor.backfills.exists()
+    assert browser.post(address).status_code == 302
+    backfill = the_backfill(supervisor)
+    assert backfill.pk in parsed(browser.get(address)).text
+    assert not parsed(browser.get(f"/supervisors/{backfill.pk}/")).all("dialog", id="ask-reset")
+    services.terminate(user=cast.users["owner"], supervisor=backfill)
+    assert "terminated, a gap" in parsed(browser.get(address)).text
+    assert browser.post(address, {"again": backfill.pk}).status_code == 302
+    bounded = the_backfill(supervisor, 2).io_config.boundedStreamConfig
+    assert bounded is not None and bounded.ranges == {0: (10, 40)}
+    assert "nothing to skip" in parsed(browser.get(address, {"skip": "1"}, follow=True)).text
+    viewer = browsing_as(cast, "viewer")
+    assert "Show what a skip" not in parsed(viewer.get(address)).text
+    assert viewer.post(address).status_code == 403

@@ -627,6 +627,8 @@ PAGES = [
     Row("POST", f"{P_SV}scale/", PAGE_ADMINISTER, {"task_count": 2}),
     Row("POST", f"{P_SV}handoff/", PAGE_OPERATE),
     Row("POST", f"{P_SV}reset/", PAGE_ADMINISTER, {"offsets": "0: 1"}),
+    Row("GET", f"{P_SV}backfills/", PAGE_SEE),
+    Row("POST", f"{P_SV}backfills/", PAGE_ADMINISTER),
     Row("GET", "tasks/", PAGE),
     Row("GET", "tasks/-/capacity/", PAGE),
     Row("GET", "tasks/-/new/", PAGE),
