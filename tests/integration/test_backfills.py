@@ -307,6 +307,24 @@ def test_a_share_group_cannot_skip_but_its_gaps_are_filled(
     assert claimed(begins(supervisor, fills), fills, supervisor) == (0, 40)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"start_offsets": {"0": 0}, "end_offsets": {"1": 5}},
+        {"start_offsets": {"0": 0}, "end_offsets": {"0": 2**70}},
+        {"start_offsets": {str(2**40): 0}, "end_offsets": {str(2**40): 1}},
+        {"start_offsets": {"0": 0}, "end_position": "tomorrow"},
+        {"start_offsets": {"0": 0}},
+        {"skip": True, "end_position": "latest"},
+        {"skip": True, "task_count": 0},
+        {"skip": True, "task_count": 100_000},
+    ],
+)
+def test_odd_bodies_are_refused(supervisor: Supervisor, owner: Client, body: dict[str, Any]) -> None:
+    assert post(owner, f"/api/v1/supervisors/{supervisor.pk}/backfills/", body).status_code == 400
+    assert stored(supervisor) == {0: 10, 1: 0}
+
+
 def test_what_retention_has_taken_is_refused_by_name(
     supervisor: Supervisor, owner: Client, broker: Broker, topic: str
 ) -> None:
@@ -357,6 +375,10 @@ def test_its_page_shows_a_skip_before_it_is_done_and_fills_what_was_cancelled(
     bounded = the_backfill(supervisor, 2).io_config.boundedStreamConfig
     assert bounded is not None and bounded.ranges == {0: (10, 40)}
     assert "nothing to skip" in parsed(browser.get(address, {"skip": "1"}, follow=True)).text
+    for odd in ("", "none", "a\x00b", "x" * 5_000):
+        assert browser.post(address, {"again": odd}).status_code == 404
+    assert browser.post(address, {"again": supervisor.pk}).status_code == 302, "it is no backfill, which a message says"
+    assert supervisor.backfills.count() == 2
     viewer = browsing_as(cast, "viewer")
     assert "Show what a skip" not in parsed(viewer.get(address)).text
     assert viewer.post(address).status_code == 403

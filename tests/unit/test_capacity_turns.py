@@ -29,6 +29,7 @@ TABLE: dict[str, tuple[Pool, list[str]]] = {
     "who follows a task of its own goes first": (Pool(10, 7, [asking("a", 3), asking("b", 3, held=3)]), ["b"]),
     "and waits for that one's places before others": (Pool(10, 9, [asking("a", 1), asking("b", 3, held=3)]), []),
     "unless those would not do either": (Pool(10, 9, [asking("a", 1), asking("b", 8, held=3)]), ["a"]),
+    "a backfill goes last": (Pool(10, 9, [replace(asking("a", 1), is_backfill=True), asking("b", 1)]), ["b"]),
     "the pool was made smaller": (Pool(4, 9, [asking("a", 1)]), []),
 }
 
