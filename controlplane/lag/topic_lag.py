@@ -168,13 +168,15 @@ def _first_offset(
     repair says that it is gone: nobody else would notice. A stored offset is compared by whoever reads from it.
     """
     began_at = key.began_at if key is not None and key.began_at is not None else 0
+    begin = None if key is None else key.begin_offset
     if key is not None and key.next_offset is not None:
         first = max(began_at, settled.start) if settled else key.next_offset
-        return first if key.begin_offset is None else min(first, key.begin_offset)  # it has skipped what came then
+        return first if begin is None else min(first, begin)  # it has skipped what came then
+    if begin is not None:
+        return begin
     if not from_start:
         return max(began_at, settled.start) if settled else topic.end_offsets[partition]
-    begin = None if key is None else key.begin_offset
-    candidates = [topic.start_offsets[partition] if begin is None else begin]
+    candidates = [topic.start_offsets[partition]]
     if io_config.traits.in_share_group:
         candidates += [] if last_begin is None else [last_begin]
         candidates += [] if settled is None else [settled.start]

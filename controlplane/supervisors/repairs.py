@@ -8,6 +8,7 @@ what is delivered after all is a duplicate.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -76,11 +77,14 @@ def min_hole_age(task: Task) -> timedelta:
 
 def _gaps_below_settled(source: Source, task: Task, before: datetime) -> list[OffsetGap]:
     gaps = offset_gaps(source, before, HOLES_A_TASK)
+    # What lies before the group's own beginning was never the group's to read, even where others have read of it.
     if begins_at_start(task.io_config, source):
-        return [*leading_gaps(source, before), *gaps]
-    # What lies between a bounded read and the group's own beginning was never the group's to read.
-    begins = {key.partition: key.began_at or 0 for key in source.keys.exclude(began_at=None)}
-    return [gap for gap in gaps if gap.end > begins.get(gap.partition, 0)]
+        gaps = [*leading_gaps(source, before), *gaps]
+        begins = {key.partition: key.begin_offset or 0 for key in source.keys.all()}
+    else:
+        begins = {key.partition: key.begin_offset or key.began_at or 0 for key in source.keys.all()}
+    clipped = [replace(gap, start=max(gap.start, begins[gap.partition])) for gap in gaps]
+    return [gap for gap in clipped if gap.start < gap.end]
 
 
 def never_delivered(source: Source, task: Task) -> list[OffsetGap]:

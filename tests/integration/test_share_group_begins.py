@@ -146,3 +146,13 @@ def test_what_was_left_out_at_the_beginning_is_read_again(
     busy.source.keys.filter(pk=busy.keys[0].pk).update(begin_offset=begin)
     assert SettledRange.objects.exists()
     assert repaired() == [*holes, (200, 220)]
+
+
+def test_what_lies_before_the_beginning_is_no_hole(busy: Cast) -> None:
+    """Somebody else has read [150, 200) apart; the group begins at 210."""
+    io_config = busy.task.spec["spec"]["ioConfig"]
+    io_config.pop("useEarliestOffset", None)
+    io_config["startPosition"] = "2026-01-31T12:00:00Z"
+    busy.task.save()
+    busy.source.keys.filter(pk=busy.keys[0].pk).update(begin_offset=210)
+    assert repaired() == [(210, 220)]
