@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ingestion.specs.base import SpecModel
-from ingestion.specs.kafka.positions import Position
+from ingestion.specs.kafka.positions import PositionText
 
 MAX_OFFSET = (1 << 44) - 1  # as many as the metadata store tells apart
 _MAPS = ("partitionSequenceNumberMap", "partitionOffsetMap")
@@ -21,14 +21,8 @@ def _no_boolean(value: Any) -> Any:
     return value
 
 
-def _position(text: str) -> str:
-    Position.parse(text)
-    return text
-
-
 Offset = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0, le=MAX_OFFSET)]
 Offsets = dict[Annotated[int, Field(ge=0, lt=2**31)], Offset]
-PositionText = Annotated[str, Field(max_length=64), AfterValidator(_position)]
 
 
 class BoundedStreamConfig(SpecModel):
@@ -67,6 +61,16 @@ class BoundedStreamConfig(SpecModel):
         """By partition, ``[start, end)``; empty while a side is a position only."""
         starts, ends = self.startSequenceNumbers or {}, self.endSequenceNumbers or {}
         return {p: (starts[p], ends[p]) for p in sorted(starts.keys() & ends.keys())}
+
+
+def check_beside_bounds(topic_pattern: str | None, replicas: int, *, scales: bool) -> None:
+    """Raises ``ValueError`` for what else an ``ioConfig`` with bounds may not ask for."""
+    if topic_pattern is not None:
+        raise ValueError("boundedStreamConfig needs a topic, not a topicPattern: offsets are those of one topic")
+    if replicas > 1:
+        raise ValueError("replicas must be 1 with boundedStreamConfig: after a failure the next task goes on")
+    if scales:
+        raise ValueError("autoScalerConfig cannot be used with boundedStreamConfig: give taskCount")
 
 
 def with_bounds_of_task(io_config: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ingestion.specs.base import Span, SpecModel, not_supported, to_utc
 from ingestion.specs.errors import SpecError
 from ingestion.specs.formats.input_format import InputFormat
 from ingestion.specs.inputs.auto_scaler import AutoScalerConfig
-from ingestion.specs.inputs.bounded import BoundedStreamConfig, with_bounds_of_task
+from ingestion.specs.inputs.bounded import BoundedStreamConfig, check_beside_bounds, with_bounds_of_task
 from ingestion.specs.inputs.group_config import (
     BY_DURATION,
     DEAD_LETTER_TOPIC,
@@ -38,7 +38,7 @@ from ingestion.specs.inputs.header_filter import HeaderBasedFilterConfig
 from ingestion.specs.inputs.idle_config import IdleConfig
 from ingestion.specs.kafka.connection_name import ConnectionName
 from ingestion.specs.kafka.group_times import faults_of
-from ingestion.specs.kafka.positions import Position
+from ingestion.specs.kafka.positions import Position, PositionText
 from ingestion.specs.kafka.property_reading import Absent, KafkaProperties, refuse
 from ingestion.specs.limits import one_line
 from ingestion.specs.source_traits import CONSUMER_GROUP, OFFSET_RANGE, SHARE_GROUP, SourceTraits
@@ -54,12 +54,6 @@ def _any_name_of(*names: str) -> BeforeValidator:
     return BeforeValidator(lambda written: names[0] if written in names else written)
 
 
-def _check_position(text: str) -> str:
-    Position.parse(text)
-    return text
-
-
-PositionText = Annotated[str, Field(max_length=100), AfterValidator(_check_position)]
 GroupId = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(one_line)]
 
 
@@ -138,14 +132,8 @@ class IOConfig(SpecModel):
 
     @model_validator(mode="after")
     def _check_bounded(self) -> Self:
-        if self.boundedStreamConfig is None:
-            return self
-        if self.topicPattern is not None:
-            raise ValueError("boundedStreamConfig needs a topic, not a topicPattern: offsets are those of one topic")
-        if self.replicas > 1:
-            raise ValueError("replicas must be 1 with boundedStreamConfig: after a failure the next task goes on")
-        if self.auto_scaler is not None:
-            raise ValueError("autoScalerConfig cannot be used with boundedStreamConfig: give taskCount")
+        if self.boundedStreamConfig is not None:
+            check_beside_bounds(self.topicPattern, self.replicas, scales=self.auto_scaler is not None)
         return self
 
     @model_serializer(mode="wrap")

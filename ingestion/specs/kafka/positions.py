@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
 
 from ingestion.specs.base import CENTURY
 
 EXAMPLES = "earliest, latest, a time with a zone such as 2026-11-27T09:00:00Z, or a duration before now such as PT30M"
+MAX_LENGTH = 100  # characters
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _DURATION = re.compile(
@@ -99,3 +102,11 @@ def _write_duration(value: timedelta) -> str:
     seconds = f"{rest / timedelta(seconds=1):.3f}".rstrip("0").rstrip(".") if rest else ""
     times = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if number)
     return (f"P{days}D" if days else "P") + (f"T{times}" if times else "" if days else "T0S")
+
+
+def _check(text: str) -> str:
+    Position.parse(text)
+    return text
+
+
+PositionText = Annotated[str, Field(max_length=MAX_LENGTH), AfterValidator(_check)]  # in a spec

@@ -9,9 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.base import BodySerializer, QuerySerializer
-from ingestion.specs.kafka.positions import EXAMPLES, Position
-
-_MOST_CHARACTERS = 100
+from ingestion.specs.kafka.positions import EXAMPLES, MAX_LENGTH, Position
 
 
 @extend_schema_field(OpenApiTypes.STR)
@@ -20,8 +18,8 @@ class PositionField(serializers.CharField):
 
     def to_internal_value(self, data: Any) -> Any:
         text = super().to_internal_value(data)
-        if len(text) > _MOST_CHARACTERS:
-            raise serializers.ValidationError(f"has more than {_MOST_CHARACTERS} characters. Write {EXAMPLES}")
+        if len(text) > MAX_LENGTH:
+            raise serializers.ValidationError(f"has more than {MAX_LENGTH} characters. Write {EXAMPLES}")
         try:
             return Position.parse(text)
         except ValueError as error:
