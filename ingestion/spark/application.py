@@ -295,7 +295,7 @@ class Application:
                 number=slot.number, epoch=0, state=self._state_without_status(slot), message=slot.error
             ).model_copy(update=changes)
         age, status = last_status
-        if not slot.running and slot.directive == "continue":
+        if not (slot.running or slot.done) and slot.directive == "continue":
             changes |= {"state": "restarting", "message": slot.error, "in_flight": 0}
         elif age > STATUS_TIMEOUT_S and self._waits_for_slot(slot):
             changes |= {"state": "waiting_for_slot", "message": slot.error, "in_flight": 0}

@@ -109,6 +109,8 @@ def test_druids_task_ends_by_itself(house: House) -> None:
     check_exactly_once_within(house, topic, range(20, 60))
     report = house.api("GET", f"/druid/indexer/v1/task/{task}/reports")["headgate"]["payload"]["progress"]
     assert report == {"total": 91, "done": 91, "percent": 100, "secondsLeft": 0}
+    states = {state for (state,) in house.sql("SELECT state FROM tasks_indexer WHERE task_id = %s", task)}
+    assert "restarting" not in states, "what has read its part does not begin again"
 
 
 def check_exactly_once_within(house: House, datasource: str, numbers: range) -> None:
