@@ -64,10 +64,12 @@ class Prometheus:
         self._http = httpx2.Client(base_url=f"http://127.0.0.1:{port}/api/v1", timeout=30.0, trust_env=False)
 
     def ask(self, address: str, **values: str) -> Any:
-        """Empty until it listens."""
+        """Empty until it listens and has read its store."""
         try:
             answer = self._http.get(address, params=values)
         except httpx2.TransportError:
+            return {}
+        if answer.status_code == 503:
             return {}
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
