@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -14,15 +15,20 @@ from urllib.parse import unquote, urlsplit
 
 import psutil
 import pyarrow.parquet as pq
+import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import headgate
 from controlplane.embedded.home import PROJECT
+from controlplane.embedded.spark_classes import submit_options
 from ingestion.failpoints import VARIABLE
 from tests.support.broker import Broker
 from tests.support.waiting import wait_for
+
+# Else a query without records asks its source a hundred times per second, and says what it found every ten seconds.
+STREAMING = {"spark.sql.streaming.pollingDelay": "100ms", "spark.sql.streaming.noDataProgressEventInterval": "1s"}
 
 
 @contextmanager
@@ -39,11 +45,15 @@ def spark_session(folder: Path, master: str = "local[4]", **conf: str) -> Iterat
         "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
+        **STREAMING,
     }
     builder = SparkSession.builder.master(master)
     for key, value in {**usual, **conf}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as patched:
+        for name, option in submit_options().items():  # else half of its start is to load classes
+            patched.setenv(name, option)
+        spark = builder.getOrCreate()
     headgate.register(spark)
     try:
         yield spark
@@ -103,6 +113,10 @@ class Desk:
         """Those that a query has committed, by the log of its sink: files that no commit names don't count."""
         return committed_rows(self.folder / name / "rows")
 
+    def count(self, name: str) -> int:
+        """How many rows a query has committed."""
+        return committed(self.folder / name / "rows")
+
     def numbers(self, name: str) -> list[int]:
         """``n`` of each of these rows, sorted."""
         return sorted(json.loads(row["value"])["n"] for row in self.rows(name))
@@ -113,20 +127,18 @@ class Desk:
         def enough() -> bool:
             if query.exception() is not None:
                 raise AssertionError(str(query.exception()))
-            return len(self.numbers(name)) >= len(wanted)
+            return self.count(name) >= len(wanted)
 
-        wait_for(
-            f"{len(wanted)} rows of {name}", enough, seconds, lambda: (len(self.numbers(name)), query.lastProgress)
-        )
+        wait_for(f"{len(wanted)} rows of {name}", enough, seconds, lambda: (self.count(name), query.lastProgress))
         assert self.numbers(name) == list(wanted)
 
     def await_rows_or_end(self, query: StreamingQuery, name: str, many: int) -> None:
         """Wait until there are so many rows, or the query has failed."""
         wait_for(
             f"{many} rows of {name}, or its end",
-            lambda: query.exception() or len(self.numbers(name)) >= many,
+            lambda: query.exception() or self.count(name) >= many,
             60,
-            lambda: (len(self.numbers(name)), query.lastProgress),
+            lambda: (self.count(name), query.lastProgress),
         )
 
     def await_release(self) -> None:
@@ -167,13 +179,26 @@ def _begun(query: StreamingQuery) -> StreamingQuery | None:
 
 def committed_rows(folder: Path) -> list[dict[str, Any]]:
     """Of Spark's file sink, by its log."""
+    return [row for file in _committed_files(folder) for row in pq.read_table(file).to_pylist()]
+
+
+def committed(folder: Path) -> int:
+    """How many rows these are: cheaper to ask than the rows."""
+    return sum(map(_rows_in, _committed_files(folder)))
+
+
+@functools.cache
+def _rows_in(file: str) -> int:
+    return int(pq.read_metadata(file).num_rows)
+
+
+def _committed_files(folder: Path) -> list[str]:
     lines = [
         json.loads(line)
         for file in _since_compaction(folder / "_spark_metadata")
         for line in file.read_text().splitlines()[1:]
     ]
-    files = [unquote(urlsplit(line["path"]).path) for line in lines]
-    return [row for file in files for row in pq.read_table(file).to_pylist()]
+    return [unquote(urlsplit(line["path"]).path) for line in lines]
 
 
 def _since_compaction(log: Path) -> list[Path]:
