@@ -20,12 +20,15 @@ import psutil
 from controlplane.embedded.home import PROJECT
 from controlplane.embedded.ports import choose_port
 from controlplane.embedded.processes import Child
+from controlplane.embedded.spark_classes import submit_options
 from tests.support.processes import command_lines
 from tests.support.waiting import wait_for
 
+SMALL, LARGE = (1, "2g"), (3, "6g")  # cores and memory of a worker
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+_CONF = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true", "spark.master.rest.enabled": "false"}
 
 
 def spark_home() -> Path:
@@ -46,9 +49,7 @@ class SparkCluster:
         self.secret = secrets.token_hex(16)
         self.conf = folder / "conf"
         self.conf.mkdir(parents=True)
-        (self.conf / "spark-defaults.conf").write_text(
-            "spark.authenticate true\nspark.network.crypto.enabled true\nspark.master.rest.enabled false\n"
-        )
+        (self.conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in _CONF.items()))
         self.port = choose_port(None)
         self.web = f"http://127.0.0.1:{choose_port(None, [self.port])}"
         self.master = self._master()
@@ -93,6 +94,15 @@ class SparkCluster:
             yield
         finally:
             self._code.unlink()
+
+    @contextmanager
+    def code_missing(self) -> Iterator[None]:
+        """They had it, and have it again afterwards."""
+        self._code.unlink()
+        try:
+            yield
+        finally:
+            self._code.symlink_to(PROJECT)
 
     def lose(self, host: str) -> None:
         """The machine is gone, with all that runs on it; another one takes its place."""
@@ -145,17 +155,19 @@ class SparkCluster:
     def environment(self, host: str, with_secret: bool = True) -> dict[str, str]:
         folder = self.folder / host
         folder.mkdir(exist_ok=True)
-        secret = {"_SPARK_AUTH_SECRET": self.secret} if with_secret else {}
+        # A folder with configuration would be first on the class path, and Java would take no shared classes.
+        conf = " ".join(f"-D{name}={value}" for name, value in _CONF.items())
+        secret = {"_SPARK_AUTH_SECRET": self.secret, "SPARK_DAEMON_JAVA_OPTS": conf} if with_secret else {}
+        shared_classes = submit_options().get("SPARK_SUBMIT_OPTS", "")
         return {
             "PATH": "/usr/bin:/bin",
             "HOME": str(folder),
             "SPARK_HOME": str(spark_home()),
-            "SPARK_CONF_DIR": str(self.conf),
             "SPARK_LOCAL_IP": host,
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "SPARK_DAEMON_MEMORY": "128m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JDK_JAVA_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {shared_classes}",  # of executors, too
             **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
             **secret,
             **self._variables,
@@ -163,7 +175,7 @@ class SparkCluster:
 
     def says_to_a_stranger(self) -> str:
         """What a worker that does not know the secret hears from the master."""
-        environment = self.environment("127.0.0.4", with_secret=False) | {"SPARK_CONF_DIR": str(self.folder)}
+        environment = self.environment("127.0.0.4", with_secret=False)
         command = [str(spark_home() / "bin" / "spark-class"), _WORKER, "--webui-port", "0", self.address]
         stranger = Child(command, self.folder / "stranger.log", environment=environment)
         try:
@@ -213,7 +225,7 @@ def _command(process: psutil.Process) -> str:
 
 @contextmanager
 def spark_cluster(
-    folder: Path, hosts: Sequence[str], cores: int = 1, memory: str = "2g", variables: Mapping[str, str] | None = None
+    folder: Path, hosts: Sequence[str], cores: int, memory: str, variables: Mapping[str, str] | None = None
 ) -> Iterator[SparkCluster]:
     """One that is stopped at the end."""
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Compaction and batch tasks with S3 as deep storage, on a Spark cluster whose machines are lost, and with S3 away."""
+"""S3 as deep storage and a Spark cluster: its machines and its master are lost, S3 is away, Python does not start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, published
 from tests.support.s3 import BUCKET, CREDENTIALS, S3Server, s3_server
-from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_cluster import LARGE, SparkCluster
 from tests.support.waiting import wait_for
 
 OPEN = ("waiting", "running")  # states of a merge that is under way
@@ -53,7 +53,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(house: House, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    cluster.resize(3, "6g")
+    cluster.resize(*LARGE)
     with (
         pytest.MonkeyPatch.context() as patched,
         s3_server(tmp_path_factory.mktemp("s3")) as server,
@@ -224,3 +224,36 @@ def test_a_replace_that_deep_storage_refuses_in_the_middle_changes_nothing(site:
     published(house, topic, records)
     at_rest(site, topic)
     check_exactly_once(house, topic, range(records))
+
+
+@pytest.mark.timeout(900)
+def test_a_master_that_is_restarted_has_forgotten_a_task(site: Site) -> None:
+    """Row 38 of the failure matrix: its driver lives on without executors, and another task takes its place.
+
+    Spark's cluster, since its master is restarted.
+    """
+    house = site.house
+    topic = house.topic()
+    house.supervise(house.kafka_spec(topic, taskCount=1, period="PT2S"))
+    stream = Endless(house, topic)
+    published(house, topic, 100, 240)
+    first = house.running_task(topic)
+    site.cluster.restart_master()
+    house.ended(first, "FAILED", 120)
+    assert "no longer lists its application" in house.api("GET", f"/api/v1/tasks/{first}/")["error"]
+    records = stream.finish()
+    published(house, topic, records)
+    check_exactly_once(house, topic, range(records))
+
+
+@pytest.mark.timeout(900)
+def test_executors_that_cannot_start_python_fail_the_task(site: Site) -> None:
+    """Told that the workers have the code installed, which they have not. Spark starts Python on the executors."""
+    house = site.house
+    topic = house.topic()
+    with site.cluster.code_missing():
+        task = house.submit(house.spec(topic, idleConfig={"enabled": False}))
+        wait_for("the task has failed", lambda: house.status(task) == "FAILED", 240, lambda: house.logs(topic))
+        [(error,)] = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
+    assert "could be started in 5 attempts" in error
+    assert "No module named 'ingestion'" in error

@@ -1,4 +1,4 @@
-"""Tasks on a Spark cluster of two workers, which have Java and Spark and nothing else of what indexers need."""
+"""A Spark cluster of two workers, which have Java and Spark and nothing else of what indexers need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.records import Endless, numbered, published
-from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_cluster import SMALL, SparkCluster
 from tests.support.waiting import wait_for
 
 # docs/reference/spark.md: 256 for the executor, and for its one indexer 192 + 5 × 64 of rows + 16 for a consumer.
@@ -20,7 +20,7 @@ EXECUTOR_MB = 256 + 192 + 5 * 64 + 16
 @pytest.fixture(scope="module")
 def on_cluster(house: House, cluster: SparkCluster) -> Iterator[SparkCluster]:
     """The house's tasks run there."""
-    cluster.resize(1, "2g")
+    cluster.resize(*SMALL)
     with house.set_up_with(**cluster.settings, HEADGATE_HANDOVER_PATIENCE="PT25S"):
         yield cluster
 
@@ -86,40 +86,9 @@ def test_on_a_full_cluster_a_changed_spec_takes_over(house: House, on_cluster: S
     check_exactly_once(house, topic, range(records))
 
 
-@pytest.mark.timeout(900)
-def test_a_master_that_is_restarted_has_forgotten_a_task(house: House, on_cluster: SparkCluster) -> None:
-    """Row 38 of the failure matrix: its driver lives on without executors, and another task takes its place.
-
-    What is looked at is Spark's master.
-    """
-    topic = house.topic()
-    house.supervise(house.kafka_spec(topic, taskCount=1, period="PT2S"))
-    stream = Endless(house, topic)
-    published(house, topic, 100, 240)
-    first = house.running_task(topic)
-    on_cluster.restart_master()
-    house.ended(first, "FAILED", 120)
-    assert "no longer lists its application" in house.api("GET", f"/api/v1/tasks/{first}/")["error"]
-    records = stream.finish()
-    published(house, topic, records)
-    check_exactly_once(house, topic, range(records))
-
-
 def test_without_the_secret_nobody_is_heard(cluster: SparkCluster) -> None:
     """Row 22 of the security checklist: Spark's master does not take a worker that does not know it."""
     said = cluster.says_to_a_stranger()
     assert "Failed to connect to master" in said
     assert "Successfully registered" not in said
     assert [worker["host"] for worker in cluster.seen()["workers"]].count("127.0.0.4") == 0
-
-
-@pytest.mark.timeout(900)
-def test_executors_that_cannot_start_python_fail_the_task(house: House, on_cluster: SparkCluster) -> None:
-    """Told that the workers have the code installed, which they have not. Spark starts Python on the executors."""
-    topic = house.topic()
-    with house.set_up_with(**on_cluster.settings, HEADGATE_SPARK_PYTHON="installed"):
-        task = house.submit(house.spec(topic, idleConfig={"enabled": False}))
-        wait_for("the task has failed", lambda: house.status(task) == "FAILED", 240, lambda: house.logs(topic))
-        [(error,)] = house.sql("SELECT error FROM tasks_task WHERE id = %s", task)
-    assert "could be started in 5 attempts" in error
-    assert "No module named 'ingestion'" in error
