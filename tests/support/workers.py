@@ -40,6 +40,8 @@ _INSERT = """
     FROM datasources_datasource d WHERE d.name = %s RETURNING 1
 """
 
+_LIVES = "SELECT 1 FROM supervisors_supervisor WHERE id = %s AND terminated_at IS NULL"
+
 
 @dataclass
 class _Worker:
@@ -210,8 +212,10 @@ class Workers:
         self._client.close()
 
     def leave_nothing_to_do(self) -> None:
-        """For a test that is over: nobody looks for holes in what it has read, every two seconds, till the end."""
+        """For a test that is over: nobody asks for its topic, nor looks for holes, every few seconds till the end."""
         self._house.sql("UPDATE tasks_task SET supervisor_id = %s WHERE id = %s RETURNING 1", self._supervisor, self.id)
+        if self._house.sql(_LIVES, self._supervisor):
+            self._house.api("POST", f"/druid/indexer/v1/supervisor/{self._supervisor}/terminate")
 
     def give_way(self) -> None:
         """Kill all at once, driver and heartbeats too, as SIGKILL for the application would."""
