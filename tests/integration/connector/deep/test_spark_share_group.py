@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +11,58 @@ import pytest
 from confluent_kafka import Consumer
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import headgate
 from headgate.publishes.batch import open_files
 from headgate.publishes.columns import struct_of
+from tests.support.broker import Broker
+from tests.support.guarded_kafka import Guarded, guarded
 from tests.support.house import House
 from tests.support.records import numbered, published
 from tests.support.spark_session import Desk, metrics_of, stopped
 from tests.support.waiting import wait_for
+from tests.support.workers import Workers
 
+__all__ = ["guarded"]  # a fixture
 IN_READERS = ("polled", "proposed", "written", "settled")
 IN_SOURCE = ("claimed", "planned", "committing", "kept")
+Session = tuple[SparkSession, Path]  # with its folder
+
+
+@pytest.fixture
+def broker(house: House) -> Broker:
+    """The stack's, which one of these tests needs anyway."""
+    return house
 
 
 def test_killed_between_any_two_steps(desk: Desk) -> None:
-    """A reader or the source process dies at each place in turn; the query, started again, has each record once."""
+    """A reader dies at each place in turn, under a query that goes on; then so does the source process, and the query,
+    started again, has each record once.
+    """
     topic = desk.broker.topic(partitions=2)
     desk.broker.configure_group(f"group-{topic}", share_record_lock_duration_ms=2000)
     many = 0
-    for place in (*IN_READERS, *IN_SOURCE):
-        with desk.failing(**{place: "kill"}) as (mark,):
-            query = desk.start(topic, "killed", readerProcesses=2)
-            with stopped(query):
-                for _ in range(2):  # what comes before a commit, and the next micro-batch, which brings it
-                    desk.broker.produce(topic, numbered(many, many + 300))
-                    many += 300
-                    desk.await_rows_or_end(query, "killed", many)
-                wait_for(f"{place} was reached", mark.exists, 30)
+
+    def dies(place: str, query: StreamingQuery, mark: Path) -> None:
+        nonlocal many
+        for _ in range(2):  # what comes before a commit, and the next micro-batch, which brings it
+            desk.broker.produce(topic, numbered(many, many + 300))
+            many += 300
+            desk.await_rows_or_end(query, "killed", many)
+        wait_for(f"{place} was reached", mark.exists, 30)
+
+    with stopped(desk.start(topic, "killed", readerProcesses=2)) as query:
+        for place in IN_READERS:
+            with desk.failing(**{place: "kill"}) as (mark,):
+                dies(place, query, mark)
+        assert query.exception() is None
+    for place in IN_SOURCE:
+        with (
+            desk.failing(**{place: "kill"}) as (mark,),
+            stopped(desk.start(topic, "killed", readerProcesses=2)) as query,
+        ):
+            dies(place, query, mark)
     with stopped(desk.start(topic, "killed", readerProcesses=0)) as query:
         desk.await_numbers(query, "killed", range(many))
 
@@ -64,10 +90,10 @@ def test_two_groups_see_everything_and_one_is_shared(desk: Desk) -> None:
         stopped(desk.start(topic, "other", shareGroupId=f"b-{topic}")) as other,
     ):
         desk.await_numbers(other, "other", range(3_000))
-        wait_for("all, by two", lambda: len(desk.numbers("one") + desk.numbers("two")) >= 3_000, 60)
+        wait_for("all, by two", lambda: desk.count("one") + desk.count("two") >= 3_000, 60)
         desk.broker.produce(topic, numbered(3_000, 6_000))
         desk.await_numbers(other, "other", range(6_000))
-        wait_for("all, by two", lambda: len(desk.numbers("one") + desk.numbers("two")) >= 6_000, 60)
+        wait_for("all, by two", lambda: desk.count("one") + desk.count("two") >= 6_000, 60)
         assert sorted(desk.numbers("one") + desk.numbers("two")) == list(range(6_000))
         assert one.exception() is None and two.exception() is None
         third = desk.stream(topic, "one", shareGroupId=f"c-{topic}").writeStream.format("noop")
@@ -185,16 +211,17 @@ def test_a_micro_batch_waits_for_records_that_are_worth_it(desk: Desk) -> None:
 
 
 def test_publishes_of_a_datasource_come_once_and_in_order(
-    house: House, session: tuple[SparkSession, Path], monkeypatch: pytest.MonkeyPatch
+    house: House, session: Session, make_workers: Callable[..., Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What Headgate stored, as a stream from publish to publish, and as a batch of one moment.
 
-    An application of the stack writes them: a stored publish of a test's own would be no proof that Spark reads those.
+    An indexer writes them: a stored publish of a test's own would be no proof that Spark reads those.
     """
     desk = Desk(house, *session)
     topic = house.topic()
     house.produce(topic, numbered(0, 400))
-    supervisor = house.supervise(house.spec(topic))
+    workers = make_workers(house.spec(topic))
+    workers.start(0)
     published(house, topic, 400)
     token = house.token
     where = {"url": house.url, "token": token, "datasource": topic}
@@ -209,7 +236,7 @@ def test_publishes_of_a_datasource_come_once_and_in_order(
     wait_for("all that was published has a number", lambda: take() == list(range(400)), 60, take)
     house.produce(topic, numbered(400, 500))
     published(house, topic, 500)
-    house.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
+    workers.finish(0)
     wait_for("what came later, too", lambda: take() == list(range(500)), 60, take)
     last = house.api("GET", f"/api/v1/datasources/{topic}/publishes/?after=0&limit=500")
     newest = sum(f["rows"] for f in last["results"][-1]["files"])
@@ -264,6 +291,24 @@ def test_a_group_of_another_kind_is_named(desk: Desk) -> None:
             assert "shareGroupId names a group of another kind" in str(query.exception())
     finally:
         consumer.close()
+
+
+def test_a_group_that_the_login_may_not_read_ends_the_query(guarded: Guarded, session: Session, tmp_path: Path) -> None:
+    topic = guarded.topic(partitions=1)
+    guarded.give("TOPIC", topic, "READ")
+    login = {name.replace("mechanisms", "mechanism"): value for name, value in guarded.client.items()}
+    options = {
+        **{f"kafka.{name}": value for name, value in login.items()},
+        "subscribe": topic,
+        "shareGroupId": "readers",
+        "checkpointLocation": str(tmp_path / "checkpoint"),
+    }
+    spark, _ = session
+    rows = spark.readStream.format("kafka-sharegroup").options(**options).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", options["checkpointLocation"])
+    with stopped(writer.start()) as query:
+        wait_for("the query has ended", query.exception, 60, lambda: query.lastProgress)
+        assert "this login may not read the share group" in str(query.exception())
 
 
 @pytest.mark.parametrize(
