@@ -49,7 +49,7 @@ def published(house: House, datasource: str, at_least: int, seconds: float = 120
 class Stream:
     """Produces numbered records in the background, so that a fault meets records under way."""
 
-    def __init__(self, broker: Broker, topic: str, records: int, per_second: int = 10_000) -> None:
+    def __init__(self, broker: Broker, topic: str, records: int, per_second: int = 4_000) -> None:
         self._broker, self._topic, self._records, self._rate = broker, topic, records, per_second
         self._pace = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -84,7 +84,7 @@ class Endless:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._enough.wait(0.1):
+        while not self._enough.wait(0.2):
             self._broker.produce(self._topic, numbered(self._records, self._records + 100), by=self._producer)
             self._records += 100
         self._whole = True
