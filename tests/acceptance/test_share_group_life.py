@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from controlplane.embedded.kafka import Kafka
 from tests.support.house import House
 from tests.support.invariants import check_adds_up, check_exactly_once, stored_numbers
+from tests.support.quick_kafka import Kafka
 from tests.support.records import Endless, numbered, published
 from tests.support.waiting import PATIENCE, wait_for
 from tests.support.workers import Workers

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from controlplane.embedded.home import temporary_home
-from controlplane.embedded.kafka import Kafka
 from controlplane.embedded.spark_classes import prepare_classes
 from tests.support import undertaker
 from tests.support.broker import BROKER, Broker
 from tests.support.house import House
+from tests.support.quick_kafka import Kafka
 from tests.support.workers import Workers
 
 LOGS = pytest.StashKey[Path]()  # the house's, from its start

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
 )
 
 from controlplane.embedded.home import temporary_home
-from controlplane.embedded.kafka import Kafka
 from tests.support.broker import BROKER, Broker
+from tests.support.quick_kafka import Kafka
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 

@@ -21,9 +21,9 @@ from confluent_kafka.admin import (
 )
 
 from controlplane.embedded.home import temporary_home
-from controlplane.embedded.kafka import Kafka
 from ingestion.specs.tasks.ingestion_spec import parse_task_spec
 from tests.support.certificates import Identity, as_jks, authority
+from tests.support.quick_kafka import Kafka
 from tests.unit.test_specs import changed
 
 PASSWORD = 'p"4711\\, ;=x'
