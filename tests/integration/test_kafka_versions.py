@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterator
 
@@ -9,10 +10,12 @@ import pytest
 
 from controlplane.embedded.home import temporary_home
 from controlplane.embedded.kafka_jars import OLDER
+from tests.support.broker import BROKER, Broker
 from tests.support.house import House
 from tests.support.invariants import check_exactly_once
 from tests.support.kills import survive_kills
 from tests.support.lanes import WITH_STORED_OFFSETS, lane_spec
+from tests.support.quick_kafka import Kafka
 from tests.support.records import numbered, published
 from tests.support.waiting import wait_for
 from tests.support.workers import Workers
@@ -23,12 +26,13 @@ Make = Callable[..., Workers]
 
 
 @pytest.fixture(scope="module", params=OLDER)
-def house(request: pytest.FixtureRequest) -> Iterator[House]:
-    """All services with an older Kafka. Every other test runs on the newest."""
-    with temporary_home() as home:
-        house = House(home, kafka_version=request.param)
-        yield house
-        house.close()
+def house(house: House, request: pytest.FixtureRequest) -> Iterator[House]:
+    """The stack of all tests, and an older Kafka for its specs. Every other test runs on the newest."""
+    with temporary_home() as home, Kafka(home, BROKER, version=request.param) as older:
+        same_stack = copy.copy(house)
+        Broker.__init__(same_stack, older)
+        yield same_stack
+        house.let_go()  # nobody asks for topics of a broker that is gone
 
 
 def test_a_share_group_survives_kills(house: House, make_workers: Make) -> None:

@@ -19,14 +19,13 @@ from psycopg_pool import ConnectionPool
 from controlplane.common.applications import STOP_TIMEOUT_S, running_applications, stop_applications
 from controlplane.embedded import apps
 from controlplane.embedded.home import PROJECT, Home
-from controlplane.embedded.kafka import Kafka
-from controlplane.embedded.kafka_jars import VERSION
 from controlplane.embedded.postgres import Postgres
 from controlplane.embedded.spark_classes import submit_options
 from controlplane.embedded.valkey import Valkey
 from tests.support import undertaker
 from tests.support.broker import BROKER, Broker
 from tests.support.fault_proxy import FaultProxy
+from tests.support.quick_kafka import Kafka
 from tests.support.waiting import PATIENCE, wait_for
 
 T = TypeVar("T")
@@ -67,17 +66,12 @@ class House(Broker):
         bootstrap: str | None = None,
         database: str | None = None,
         with_proxy: bool = True,
-        kafka_version: str = VERSION,
     ) -> None:
         self.home = home
         self._undertaker = undertaker.watch_over(home.path)
         self.postgres = cast(Postgres, Elsewhere(dsn=database)) if database else Postgres(self.home)
         self.valkey = Valkey(self.home)
-        kafka = (
-            cast(Kafka, Elsewhere(bootstrap=bootstrap))
-            if bootstrap
-            else Kafka(self.home, broker, version=kafka_version)
-        )
+        kafka = cast(Kafka, Elsewhere(bootstrap=bootstrap)) if bootstrap else Kafka(self.home, broker)
         for service in (self.postgres, self.valkey, kafka):
             service.start()
         for service in (self.postgres, self.valkey, kafka):
