@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -41,10 +42,16 @@ POSTS = (
 )
 
 
-@pytest.fixture
-def document(client: Client, db: None) -> dict[str, Any]:
-    found: dict[str, Any] = client.get("/api/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).json()
+@cache
+def asked() -> dict[str, Any]:
+    """What the address answers, once for all tests: it does not change."""
+    found: dict[str, Any] = Client().get("/api/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).json()
     return found
+
+
+@pytest.fixture
+def document(db: None) -> dict[str, Any]:
+    return asked()
 
 
 def check(document: dict[str, Any], method: str, pattern: str, answer: Any) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, ShareConsumer
 
 from controlplane.connections.kafka import KafkaProblem, KafkaRefuses, holds_records, partition_count, topic_offsets
 from controlplane.connections.probe import NeededRights, try_kafka
+from ingestion.sources import client_problems, share_group
 from ingestion.sources import reader as reading
 from ingestion.sources.base import ACCEPT, ReadRefused
 from ingestion.sources.reader import Reader
@@ -83,8 +84,12 @@ def refused(reader: Reader, *words: str) -> None:
     assert all(word in reader.client_problems.text for word in words), reader.client_problems.text
 
 
-def test_partitions_that_may_not_be_read(guarded: Guarded, make_reader: MakeReader) -> None:
+def test_partitions_that_may_not_be_read(
+    guarded: Guarded, make_reader: MakeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two partitions, one of which stays empty: it is read again once its end is met."""
+    monkeypatch.setattr(client_problems, "CLIENT_PROBLEM_S", 2.0)
+    monkeypatch.setattr(reading, "REFUSED_RETRY_S", 1.0)
     topic = guarded.topic(partitions=2)
     guarded.give("TOPIC", topic, "DESCRIBE")
     guarded.produce(topic, numbered(0, 100), partition=0)
@@ -95,7 +100,7 @@ def test_partitions_that_may_not_be_read(guarded: Guarded, make_reader: MakeRead
     wait_for("nothing is refused", lambda: reader.read(0.2) is None and not reader.client_problems.refused, 60)
     guarded.take("TOPIC", topic, "READ")
     refused(reader, f"lacks the right READ on topic '{topic}'")
-    for _ in range(100):  # 20 s: longer than other complaints are remembered, and than it takes to ask again
+    for _ in range(20):  # 4 s: longer than other complaints are remembered, and than it takes to ask again
         reader.read(0.2)
     assert reader.client_problems.refused and reader.client_problems.text
     guarded.give("TOPIC", topic, "READ")
@@ -253,8 +258,9 @@ def test_a_share_group_by_the_name_of_a_consumer_group(guarded: Guarded) -> None
         source.close()
 
 
-def test_a_share_group_without_rights(guarded: Guarded) -> None:
-    """It does not flood the broker meanwhile: its consumer is closed, and made anew every few seconds."""
+def test_a_share_group_without_rights(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not flood the broker meanwhile: its consumer is closed, and made anew after a while."""
+    monkeypatch.setattr(share_group, "RECREATE_AFTER_S", 1.0)
     topic = guarded.topic(partitions=2)
     guarded.give("TOPIC", topic, "DESCRIBE")
     io_config = share_config(guarded, topic, "readers")
@@ -270,7 +276,7 @@ def test_a_share_group_without_rights(guarded: Guarded) -> None:
                 return source.poll(0.2) is None and source.refused and said in source.problem
 
             wait_for(said, refused_so, 60, lambda: source.problem)
-            for _ in range(40):
+            for _ in range(15):  # 3 s: it is made anew twice
                 assert source.poll(0.2) is None
             guarded.give(*missing, "READ")
         assert 0 < denied(guarded, "ShareFetch") < 1_000, "a client that asks on does so thousands of times a second"

@@ -6,7 +6,6 @@ import copy
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from django.test import Client
 from django.utils import timezone
 
@@ -20,10 +19,7 @@ from controlplane.tasks.models import Goal, Indexer, Status, Task
 from tests.integration.test_supervisor_iterations import began_to_read, reads, submit, tasks_of
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, spec_for
-from tests.support.guarded_kafka import Guarded, guarded
 from tests.support.waiting import wait_for
-
-__all__ = ["guarded"]  # a fixture
 
 
 def second_version(cast: Cast) -> None:
@@ -187,38 +183,3 @@ def test_a_version_whose_topic_is_missing_leaves_the_last_good_one_in_force(cast
 
     again = wait_for("it is started again", started_again, 30)
     assert (again.status, again.spec["spec"]["ioConfig"]["topic"]) == (Status.PENDING, topic)
-
-
-@pytest.mark.parametrize("lacks", ["TOPIC", "GROUP"])
-def test_a_version_whose_login_may_not_read_gets_no_task(
-    cast: Cast, guarded: Guarded, clients: dict[str, Client], lacks: str
-) -> None:
-    """So what reads is not ended for it either, however full the pool is. When it may, it takes over."""
-    topic, group = guarded.topic(), f"of-{lacks}"
-    guarded.give("TOPIC", topic, "DESCRIBE", *(["READ"] if lacks == "GROUP" else []))
-    supervisor = submit(cast, guarded, guarded.bootstrap, topic)
-    iterate()
-    [first] = tasks_of(supervisor)
-    reads(first)
-    began_to_read(first, timezone.now())
-    iterate()
-    spec = guarded.kafka_spec(topic, consumerProperties=guarded.properties, period="PT0.000001S")
-    if lacks == "GROUP":
-        spec["ioConfig"] |= {"assignment": "consumer_group", "groupId": group}
-    services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
-    for _ in range(3):
-        iterate()
-    [only] = tasks_of(supervisor)
-    assert (only.pk, only.goal) == (first.pk, Goal.RUN)
-    missing = f"Grant this login the right READ on {'topic ' + topic if lacks == 'TOPIC' else 'group ' + group}"
-    shown = clients["viewer"].get(f"/api/v1/supervisors/{topic}/").json()["health"]
-    assert (shown["code"], shown["kind"]) == ("kafka_refuses", "failed")
-    assert missing in shown["text"]
-    assert "Its task uses version 1 of the spec until a task with version 2 runs." in shown["text"]
-    guarded.give(lacks, topic if lacks == "TOPIC" else group, "READ")
-
-    def started() -> bool:
-        iterate()
-        return any(task.spec_version == 2 for task in tasks_of(supervisor))
-
-    wait_for("a task of version 2 starts", started, 30)

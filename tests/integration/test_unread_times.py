@@ -27,10 +27,8 @@ from tests.support.alert_rounds import rule_of
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, browsing_as, settle
 from tests.support.forwarder import Forwarder
-from tests.support.guarded_kafka import Guarded, guarded
 from tests.support.html import parsed
 
-__all__ = ["guarded"]  # a fixture
 DAY_MS = 86_400_000
 METRIC = "headgate_supervisor_retention_left_seconds"
 
@@ -179,27 +177,3 @@ def test_one_that_has_nothing_to_lose_is_not_asked_about(cast: Cast, broker: Bro
     observe_unread()
     assert not UnreadTimes.objects.filter(source__topic=topic).exists()
     assert countdown_of(supervisor) is None
-
-
-def test_a_login_without_the_right_says_which(cast: Cast, guarded: Guarded) -> None:
-    """To read the topic is enough to follow its lag, and no right to a group is needed."""
-    topic = guarded.topic(partitions=2, config={"retention.ms": str(DAY_MS)})
-    guarded.give("TOPIC", topic, "READ")
-    oldest = ms_ago(3)
-    produce(guarded, topic, 1, oldest)
-    spec = guarded.kafka_spec(topic)
-    spec["ioConfig"]["consumerProperties"] = guarded.properties
-    supervisor = services.submit_supervisor(user=cast.users["owner"], document=spec, team_name="alpha")
-    read_source(supervisor, guarded, topic)
-    services.suspend(user=cast.users["owner"], supervisor=supervisor)
-    observe_waiting()
-    observe_unread()
-    found = countdown_of(supervisor)
-    assert found is not None
-    assert (found.code, found.expires_at) == (Code.UNKNOWN, None)
-    assert f"lacks the right DESCRIBE_CONFIGS on topic '{topic}'" in found.text
-    guarded.give("TOPIC", topic, "DESCRIBE_CONFIGS")
-    observe_unread()
-    found = countdown_of(supervisor)
-    assert found is not None
-    assert found.expires_at == time_of(oldest + DAY_MS)
