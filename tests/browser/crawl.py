@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -54,6 +54,33 @@ _OF_CARDS = """() => {
 
 # Its findings without what it found right, which is most of it; style sheets are no concern of a rule that runs.
 _OF_AXE = {"resultTypes": ["violations"], "preload": {"assets": ["media"]}}
+
+# Elements with text of their own by what makes its contrast: its colour and size, and all that lies behind it. Two of
+# each, since another element may cover one. The page keeps them, the caller gets their names.
+_LOOKS = """() => {
+    const grounds = new Map();
+    const ground = (e) => {
+        if (e === null) return "";
+        if (!grounds.has(e)) {
+            const s = getComputedStyle(e);
+            const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter].join(" ");
+            const below = ground(e.parentElement);
+            grounds.set(e, own === "rgba(0, 0, 0, 0) none 1 none" ? below : `${own} on ${below}`);
+        }
+        return grounds.get(e);
+    };
+    const writes = (e) => e.matches("input, select, textarea")
+        || [...e.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    window.looks = {};
+    for (const e of document.body.querySelectorAll("*")) {
+        if (!writes(e) || !e.checkVisibility()) continue;
+        const s = getComputedStyle(e);
+        const off = e.closest(":disabled, [aria-disabled=true]") !== null;
+        const look = [s.color, s.fontSize, s.fontWeight, s.textShadow, off, ground(e)].join(" | ");
+        (window.looks[look] ??= []).length < 2 && window.looks[look].push(e);
+    }
+    return Object.keys(window.looks);
+}"""
 
 
 @dataclass(frozen=True, order=True)
@@ -303,7 +330,26 @@ def _by_route(sends: str) -> str:
 def violations(page: Page, **options: Any) -> list[str]:
     """What axe, which is on the page, finds wrong with it, each with the elements."""
     found = page.evaluate("async (options) => (await axe.run(document, options)).violations", _OF_AXE | options)
+    return _said(found)
+
+
+def _said(found: Any) -> list[str]:
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
+
+
+@dataclass
+class Contrasts:
+    """What axe finds wrong with colours. It is not asked again about a text in colours that an earlier page had."""
+
+    seen: set[str] = field(default_factory=set)
+
+    def faults(self, page: Page) -> list[str]:
+        fresh = [look for look in page.evaluate(_LOOKS) if look not in self.seen]
+        self.seen.update(fresh)
+        run = (
+            "async ([fresh, options]) => (await axe.run({include: fresh.flatMap((l) => looks[l])}, options)).violations"
+        )
+        return _said(page.evaluate(run, [fresh, _OF_AXE | {"runOnly": ["color-contrast"]}])) if fresh else []
 
 
 _CLIPPED = """

@@ -20,6 +20,7 @@ from tests.browser.control_table import GROUPS
 from tests.browser.crawl import (
     EVERYWHERE,
     NARROW,
+    Contrasts,
     Control,
     Stop,
     cards,
@@ -48,6 +49,7 @@ class Seen:
     routes: set[str] = field(default_factory=set)
     controls: set[tuple[str, Control]] = field(default_factory=set)
     faults: dict[str, list[str]] = field(default_factory=dict)
+    contrasts: Contrasts = field(default_factory=Contrasts)
     lines: dict[tuple[str, str], str] = field(default_factory=dict)  # for curl, by role and address of the page
 
 
@@ -82,7 +84,7 @@ def _pasted(line: str, token: str) -> str:
 
 
 def everything(visit: Visit) -> Seen:
-    """Each page is fetched once, and looked at in both themes and widths."""
+    """Each page is fetched once, and looked at in both themes and in both widths."""
     seen, role = Seen(), ""
     visit.page.add_init_script(AXE)
     visit.become(role)
@@ -115,13 +117,15 @@ def _look(page: Page, stop: Stop, seen: Seen) -> None:
         mine = stop.role in ("", "owner")  # the menus of others have other names
         here = {(route, one) for route, here in controls(page).items() for one in here}
         seen.controls |= {(route, one) for route, one in here if mine or route != EVERYWHERE}
-    faults = _faults(page, f"{stop.address} {stop.press} {stop.role if stop.role == 'outsider' else ''}")
+    faults = _faults(
+        page, seen.contrasts, f"{stop.address} {stop.press} {stop.role if stop.role == 'outsider' else ''}"
+    )
     seen.faults |= {f"{stop.address} {stop.press}": faults} if faults else {}
 
 
-def _faults(page: Page, name: str) -> list[str]:
-    """Of the page in both themes. Of what axe looks at only colours depend on the theme."""
-    faults = violations(page)
+def _faults(page: Page, contrasts: Contrasts, name: str) -> list[str]:
+    """Of the page in both themes, which differ in colours alone (``test_design_sources``)."""
+    faults = violations(page, rules={"color-contrast": {"enabled": False}}) + contrasts.faults(page)
 
     def look(width: int) -> None:
         faults.extend(cards(page) if width == NARROW else clipped(page))
@@ -129,8 +133,9 @@ def _faults(page: Page, name: str) -> list[str]:
 
     fits(page, look)
     page.emulate_media(color_scheme="dark")
-    faults += violations(page, runOnly=["color-contrast"])
-    fits(page, lambda width: _keep(page, name, f"dark-{width}"))
+    faults += contrasts.faults(page)
+    if SCREENSHOTS:
+        fits(page, lambda width: _keep(page, name, f"dark-{width}"))
     page.emulate_media(color_scheme="light")
     return faults
 

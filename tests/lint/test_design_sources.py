@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from frontend.context import SECTIONS
-from tests.lint.sources import PROJECT, files, no_faults, text_of
+from tests.lint.sources import PROJECT, files, no_faults, places, text_of
 
 TOKENS = PROJECT / "frontend" / "assets" / "src" / "styles" / "tokens.css"
 TONES = ("ok", "work", "wait", "need", "bad", "quiet")
@@ -15,6 +15,12 @@ PAIRS += [
     (f"--hg-{ink}", f"--hg-{under}") for ink in ("ink", "soft") for under in ("surface", "page", "sunken", "hover")
 ]
 PAIRS += [("--hg-on-accent", "--hg-accent"), ("--hg-on-accent", "--hg-accent-strong")]
+
+# A colour, a share of one, another token, or a shadow: nothing that has a size on the page.
+COLOUR = re.compile(
+    r"--[\w-]+: (#[0-9a-f]{3,6}|\d+, \d+, \d+|rgba\([\d., ]+\)|var\(--hg-[\w-]+\));"
+    r"|--hg-shadow[\w-]*: (none|[\dpx ]+ rgba\([\d., ]+\));"
+)
 
 
 def tokens(theme: str) -> dict[str, str]:
@@ -43,6 +49,21 @@ def hard_to_read(theme: str) -> Iterator[str]:
 def test_text_can_be_read_on_its_background() -> None:
     faults = (fault for theme in ("light", "dark") for fault in hard_to_read(theme))
     no_faults(faults, "the contrast of text and background is 4.5 or more")
+
+
+def not_of_colours() -> Iterator[str]:
+    """What a theme says besides colours and shadows, and rules elsewhere that depend on the theme."""
+    for theme in ("light", "dark"):
+        block = text_of(TOKENS).split(f'[data-bs-theme="{theme}"] {{')[1].split("\n}")[0]
+        yield from (line for line in block.splitlines() if line.strip() and not COLOUR.fullmatch(line.strip()))
+    for path in files("*.css", "frontend/assets/src"):
+        if path != TOKENS:
+            yield from places(r".*(bs-theme|prefers-color-scheme).*", path)
+
+
+def test_a_theme_says_colours_alone() -> None:
+    """So a page that fits its screen in one theme does in the other: ``test_every_page`` measures it in one."""
+    no_faults(not_of_colours(), "the themes are in tokens.css and set colours alone")
 
 
 def test_the_sprite_has_every_icon_in_use_and_no_other() -> None:
