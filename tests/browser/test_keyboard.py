@@ -9,7 +9,7 @@ from controlplane.connections.models import Connection
 from controlplane.loading.models import Draft
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from tests.browser.crawl import NARROW, WIDE
-from tests.browser.keyboard import FOCUSED, log_in, press, tab_to, write
+from tests.browser.keyboard import FOCUSED, SKIP, log_in, press, tab_to, write
 from tests.browser.site import CLUSTER, Site
 
 
@@ -18,7 +18,7 @@ def test_an_admin_suspends_a_supervisor(site: Site, page: Page, width: int) -> N
     page.set_viewport_size({"width": width, "height": 900})
     log_in(page, site, "owner")
     page.keyboard.press("Tab")
-    assert page.evaluate(FOCUSED)[0] == "Skip to the content"
+    assert page.evaluate(FOCUSED)[0] == SKIP
     page.keyboard.press("Enter")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -37,7 +37,7 @@ def test_an_admin_suspends_a_supervisor(site: Site, page: Page, width: int) -> N
     page.keyboard.press("Enter")
     page.wait_for_url("**/supervisors/flights/")
 
-    tab_to(page, "Suspend…")
+    tab_to(page, "Suspend…", through_header=True)
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
     tab_to(page, "Suspend")

@@ -12,7 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import IndexerFence
-from controlplane.segments.models import Segment
+from controlplane.segments.models import Segment, SegmentSchema
 from controlplane.tasks.models import Status, Task
 from tests.browser.conftest import Quiet
 from tests.browser.crawl import NARROW
@@ -105,8 +105,8 @@ def test_more_intervals_than_pixels_come_merged_and_finer_when_zoomed(
     owner: Page, site: Cast, live_server: LiveServer
 ) -> None:
     many = Datasource.objects.create(name="many", team=site.alpha)
-    minute = timedelta(minutes=1)
-    Segment.objects.bulk_create(make_segment(many, DAY + minute * n, minute, 0, 3) for n in range(3600))
+    minute, schema = timedelta(minutes=1), SegmentSchema.of(many, [])
+    Segment.objects.bulk_create(make_segment(many, DAY + minute * n, minute, 0, 3, schema) for n in range(3600))
     sum_intervals(many)
     owner.goto(f"{live_server.url}/datasources/many/")
     whole = drawn(owner)
@@ -160,18 +160,20 @@ def test_a_page_whose_session_has_ended_says_so_and_asks_no_more(
 ) -> None:
     quiet.expected += ["401 (Unauthorized)", "Response Status Error Code 401"]  # the browser's words, and htmx's
     address = f"{live_server.url}/tasks/{site.task.pk}/"
+    owner.clock.install()
     owner.goto(address)
     other = owner.context.new_page()
     other.goto(address)
     other.locator("form[action='/logout/'] button").first.evaluate("button => button.form.submit()")
     other.wait_for_url("**/login/**")
+    owner.clock.fast_forward(5_000)
     notice = owner.locator("#logged-out")
     expect(notice).to_be_visible()
     expect(notice).to_contain_text("You are logged out.")
     expect(owner.locator("#task-live[data-status=RUNNING]")).to_be_visible()  # it stays as it was
     expect(owner.locator("#offline")).to_be_hidden()
-    with pytest.raises(PlaywrightTimeout), owner.expect_request(lambda _: True, timeout=10_000):
-        pass  # polls were four seconds apart
+    with pytest.raises(PlaywrightTimeout), owner.expect_request(lambda _: True, timeout=1_000):
+        owner.clock.fast_forward(10_000)  # polls were four seconds apart
     notice.get_by_role("link", name="Log in").click()
     owner.get_by_label("Username").fill("owner")
     owner.get_by_label("Password").fill(PASSWORD)

@@ -17,12 +17,12 @@ from controlplane.login.models import Session
 from controlplane.publishing.models import ProgressKey
 from controlplane.supervisors.models import Supervisor
 from controlplane.tasks.models import Goal, Status, Task
-from tests.browser.site import STORED, Visit, leave
+from tests.browser.site import STORED, Visit
 from tests.support.django_cast import PASSWORD, spec_for
 
 
 def log_in(visit: Visit) -> None:
-    leave(visit.page)
+    visit.become("")
     visit.open("/login/")
     visit.page.get_by_label("Username").fill("viewer")
     visit.page.get_by_label("Password").fill(PASSWORD)
