@@ -49,8 +49,8 @@ def dealt(folder: Path) -> list[Worker]:
     config: Any = SimpleNamespace(option=option, rootpath=folder, getvalue=lambda _: ["popen", "popen"])
     dealer, workers, events = Dealer(config, None), [Worker("one"), Worker("two")], list[tuple[float, int, int]]()
     for worker in workers:
-        dealer.add_node(worker)  # type: ignore[arg-type]  # all that it needs of xdist's
-        dealer.add_node_collection(worker, TESTS)  # type: ignore[arg-type]
+        dealer.add_node(worker)
+        dealer.add_node_collection(worker, TESTS)
     dealer.schedule()
     now = 0.0
     while True:
@@ -62,7 +62,7 @@ def dealt(folder: Path) -> list[Worker]:
         now, number, test = heapq.heappop(events)
         workers[number].busy, workers[number].ended = False, now
         workers[number].ran.append(TESTS[test].split("::")[0])
-        dealer.mark_test_complete(workers[number], test)  # type: ignore[arg-type]
+        dealer.mark_test_complete(workers[number], test)
 
 
 def test_who_has_the_stack_ends_with_the_browser_when_the_other_ends(tmp_path: Path) -> None:
