@@ -17,6 +17,8 @@ class LagSample(models.Model):
     observed_at = models.DateTimeField()
     lag = models.BigIntegerField()  # the largest that was seen, in offsets
     partitions = ArrayField(models.BigIntegerField())  # what it consisted of, by partition number
+    # How much of these lies before the stored offset, where only backfills read; empty: nothing.
+    passed = ArrayField(models.BigIntegerField(), default=list)
     in_flight = models.BigIntegerField()
     processed = models.BigIntegerField()
     redelivered = models.BigIntegerField()

@@ -52,16 +52,23 @@ def retention_of(resolution: Resolution) -> timedelta:
     return longest if resolution.retention is None else min(resolution.retention, longest)
 
 
-def store_sample(source: Source, lags: Mapping[int, int], *, more: int = 0, in_flight: int = 0) -> bool:
+def store_sample(
+    source: Source,
+    lags: Mapping[int, int],
+    *,
+    more: int = 0,
+    in_flight: int = 0,
+    passed: Mapping[int, int] | None = None,
+) -> bool:
     """Keep what was seen just now; nothing if these few seconds have a sample already.
 
     ``lags``: offsets by partition. ``more``: what belongs to the lag and to none of them. ``in_flight``: records that
-    indexers hold. Returns whether what is told of the reader as of now may have changed by that: it is told by several
-    samples, and changes long after the last record.
+    indexers hold. ``passed``: how much of ``lags`` lies before the stored offset. Returns whether what is told of the
+    reader as of now may have changed by that: it is told by several samples, and changes long after the last record.
     """
     now = timezone.now()
-    by_number = [lags.get(partition, 0) for partition in range(max(lags, default=-1) + 1)]
-    values: list[Any] = [now, sum(by_number) + more, by_number, in_flight]
+    by_number, passed_by_number = _by_number(lags), _by_number(passed or {})
+    values: list[Any] = [now, sum(by_number) + more, by_number, passed_by_number, in_flight]
     with connection.cursor() as cursor:
         cursor.execute(_INSERT_ONCE, [source.pk, FINEST.seconds, stretch_start(now, FINEST.length), *values, source.pk])
         if not cursor.rowcount:
@@ -74,6 +81,10 @@ def store_sample(source: Source, lags: Mapping[int, int], *, more: int = 0, in_f
         return bool(cursor.fetchone()[0])
 
 
+def _by_number(offsets: Mapping[int, int]) -> list[int]:
+    return [offsets.get(partition, 0) for partition in range(max(offsets, default=-1) + 1)]
+
+
 def stretch_start(time: datetime, stretch: timedelta) -> datetime:
     """Where the stretch of this length begins that ``time`` lies in."""
     seconds = stretch.total_seconds()
@@ -83,9 +94,10 @@ def stretch_start(time: datetime, stretch: timedelta) -> datetime:
 _STORED = "published + rolled_up - further_rows"  # records
 _INSERT = f"""
     INSERT INTO lag_lagsample AS kept (
-        source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered, quarantined, ended
+        source_id, resolution_s, at, observed_at, lag, partitions, passed, in_flight, processed, redelivered,
+        quarantined, ended
     )
-    SELECT %s, %s, %s, %s, %s, %s::int8[], %s, coalesce(sum({_STORED}), 0),
+    SELECT %s, %s, %s, %s, %s, %s::int8[], %s::int8[], %s, coalesce(sum({_STORED}), 0),
            coalesce(sum(redelivered + redelivered_before + redelivered_now), 0),
            coalesce(sum(quarantined) FILTER (WHERE NOT replay), 0),
            coalesce(sum({_STORED} + thrown_away + unparseable) FILTER (WHERE NOT replay), 0)
@@ -103,7 +115,8 @@ _UPSERT_LARGEST = f"""{_INSERT}
         observed_at = excluded.observed_at, processed = excluded.processed, redelivered = excluded.redelivered,
         quarantined = excluded.quarantined, ended = excluded.ended,
         in_flight = greatest(kept.in_flight, excluded.in_flight), lag = greatest(kept.lag, excluded.lag),
-        partitions = CASE WHEN excluded.lag > kept.lag THEN excluded.partitions ELSE kept.partitions END
+        partitions = CASE WHEN excluded.lag > kept.lag THEN excluded.partitions ELSE kept.partitions END,
+        passed = CASE WHEN excluded.lag > kept.lag THEN excluded.passed ELSE kept.passed END
 """
 
 

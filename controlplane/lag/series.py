@@ -20,7 +20,8 @@ from controlplane.sources.models import Source
 MAX_POINTS = 3000
 DEFAULT_WINDOW = timedelta(hours=1)
 # Of the partitions' lags, as Druid has them; the average is of whole numbers.
-_AGGREGATES = {"MAX": "max(v)", "AVERAGE": "div(sum(v), count(v))"}
+_AGGREGATES = {"MAX": "max({})", "AVERAGE": "div(sum({0}), count({0}))"}
+_AHEAD = "(v - coalesce(w, 0))"  # a partition's lag, without what its reader has passed
 _LONGEST_GAP = 3  # samples further apart than this many stretches, and a minute, have no rate between them
 _RATE_WINDOW = timedelta(minutes=1)  # what a rate is over
 
@@ -54,12 +55,13 @@ def lag_series(
     resolution: str = "",
     partition: int | None = None,
     aggregate: str = "SUM",
+    ahead: bool = False,
 ) -> LagSeries:
     """The lag of one reader (its topic may have been made again: then it has had more than one source).
 
     Without ``start`` the hour before ``end``; without ``end`` up to now; without ``resolution`` the finest that reaches
-    back that far. With ``partition`` its lag alone, else the ``aggregate`` of all: SUM, MAX, AVERAGE. Raises
-    ``InvalidInput``.
+    back that far. With ``partition`` its lag alone, else the ``aggregate`` of all: SUM, MAX, AVERAGE. ``ahead``:
+    without what lies before the stored offsets. Raises ``InvalidInput``.
     """
     now = timezone.now()
     end = end or now
@@ -69,9 +71,8 @@ def lag_series(
     chosen = _resolution_named(resolution, end - start) if resolution else resolution_for(start, end, now)
     samples = LagSample.objects.filter(source__in=sources, resolution_s=chosen.seconds, at__lt=end)
     before = samples.filter(at__gte=start - _RATE_WINDOW - _LONGEST_GAP * chosen.length)
-    rows = list(
-        before.order_by("source_id", "at").defer("partitions").annotate(chosen=_lag_value(partition, aggregate))
-    )
+    chosen_lag = _lag_value(partition, aggregate, ahead)
+    rows = list(before.order_by("source_id", "at").defer("partitions", "passed").annotate(chosen=chosen_lag))
     points = [p for p in _points(rows, chosen) if p.at >= start]
     return LagSeries(start, end, chosen.name, sorted(points, key=lambda p: p.at))
 
@@ -87,22 +88,29 @@ def resolution_for(start: datetime, end: datetime, now: datetime) -> Resolution:
 def lag_samples(
     source: Source, *, since: datetime, until: datetime, aggregate: str = "SUM"
 ) -> list[tuple[datetime, int]]:
-    """(when, lag) of one source's samples in ``(since, until]``, in the order of time. ``aggregate``: of partitions."""
+    """(when, lag) of one source's samples in ``(since, until]``, in the order of time. ``aggregate``: of partitions.
+
+    Without what lies before the stored offsets: backfills read that, and no indexer of the source's reader.
+    """
     chosen = resolution_for(since, until, until)
     samples = LagSample.objects.filter(source=source, resolution_s=chosen.seconds)
     within = samples.filter(observed_at__gt=since, observed_at__lte=until).order_by("observed_at")
-    lags = within.annotate(chosen=_lag_value(None, aggregate)).values_list("observed_at", "chosen")
+    lags = within.annotate(chosen=_lag_value(None, aggregate, True)).values_list("observed_at", "chosen")
     return [(at, lag or 0) for at, lag in lags]
 
 
-def _lag_value(partition: int | None, aggregate: str) -> Combinable:
+def _lag_value(partition: int | None, aggregate: str, ahead: bool) -> Combinable:
     """A sample's lag that is meant; null where it has no partitions."""
     if partition is not None:
         return F(f"partitions__{partition}")
     if aggregate not in _AGGREGATES:
-        return F("lag")
-    template = f"(SELECT {_AGGREGATES[aggregate]} FROM unnest(%(expressions)s) AS v)"
-    return Func(F("partitions"), template=template, output_field=BigIntegerField())
+        return F("lag") - _over_partitions("coalesce(sum(w), 0)") if ahead else F("lag")
+    return _over_partitions(_AGGREGATES[aggregate].format(_AHEAD if ahead else "v"))
+
+
+def _over_partitions(expression: str) -> Func:
+    template = f"(SELECT {expression} FROM unnest(%(expressions)s) AS p(v, w))"
+    return Func(F("partitions"), F("passed"), template=template, output_field=BigIntegerField())
 
 
 def _resolution_named(name: str, window: timedelta) -> Resolution:

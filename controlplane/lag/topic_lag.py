@@ -16,6 +16,7 @@ from controlplane.publishing.settled import store_bounds
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import sources_of
 from ingestion.specs.inputs.io_config import IOConfig
+from ingestion.specs.offsets import Range
 
 MAX_RANGES = 100  # unsettled ranges of a partition that are told
 
@@ -71,7 +72,9 @@ def record_lag(
     lags = {partition: offsets.lag for partition, offsets in partitions.items()}
     # Indexers said seconds ago what they hold: where it is known what is left, they do not hold more by now.
     in_flight_now = in_flight if unknown else min(in_flight, progress.lag.total)
-    has_changed = samples.store_sample(source, lags, more=topic.uncommitted, in_flight=in_flight_now)
+    has_changed = samples.store_sample(
+        source, lags, more=topic.uncommitted, in_flight=in_flight_now, passed=_passed(progress, topic)
+    )
     return replace(progress.lag, has_changed=has_changed)
 
 
@@ -103,6 +106,19 @@ def _reader_progress(
     untouched = {p: _all_unsettled(*bounds) for p, bounds in within.items()}
     partitions = untouched if source is None else unsettled(source, within, MAX_RANGES)
     return _ReaderProgress(source, keys, settled, begins, from_start, TopicLag(partitions, topic.uncommitted))
+
+
+def _passed(progress: _ReaderProgress, topic: TopicOffsets) -> dict[int, int]:
+    """By partition, unsettled offsets before the stored one: its reader has passed them, only backfills read them."""
+    before: dict[int, Range] = {}
+    for partition, key in progress.keys.items():
+        offsets = progress.lag.partitions.get(partition)
+        if key.next_offset is not None and offsets and offsets.ranges and offsets.ranges[0][0] < key.next_offset:
+            end = min(key.next_offset, topic.end_offsets[partition])
+            before[partition] = (progress.start_offsets[partition], end)
+    if not before or progress.source is None:
+        return {}
+    return {p: offsets.lag for p, offsets in unsettled(progress.source, before, 1).items()}
 
 
 def begins_at_start(io_config: IOConfig, source: Source | None) -> bool:

@@ -67,7 +67,7 @@ def _simulate(supervisor: Supervisor, form: SimulatorForm) -> dict[str, Any]:
     start = now - timedelta(minutes=WINDOWS[form.cleaned_data["window"]])
     current = supervisor.io_config.auto_scaler
     aggregate = (current and current.lagAggregate) or "SUM"
-    series = lag_over_time(supervisor, start=start, end=now, aggregate=aggregate)
+    series = lag_over_time(supervisor, start=start, end=now, aggregate=aggregate, ahead=True)
     samples = [(point.at, point.lag) for point in series.points]
     if not samples:
         return {}

@@ -63,8 +63,8 @@ def reading(supervisor: Supervisor, kind: str = "share_group", partitions: int =
     return source
 
 
-def saw(source: Source, lag: int, partitions: list[int] | None = None) -> None:
-    """A lag was seen just now."""
+def saw(source: Source, lag: int, partitions: list[int] | None = None, passed: list[int] | None = None) -> None:
+    """A lag was seen just now; how much of it lies before the stored offsets."""
     now = timezone.now()
     LagSample.objects.create(
         source=source,
@@ -73,6 +73,7 @@ def saw(source: Source, lag: int, partitions: list[int] | None = None) -> None:
         observed_at=now,
         lag=lag,
         partitions=[lag] if partitions is None else partitions,
+        passed=passed or [],
         in_flight=0,
         processed=0,
         redelivered=0,
@@ -179,6 +180,29 @@ def test_the_partitions_lags_are_aggregated_as_the_spec_says(
     assert wanted(supervisor) == [(after, Goal.RUN)]
     action = ScaleAction.objects.filter(supervisor=supervisor).first()
     assert (action.reason if action else "").startswith(said) and bool(action) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "passed", "after"),
+    [
+        ("SUM", [900], 3),
+        ("SUM", [901], 1),
+        ("MAX", [0, 900], 1),  # the first partition's 600 are the most then
+        ("MAX", [], 3),
+        ("AVERAGE", [300, 1300], 1),
+        ("AVERAGE", [0, 0], 1),  # 950 of 600 and 1,300
+    ],
+)
+def test_what_its_indexers_have_passed_is_not_theirs_to_read(
+    cast: Cast, aggregate: str, passed: list[int], after: int
+) -> None:
+    """Backfills read it, whatever the number of its indexers is. The lag that pages show has it."""
+    supervisor = submit(cast, scaled_spec("passing", lagAggregate=aggregate))
+    source = reading(supervisor)
+    saw(source, 1900, partitions=[600, 1300], passed=passed)
+    run(supervisor.pk)
+    assert wanted(supervisor) == [(after, Goal.RUN)]
+    assert lag_series(Source.objects.filter(pk=source.pk)).points[0].lag == 1900
 
 
 def test_an_average_is_of_whole_numbers_and_of_nothing_zero(cast: Cast) -> None:

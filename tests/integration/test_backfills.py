@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition
 from django.test import Client
 
 from controlplane.connections.kafka import topic_offsets
+from controlplane.lag.models import LagSample
 from controlplane.lag.topic_lag import record_lag
 from controlplane.publishing import claims, fence
 from controlplane.publishing.fence import PublishRefused
@@ -226,14 +227,18 @@ def test_nothing_is_complete_before_it_is_filled(
         publish(epoch, task, supervisor, 0, 10)
     assert skipped(owner, supervisor).status_code == 200
     left = 30 if published else 40
+    broker.produce(topic, numbered(40, 45), partition=0)
 
-    def look() -> int:
+    def look() -> tuple[int, list[int]]:
+        """The lag, and of it what the reader has passed."""
+        LagSample.objects.all().delete()  # the next one may come before five seconds are over
         seen = topic_offsets(supervisor.io_config.consumerProperties, topic)
         assert seen is not None
         here = seen.for_isolation(supervisor.io_config.isolation)
-        return record_lag(supervisor.datasource, supervisor.io_config, supervisor.owner, here).total
+        lag = record_lag(supervisor.datasource, supervisor.io_config, supervisor.owner, here).total
+        return lag, LagSample.objects.get(resolution_s=5).passed
 
-    assert look() == left
+    assert look() == (left + 5, [left])
     status = completeness(supervisor.datasource)
     assert status.complete_until is None
     assert [r.supervisor.pk for r in status.readers if topic in r.supervisor.pk] == [supervisor.pk]
@@ -241,7 +246,9 @@ def test_nothing_is_complete_before_it_is_filled(
     backfill = the_backfill(supervisor)
     [fills] = tasks_of(backfill)
     publish(begins(backfill, fills), fills, supervisor, 40 - left, 40)
-    assert look() == 0
+    assert look() == (5, [])
+    publish(begins(supervisor, task), task, supervisor, 40, 45)
+    assert look() == (0, [])
     assert Source.objects.get(topic=topic).complete_until is not None
 
 

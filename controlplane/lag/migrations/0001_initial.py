@@ -19,6 +19,7 @@ class Migration(migrations.Migration):
                 ("observed_at", models.DateTimeField()),
                 ("lag", models.BigIntegerField()),
                 ("partitions", ArrayField(base_field=models.BigIntegerField(), size=None)),
+                ("passed", ArrayField(base_field=models.BigIntegerField(), default=list, size=None)),
                 ("in_flight", models.BigIntegerField()),
                 ("processed", models.BigIntegerField()),
                 ("redelivered", models.BigIntegerField()),
