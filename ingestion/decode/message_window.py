@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ingestion.specs.inputs.io_config import IOConfig
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,21 @@ class MessageWindow:
     def of(cls, io_config: IOConfig, begin: datetime, end: datetime) -> Self:
         """Late is what is earlier than its period before ``begin``, early what is later than its period after ``end``.
 
-        Both are aware times. A period that leads out of the calendar leaves its side unbounded.
+        Both are aware times. A period that leads out of the calendar leaves its side unbounded. The times of a bounded
+        read apply, too.
         """
         start = io_config.lateMessageRejectionStartDateTime
         late, early = io_config.lateMessageRejectionPeriod, io_config.earlyMessageRejectionPeriod
+        bounds = io_config.boundedStreamConfig
+        first, last = (bounds.minimumMessageTime, bounds.maximumMessageTime) if bounds else (None, None)
+        earliest = (start if late is None else _shift_time(begin, -late), first)
+        latest = (
+            None if early is None else _shift_time(end, early),
+            None if last is None else _shift_time(last, _MILLISECOND),
+        )
         return cls(
-            earliest=start if late is None else _shift_time(begin, -late),
-            latest=None if early is None else _shift_time(end, early),
+            earliest=max((time for time in earliest if time is not None), default=None),
+            latest=min((time for time in latest if time is not None), default=None),
         )
 
     @property
@@ -62,7 +71,7 @@ def _shift_time(time: datetime, by: timedelta) -> datetime | None:
 
 
 def _ceil_ms(time: datetime) -> int:
-    return -((_EPOCH - time) // timedelta(milliseconds=1))
+    return -((_EPOCH - time) // _MILLISECOND)
 
 
 UNBOUNDED = MessageWindow()

@@ -59,6 +59,7 @@ def _without_limits(spec: IngestionSpec) -> IngestionSpec:
         "lateMessageRejectionStartDateTime": None,
         "lateMessageRejectionPeriod": None,
         "earlyMessageRejectionPeriod": None,
+        "boundedStreamConfig": None,
     }
     io_config = spec.ioConfig.model_copy(update=unlimited)
     return without_parse_limits(spec).model_copy(update={"ioConfig": io_config})

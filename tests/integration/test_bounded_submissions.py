@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -78,6 +78,22 @@ def test_druids_task_reads_what_it_names(cast: Cast, owner: Client, broker: Brok
     assert owner.get(f"{DRUID}/{task.pk}/status").json()["status"]["type"] == "index_kafka"
     entry = AuditEntry.objects.filter(target="task", target_id=task.pk).get()
     assert entry.detail["ranges"] == task.ranges
+
+
+def test_druids_task_may_name_times(cast: Cast, owner: Client, broker: Broker, topic: str) -> None:
+    """Null, as Druid's answers have it, is no time; outside of a bounded read the fields have no meaning."""
+    spec = of_druid(broker, topic, {"0": 0}, {"0": 9})
+    times = {"minimumMessageTime": "2025-05-01T00:00Z", "maximumMessageTime": None}
+    spec["ioConfig"] |= times
+    bounds = submit(owner, spec).io_config.boundedStreamConfig
+    assert bounds is not None
+    assert (bounds.minimumMessageTime, bounds.maximumMessageTime) == (datetime(2025, 5, 1, tzinfo=UTC), None)
+    spec["ioConfig"]["maximumMessageTime"] = "2025-04-30"
+    answer = owner.post("/api/v1/tasks/", spec, content_type="application/json")
+    assert (answer.status_code, "no record would be taken" in answer.content.decode()) == (400, True)
+    reads_on = {**broker.kafka_spec(topic, "flights", **times), "type": "index_kafka"}
+    answer = owner.post("/api/v1/tasks/", reads_on, content_type="application/json")
+    assert (answer.status_code, "ioConfig.minimumMessageTime" in answer.content.decode()) == (400, True)
 
 
 def test_a_share_groups_offsets_can_be_read_too(cast: Cast, owner: Client, broker: Broker, topic: str) -> None:

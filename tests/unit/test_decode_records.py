@@ -246,6 +246,11 @@ def test_the_schema_must_be_usable() -> None:
 NOW, END = datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 1, 13, tzinfo=UTC)
 
 
+def bounded(**times: str) -> dict[str, Any]:
+    offsets = {"startSequenceNumbers": {"0": 0}, "endSequenceNumbers": {"0": 9}}
+    return {"boundedStreamConfig": {**offsets, **{f"{name}MessageTime": time for name, time in times.items()}}}
+
+
 @pytest.mark.parametrize(
     ("settings_", "earliest", "latest"),
     [
@@ -258,10 +263,17 @@ NOW, END = datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 1, 13, tzinfo
             None,
         ),
         ({"lateMessageRejectionPeriod": "P900000D"}, None, None),  # leads out of the calendar
+        ({"earlyMessageRejectionPeriod": "PT0S"}, None, END),
+        # Of a bounded read; Druid takes the maximum itself. What is narrower applies.
+        (bounded(minimum="2025-05-01T00:00Z"), datetime(2025, 5, 1, tzinfo=UTC), None),
+        (bounded(maximum="2025-05-01T00:00Z"), None, datetime(2025, 5, 1, 0, 0, 0, 1000, tzinfo=UTC)),
+        ({**bounded(minimum="2025-05-01"), "lateMessageRejectionPeriod": "PT1H"}, NOW - timedelta(hours=1), None),
+        ({**bounded(maximum="2030-05-01"), "earlyMessageRejectionPeriod": "P1D"}, None, END + timedelta(days=1)),
+        (bounded(maximum="9999-12-31T23:59:59.999Z"), None, None),
     ],
 )
 def test_the_window_of_an_io_config(
-    settings_: dict[str, str], earliest: datetime | None, latest: datetime | None
+    settings_: dict[str, Any], earliest: datetime | None, latest: datetime | None
 ) -> None:
     io_config = ShareGroupIOConfig.model_validate(
         {

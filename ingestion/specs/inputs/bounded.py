@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from ingestion.specs.base import SpecModel
+from ingestion.specs.base import SpecModel, to_utc
 from ingestion.specs.kafka.positions import PositionText
 
 MAX_OFFSET = (1 << 44) - 1  # as many as the metadata store tells apart
 _MAPS = ("partitionSequenceNumberMap", "partitionOffsetMap")
 _FIELDS = {"start": ("startSequenceNumbers", "startPartitions"), "end": ("endSequenceNumbers", "endPartitions")}
+_TIMES = ("minimumMessageTime", "maximumMessageTime")
 _NAMES_OF_SEQUENCE = ("baseSequenceName", "taskGroupId", "useTransaction")  # Druid's, of the metadata it keeps
 
 
@@ -23,6 +25,7 @@ def _no_boolean(value: Any) -> Any:
 
 Offset = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0, le=MAX_OFFSET)]
 Offsets = dict[Annotated[int, Field(ge=0, lt=2**31)], Offset]
+Time = Annotated[datetime, AfterValidator(to_utc)]
 
 
 class BoundedStreamConfig(SpecModel):
@@ -37,10 +40,15 @@ class BoundedStreamConfig(SpecModel):
     startPosition: PositionText | None = None
     endPosition: PositionText | None = None
     topicId: str | None = Field(default=None, max_length=50)
+    # Of Druid's task: records of another time than from the first to the second, both included, are thrown away.
+    minimumMessageTime: Time | None = None
+    maximumMessageTime: Time | None = None
 
     @model_validator(mode="after")
     def _check_both_sides(self) -> Self:
         starts, ends = self.startSequenceNumbers, self.endSequenceNumbers
+        if self.minimumMessageTime and self.maximumMessageTime and self.minimumMessageTime > self.maximumMessageTime:
+            raise ValueError("minimumMessageTime lies behind maximumMessageTime: no record would be taken")
         if starts is None and self.startPosition is None:
             raise ValueError("give startSequenceNumbers or startPosition")
         if ends is None and self.endPosition is None:
@@ -80,9 +88,10 @@ def with_bounds_of_task(io_config: dict[str, Any]) -> dict[str, Any]:
         return io_config
     if io_config.get("useTransaction") is False:
         raise ValueError("useTransaction cannot be false: a publish is always one transaction")
-    own = {*_FIELDS["start"], *_FIELDS["end"], *_NAMES_OF_SEQUENCE}
+    own = {*_FIELDS["start"], *_FIELDS["end"], *_TIMES, *_NAMES_OF_SEQUENCE}
     topic = io_config.get("topic") or next((_topic_of(w) for w in written.values() if w), None)
     bounds = {_FIELDS[side][0]: _offsets(side, value, topic) for side, value in written.items() if value}
+    bounds |= {name: io_config[name] for name in _TIMES if name in io_config}
     rest = {name: value for name, value in io_config.items() if name not in own}
     return {**rest, "topic": topic, "boundedStreamConfig": bounds}
 
