@@ -127,5 +127,5 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise CommandFailed("Nothing was changed. Add --yes, as nobody can be asked here.")
-    if not typer.confirm(question):
+    if not typer.confirm(question, err=True):
         raise CommandFailed("Nothing was changed.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli import acting, applying, context, reading, stack, waiting
+from headgate.cli import acting, applying, bounded, context, reading, stack, waiting
 from headgate.cli.errors import CommandFailed, Ended
 from headgate.client import ClientError
 from headgate.version import VERSION
@@ -34,6 +34,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "resume": acting.resume,
     "reset": acting.reset,
     "handoff": acting.handoff,
+    "read": bounded.read,
+    "backfill": bounded.backfill,
+    "backfills": bounded.backfills,
     "wait": waiting.wait,
 }
 for _name, _function in COMMANDS.items():

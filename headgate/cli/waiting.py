@@ -15,7 +15,7 @@ from headgate.cli.errors import CommandFailed
 from headgate.client import Client, TryLater, Unreachable
 
 GOALS = {"supervisor": ("healthy", "caught-up"), "task": ("complete",), "datasource": ("complete",)}
-CAUGHT_UP = ("up_to_date", "idle")
+CAUGHT_UP = ("up_to_date", "idle", "completed")
 STOPPED = ("suspended", "terminated")
 POLL_S = 2.0
 

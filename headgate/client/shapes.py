@@ -83,6 +83,43 @@ class ResetPlan(TypedDict):
     topics: list[ResetTopic]
 
 
+class PartitionFill(TypedDict):
+    """What a backfill reads of a partition. Ends are exclusive."""
+
+    partition: int
+    start: int
+    end: int
+    unsettled: int
+
+
+class BackfillPlan(TypedDict):
+    """What a backfill reads."""
+
+    supervisor: str
+    topic_id: str
+    task_count: int
+    left: int
+    partitions: list[PartitionFill]
+    backfill: str | None  # its id; None in a preview
+
+
+class Backfill(TypedDict):
+    """A backfill and how far it is."""
+
+    id: str
+    state: str
+    detailed_state: str
+    created_at: str
+    terminated_at: str | None
+    task_count: int
+    total: int
+    done: int
+    left: int
+    percent: int
+    seconds_left: int | None
+    gap: bool
+
+
 class DiffLine(TypedDict):
     kind: str
     text: str
@@ -114,6 +151,22 @@ class Task(TypedDict):
     ended_at: str | None
     error: str
     message: str
+
+
+class BoundedProgress(TypedDict):
+    """How far a bounded read is."""
+
+    total: int
+    done: int
+    percent: int
+    seconds_left: int | None
+
+
+class TaskDetail(Task):
+    """One task in full."""
+
+    spec: dict[str, Any]
+    progress: BoundedProgress | None  # of a bounded read
 
 
 class Datasource(TypedDict):

@@ -15,6 +15,7 @@ from headgate.client.session import Request, Session
 
 TEAM_HEADER = "X-Headgate-Team"
 V1 = "/api/v1/"
+Place = str | Mapping[int, int]  # in a topic: a position, or offsets by partition
 
 
 def path_of(*parts: str | int) -> str:
@@ -150,18 +151,41 @@ class Client:
             body["topics"] = {t: {str(number): o for number, o in offsets.items()} for t, offsets in topics.items()}
         return self.act(name, "reset", body)
 
+    def backfills(self, name: str) -> list[shapes.Backfill]:
+        """Those of a supervisor, newest first."""
+        return cast("list[shapes.Backfill]", self.get(path_of("supervisors", name, "backfills"))["backfills"])
+
+    def backfill(
+        self,
+        name: str,
+        *,
+        skip: bool = False,
+        start: Place | None = None,
+        end: Place | None = None,
+        task_count: int | None = None,
+        dry_run: bool = False,
+    ) -> shapes.BackfillPlan:
+        """Begin a backfill of what the supervisor skips, or of what is not settled from ``start`` to ``end``.
+
+        ``dry_run``: only answer what it would read.
+        """
+        body = {"skip": skip, "dry_run": dry_run, **_side("start", start), **_side("end", end)}
+        if task_count is not None:
+            body["task_count"] = task_count
+        return cast("shapes.BackfillPlan", self.send("POST", path_of("supervisors", name, "backfills"), body))
+
     # Tasks
 
     def tasks(self, **filters: Any) -> Iterator[shapes.Task]:
         """Newest first; ``status``, ``kind``, ``datasource``, ``supervisor``, ``search``."""
         return cast("Iterator[shapes.Task]", self.pages(path_of("tasks"), **filters))
 
-    def task(self, name: str) -> shapes.Task:
-        return cast("shapes.Task", self.get(path_of("tasks", name)))
+    def task(self, name: str) -> shapes.TaskDetail:
+        return cast("shapes.TaskDetail", self.get(path_of("tasks", name)))
 
-    def submit_task(self, spec: Mapping[str, Any], *, team: str | None = None, key: str = "") -> shapes.Task:
+    def submit_task(self, spec: Mapping[str, Any], *, team: str | None = None, key: str = "") -> shapes.TaskDetail:
         """Start a task. With a ``key`` a repeated call starts no second one."""
-        return cast("shapes.Task", self.send("POST", path_of("tasks"), spec, team=team, key=key))
+        return cast("shapes.TaskDetail", self.send("POST", path_of("tasks"), spec, team=team, key=key))
 
     def stop_task(self, name: str, *, finish: bool = True) -> shapes.Task:
         """``finish``: it publishes what it holds first."""
@@ -196,3 +220,11 @@ class Client:
     def sample(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """The rows that an unfinished spec would make of some records."""
         return cast("dict[str, Any]", self.send("POST", path_of("sampler"), spec))
+
+
+def _side(name: str, place: Place | None) -> dict[str, Any]:
+    if place is None:
+        return {}
+    if isinstance(place, str):
+        return {f"{name}_position": place}
+    return {f"{name}_offsets": {str(partition): offset for partition, offset in place.items()}}

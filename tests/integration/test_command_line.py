@@ -366,7 +366,7 @@ def test_all_pages_of_a_list(cast: Cast) -> None:
 def test_shapes_are_those_of_openapi(client: Client, db: None) -> None:
     document = client.get("/api/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).json()
     schemas = document["components"]["schemas"]
-    names = {"Record": "Record", "SupervisorDetail": "SupervisorDetail", "Task": "TaskDetail"}
+    names = {"Record": "Record", "SupervisorDetail": "SupervisorDetail", "Task": "Task"}
     shaped = {n: s for n, s in vars(shapes).items() if isinstance(s, type) and hasattr(s, "__total__")}
     shaped.pop("DiffLine"), shaped.pop("TypedDict", None)
     assert len(shaped) > 8

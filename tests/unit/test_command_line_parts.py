@@ -225,6 +225,7 @@ def test_the_new_lines_of_a_log(shown: str, tail: str, new: str) -> None:
         ("ok", "up_to_date", "caught-up", (True, False)),
         ("waiting", "idle", "healthy", (True, False)),
         ("working", "starting", "healthy", (False, False)),
+        ("ok", "completed", "caught-up", (True, False)),
         ("ok", "behind", "caught-up", (False, False)),
         ("failed", "failing", "healthy", (False, False)),
         ("waiting", "suspended", "healthy", (False, True)),
