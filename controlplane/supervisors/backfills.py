@@ -19,6 +19,7 @@ from controlplane.publishing import claims
 from controlplane.publishing.offset_gaps import unsettled
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import FILL_MARK, sources_of
+from controlplane.supervisors import autoscaler
 from controlplane.supervisors.bounded import bounded_progress
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.offset_reset import backfill_conflict, movable_source
@@ -222,7 +223,7 @@ def _check_fillable(supervisor: Supervisor) -> None:
 
 
 def _task_count(supervisor: Supervisor, wanted: int | None) -> int:
-    count = supervisor.io_config.taskCount if wanted is None else wanted
+    count = autoscaler.task_count(supervisor) if wanted is None else wanted
     if count < 1:
         raise InvalidInput("The number of indexers must be 1 or more.")
     check_room(supervisor.io_config.model_copy(update={"taskCount": count, "replicas": 1}), supervisor.datasource.team)
