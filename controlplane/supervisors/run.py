@@ -50,7 +50,8 @@ _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs
 
 def run_all() -> None:
     """One round over all supervisors for which it may change something, and that have asked Kafka before."""
-    live = Supervisor.objects.exclude(detailed_state__in=["TERMINATED", "COMPLETED"]).exclude(_UNASKED)
+    completed = Q(detailed_state="COMPLETED", terminated_at=None)  # one that was terminated then has yet to say so
+    live = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(completed | _UNASKED)
     rounds = live.exclude(_suspended_and_at_rest()).exclude(_is_calm())
     for pk in rounds.values_list("pk", flat=True):
         try:

@@ -45,6 +45,10 @@ def topic(broker: Broker) -> str:
 
 @pytest.fixture
 def supervisor(cast: Cast, broker: Broker, topic: str) -> Supervisor:
+    return reading(cast, broker, topic)
+
+
+def reading(cast: Cast, broker: Broker, topic: str) -> Supervisor:
     """Its task has published the offsets 0 to 9 of partition 0, and reads on."""
     make_receipt_partitions()
     supervisor = submit(cast, broker, broker.bootstrap, topic)
