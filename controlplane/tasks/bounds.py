@@ -58,8 +58,8 @@ def with_offsets(
         message = f"{was} and is {topic.topic_id}. Leave it out to read the new topic"
         raise_faults(document, [((_FIELD, "topicId"), message)])
     found = {
-        _START: bounds.startSequenceNumbers or _offsets_at(reached, io_config, bounds.startPosition),
-        _END: bounds.endSequenceNumbers or _offsets_at(reached, io_config, bounds.endPosition),
+        _START: bounds.startSequenceNumbers or _offsets_at(reached, io_config, bounds.startPosition, topic),
+        _END: bounds.endSequenceNumbers or _offsets_at(reached, io_config, bounds.endPosition, topic),
     }
     named = bounds.startSequenceNumbers or bounds.endSequenceNumbers or found[_START]
     # Of a partition that the topic does not have, a position knows nothing: it is refused by its number.
@@ -89,12 +89,16 @@ def _unavailable(problem: kafka.KafkaProblem) -> Unavailable:
     return Unavailable(f"Kafka did not answer, so the offsets can't be checked: {problem}. Nothing was submitted.")
 
 
-def _offsets_at(properties: Mapping[str, Value], io_config: IOConfig, position: str | None) -> dict[int, int]:
+def _offsets_at(
+    properties: Mapping[str, Value], io_config: IOConfig, position: str | None, topic: kafka.TopicOffsets
+) -> dict[int, int]:
+    """At most the ends that ``topic`` has: it may have grown since."""
     try:
         found = positions.resolve(properties, io_config.topic, Position.parse(position or ""), io_config.isolation)
     except kafka.KafkaProblem as problem:
         raise _unavailable(problem) from None
-    return {} if found is None else found.offsets
+    offsets = {} if found is None else found.offsets
+    return {p: min(offset, topic.log_ends.get(p, offset)) for p, offset in offsets.items()}
 
 
 def _faults(

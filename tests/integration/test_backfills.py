@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from django.test import Client
 
+from controlplane.connections import positions
 from controlplane.connections.kafka import topic_offsets
 from controlplane.lag.models import LagSample
 from controlplane.lag.topic_lag import record_lag
@@ -316,6 +317,22 @@ def test_a_share_group_cannot_skip_but_its_gaps_are_filled(
     iterate()
     [fills] = tasks_of(the_backfill(supervisor))
     assert claimed(begins(supervisor, fills), fills, supervisor) == (0, 40)
+
+
+def test_the_latest_offset_of_a_topic_that_grows_meanwhile(
+    supervisor: Supervisor, owner: Client, broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live feed writes between two questions to Kafka: the end is that of the first."""
+    resolve = positions.resolve
+
+    def after_more(*asked: Any) -> Any:
+        broker.produce(topic, numbered(0, 10), partition=0)
+        return resolve(*asked)
+
+    monkeypatch.setattr(positions, "resolve", after_more)
+    body = {"start_position": "earliest", "end_position": "latest", "dry_run": True}
+    plan = post(owner, f"/api/v1/supervisors/{supervisor.pk}/backfills/", body)
+    assert (plan.status_code, plan.json().get("left")) == (200, 30)
 
 
 @pytest.mark.parametrize(
