@@ -102,9 +102,14 @@ def backfill_statuses(supervisor: Supervisor) -> list[BackfillStatus]:
 
 def can_skip(supervisor: Supervisor) -> bool:
     """Whether its kind lets it skip, as far as that is known without Kafka."""
+    return supervisor.io_config.traits.keeps_offsets and can_fill(supervisor)
+
+
+def can_fill(supervisor: Supervisor) -> bool:
+    """Whether its kind lets backfills read for it."""
     io_config = supervisor.io_config
     reads_on = io_config.topicPattern is None and io_config.boundedStreamConfig is None
-    return io_config.traits.keeps_offsets and reads_on and supervisor.terminated_at is None
+    return reads_on and supervisor.terminated_at is None
 
 
 def skip_and_fill(
@@ -185,6 +190,8 @@ def fill(
     if source is None:
         raise Conflict("This supervisor has not read its topic yet, so there is no gap to fill.")
     ranges = {p: (start, end) for p, (start, end) in bounded.ranges.items() if start < end}
+    if not ranges:
+        raise Conflict("There are no offsets between this start and this end.")
     plan = _plan(supervisor, source, ranges, count)
     if not plan.left:
         raise Conflict("All of these offsets are settled already. What is settled is not read again.")
@@ -196,14 +203,19 @@ def fill(
         return _begin(user, replace(plan, supervisor=locked), identifier, "fill")
 
 
-def fill_again(*, user: User, backfill: Supervisor, dry_run: bool = False) -> BackfillPlan:
-    """Let another backfill read what a terminated one has left. Raises as ``fill``."""
+def fill_again(
+    *, user: User, backfill: Supervisor, task_count: int | None = None, dry_run: bool = False
+) -> BackfillPlan:
+    """Let another backfill read what a terminated one has left. Raises as ``fill``.
+
+    ``task_count``: its indexers, as many as the terminated one's if it is not said.
+    """
     bounded, target = backfill.io_config.boundedStreamConfig, backfill.fills
     if bounded is None or target is None:
         raise InvalidInput(f"{backfill.pk} is no backfill.")
     fields = ("startSequenceNumbers", "endSequenceNumbers", "topicId")
     wanted = {name: value for name, value in bounded.model_dump().items() if name in fields}
-    count = backfill.io_config.taskCount
+    count = backfill.io_config.taskCount if task_count is None else task_count
     return fill(user=user, supervisor=target, wanted=wanted, task_count=count, dry_run=dry_run)
 
 

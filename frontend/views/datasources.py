@@ -206,7 +206,9 @@ def progress_by_partition(request: PageRequest, name: str) -> HttpResponse:
     datasource = get_datasource(request.user, name)
     table = PROGRESS.table_for(request.GET)
     rows = numbered_page(table.arranged(progress(datasource)), request.GET.get("page"), PARTITIONS_PER_PAGE)
-    context = {**frame(request, datasource, "progress"), "table": table, "page": rows}
+    shown = frame(request, datasource, "progress")
+    readers = {r.source.pk: r.supervisor.pk for r in shown["complete"].readers if r.source is not None}
+    context = {**shown, "table": table, "page": rows, "readers": readers}
     return render(request, "datasources/progress.html", context)
 
 

@@ -34,7 +34,8 @@ END_SESSION = "POST account/sessions/<str:session_id>/end/"
 ANSWER = "POST teams/<str:name>/<str:action>/"
 CHOOSE, ASKED = f"POST {DS}quarantine/confirm/", f"{DS}quarantine/confirm/"
 BACK = f"{SV}spec/<int:number>/"
-OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/")
+BACKFILLS = f"{SV}backfills/"
+OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/", BACKFILLS)
 FIX, FIX_SUBMIT = f"{DS}quarantine/fix/", f"POST {DS}quarantine/fix/submit/"
 SUBMIT_FIX, REPLAY_FIX = "Submit this spec and replay all of this cause…", "Replay all of this cause with this spec…"
 # The crawl looks at these of the supervisor that runs alone.
@@ -267,6 +268,7 @@ SUPERVISORS = [
     row((SV, GUIDE), walks_of_site.look_at_a_partition, ("", "Lag of")),
     row(f"{SV}autoscaler/", walks_of_site.simulate, (f"GET {SV}autoscaler/", "Simulate")),
     row(f"{BACK}confirm/", walks_of_site.roll_back, (f"POST {BACK}", "Roll back")),
+    row(BACKFILLS, walks.preview_a_backfill, (f"POST {BACKFILLS}", "Preview backfill")),
     row(f"{SV}lag/", walks.show_another_window, (f"GET {SV}lag/", "Show")),
     row(f"{SV}spec/", walks.copy_the_version, ("", "Copy")),
 ]
@@ -366,6 +368,10 @@ DRAFTS = [
 # What a page has only when a broker answers; ``test_controls`` does so with a real one.
 WITH_A_BROKER = [
     row(f"{SV}share-group/", walks.apply_the_spec, (f"POST {SV}share-group/apply/", "Apply the spec")),
+]
+PREVIEWED = [
+    row(BACKFILLS, walks.fill_a_gap, (f"POST {BACKFILLS}", "Fill")),
+    row(BACKFILLS, walks.skip_and_fill, (f"POST {BACKFILLS}", "Skip and fill")),
 ]
 GROUPS = {
     "site": SITE,

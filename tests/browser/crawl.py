@@ -278,7 +278,7 @@ def _of_datasource(name: str) -> Iterator[Stop]:
 
 def _of_supervisor(name: str) -> Iterator[Stop]:
     actions = ("resume", "scale", "reset", "terminate") if name == STORED else ("suspend", "handoff")
-    tabs = ("", "lag/", "spec/", "autoscaler/", *(() if name == STORED else ("share-group/",)))
+    tabs = ("", "lag/", "spec/", "autoscaler/", "backfills/", *(() if name == STORED else ("share-group/",)))
     for tab in (*tabs, *(f"confirm/{action}/" for action in actions)):
         yield Stop(f"/supervisors/{name}/{tab}")
     yield Stop(f"/supervisors/{name}/live/", part=True)

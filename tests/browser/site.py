@@ -205,7 +205,8 @@ def _stored_offsets(cast: Cast) -> None:
     kept = [{"type": "loadByPeriod", "period": "P10Y"}, {"type": "loadForever"}]
     RuleSet.objects.create(datasource=datasource, rules=kept, updated_at=timezone.now())
     removed_segment(cast)
-    ProgressKey.objects.create(source=source, partition=0, next_offset=5, end_offset=9, log_start_offset=0)
+    offsets = {"begin_offset": 0, "next_offset": 5, "end_offset": 9, "log_start_offset": 0}
+    ProgressKey.objects.create(source=source, partition=0, **offsets)
 
 
 def removed_segment(cast: Cast) -> Segment:

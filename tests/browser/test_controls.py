@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.connections.kafka import topic_offsets
+from controlplane.sources.models import Source
 from controlplane.supervisors.models import SpecVersion
 from controlplane.supervisors.share_group import group_configuration
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
 from tests.browser.control_rows import places
-from tests.browser.control_table import GROUPS, WITH_A_BROKER
+from tests.browser.control_table import GROUPS, PREVIEWED, WITH_A_BROKER
 from tests.browser.crawl import controls
-from tests.browser.site import Visit
+from tests.browser.site import STORED, Visit, kafka_spec
 from tests.support.django_cast import spec_for
 from tests.support.house import House
+from tests.support.records import numbered
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -34,3 +37,17 @@ def test_the_configuration_of_a_group_is_applied(visit: Visit, stack: House) -> 
     for row in WITH_A_BROKER:
         row.walk(visit)
     assert not group_configuration(visit.site.supervisor()).drifted
+
+
+def test_a_backfill_begins_as_it_was_shown(visit: Visit, stack: House) -> None:
+    """By the answers that are there only when a broker has the offsets."""
+    topic, spec = stack.topic("fill", 1), kafka_spec(STORED)
+    stack.produce(topic, numbered(0, 9))
+    spec["ioConfig"] |= {"topic": topic, "consumerProperties": {"bootstrap.servers": stack.bootstrap}}
+    SpecVersion.objects.filter(supervisor=STORED).update(spec=parse_supervisor_spec(spec).canonical())
+    seen = topic_offsets(spec["ioConfig"]["consumerProperties"], topic)
+    assert seen is not None
+    read = {"topic": topic, "topic_id": seen.topic_id, "cluster_id": seen.cluster_id}
+    Source.objects.filter(group=STORED).update(**read)
+    for row in PREVIEWED:
+        row.walk(visit)

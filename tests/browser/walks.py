@@ -350,3 +350,35 @@ def apply_the_spec(visit: Visit) -> None:
     expect(visit.page.locator("#group-config[data-drifted=yes]")).to_be_visible()
     visit.press("Apply the spec")
     visit.told("The broker's configuration now matches the spec.")
+
+
+def preview_a_backfill(visit: Visit) -> None:
+    """Where no Kafka answers: the page says so, and keeps what was written."""
+    visit.open(f"/supervisors/{STORED}/backfills/")
+    field = visit.page.get_by_role("textbox", name="One partition, its first offset and its end per line")
+    field.fill("0: 1-5")
+    visit.press("Preview backfill")
+    expect(visit.page.get_by_role("alert")).to_contain_text("Kafka did not answer")
+    expect(field).to_have_value("0: 1-5")
+    assert not Supervisor.objects.filter(fills=STORED).exists()
+
+
+def fill_a_gap(visit: Visit) -> None:
+    """With a broker, which has these offsets."""
+    visit.open(f"/supervisors/{STORED}/backfills/")
+    visit.page.get_by_role("link", name="Fill partition 0 from 0 to 5").click()
+    visit.page.get_by_label("Indexers of the backfill").fill("2")
+    visit.press("Fill")
+    visit.told("A backfill begins.")
+    io_config = visit.site.supervisor(f"{STORED}:fill:1").io_config
+    assert io_config.boundedStreamConfig is not None
+    assert (io_config.boundedStreamConfig.ranges, io_config.taskCount) == ({0: (0, 5)}, 2)
+
+
+def skip_and_fill(visit: Visit) -> None:
+    """With a broker, which has more."""
+    visit.open(f"/supervisors/{STORED}/backfills/")
+    visit.page.get_by_role("link", name="Show what a skip to the end would leave to a backfill").click()
+    visit.press("Skip and fill")
+    visit.told("A backfill begins.")
+    assert ProgressKey.objects.get(source__group=STORED).next_offset == 9

@@ -19,7 +19,6 @@ from controlplane.sources.models import Source, SourceEvent
 from controlplane.sources.spec_sources import source_key
 from controlplane.supervisors import services
 from controlplane.supervisors.completeness import completeness
-from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate, run
 from controlplane.tasks import capacity
@@ -28,8 +27,7 @@ from controlplane.teams.models import AuditEntry
 from ingestion.specs.messages.protocol import Advance, ClaimRequest
 from tests.integration.test_supervisor_iterations import reads, states, submit, tasks_of
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast, browsing_as
-from tests.support.html import parsed
+from tests.support.django_cast import Cast
 from tests.support.publishes import request, send, settled_offsets
 from tests.support.records import numbered
 from tests.support.stored_offsets import DRUID, post
@@ -46,10 +44,10 @@ def topic(broker: Broker) -> str:
 
 @pytest.fixture
 def supervisor(cast: Cast, broker: Broker, topic: str) -> Supervisor:
-    return reading(cast, broker, topic)
+    return begin_reader(cast, broker, topic)
 
 
-def reading(cast: Cast, broker: Broker, topic: str) -> Supervisor:
+def begin_reader(cast: Cast, broker: Broker, topic: str) -> Supervisor:
     """Its task has published the offsets 0 to 9 of partition 0, and reads on."""
     make_receipt_partitions()
     supervisor = submit(cast, broker, broker.bootstrap, topic)
@@ -365,48 +363,3 @@ def test_what_retention_has_taken_is_refused_by_name(
     answer = post(owner, address, {"start_offsets": {"0": 10}, "end_offsets": {"0": 40}})
     assert (answer.status_code, "retention has removed" in answer.content.decode()) == (400, True)
     assert skipped(owner, supervisor).json()["left"] == 30, "a skip leaves it to the backfill, which names the gap"
-
-
-def test_its_health_says_what_is_still_to_be_filled(supervisor: Supervisor, owner: Client, cast: Cast) -> None:
-    def cause() -> str:
-        supervisor.refresh_from_db()
-        return health_of_supervisor(cast.users["owner"], supervisor).cause
-
-    before = cause()
-    skipped(owner, supervisor)
-    assert cause() == f"{before} Its backfills fill 30 offsets."
-    iterate()
-    backfill = the_backfill(supervisor)
-    [fills] = tasks_of(backfill)
-    reads(fills)
-    samples = [["2026-01-31T12:00:00+00:00", 0], ["2026-01-31T12:00:10+00:00", 1]]
-    Task.objects.filter(pk=fills.pk).update(observation={"samples": samples})
-    assert " Its backfills fill 30 offsets, done at about " in cause()
-    publish(begins(backfill, fills), fills, supervisor, 10, 40)
-    assert "backfill" not in cause()
-
-
-def test_its_page_shows_a_skip_before_it_is_done_and_fills_what_was_cancelled(
-    supervisor: Supervisor, cast: Cast
-) -> None:
-    browser, address = browsing_as(cast, "owner"), f"/supervisors/{supervisor.pk}/backfills/"
-    shown = parsed(browser.get(address, {"skip": "1"}))
-    assert "reads the 30 offsets that it skips" in shown.text
-    assert not supervisor.backfills.exists()
-    assert browser.post(address).status_code == 302
-    backfill = the_backfill(supervisor)
-    assert backfill.pk in parsed(browser.get(address)).text
-    assert not parsed(browser.get(f"/supervisors/{backfill.pk}/")).all("dialog", id="ask-reset")
-    services.terminate(user=cast.users["owner"], supervisor=backfill)
-    assert "terminated, a gap" in parsed(browser.get(address)).text
-    assert browser.post(address, {"again": backfill.pk}).status_code == 302
-    bounded = the_backfill(supervisor, 2).io_config.boundedStreamConfig
-    assert bounded is not None and bounded.ranges == {0: (10, 40)}
-    assert "nothing to skip" in parsed(browser.get(address, {"skip": "1"}, follow=True)).text
-    for odd in ("", "none", "a\x00b", "x" * 5_000):
-        assert browser.post(address, {"again": odd}).status_code == 404
-    assert browser.post(address, {"again": supervisor.pk}).status_code == 302, "it is no backfill, which a message says"
-    assert supervisor.backfills.count() == 2
-    viewer = browsing_as(cast, "viewer")
-    assert "Show what a skip" not in parsed(viewer.get(address)).text
-    assert viewer.post(address).status_code == 403

@@ -55,7 +55,7 @@ def at_once(*calls: Callable[[], int]) -> list[int]:
 
 def test_clients_that_skip_at_once_begin_one_backfill(transactional_db: None, broker: Broker, topic: str) -> None:
     cast = make_cast()
-    supervisor = reading(cast, broker, topic)
+    supervisor = begin_reader(cast, broker, topic)
     address = f"{DRUID}/{supervisor.pk}/resetToLatestAndBackfill"
     clients = [speaking_as(cast, "owner") for _ in range(MANY)]
     answers = at_once(*(lambda client=client: client.post(address).status_code for client in clients))  # type: ignore[misc]
@@ -69,7 +69,7 @@ def test_a_termination_and_skips_at_once_leave_no_backfill_alone(
 ) -> None:
     """Whichever comes first."""
     cast = make_cast()
-    supervisor = reading(cast, broker, topic)
+    supervisor = begin_reader(cast, broker, topic)
     one = f"/api/v1/supervisors/{supervisor.pk}/"
     clients = [speaking_as(cast, "owner") for _ in range(3)]
     ended, *begun = at_once(

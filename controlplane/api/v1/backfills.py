@@ -11,14 +11,15 @@ from rest_framework.response import Response
 from controlplane.api.base import HeadgateView, body_of
 from controlplane.api.v1.serializers import backfills as serializers
 from controlplane.supervisors import backfills, selectors
+from controlplane.supervisors.known_gaps import known_gaps
 
 
 class BackfillsView(HeadgateView):
     @extend_schema(operation_id="list_backfills", tags=["supervisors"], responses=serializers.BackfillListSerializer)
     def get(self, request: Request, supervisor_id: str) -> Response:
-        """A supervisor's backfills with their progress, newest first, at most 100."""
+        """A supervisor's backfills with their progress, newest first, at most 100; and gaps that none of them reads."""
         supervisor = selectors.get_supervisor(self.actor, supervisor_id)
-        listed = {"backfills": backfills.backfill_statuses(supervisor)}
+        listed = {"backfills": backfills.backfill_statuses(supervisor), "gaps": known_gaps(supervisor)}
         return Response(serializers.BackfillListSerializer(listed).data)
 
     @extend_schema(

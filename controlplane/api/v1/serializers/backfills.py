@@ -83,5 +83,16 @@ class BackfillSerializer(serializers.Serializer[Any]):
     gap = serializers.BooleanField(source="is_gap", help_text="Whether it was terminated before it had read all.")
 
 
+class KnownGapSerializer(serializers.Serializer[Any]):
+    partition = serializers.IntegerField()
+    start = serializers.IntegerField()
+    end = serializers.IntegerField(help_text="Exclusive.")
+
+
 class BackfillListSerializer(serializers.Serializer[Any]):
     backfills = BackfillSerializer(many=True)
+    gaps = KnownGapSerializer(
+        many=True,
+        help_text="Unsettled offsets that the supervisor has passed and that no backfill reads, without those that "
+        "retention has removed. At most 100 of each partition.",
+    )
