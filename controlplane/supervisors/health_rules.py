@@ -37,16 +37,17 @@ SOON_S, LITTLE = 60, 100  # what comes in within so many seconds, and so few off
 def health_of(facts: HealthFacts) -> Health:
     """The first that applies."""
     health = next(filter(None, (rule(facts) for rule in _RULES)))
-    health = replace(health, cause=f"{health.cause}{_filling(facts)}")
+    health = replace(health, cause=f"{health.cause} {filling_text(facts)}".rstrip())
     return health if health.behind is not None or facts.lag is None else replace(health, behind=facts.lag.lag)
 
 
-def _filling(facts: HealthFacts) -> str:
+def filling_text(facts: HealthFacts) -> str:
+    """What its backfills have still to read, as a sentence; empty without any."""
     progress = facts.filling
     if progress is None or not progress.left:
         return ""
     done_at = "" if progress.time_left is None else f", done at about {facts.now + progress.time_left:%H:%M} UTC"
-    return f" Its backfills fill {count(progress.left, 'offset')}{done_at}."
+    return f"Its backfills fill {count(progress.left, 'offset')}{done_at}."
 
 
 def _terminated(facts: HealthFacts) -> Health | None:

@@ -21,7 +21,9 @@ from controlplane.segments.selectors.gaps import gaps
 from controlplane.segments.selectors.main_range import bulk_of
 from controlplane.sources.events import list_events
 from controlplane.supervisors.completeness import Completeness, completeness, completeness_of
-from controlplane.supervisors.health_queries import health_by_supervisor
+from controlplane.supervisors.health_facts import HealthFacts
+from controlplane.supervisors.health_queries import health_facts
+from controlplane.supervisors.health_rules import filling_text, health_of
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.selectors import list_supervisors
 from controlplane.tasks.datasources import get_datasource, list_datasources
@@ -162,13 +164,15 @@ def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
     alarms = list(list_events(request.user, datasource).filter(alarm=True, acknowledged_at=None)[:ALARMS_SHOWN])
     window = urlencode({name: request.GET[name] for name in ("from", "to") if request.GET.get(name)})
     table_url = reverse("frontend:datasource-intervals", args=[datasource.name])
+    readers = _readers(request, datasource)
     return {
         **frame(request, datasource, "overview"),
         **_totals(datasource),
         "gaps": gaps(datasource),
         "alarms": alarms,
         "head": str(alarms[0].pk) if alarms else "",  # they are read out when they come, and not again with each answer
-        "supervisors": _readers(request, datasource),
+        "supervisors": [(supervisor, health_of(facts)) for supervisor, facts in readers],
+        "filling": [(supervisor, text) for supervisor, facts in readers if (text := filling_text(facts))],
         "tasks": list_tasks(request.user, datasource=datasource.name)[:TASKS_SHOWN],
         "timeline_url": reverse("frontend:datasource-timeline", args=[datasource.name]),
         "segments_url": reverse("frontend:datasource-segments", args=[datasource.name]),
@@ -176,10 +180,10 @@ def _overview(request: PageRequest, datasource: Datasource) -> dict[str, Any]:
     }
 
 
-def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervisor, Health]]:
+def _readers(request: PageRequest, datasource: Datasource) -> list[tuple[Supervisor, HealthFacts]]:
     supervisors = list(list_supervisors(request.user).filter(datasource=datasource))
-    health = health_by_supervisor(request.user, supervisors)
-    return [(supervisor, health[supervisor.pk]) for supervisor in supervisors]
+    facts = health_facts(request.user, supervisors)
+    return [(supervisor, facts[supervisor.pk]) for supervisor in supervisors]
 
 
 @page

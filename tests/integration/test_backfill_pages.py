@@ -43,8 +43,14 @@ def test_its_health_says_what_is_still_to_be_filled(supervisor: Supervisor, owne
     samples = [["2026-01-31T12:00:00+00:00", 0], ["2026-01-31T12:00:10+00:00", 1]]
     Task.objects.filter(pk=fills.pk).update(observation={"samples": samples})
     assert " Its backfills fill 30 offsets, done at about " in cause()
+    page = parsed(browsing_as(cast, "owner").get(f"/datasources/{supervisor.datasource.name}/"))
+    note = page.one("div", id="datasource-filling")
+    assert "Its backfills fill 30 offsets, done at about " in note.text
+    assert note.one("a").attributes["href"] == page_of(supervisor)
     publish(begins(backfill, fills), fills, supervisor, 10, 40)
     assert "backfill" not in cause()
+    live = parsed(browsing_as(cast, "viewer").get(f"/datasources/{supervisor.datasource.name}/totals/"))
+    assert live.one("div", id="datasource-filling").text == ""
 
 
 def test_its_page_shows_a_skip_before_it_is_done_and_fills_what_was_cancelled(

@@ -19,10 +19,10 @@ from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
 from tests.integration.test_backfills import (
+    begin_reader,
     begins,
     claimed,
     publish,
-    reading,
     settled,
     skipped,
     stored,
