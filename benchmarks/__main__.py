@@ -32,6 +32,7 @@ NAMES = (
     "share",
     "offsets",
     "start",
+    "backfill",
     "compaction",
     "batch",
     "soak",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -35,12 +36,17 @@ def backlog(house: House, topic: str, count: int) -> None:
     backlog_of(house.producer, topic, count, range(PARTITIONS))
 
 
-def backlog_of(producer: Producer, topic: str, count: int, partitions: Collection[int]) -> None:
-    """Of ``backlog``, what comes into these partitions."""
-    for first in range(0, count, _IN_A_ROW):
+def backlog_of(
+    producer: Producer, topic: str, count: int, partitions: Collection[int], begin: int = 0, rate: float | None = None
+) -> None:
+    """Of ``backlog``, what comes into these partitions, from ``begin`` on, and at most ``rate`` a second."""
+    began = time.monotonic()
+    for first in range(begin, count, _IN_A_ROW):
         partition = first // _IN_A_ROW % PARTITIONS
         if partition not in partitions:
             continue
+        if rate is not None:
+            time.sleep(max(0.0, began + (first - begin) / rate - time.monotonic()))
         for n in range(first, min(first + _IN_A_ROW, count)):
             _produce(producer, topic, record(n), partition)
     left = producer.flush(60)

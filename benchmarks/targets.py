@@ -90,6 +90,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("ratio_from_submit", "at least", 1),
         *_EXACTLY_ONCE,
     ),
+    "backfill": (Target("ratio_live", "at least", 0.85), Target("ratio_backfill", "at least", 0.9), *_EXACTLY_ONCE),
     "connector": (
         Target("ratio_bare", "at least", 0.6),
         Target("ratio_spark_kafka", "at least", 0.5),

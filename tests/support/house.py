@@ -31,6 +31,10 @@ from tests.support.waiting import PATIENCE, wait_for
 T = TypeVar("T")
 METRICS_TOKEN = "a-token-that-nobody-guesses"
 _ACTIVE = "SELECT id, status, goal, message FROM tasks_task WHERE status IN ('PENDING', 'RUNNING')"
+# Those made by another end with it.
+_SUPERVISORS = (
+    "SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL AND parent_id IS NULL AND fills_id IS NULL"
+)
 _SAID = "SELECT status, error, message, observation FROM tasks_task WHERE id = %s"
 
 
@@ -223,9 +227,7 @@ class House(Broker):
 
     def rest(self) -> None:
         """Terminate every supervisor, stop every task, and wait until all have ended."""
-        for (supervisor,) in self.sql(
-            "SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL AND parent_id IS NULL"
-        ):
+        for (supervisor,) in self.sql(_SUPERVISORS):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # it may have ended meanwhile
@@ -233,9 +235,7 @@ class House(Broker):
 
     def let_go(self) -> None:
         """End everything as quickly as can be: nothing is waited for, and what is held is lost to its test."""
-        for (supervisor,) in self.sql(
-            "SELECT id FROM supervisors_supervisor WHERE terminated_at IS NULL AND parent_id IS NULL"
-        ):
+        for (supervisor,) in self.sql(_SUPERVISORS):
             self.api("POST", f"/druid/indexer/v1/supervisor/{supervisor}/terminate")
         for task, *_ in self.sql(_ACTIVE):
             self._http.post(f"/druid/indexer/v1/task/{task}/shutdown")  # one that is just being launched ends by this
