@@ -16,7 +16,6 @@ from controlplane.tasks.selectors import task_log_tail
 
 SEARCHED_BYTES = 4 * 1024 * 1024  # the end of a log
 MAX_LINES = 500
-LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
 # Of Spark's lines, and of our own.
 _LEVEL = re.compile(
     r"\b(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\blevel=(debug|info|warning|error|critical)\b"

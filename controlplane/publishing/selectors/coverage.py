@@ -5,7 +5,7 @@ From the settled ranges (what has ended), the receipts (how), and what the index
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connection
@@ -158,12 +158,3 @@ def count_by_cell(ranges: Iterable[offsets.Range], start: int, width: int) -> li
         for cell in range(first + 1, last):
             cells[cell] += width
     return cells
-
-
-def sum_totals(partitions: Iterable[PartitionCoverage]) -> Mapping[str, int]:
-    """Offsets by state over all partitions."""
-    totals: dict[str, int] = {}
-    for partition in partitions:
-        for name, count in partition.totals.items():
-            totals[name] = totals.get(name, 0) + count
-    return totals
