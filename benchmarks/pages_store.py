@@ -106,7 +106,7 @@ def _create_supervisors(supervisors: int) -> None:
     datasources = Datasource.objects.bulk_create(Datasource(name=name, team=team) for name in names)
     by_name = {d.name: d for d in datasources}
     Supervisor.objects.bulk_create(
-        Supervisor(id=n, datasource=by_name[n], state="RUNNING", detailed_state="RUNNING", ran_at=now) for n in names
+        Supervisor(id=n, datasource=by_name[n], detailed_state="RUNNING", ran_at=now) for n in names
     )
     SpecVersion.objects.bulk_create(SpecVersion(supervisor_id=n, version=1, spec=specs[n]) for n in names)
     Source.objects.bulk_create(

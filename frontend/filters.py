@@ -10,7 +10,7 @@ from controlplane.common.health import Code
 from controlplane.compaction.models import State as MergeState
 from controlplane.connections.models import Connection
 from controlplane.sources.models import SourceEvent
-from controlplane.supervisors.models import State
+from controlplane.supervisors.states import State
 from controlplane.tasks.models import Status, task_kinds
 
 

@@ -1,6 +1,6 @@
 """Health: how a supervisor, a task or an interval is, why, and what a person should do.
 
-Pages, REST, alerts and home show this one value. Druid's states have fewer words: ``supervisors.decide`` has them.
+Pages, REST, alerts and home show this one value. Druid's states have fewer words: ``supervisors.states`` has them.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ SPECTACULAR_SETTINGS = {
         "QuarantineStateEnum": "controlplane.quarantine.models.QuarantinedRecord.State",
         "ReceiverKindEnum": "controlplane.alerts.models.Receiver.Kinds",
         "RoleEnum": "controlplane.teams.roles.Role",
-        "StateEnum": "controlplane.supervisors.models.State",
+        "StateEnum": "controlplane.supervisors.states.State",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from controlplane.supervisors.health_facts import HealthFacts
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.bounded_reads import BoundedProgress, progress_in, ranges_of, rate_of
 from controlplane.tasks.diagnosis import held_back
 from controlplane.tasks.models import Status, Task
@@ -33,7 +34,7 @@ def with_filling(facts: Mapping[str, HealthFacts]) -> dict[str, HealthFacts]:
     """By supervisor, with how far their backfills are: one query, and two for each that is not done."""
     open_backfills = Supervisor.objects.filter(fills__in=list(facts), terminated_at=None, suspended=False)
     filling: dict[str, BoundedProgress] = {}
-    for backfill in open_backfills.exclude(detailed_state=State.COMPLETED).order_by("pk").with_current():
+    for backfill in open_backfills.exclude(detailed_state=Detail.COMPLETED).order_by("pk").with_current():
         progress, before = bounded_progress(backfill), filling.get(backfill.fills_id or "", BoundedProgress(0, 0))
         rates = [rate for rate in (before.rate, progress.rate) if rate]
         both = BoundedProgress(before.total + progress.total, before.done + progress.done, sum(rates) or None)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from controlplane.supervisors.states import Detail, State
+
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=60)
-_WAITING_STATES = {"slot": "WAITING_FOR_SLOT", "capacity": "WAITING_FOR_CAPACITY"}
-_REFUSED, _SHARED = "KAFKA_REFUSES", "STRANGERS_IN_GROUP"
-_UNHEALTHY_TASKS = {*_WAITING_STATES.values(), _REFUSED, _SHARED}
-_DETAILS_AS_STATES = ("PENDING", "IDLE", "COMPLETED")  # details that are states, too
+_WAITING_STATES = {"slot": Detail.WAITING_FOR_SLOT, "capacity": Detail.WAITING_FOR_CAPACITY}
 HEALTHY_AFTER = timedelta(seconds=60)  # a task that ran this long was no failed start
 CALM_FOR = timedelta(seconds=10)  # so long a supervisor whose tasks all read is left alone, unless one of them changes
 
@@ -87,7 +86,7 @@ class Observation:
     not_before: datetime | None = None  # when the first task may start
     runs: Runs = Runs()
     thresholds: Thresholds = Thresholds()
-    previous_states: tuple[str, str] = ("PENDING", "PENDING")  # the state and detailed state so far
+    previous: Detail = Detail.PENDING  # the detailed state so far
     steady: bool = False  # it has been RUNNING since it began
     over_quota: bool = False  # a quota of its team's: nothing may read
     in_force: int | None = None  # the version whose tasks were the last to begin to read, as of the round before
@@ -101,8 +100,7 @@ class Observation:
 class Decision:
     """What to do."""
 
-    state: str
-    detailed_state: str
+    detailed_state: Detail
     start: int = 0  # how many tasks
     group: str = ""  # the replica group that they join; empty: a new one
     restart: int = 0  # how many tasks of the last good version
@@ -137,19 +135,17 @@ def decide(observed: Observation) -> Decision:
     is_up = any(t.ready or t.waits_for_predecessor for t in keep)
     bridge = [] if is_up else _bridge_tasks(observed, others)
     version_tasks = _current_version_tasks(observed)
-    plan = _plan_starts(observed, keep, version_tasks)
+    plan = _plan_starts(observed, keep, version_tasks, _detailed_state(observed, active, keep, bridge))
     restart, group = (0, "") if is_up else _plan_restarts(observed, version_tasks, bridge)
     plan = replace(
         plan,
-        detailed_state=plan.detailed_state or _detailed_state(observed, active, keep, bridge),
         restart=restart,
         restart_group=group,
         finish=[t.id for t in others if t not in bridge],
         scale={t.id: observed.task_count for t in keep if t.indexers_wanted != observed.task_count},
         in_force=observed.in_force,
     )
-    state, detail = _state_and_detail(observed, plan, version_tasks)
-    return replace(plan, state=state, detailed_state=detail)
+    return replace(plan, detailed_state=_shown_detail(observed, plan, version_tasks))
 
 
 def _with_version_in_force(observed: Observation) -> Observation:
@@ -171,24 +167,23 @@ def _current_version_tasks(observed: Observation) -> list[TaskSnapshot]:
 def _decide_without_quota(observed: Observation, active: list[TaskSnapshot]) -> Decision:
     """What reads publishes what it holds, and ends; what is not up yet is told so when it is, or waits."""
     finish = [t.id for t in active if t.goal_is_run and (t.reading or t.ready or t.refused)]
-    return Decision("UNHEALTHY_TASKS", "QUOTA_USED_UP", finish=finish, in_force=observed.in_force)
+    return Decision(Detail.QUOTA_USED_UP, finish=finish, in_force=observed.in_force)
 
 
 def _decide_idle(observed: Observation, active: list[TaskSnapshot]) -> Decision:
     """What reads publishes what it holds, and ends. One whose last task failed, or whose current spec has not begun to
     read, is not at rest: it goes on trying.
     """
-    plan = Decision("", "IDLE", finish=[t.id for t in active if t.goal_is_run], in_force=observed.in_force)
-    state, detail = _state_and_detail(observed, plan, observed.tasks)
-    return replace(plan, state=state, detailed_state=detail)
+    plan = Decision(Detail.IDLE, finish=[t.id for t in active if t.goal_is_run], in_force=observed.in_force)
+    return replace(plan, detailed_state=_shown_detail(observed, plan, observed.tasks))
 
 
 def _decide_completed(observed: Observation, active: list[TaskSnapshot]) -> Decision:
     """What still runs ends by itself; one that does not read its offsets, or not the current ones, is told so."""
     finish = [t.id for t in active if t.goal_is_run]
     if active:
-        return Decision("RUNNING", "RUNNING", finish=finish, in_force=observed.in_force)
-    return Decision("COMPLETED", "COMPLETED", in_force=observed.in_force)
+        return Decision(Detail.RUNNING, finish=finish, in_force=observed.in_force)
+    return Decision(Detail.COMPLETED, in_force=observed.in_force)
 
 
 def calm_until(observed: Observation, decision: Decision) -> datetime | None:
@@ -198,11 +193,13 @@ def calm_until(observed: Observation, decision: Decision) -> datetime | None:
     and while it is idle, and its tasks have ended.
     """
     active = [t for t in observed.tasks if t.active]
-    if observed.over_quota or decision.detailed_state == "IDLE":
+    if observed.over_quota or decision.detailed_state == Detail.IDLE:
         return None if active else observed.now + CALM_FOR
     all_read = all(t.ready and t.goal_is_run and t.spec_version == observed.version and not t.expired for t in active)
     does_nothing = not (decision.start or decision.restart or decision.finish or decision.scale or decision.failures)
-    if not (all_read and does_nothing and len(active) == observed.replicas and decision.detailed_state == "RUNNING"):
+    if not (
+        all_read and does_nothing and len(active) == observed.replicas and decision.detailed_state == Detail.RUNNING
+    ):
         return None
     return min([observed.now + CALM_FOR, *(t.expires_at for t in active if t.expires_at is not None)])
 
@@ -231,13 +228,13 @@ def backoff_delay(failures: int, longest: timedelta = LONGEST_DELAY) -> timedelt
     return min(longest, FIRST_DELAY * 2 ** min(max(0, failures - 1), 20))
 
 
-def unhealthy_state(runs: Runs, thresholds: Thresholds) -> str:
-    """The detailed state that so many failed iterations make; empty when they are too few."""
+def unhealthy_state(runs: Runs, thresholds: Thresholds) -> Detail | None:
+    """The detailed state that so many failed iterations make; None when they are too few."""
     if runs.failed < thresholds.unhealthiness:
-        return ""
+        return None
     if not runs.stream_failed:
-        return "UNHEALTHY_SUPERVISOR"
-    return "LOST_CONTACT_WITH_STREAM" if runs.connected else "UNABLE_TO_CONNECT_TO_STREAM"
+        return Detail.UNHEALTHY_SUPERVISOR
+    return Detail.LOST_CONTACT_WITH_STREAM if runs.connected else Detail.UNABLE_TO_CONNECT_TO_STREAM
 
 
 def _tasks_to_keep(observed: Observation, current: list[TaskSnapshot]) -> list[TaskSnapshot]:
@@ -286,30 +283,31 @@ def _fits(observed: Observation, task: TaskSnapshot) -> bool:
 def _decide_stopped(observed: Observation, active: list[TaskSnapshot]) -> Decision:
     finish = [t.id for t in active if t.goal_is_run]
     if active:
-        return Decision("STOPPING", "STOPPING", finish=finish, in_force=observed.in_force)
-    state, detail = ("STOPPING", "TERMINATED") if observed.terminated else ("SUSPENDED", "SUSPENDED")
-    return Decision(state, detail, in_force=observed.in_force)
+        return Decision(Detail.STOPPING, finish=finish, in_force=observed.in_force)
+    return Decision(Detail.TERMINATED if observed.terminated else Detail.SUSPENDED, in_force=observed.in_force)
 
 
-def _plan_starts(observed: Observation, keep: list[TaskSnapshot], version_tasks: list[TaskSnapshot]) -> Decision:
-    """Which tasks to start, and the detailed state if it is that none is started now."""
-    plan = Decision("", "", failures=failures_in_a_row(version_tasks))
+def _plan_starts(
+    observed: Observation, keep: list[TaskSnapshot], version_tasks: list[TaskSnapshot], detail: Detail
+) -> Decision:
+    """Which tasks to start, and the detailed state, which is another if none is started now."""
+    plan = Decision(detail, failures=failures_in_a_row(version_tasks))
     missing = observed.replicas - len(keep)
     if not missing:
         return plan
     if not observed.tasks and observed.not_before is not None and observed.now < observed.not_before:
-        return replace(plan, detailed_state="PENDING", next_start_at=observed.not_before)
+        return replace(plan, detailed_state=Detail.PENDING, next_start_at=observed.not_before)
     if observed.waits_for_pattern_tasks or (observed.runs.failed and not observed.runs.connected):
         return plan
     start_at = _next_start(version_tasks, observed.longest_delay)
     if start_at is not None and observed.now < start_at:
-        return replace(plan, detailed_state="BACKING_OFF", next_start_at=start_at)
+        return replace(plan, detailed_state=Detail.BACKING_OFF, next_start_at=start_at)
     return replace(plan, start=missing, group=keep[0].group if keep else "")
 
 
 def _detailed_state(
     observed: Observation, active: list[TaskSnapshot], keep: list[TaskSnapshot], bridge: list[TaskSnapshot]
-) -> str:
+) -> Detail:
     """The detailed state of a supervisor whose tasks do not fail. But for RUNNING and what it has no room for, of its
     first iterations only.
     """
@@ -317,33 +315,33 @@ def _detailed_state(
     if lacks:
         return _WAITING_STATES[lacks[0]]
     if any(t.refused for t in keep):
-        return _REFUSED
+        return Detail.KAFKA_REFUSES
     if any(t.shared for t in keep):
-        return _SHARED
+        return Detail.STRANGERS_IN_GROUP
     if observed.steady or bridge or any(t.ready for t in keep):
-        return "RUNNING"
+        return Detail.RUNNING
     if observed.runs.failed and not observed.runs.connected:
-        return "CONNECTING_TO_STREAM"
+        return Detail.CONNECTING_TO_STREAM
     if any(not t.goal_is_run for t in active):
-        return "DISCOVERING_INITIAL_TASKS"
-    return "CREATING_TASKS"
+        return Detail.DISCOVERING_INITIAL_TASKS
+    return Detail.CREATING_TASKS
 
 
-def _state_and_detail(observed: Observation, plan: Decision, version_tasks: list[TaskSnapshot]) -> tuple[str, str]:
-    """State and detailed state. What was unhealthy stays so until enough has gone well in a row."""
-    limits, (state, detail) = observed.thresholds, observed.previous_states
+def _shown_detail(observed: Observation, plan: Decision, version_tasks: list[TaskSnapshot]) -> Detail:
+    """The plan's, if nothing fails. What was unhealthy stays so until enough has gone well in a row."""
+    limits, previous = observed.thresholds, observed.previous
     unhealthy_detail = unhealthy_state(observed.runs, limits)
-    if unhealthy_detail:
-        return "UNHEALTHY_SUPERVISOR", unhealthy_detail
+    if unhealthy_detail is not None:
+        return unhealthy_detail
     if plan.failures >= limits.task_unhealthiness:
-        return "UNHEALTHY_TASKS", "UNHEALTHY_TASKS"
-    if state == "UNHEALTHY_SUPERVISOR" and observed.runs.good < limits.healthiness:
-        return state, detail
-    if plan.detailed_state in _UNHEALTHY_TASKS:
-        return "UNHEALTHY_TASKS", plan.detailed_state
-    if detail == "UNHEALTHY_TASKS" and _successes_in_a_row(version_tasks) < limits.task_healthiness:
-        return state, detail
-    return plan.detailed_state if plan.detailed_state in _DETAILS_AS_STATES else "RUNNING", plan.detailed_state
+        return Detail.UNHEALTHY_TASKS
+    if previous.state == State.UNHEALTHY_SUPERVISOR and observed.runs.good < limits.healthiness:
+        return previous
+    if not plan.detailed_state.state.is_healthy:
+        return plan.detailed_state
+    if previous == Detail.UNHEALTHY_TASKS and _successes_in_a_row(version_tasks) < limits.task_healthiness:
+        return previous
+    return plan.detailed_state
 
 
 def _successes_in_a_row(tasks: list[TaskSnapshot]) -> int:

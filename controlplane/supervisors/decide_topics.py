@@ -13,12 +13,11 @@ from typing import Any
 import re2
 
 from controlplane.supervisors.decide import Runs, Thresholds, unhealthy_state
+from controlplane.supervisors.states import Detail, State
 from ingestion.specs.schema.java_classes import BadPattern
 from ingestion.specs.schema.java_patterns import translated
 
-TOO_MANY = "TOO_MANY_TOPICS"
-NONE_YET = "WAITING_FOR_TOPICS"
-_AT_REST = ("TERMINATED", "SUSPENDED")  # details, of supervisors whose tasks have ended
+_AT_REST = (Detail.TERMINATED, Detail.SUSPENDED)  # of supervisors whose tasks have ended
 _WORST_FIRST = ("UNHEALTHY_SUPERVISOR", "UNHEALTHY_TASKS", "RUNNING", "PENDING", "STOPPING", "IDLE", "SUSPENDED")
 
 
@@ -45,8 +44,7 @@ class ChildSnapshot:
     """The supervisor of one topic."""
 
     topic: str
-    state: str
-    detailed_state: str
+    detailed_state: Detail
     pattern_version: int  # the version of the pattern's spec that its own is of
     suspended: bool
     terminated: bool
@@ -67,15 +65,14 @@ class TopicsObservation:
     last_match_count: int | None = None  # how many did when Kafka was last asked
     runs: Runs = field(default_factory=Runs)
     thresholds: Thresholds = field(default_factory=Thresholds)
-    previous_states: tuple[str, str] = ("PENDING", "PENDING")
+    previous: Detail = Detail.PENDING
 
 
 @dataclass(frozen=True)
 class TopicsDecision:
     """What to do; topics name the supervisors that read them."""
 
-    state: str
-    detailed_state: str
+    detailed_state: Detail
     begin: list[str] = field(default_factory=list)  # get a supervisor, or have theirs brought back
     to_update: list[str] = field(default_factory=list)  # take up the spec, or whether it is suspended
     end: list[str] = field(default_factory=list)
@@ -85,15 +82,14 @@ def decide_topics(observed: TopicsObservation) -> TopicsDecision:
     """The next step: each topic that matches is read, by the present spec and no longer than this says."""
     living = [c for c in observed.children if not c.terminated]
     if observed.terminated:
-        return replace(_decide_stopped(observed, "TERMINATED"), end=[c.topic for c in living])
+        return replace(_decide_stopped(observed, Detail.TERMINATED), end=[c.topic for c in living])
     end = [c.topic for c in living if not c.matches]
     remaining = [c for c in living if c.matches]
     follow = [c.topic for c in remaining if (c.pattern_version, c.suspended) != (observed.version, observed.suspended)]
     if observed.suspended:
-        return replace(_decide_stopped(observed, "SUSPENDED"), to_update=follow, end=end)
+        return replace(_decide_stopped(observed, Detail.SUSPENDED), to_update=follow, end=end)
     begin = _new_topics(observed, {c.topic for c in remaining}) if may_begin(observed) else []
-    state, detail = _state_and_detail(observed, remaining, bool(begin))
-    return TopicsDecision(state, detail, begin=begin, to_update=follow, end=end)
+    return TopicsDecision(_detail(observed, remaining, bool(begin)), begin=begin, to_update=follow, end=end)
 
 
 def may_begin(observed: TopicsObservation) -> bool:
@@ -111,27 +107,26 @@ def _too_many(observed: TopicsObservation) -> bool:
     return match_count is not None and match_count > observed.max_topics
 
 
-def _decide_stopped(observed: TopicsObservation, at_rest: str) -> TopicsDecision:
+def _decide_stopped(observed: TopicsObservation, at_rest: Detail) -> TopicsDecision:
     ended = not observed.own_tasks and all(c.detailed_state in _AT_REST for c in observed.children)
-    if not ended:
-        return TopicsDecision("STOPPING", "STOPPING")
-    return TopicsDecision("STOPPING" if at_rest == "TERMINATED" else at_rest, at_rest)
+    return TopicsDecision(at_rest if ended else Detail.STOPPING)
 
 
-def _state_and_detail(observed: TopicsObservation, children: list[ChildSnapshot], begins: bool) -> tuple[str, str]:
+def _detail(observed: TopicsObservation, children: list[ChildSnapshot], begins: bool) -> Detail:
     """The worst of its own and its topics' states."""
     unhealthy_detail = unhealthy_state(observed.runs, observed.thresholds)
-    if unhealthy_detail:
-        return "UNHEALTHY_SUPERVISOR", unhealthy_detail
-    was_bad = observed.previous_states[0] == "UNHEALTHY_SUPERVISOR" and observed.previous_states[1] != TOO_MANY
+    if unhealthy_detail is not None:
+        return unhealthy_detail
+    previous = observed.previous
+    was_bad = previous.state == State.UNHEALTHY_SUPERVISOR and previous != Detail.TOO_MANY_TOPICS
     if was_bad and observed.runs.good < observed.thresholds.healthiness:
-        return observed.previous_states
+        return previous
     if _too_many(observed):
-        return "UNHEALTHY_SUPERVISOR", TOO_MANY
+        return Detail.TOO_MANY_TOPICS
     if not observed.runs.connected:
-        return "RUNNING", "CONNECTING_TO_STREAM"
+        return Detail.CONNECTING_TO_STREAM
     if not children:
-        return "RUNNING", "CREATING_TASKS" if begins or observed.own_tasks else NONE_YET
-    state = min((c.state for c in children), key=_WORST_FIRST.index)
-    details = [c.detailed_state for c in children if c.state == state]
-    return state, next((d for d in details if d != "RUNNING"), details[0])
+        return Detail.CREATING_TASKS if begins or observed.own_tasks else Detail.WAITING_FOR_TOPICS
+    details = [c.detailed_state for c in children]
+    # Of those in the worst state, RUNNING says least.
+    return min(details, key=lambda detail: (_WORST_FIRST.index(detail.state), detail == Detail.RUNNING))

@@ -10,6 +10,7 @@ from controlplane.lag.quarantined_since import BadSince
 from controlplane.lag.trend import LagTrend
 from controlplane.quotas.services import OverQuota
 from controlplane.supervisors.health_messages import Idleness, utc
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.bounded_reads import BoundedProgress
 from controlplane.tasks.slot_waits import SlotWait
 
@@ -44,8 +45,7 @@ class HealthFacts:
 
     now: datetime
     topic: str
-    detailed_state: str = "RUNNING"
-    unhealthy: bool = False  # by Druid's state
+    detailed_state: Detail = Detail.RUNNING
     terminated: PastAction | None = None
     suspended: PastAction | None = None
     idleness: Idleness | None = None  # it is idle, by Druid's state
@@ -80,3 +80,8 @@ class HealthFacts:
     quarantining_since: BadSince | None = None  # of one of whose records a large part comes into quarantine
     indexers: int = 1
     scales_itself: bool = False
+
+    @property
+    def unhealthy(self) -> bool:
+        """By Druid's state, unless its own runs go well and that is the state of the topics of its pattern."""
+        return not self.detailed_state.state.is_healthy and (self.topics is None or self.iterations is not None)

@@ -25,9 +25,10 @@ from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, Past
 from controlplane.supervisors.health_messages import Idleness
 from controlplane.supervisors.health_rules import health_of
 from controlplane.supervisors.lag_state import is_behind, lag_allowance
-from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern, pattern_facts
 from controlplane.supervisors.quarantine_health import MIN_RECORDS, MIN_SHARE, is_quarantining
+from controlplane.supervisors.states import Detail
 from controlplane.tasks import diagnosis
 from controlplane.tasks.models import ENDED, Indexer, Status, Task
 from controlplane.tasks.slot_waits import SlotWait, slot_waits_of
@@ -51,7 +52,6 @@ _TASK_COLUMNS = (
 )
 _SOURCE_COLUMNS = ("datasource_id", "kind", "group", "topic", "looked_at", "complete_until")
 _TROUBLED = ("paused", "restarting")
-_UNHEALTHY = (State.UNHEALTHY_SUPERVISOR, State.UNHEALTHY_TASKS)
 
 
 def health_by_supervisor(
@@ -167,7 +167,7 @@ def _patterns(supervisors: Sequence[Supervisor]) -> dict[str, PatternFacts]:
     for s in supervisors:
         own_children = [c for c in children if c.parent_id == s.pk]
         child_lags = [lags[sources[c.pk].pk].lag for c in own_children if c.pk in sources and sources[c.pk].pk in lags]
-        unwell, behind = sum(c.state in _UNHEALTHY for c in own_children), sum(child_lags) if child_lags else None
+        unwell, behind = sum(not c.state.is_healthy for c in own_children), sum(child_lags) if child_lags else None
         patterns[s.pk] = pattern_facts(s, len(own_children), unwell, behind)
     return patterns
 
@@ -268,13 +268,11 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         now=prefetched.now,
         topic=io_config.reads,
         topics=health_of_pattern(pattern) if pattern else None,
-        detailed_state=supervisor.detailed_state,
-        # What is the matter with the topics of its pattern is not told as its own.
-        unhealthy=supervisor.state in _UNHEALTHY and (pattern is None or supervisor.failed_runs > 0),
+        detailed_state=supervisor.detail,
         terminated=_termination(supervisor),
         suspended=prefetched.suspended.get(supervisor.pk, PastAction()) if supervisor.suspended else None,
         idleness=Idleness(supervisor.inactive_since, io_config.period)
-        if supervisor.detailed_state == State.IDLE
+        if supervisor.detailed_state == Detail.IDLE
         else None,
         **bounded_facts(supervisor, observation),
         tasks=pattern.read if pattern else len(tasks),

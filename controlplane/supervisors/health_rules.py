@@ -26,6 +26,7 @@ from controlplane.supervisors.health_messages import (
 )
 from controlplane.supervisors.lag_state import is_behind, time_left, trend_of
 from controlplane.supervisors.quarantine_health import health_of_quarantining, is_quarantining
+from controlplane.supervisors.states import Detail, State
 from controlplane.tasks.diagnosis import ALLOW_LOGIN, CHECK_KAFKA, CHECK_STORE, FIX_TASK, health_of_strangers
 from controlplane.tasks.slot_needs import never_enough_slots
 
@@ -68,7 +69,7 @@ def _suspended(facts: HealthFacts) -> Health | None:
 
 
 def _completed(facts: HealthFacts) -> Health | None:
-    if facts.detailed_state != "COMPLETED" or facts.bounded is None:
+    if facts.detailed_state != Detail.COMPLETED or facts.bounded is None:
         return None
     return Health.of(Code.COMPLETED, f"All of its {count(facts.bounded.total, 'offset')} are settled.")
 
@@ -126,7 +127,7 @@ def _topic_is_back(facts: HealthFacts) -> bool:
 def _failing_runs(facts: HealthFacts) -> Health | None:
     errors = facts.iterations
     if errors is None:
-        if facts.unhealthy and facts.detailed_state in _STATES_OF_RUNS:
+        if facts.unhealthy and facts.detailed_state.state == State.UNHEALTHY_SUPERVISOR:
             return Health.of(
                 Code.RECOVERING, "It has recovered. Its state turns healthy after some more successful runs."
             )
@@ -189,7 +190,7 @@ def _no_room(facts: HealthFacts) -> Health | None:
 def _failing(facts: HealthFacts) -> Health | None:
     errors = facts.failures
     if errors is None or not errors.times:
-        if facts.unhealthy and facts.detailed_state == "UNHEALTHY_TASKS":
+        if facts.detailed_state == Detail.UNHEALTHY_TASKS:
             cause = "Its task reads again. Its state turns healthy after a minute of reading."
             return Health.of(Code.RECOVERING, cause)
         return None
@@ -215,7 +216,7 @@ def _idle(facts: HealthFacts) -> Health | None:
 def _starting(facts: HealthFacts) -> Health | None:
     if facts.tasks:
         return None
-    if facts.detailed_state == "CONNECTING_TO_STREAM":
+    if facts.detailed_state == Detail.CONNECTING_TO_STREAM:
         return Health.of(Code.STARTING, "Headgate asks Kafka for the topic. The task starts when Kafka has answered.")
     if facts.next_start_at is not None and facts.next_start_at > facts.now:
         return Health.of(Code.STARTING, f"Its first task starts at {utc(facts.next_start_at)}.")
@@ -334,7 +335,6 @@ def _last_minute_text(lag: LagTrend | None) -> str:
     return f" and stores {now:,.0f} records per second" if now is not None and now >= 2 else " and stores what comes in"
 
 
-_STATES_OF_RUNS = {"UNABLE_TO_CONNECT_TO_STREAM", "LOST_CONTACT_WITH_STREAM", "UNHEALTHY_SUPERVISOR"}
 _CODES_OF_REASONS: dict[str, Code] = {
     **dict.fromkeys((Code.TOPIC_EMPTY, Code.TOPIC_EXPIRED, Code.STARTS_AT_LATEST), Code.IDLE),
     **dict.fromkeys((Code.STARTING, Code.NOT_OBSERVED, Code.PREDECESSOR), Code.STARTING),

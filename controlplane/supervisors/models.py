@@ -12,23 +12,11 @@ from django.utils import timezone
 from controlplane.datasources.masked_querysets import ConcealingQuerySet, hidden_note
 from controlplane.datasources.models import Datasource
 from controlplane.sources.spec_sources import offsets_owner
+from controlplane.supervisors.states import Detail, State
 from controlplane.teams.models import User
 from controlplane.teams.permissions import visible
 from ingestion.specs.inputs.io_config import IOConfig
 from ingestion.specs.tasks.stored_specs import io_config_of
-
-
-class State(models.TextChoices):
-    """Druid's supervisor states."""
-
-    PENDING = "PENDING"
-    RUNNING = "RUNNING"
-    IDLE = "IDLE"
-    COMPLETED = "COMPLETED"  # all offsets of its boundedStreamConfig are settled
-    SUSPENDED = "SUSPENDED"
-    STOPPING = "STOPPING"
-    UNHEALTHY_SUPERVISOR = "UNHEALTHY_SUPERVISOR"
-    UNHEALTHY_TASKS = "UNHEALTHY_TASKS"
 
 
 class SupervisorQuerySet(ConcealingQuerySet["Supervisor"]):
@@ -64,8 +52,7 @@ class Supervisor(models.Model):
     in_force = models.IntegerField(null=True)
     suspended = models.BooleanField(default=False)
     terminated_at = models.DateTimeField(null=True)
-    state = models.CharField(max_length=24, choices=State.choices, default=State.PENDING)
-    detailed_state = models.CharField(max_length=40, default="PENDING")
+    detailed_state = models.CharField(max_length=40, default="PENDING")  # see ``detail``
     created_at = models.DateTimeField(auto_now_add=True)
     # Failures in a row, and when the next task may start: the back-off.
     failures = models.IntegerField(default=0)
@@ -130,6 +117,15 @@ class Supervisor(models.Model):
         return self._reads[1]
 
     @property
+    def detail(self) -> Detail:
+        return Detail[self.detailed_state]
+
+    @property
+    def state(self) -> State:
+        """Druid's, which follows from the detail."""
+        return self.detail.state
+
+    @property
     def last_run_at(self) -> datetime | None:
         """None for one that begins, or begins again: its runs come after the first answer from Kafka."""
         begins = self.contacted_at is None and not self.failed_runs
@@ -173,8 +169,7 @@ class Supervisor(models.Model):
         """
         if self.suspended or self.terminated_at is not None:
             self.in_force = None
-        self.state = State.PENDING
-        self.detailed_state = "PENDING"
+        self.detailed_state = Detail.PENDING
         self.look_due_at = self.contacted_at = self.partitions = None
         self.failed_runs = self.good_runs = 0
         self.run_errors = []
@@ -187,8 +182,8 @@ class Supervisor(models.Model):
 
         One that had read its offsets looks whether that is still so.
         """
-        if self.state == State.COMPLETED:
-            self.state = self.detailed_state = State.RUNNING
+        if self.detailed_state == Detail.COMPLETED:
+            self.detailed_state = Detail.RUNNING
         self.ends_seen = self.inactive_since = self.idle_since = self.calm_until = None
 
 

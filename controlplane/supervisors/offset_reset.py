@@ -178,9 +178,7 @@ def move_offsets(
         tasks = Task.objects.active().ingesting().filter(supervisor_id=locked.pk).values_list("pk", flat=True)
         claims.reset_stored_offsets(source, list(tasks), offsets, str(user), position)
         locked.wake()
-        locked.save(
-            update_fields=["state", "detailed_state", "ends_seen", "inactive_since", "idle_since", "calm_until"]
-        )
+        locked.save(update_fields=["detailed_state", "ends_seen", "inactive_since", "idle_since", "calm_until"])
         Task.objects.filter(pk__in=list(tasks)).update(topic_missed=False)  # it is there, and "latest" means now
         offsets_json = None if offsets is None else {str(p): o for p, o in sorted(offsets.items())}
         asked = {"position": position} if position else {}

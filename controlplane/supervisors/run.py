@@ -32,7 +32,8 @@ from controlplane.supervisors.decide import (
     decide,
     unhealthy_state,
 )
-from controlplane.supervisors.models import SpecVersion, State, Supervisor, start_accepted_at
+from controlplane.supervisors.models import SpecVersion, Supervisor, start_accepted_at
+from controlplane.supervisors.states import Detail
 from controlplane.supervisors.task_snapshot import snapshots_of, tasks_of
 from controlplane.supervisors.topic_checks import TopicAnswer
 from controlplane.tasks import capacity
@@ -50,8 +51,8 @@ _UNASKED = Q(suspended=False, terminated_at=None, contacted_at=None, failed_runs
 
 def run_all() -> None:
     """One round over all supervisors for which it may change something, and that have asked Kafka before."""
-    completed = Q(detailed_state="COMPLETED", terminated_at=None)  # one that was terminated then has yet to say so
-    live = Supervisor.objects.exclude(detailed_state="TERMINATED").exclude(completed | _UNASKED)
+    completed = Q(detailed_state=Detail.COMPLETED, terminated_at=None)  # one that was terminated then has yet to say so
+    live = Supervisor.objects.exclude(detailed_state=Detail.TERMINATED).exclude(completed | _UNASKED)
     rounds = live.exclude(_suspended_and_at_rest()).exclude(_is_calm())
     for pk in rounds.values_list("pk", flat=True):
         try:
@@ -68,7 +69,7 @@ def _suspended_and_at_rest() -> Q:
     since = Task.objects.filter(supervisor_id=OuterRef("pk")).filter(
         Q(ended_at=None) | Q(ended_at__gte=OuterRef("ran_at"))
     )
-    at_rest = Q(suspended=True, terminated_at=None, detailed_state="SUSPENDED", ran_at__isnull=False)
+    at_rest = Q(suspended=True, terminated_at=None, detailed_state=Detail.SUSPENDED, ran_at__isnull=False)
     return Q(~Exists(since)) & at_rest
 
 
@@ -115,8 +116,7 @@ def _record_failure(supervisor_id: str, error: Exception) -> None:
     supervisor = Supervisor.objects.select_for_update().get(pk=supervisor_id)
     topic_checks.count_failure(supervisor, error)
     detail = unhealthy_state(topic_checks.runs_of(supervisor), _thresholds())
-    if detail:
-        supervisor.state, supervisor.detailed_state = State.UNHEALTHY_SUPERVISOR, detail
+    supervisor.detailed_state = detail or supervisor.detailed_state
     supervisor.calm_until = None
     supervisor.recent_errors = _recent_errors(supervisor)
     supervisor.save()
@@ -182,7 +182,7 @@ def observe(supervisor: Supervisor) -> Observation:
         not_before=topic_checks.first_start(supervisor),
         runs=topic_checks.runs_of(supervisor),
         thresholds=_thresholds(),
-        previous_states=(supervisor.state, supervisor.detailed_state),
+        previous=supervisor.detail,
         steady=supervisor.steady,
         over_quota=team_over_quota(supervisor.datasource.team_id) is not None,
         in_force=in_force,
@@ -261,14 +261,13 @@ def apply(supervisor: Supervisor, decision: Decision) -> None:
     if decision.restart and decision.in_force is not None:
         good_version = supervisor.versions.get(version=decision.in_force)
         _start_tasks(supervisor, good_version, decision.restart, decision.restart_group)
-    if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
+    if supervisor.detailed_state != decision.detailed_state:
         datasource = supervisor.datasource
         notify_pages(Change(team=datasource.team_id, datasource=datasource.name, supervisor=supervisor.pk, urgent=True))
-    supervisor.state = decision.state
     supervisor.detailed_state = decision.detailed_state
     supervisor.failures = decision.failures
     supervisor.next_start_at = decision.next_start_at
-    supervisor.steady |= decision.detailed_state == "RUNNING"
+    supervisor.steady |= decision.detailed_state == Detail.RUNNING
     supervisor.in_force = decision.in_force
     supervisor.recent_errors = _recent_errors(supervisor)
 

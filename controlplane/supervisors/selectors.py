@@ -17,14 +17,13 @@ from controlplane.publishing.selectors.totals import Totals, totals_of
 from controlplane.quotas.services import team_over_quota
 from controlplane.supervisors.health_messages import FIRST_TASK, FIX_CAUSE, Idleness, attempts_text, count, utc
 from controlplane.supervisors.health_rules import STALE
-from controlplane.supervisors.models import SpecVersion, State, Supervisor, Switch
+from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
 from controlplane.supervisors.pattern_health import health_of_pattern, pattern_facts
+from controlplane.supervisors.states import STATE, Detail, State
 from controlplane.tasks import selectors as tasks
 from controlplane.tasks.diagnosis import ALLOW_LOGIN, CHECK_KAFKA, CHECK_TOPIC, FIX_TASK
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
-
-_HEALTHY = frozenset({State.PENDING, State.RUNNING, State.IDLE, State.COMPLETED, State.SUSPENDED, State.STOPPING})
 
 
 def list_supervisors(
@@ -32,13 +31,14 @@ def list_supervisors(
 ) -> QuerySet[Supervisor]:
     """The user's supervisors that are not terminated, or those that are, by id; ``search`` in ids and topics.
 
-    Adds team_name, current_task_id (None when no task runs) and spec (the current version's JSON).
+    Adds team_name, current_task_id (None when no task runs) and spec (the current version's JSON). ``druid_state``
+    can be sorted by.
     """
     if not storable(search) or not storable(state):
         return Supervisor.objects.none()
     supervisors = _with_details(
         Supervisor.objects.visible_to(user).shown_to(user).filter(terminated_at__isnull=not terminated)
-    )
+    ).alias(druid_state=STATE)
     if search:
         reads = Q(spec__spec__ioConfig__topic__icontains=search) | Q(
             spec__spec__ioConfig__topicPattern__icontains=search
@@ -46,7 +46,7 @@ def list_supervisors(
         supervisors = supervisors.filter(Q(id__icontains=search) | reads)
     if team:
         supervisors = supervisors.filter(datasource__team__name=team)
-    return supervisors.filter(state=state) if state else supervisors
+    return supervisors.filter(druid_state=state) if state else supervisors
 
 
 def get_supervisor(user: User, supervisor_id: str) -> Supervisor:
@@ -70,9 +70,9 @@ def supervisors_named(user: User, text: str, *, team: str = "", most: int = 20) 
 
 def is_healthy(supervisor: Supervisor) -> bool:
     """Druid's ``healthy``: false while it or its tasks fail, and while nobody runs it."""
-    rests = supervisor.suspended or supervisor.state == State.COMPLETED
+    rests = supervisor.suspended or supervisor.detailed_state == Detail.COMPLETED
     ran_at = None if rests else supervisor.last_run_at
-    return supervisor.state in _HEALTHY and (ran_at is None or timezone.now() - ran_at <= STALE)
+    return supervisor.state.is_healthy and (ran_at is None or timezone.now() - ran_at <= STALE)
 
 
 def current_tasks(supervisor: Supervisor) -> list[Task]:
@@ -133,9 +133,9 @@ def why_nothing(supervisor: Supervisor) -> list[Health]:
         return _topics_reasons(supervisor) or _stream_reasons(supervisor)
     current = current_tasks(supervisor)
     own_reasons = [*_stream_reasons(supervisor), *_not_started(supervisor, current), *_backing_off(supervisor)]
-    if not current and supervisor.detailed_state == State.COMPLETED:
+    if not current and supervisor.detailed_state == Detail.COMPLETED:
         return []  # nothing more comes, which is a good end
-    if not current and not own_reasons and supervisor.detailed_state == State.IDLE:
+    if not current and not own_reasons and supervisor.detailed_state == Detail.IDLE:
         return [Health.of(Code.IDLE, Idleness(supervisor.inactive_since, supervisor.io_config.period).text)]
     if not current:
         return own_reasons or [FIRST_TASK]
@@ -153,7 +153,7 @@ def why_nothing(supervisor: Supervisor) -> list[Health]:
 def _stream_reasons(supervisor: Supervisor) -> list[Health]:
     """What its iterations came to, in words."""
     message = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
-    if supervisor.detailed_state == "CONNECTING_TO_STREAM" and not supervisor.failed_runs:
+    if supervisor.detailed_state == Detail.CONNECTING_TO_STREAM and not supervisor.failed_runs:
         cause = "Headgate asks Kafka for the topic. The task starts when Kafka has answered."
         return [Health.of(Code.CONNECTING, cause)]
     if not supervisor.failed_runs and supervisor.state != State.UNHEALTHY_SUPERVISOR:
@@ -185,7 +185,7 @@ def _topics_reasons(supervisor: Supervisor) -> list[Health]:
 
 
 def _recovering(supervisor: Supervisor) -> Health:
-    is_own = supervisor.detailed_state == "UNHEALTHY_SUPERVISOR"
+    is_own = supervisor.detailed_state == Detail.UNHEALTHY_SUPERVISOR
     good, needed = supervisor.good_runs, settings.SUPERVISOR_HEALTHINESS_THRESHOLD
     cause = f"It has recovered. Its state turns healthy after {needed} successful runs, {good} so far."
     code, recovering = Code.UNHEALTHY_SUPERVISOR if is_own else Code.LOST_CONTACT, Code.RECOVERING
@@ -226,7 +226,7 @@ def _backing_off(supervisor: Supervisor) -> list[Health]:
 
 
 def _failing(supervisor: Supervisor) -> list[Health]:
-    if supervisor.detailed_state != State.UNHEALTHY_TASKS:
+    if supervisor.detailed_state != Detail.UNHEALTHY_TASKS:
         return []  # what its task has no room for, the task says
     last = _last_error(supervisor)
     if not supervisor.failures:

@@ -27,7 +27,8 @@ from controlplane.supervisors import idleness
 from controlplane.supervisors.decide import Runs
 from controlplane.supervisors.decide_topics import matching
 from controlplane.supervisors.group_config import compare_settings
-from controlplane.supervisors.models import State, Supervisor, SupervisorQuerySet, start_accepted_at
+from controlplane.supervisors.models import Supervisor, SupervisorQuerySet, start_accepted_at
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.models import Indexer, Status
 from controlplane.tasks.start_offsets import TopicStart, keeps_start, store_start_offsets
 from ingestion.specs.inputs.group_config import Isolation
@@ -86,7 +87,7 @@ def first_start(supervisor: Supervisor) -> datetime:
 
 def due_supervisors() -> SupervisorQuerySet:
     """Supervisors whose period is over, or which began anew."""
-    active = Supervisor.objects.filter(suspended=False, terminated_at=None).exclude(detailed_state="COMPLETED")
+    active = Supervisor.objects.filter(suspended=False, terminated_at=None).exclude(detailed_state=Detail.COMPLETED)
     # Those that answered last come first: of the others one asks for long.
     active = active.select_related("datasource")  # its team's connections are asked
     return active.filter(Q(look_due_at=None) | Q(look_due_at__lte=timezone.now())).order_by("failed_runs", "id")
@@ -106,11 +107,11 @@ def claim_questions(supervisors: SupervisorQuerySet) -> list[Question]:
         # The row count decides who asks.
         row = Supervisor.objects.filter(pk=supervisor.pk, look_due_at=supervisor.look_due_at)
         if row.update(look_due_at=now + (period if _has_asked(supervisor) else min(period, RETRY_AFTER))):
-            pending = Supervisor.objects.filter(pk=supervisor.pk, detailed_state="PENDING")
+            pending = Supervisor.objects.filter(pk=supervisor.pk, detailed_state=Detail.PENDING)
             if waits:
                 pending.update(next_start_at=start)
             else:
-                pending.update(state=State.RUNNING, detailed_state="CONNECTING_TO_STREAM")
+                pending.update(detailed_state=Detail.CONNECTING_TO_STREAM)
             questions.append(question_for(supervisor))
     return questions
 

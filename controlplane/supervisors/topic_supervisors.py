@@ -28,6 +28,7 @@ from controlplane.supervisors.decide_topics import (
     may_begin,
 )
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.lifecycle import set_goal
 from controlplane.tasks.models import Goal, Task
 from ingestion.specs.tasks.stored_specs import for_topic, without_scaling
@@ -61,11 +62,11 @@ def run_topics(supervisor: Supervisor, answer: topic_checks.TopicAnswer | None, 
     _apply(supervisor, decision, children, topic_is_new)
     if matched is not None and may_begin(observed):
         supervisor.pattern_asked = supervisor.io_config.topicPattern or ""
-    if (supervisor.state, supervisor.detailed_state) != (decision.state, decision.detailed_state):
+    if supervisor.detailed_state != decision.detailed_state:
         datasource = supervisor.datasource
         notify_pages(Change(team=datasource.team_id, datasource=datasource.name, supervisor=supervisor.pk, urgent=True))
-    supervisor.state, supervisor.detailed_state = decision.state, decision.detailed_state
-    supervisor.steady |= decision.detailed_state == "RUNNING"
+    supervisor.detailed_state = decision.detailed_state
+    supervisor.steady |= decision.detailed_state == Detail.RUNNING
     supervisor.recent_errors = supervisor.run_errors
     supervisor.next_start_at, supervisor.failures = None, 0
     supervisor.ran_at = now
@@ -76,7 +77,7 @@ def end_children(supervisor: Supervisor) -> bool:
 
     The supervisor's row is locked and saved by the caller.
     """
-    children = list(supervisor.children.exclude(detailed_state="TERMINATED"))
+    children = list(supervisor.children.exclude(detailed_state=Detail.TERMINATED))
     for child in children:
         if child.terminated_at is None:
             _terminate_child(_lock(child), supervisor)
@@ -100,8 +101,7 @@ def _observe(
         children=[
             ChildSnapshot(
                 topic=topic,
-                state=child.state,
-                detailed_state=child.detailed_state,
+                detailed_state=child.detail,
                 pattern_version=child.follows or 0,
                 suspended=child.suspended,
                 terminated=child.terminated_at is not None,
@@ -115,7 +115,7 @@ def _observe(
         last_match_count=supervisor.topics_matched,
         runs=topic_checks.runs_of(supervisor),
         thresholds=thresholds,
-        previous_states=(supervisor.state, supervisor.detailed_state),
+        previous=supervisor.detail,
     )
 
 

@@ -53,7 +53,7 @@ TABLE = Shape(
     "supervisors",
     (
         Column("supervisor", "Supervisor", sorts="id", fixed=True),
-        Column("state", "State", sorts="state"),
+        Column("state", "State", sorts="druid_state"),
         Column("lag", "Lag", number=True),
         Column("lag_chart", "Lag, last hour"),
         Column("rate", "Rows/s", number=True),

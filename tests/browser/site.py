@@ -194,9 +194,7 @@ def _long_column(cast: Cast) -> None:
 
 def _stored_offsets(cast: Cast) -> None:
     datasource = Datasource.objects.create(name=STORED, team=cast.alpha)
-    supervisor = Supervisor.objects.create(
-        id=STORED, datasource=datasource, suspended=True, state="SUSPENDED", detailed_state="SUSPENDED"
-    )
+    supervisor = Supervisor.objects.create(id=STORED, datasource=datasource, suspended=True, detailed_state="SUSPENDED")
     document = kafka_spec(STORED)
     spec = parse_supervisor_spec(document).canonical()
     SpecVersion.objects.create(supervisor=supervisor, version=1, spec=spec, created_by=cast.users["owner"])

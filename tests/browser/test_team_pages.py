@@ -16,7 +16,7 @@ from tests.browser.conftest import Quiet
 from tests.browser.site import Visit
 from tests.support.django_cast import PASSWORD, spec_for
 
-SUPERVISOR = {"suspended", "terminated_at", "version", "state"}
+SUPERVISOR = {"suspended", "terminated_at", "version", "detailed_state"}
 
 
 def test_a_team_needs_nobody_else(visit: Visit, browser: Browser, browser_context_args: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ def _submitted_by(username: str) -> str:
     team = Team.objects.get(name="web")
     author = Membership.objects.get(team=team, user__username=username).user
     datasource = Datasource.objects.create(name="visits", team=team, created_by=author)
-    made = Supervisor.objects.create(id="visits", datasource=datasource, state="RUNNING", detailed_state="RUNNING")
+    made = Supervisor.objects.create(id="visits", datasource=datasource, detailed_state="RUNNING")
     spec = parse_supervisor_spec(spec_for("visits")).canonical()
     SpecVersion.objects.create(supervisor=made, version=1, spec=spec, created_by=author)
     return made.pk

@@ -15,7 +15,8 @@ from controlplane.alerts.sending import send_due
 from controlplane.connections.secrets import unseal
 from controlplane.lag.models import LagSample
 from controlplane.sources.models import Source, SourceEvent
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from tests.browser.site import Visit
 from tests.integration.test_health_of_supervisors import sample
 from tests.support.alerting import Alerting, alerting
@@ -212,7 +213,7 @@ def one_that_fires_is_silenced_and_ends(visit: Visit) -> None:
         )
         made: dict[str, Any] = {"name": "ill", "kind": "unhealthy", "hold_s": 0, "clear_s": 0, "receivers": [to.pk]}
         services.create_rule(user=owner, datasource="flights", **made)
-        Supervisor.objects.filter(pk="flights").update(state=State.UNHEALTHY_TASKS, failures=3)
+        Supervisor.objects.filter(pk="flights").update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3)
         visit.become("operator")
         visit.open("/alerts/rules/")
         _look()
@@ -225,7 +226,7 @@ def one_that_fires_is_silenced_and_ends(visit: Visit) -> None:
         visit.told("The silence has begun")
         _well(cast.source.pk)
         _look()
-        Supervisor.objects.filter(pk="flights").update(state=State.UNHEALTHY_TASKS, failures=3)
+        Supervisor.objects.filter(pk="flights").update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3)
         _look()
         _look()
         assert hook.events == ["fired", "ended"]  # the second time it is silent
@@ -248,6 +249,6 @@ def _look() -> None:
 
 
 def _well(source: int) -> None:
-    Supervisor.objects.filter(pk="flights").update(state=State.RUNNING, failures=0)
+    Supervisor.objects.filter(pk="flights").update(detailed_state=Detail.RUNNING, failures=0)
     LagSample.objects.filter(source=source).delete()
     sample(Source.objects.get(pk=source), timedelta(), 0)

@@ -11,7 +11,8 @@ from controlplane.alerts.models import Alert, Rule
 from controlplane.publishing.models import IndexerFence, Publish
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source, SourceEvent
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from ingestion.specs.messages.protocol import Outcomes
 from tests.integration.test_health_of_supervisors import COARSE_S, sample
 from tests.integration.test_overview import quarantine
@@ -30,7 +31,7 @@ def test_what_is_not_known_is_not_called_well(cast: Cast) -> None:
     assert set(Alert.objects.values_list("state", flat=True)) == {"unknown"}
     ill()
     evaluate()
-    Supervisor.objects.update(state=State.RUNNING, failures=0)
+    Supervisor.objects.update(detailed_state=Detail.RUNNING, failures=0)
     evaluate()  # it is not known how it does
     assert Alert.objects.get(rule__kind="unhealthy").state == "firing"
 

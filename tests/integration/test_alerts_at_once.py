@@ -20,7 +20,8 @@ from controlplane.alerts import receivers, services
 from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.models import Delivery, Event, Receiver
 from controlplane.alerts.sending import send_due
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from tests.support.django_cast import Cast, make_cast
 from tests.support.hooks import Hook, hook_server
 
@@ -43,7 +44,7 @@ def ill(transactional_db: None, hook: Hook) -> Cast:
         user=owner, name="hook", kind="webhook", url=hook.url, secret="sixteen or more it is"
     )
     services.create_rule(user=owner, name="ill", kind="unhealthy", hold_s=0, clear_s=0, receivers=[to.pk])
-    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
+    Supervisor.objects.update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3)
     return cast
 
 

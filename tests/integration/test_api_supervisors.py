@@ -88,7 +88,7 @@ def test_backing_off_says_until_when_and_why(owner: Client, cast: Cast) -> None:
         failures=3,
         next_start_at=timezone.now() + timedelta(minutes=1),
         recent_errors=[{"task": "t", "at": "", "message": "boom"}],
-        state="UNHEALTHY_TASKS",
+        detailed_state="UNHEALTHY_TASKS",
     )
     flights = owner.get(FLIGHTS).json()
     assert flights["healthy"] is False

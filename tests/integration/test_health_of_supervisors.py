@@ -17,8 +17,9 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.sources.models import Source
 from controlplane.supervisors import services
 from controlplane.supervisors.health_queries import health_by_supervisor, health_of_supervisor
-from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import list_supervisors
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import Team
 from ingestion.specs.source_traits import SHARE_GROUP
@@ -208,7 +209,7 @@ def test_who_has_the_room_is_named_only_to_those_who_may_know(cast: Cast, settin
 def test_failing_since_the_first_of_the_failures_in_a_row(cast: Cast) -> None:
     Task.objects.update(status=Status.FAILED)
     errors = [{"at": f"2025-06-01T12:0{n}:00+00:00", "class": "TaskFailed", "message": "m"} for n in (3, 2, 1)]
-    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3, recent_errors=errors)
+    Supervisor.objects.update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3, recent_errors=errors)
     said = of_flights(cast)
     assert (said.kind, said.code) == (Kind.FAILED, Code.FAILING)
     assert said.since == datetime.fromisoformat("2025-06-01T12:01:00+00:00")
@@ -237,9 +238,7 @@ def test_the_list_over_rest_is_filtered_by_how_supervisors_stand(cast: Cast) -> 
 
 
 def supervisor_of(datasource: Datasource, name: str, **values: Any) -> Supervisor:
-    made = Supervisor.objects.create(
-        id=name, datasource=datasource, state="RUNNING", detailed_state="RUNNING", **values
-    )
+    made = Supervisor.objects.create(id=name, datasource=datasource, detailed_state="RUNNING", **values)
     spec = parse_supervisor_spec(spec_for(datasource.name, topic=name, groupId=name)).canonical()
     SpecVersion.objects.create(supervisor=made, version=1, spec=spec)
     return made

@@ -146,7 +146,7 @@ def test_the_pool_and_a_team_s_quota(cast: Cast, settings: LazySettings) -> None
 def test_a_supervisor_that_ends_and_a_state_that_is_left_leave_no_series(cast: Cast) -> None:
     """Exporters that set gauges keep the last value of labels that are gone."""
     scrape()
-    Supervisor.objects.filter(pk="flights").update(state="SUSPENDED", suspended=True)
+    Supervisor.objects.filter(pk="flights").update(detailed_state="SUSPENDED", suspended=True)
     assert of_flights(scrape_anew(), "headgate_supervisor_state") == {("SUSPENDED",): 1}
     Supervisor.objects.filter(pk="flights").update(terminated_at=timezone.now())
     assert not [name for name, _ in scrape_anew() if name.startswith("headgate_supervisor_")]

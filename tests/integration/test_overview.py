@@ -20,8 +20,9 @@ from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source, SourceEvent
 from controlplane.supervisors import services
 from controlplane.supervisors.health_queries import health_of_supervisor
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.overview import overview
+from controlplane.supervisors.states import Detail
 from controlplane.supervisors.trends import trends
 from controlplane.tasks.models import Status, Task
 from controlplane.teams.models import User
@@ -86,7 +87,7 @@ def test_an_alarm_of_failures_is_over_with_its_task(cast: Cast, viewer: User) ->
 
 
 def test_a_supervisor_is_said_to_be_as_its_page_says(cast: Cast, viewer: User) -> None:
-    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
+    Supervisor.objects.update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3)
     problem = next(p for p in overview(viewer).problems if p.subject == "supervisor")
     said = health_of_supervisor(viewer, Supervisor.objects.get())
     assert (problem.health.kind, problem.health) == (Kind.FAILED, said)

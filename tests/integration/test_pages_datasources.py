@@ -64,7 +64,7 @@ def test_the_list_is_sorted_by_freshness_what_is_not_known_last(viewer: Client, 
     Source.objects.filter(pk=cast.source.pk).update(complete_until=now, looked_at=now)
     Datasource.objects.create(name="another", team=cast.alpha)
     late = Datasource.objects.create(name="late", team=cast.alpha)
-    supervisor = Supervisor.objects.create(id="late", datasource=late, state="RUNNING", detailed_state="RUNNING")
+    supervisor = Supervisor.objects.create(id="late", datasource=late, detailed_state="RUNNING")
     SpecVersion.objects.create(supervisor=supervisor, version=1, spec=cast.supervisor.current.spec)
     source = copy.copy(cast.source)
     source.pk, source.datasource, source.cluster_id = None, late, "cluster-2"

@@ -21,7 +21,8 @@ from controlplane.loading.demo import TOPIC
 from controlplane.loading.models import Draft
 from controlplane.sources.models import SourceEvent
 from controlplane.supervisors import services
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.models import Task
 from tests.integration.test_health_of_supervisors import COARSE_S, one_of_everything, sample
 from tests.integration.test_overview import quarantine
@@ -41,7 +42,7 @@ def problems(page: Element) -> dict[str, Element]:
 
 
 def test_each_problem_is_a_sentence_with_its_next_step(owner: Client, cast: Cast) -> None:
-    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
+    Supervisor.objects.update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3)
     quarantine(cast, range(3), "amount is text", timezone.now())
     found = problems(parsed(owner.get("/")))
     assert list(found) == ["failing", "gap", "quarantined"]

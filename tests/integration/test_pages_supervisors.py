@@ -52,6 +52,18 @@ def test_filters(owner: Client, query: dict[str, str], found: int) -> None:
     assert len(parsed(owner.get("/supervisors/", query)).all("tbody")) == found
 
 
+def test_filter_and_order_by_the_state_that_follows_from_the_detailed_one(owner: Client, cast: Cast) -> None:
+    services.submit_supervisor(user=cast.users["owner"], document=spec_for("late"), team_name="alpha")
+    Supervisor.objects.filter(pk="flights").update(detailed_state="KAFKA_REFUSES")
+
+    def listed(query: dict[str, str]) -> list[str]:
+        return [row.one("th").text for row in parsed(owner.get("/supervisors/", query)).one("tbody").all("tr")]
+
+    assert listed({"state": "UNHEALTHY_TASKS"}) == ["flights"]
+    assert listed({"sort": "state"}) == ["late", "flights"]  # PENDING before UNHEALTHY_TASKS
+    assert listed({"sort": "-state"}) == ["flights", "late"]
+
+
 def test_one_shows_its_state_and_totals_and_keeps_them_fresh(owner: Client, cast: Cast) -> None:
     page = parsed(owner.get(FLIGHTS))
     live = page.one(id="supervisor-live")
@@ -75,7 +87,7 @@ def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:
     Supervisor.objects.filter(pk="flights").update(
         failures=3,
         next_start_at=timezone.now() + timedelta(minutes=1),
-        state="UNHEALTHY_TASKS",
+        detailed_state="UNHEALTHY_TASKS",
         recent_errors=[{"at": "2025-06-01T12:00:00Z", "message": "no heartbeat"}],
     )
     page = parsed(owner.get(FLIGHTS))

@@ -15,7 +15,8 @@ from redis import Redis
 
 from controlplane.common.changes import CHANNEL, Change
 from controlplane.datasources.models import Datasource, MaskedColumn
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from controlplane.teams.models import Membership
 from controlplane.teams.roles import Role
 from tests.support.django_cast import ROLES, Cast, browsing_as
@@ -79,7 +80,7 @@ def test_each_sees_what_he_would_have_seen_alone(cast: Cast, address: str) -> No
     Datasource.objects.create(name="secret-of-beta", team=cast.beta)
     MaskedColumn.objects.create(datasource=cast.datasource, column="carrier", role=Role.ADMIN)
     Supervisor.objects.filter(pk=cast.supervisor.pk).update(
-        state=State.UNHEALTHY_SUPERVISOR,
+        detailed_state=Detail.UNHEALTHY_SUPERVISOR,
         failed_runs=3,
         run_errors=[{"at": "2026-01-01T00:00:00Z", "class": "X", "message": "it quoted AA"}] * 3,
     )

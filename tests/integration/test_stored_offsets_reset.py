@@ -299,7 +299,7 @@ def test_stats_have_totals_and_averages_of_what_is_new(reading: Supervisor, owne
 
 def test_health(reading: Supervisor, owner: Client) -> None:
     assert owner.get(f"{DRUID}/metrics/health").json() == {"healthy": True}
-    Supervisor.objects.filter(pk="metrics").update(state="UNHEALTHY_TASKS")
+    Supervisor.objects.filter(pk="metrics").update(detailed_state="UNHEALTHY_TASKS")
     sick = owner.get(f"{DRUID}/metrics/health")
     assert (sick.status_code, sick.json()) == (503, {"healthy": False})
 

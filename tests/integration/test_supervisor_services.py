@@ -136,7 +136,7 @@ def test_suspend_resume_terminate(cast: Cast) -> None:
 def test_who_runs_already_is_not_resumed(cast: Cast) -> None:
     """What its iterations came to stays."""
     supervisor = submit(cast, spec_for("busy"))
-    Supervisor.objects.filter(pk="busy").update(failed_runs=3, state="UNHEALTHY_SUPERVISOR")
+    Supervisor.objects.filter(pk="busy").update(failed_runs=3, detailed_state="UNHEALTHY_SUPERVISOR")
     with pytest.raises(services.AlreadyInState, match="already running"):
         services.resume(user=cast.users["operator"], supervisor=supervisor)
     supervisor.refresh_from_db()

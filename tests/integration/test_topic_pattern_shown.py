@@ -70,8 +70,8 @@ def test_what_is_wrong_with_a_topic_is_told_once(cast: Cast, broker: Broker, ste
     supervisor = submitted(cast, broker, stem)
     iterate()
     [child] = topics_of(supervisor).values()
-    Supervisor.objects.filter(pk=child.pk).update(state="UNHEALTHY_TASKS", detailed_state="UNHEALTHY_TASKS", failures=3)
-    Supervisor.objects.filter(pk=supervisor.pk).update(state="UNHEALTHY_TASKS", detailed_state="UNHEALTHY_TASKS")
+    Supervisor.objects.filter(pk=child.pk).update(detailed_state="UNHEALTHY_TASKS", failures=3)
+    Supervisor.objects.filter(pk=supervisor.pk).update(detailed_state="UNHEALTHY_TASKS")
     problems = overview(cast.users["owner"]).problems
     assert [p.name for p in problems if p.name.startswith(stem)] == [child.pk]
 

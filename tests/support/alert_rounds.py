@@ -13,7 +13,8 @@ from controlplane.alerts import receivers, services
 from controlplane.alerts.evaluating import evaluate
 from controlplane.alerts.models import Delivery, Receiver, Rule
 from controlplane.alerts.sending import send_due
-from controlplane.supervisors.models import State, Supervisor
+from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.states import Detail
 from tests.integration.test_health_of_supervisors import sample
 from tests.support.django_cast import Cast
 from tests.support.hooks import Hook, hook_server
@@ -38,12 +39,12 @@ def rule_of(cast: Cast, kind: str = "unhealthy", *to: Receiver, **more: Any) -> 
 
 
 def ill() -> None:
-    Supervisor.objects.update(state=State.UNHEALTHY_TASKS, failures=3)
+    Supervisor.objects.update(detailed_state=Detail.UNHEALTHY_TASKS, failures=3)
 
 
 def well(cast: Cast) -> None:
     """It keeps up with its topic, as was just seen."""
-    Supervisor.objects.update(state=State.RUNNING, failures=0)
+    Supervisor.objects.update(detailed_state=Detail.RUNNING, failures=0)
     sample(cast.source, timedelta(), 0)
 
 

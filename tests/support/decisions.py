@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from controlplane.supervisors.decide import Observation, Runs, TaskSnapshot
+from controlplane.supervisors.states import Detail
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 CALM = Observation(
@@ -16,7 +17,7 @@ CALM = Observation(
     task_count=2,
     tasks=[],
     runs=Runs(good=9, connected=True),
-    previous_states=("RUNNING", "RUNNING"),
+    previous=Detail.RUNNING,
     steady=True,
 )
 RUNNING = TaskSnapshot(
@@ -33,7 +34,7 @@ RUNNING = TaskSnapshot(
 
 STARTING = replace(RUNNING, id="starting", reading=False, ready=False)
 WAITING = replace(STARTING, id="waiting", ready=True)
-FRESH = replace(CALM, runs=Runs(), previous_states=("PENDING", "PENDING"), steady=False)
+FRESH = replace(CALM, runs=Runs(), previous=Detail.PENDING, steady=False)
 REACHED = replace(FRESH, runs=Runs(good=1, connected=True))
 UNREACHED = Runs(failed=1, stream_failed=True)
 LOST = Runs(failed=1, stream_failed=True, connected=True)

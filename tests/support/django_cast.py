@@ -176,9 +176,7 @@ def _users(alpha: Team, beta: Team) -> dict[str, User]:
 
 
 def _supervisor(datasource: Datasource, owner: User) -> Supervisor:
-    supervisor = Supervisor.objects.create(
-        id=datasource.name, datasource=datasource, state="RUNNING", detailed_state="RUNNING"
-    )
+    supervisor = Supervisor.objects.create(id=datasource.name, datasource=datasource, detailed_state="RUNNING")
     spec = parse_supervisor_spec(spec_for(datasource.name)).canonical()
     SpecVersion.objects.create(supervisor=supervisor, version=1, spec=spec, created_by=owner)
     return supervisor

@@ -13,6 +13,7 @@ from controlplane.quotas.services import OverQuota
 from controlplane.supervisors.health_facts import ErrorStreak, HealthFacts, PastAction
 from controlplane.supervisors.health_messages import Idleness
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
+from controlplane.supervisors.states import Detail
 from controlplane.tasks.bounded_reads import BoundedProgress
 from controlplane.tasks.slot_needs import TeamSlots
 from controlplane.tasks.slot_waits import SlotWait
@@ -35,6 +36,7 @@ FAILED = ErrorStreak(3, "Out of memory.", EARLIER)
 WAITS = SlotWait(needed=4, since=EARLIER, size=8, free=1, users=(("clicks", 5),), other_slots=2)
 RESTS = Idleness(EARLIER, timedelta(seconds=30))
 BY_OPS = PastAction("ops", EARLIER)
+LOST = Detail.LOST_CONTACT_WITH_STREAM
 
 TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("keeps up", {}, Kind.OK, Code.UP_TO_DATE, ["1,000 records per second"]),
@@ -107,7 +109,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "a bounded read is done",
-        {"detailed_state": "COMPLETED", "tasks": 0, "bounded": BoundedProgress(100, 100)},
+        {"detailed_state": Detail.COMPLETED, "tasks": 0, "bounded": BoundedProgress(100, 100)},
         Kind.OK,
         Code.COMPLETED,
         ["All of its 100 offsets are settled."],
@@ -222,7 +224,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "asks Kafka",
-        {"tasks": 0, "detailed_state": "CONNECTING_TO_STREAM"},
+        {"tasks": 0, "detailed_state": Detail.CONNECTING_TO_STREAM},
         Kind.WORKING,
         Code.STARTING,
         ["Headgate asks Kafka"],
@@ -236,21 +238,21 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "its pattern matches too many topics",
-        {"topics": health_of_pattern(PatternFacts("a.*", "TOO_MANY_TOPICS", 50, 51))},
+        {"topics": health_of_pattern(PatternFacts("a.*", Detail.TOO_MANY_TOPICS, 50, 51))},
         Kind.NEEDS_ATTENTION,
         Code.TOO_MANY_TOPICS,
         ["51 topics match 'a.*'", "Narrow the pattern"],
     ),
     (
         "something is wrong with topics of its pattern",
-        {"topics": health_of_pattern(PatternFacts("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1))},
+        {"topics": health_of_pattern(PatternFacts("a.*", Detail.UNHEALTHY_TASKS, 50, 3, 3, 1))},
         Kind.WORKING,
         Code.TOPICS_UNWELL,
         ["1 of 3 topics"],
     ),
     (
         "the topic does not come",
-        {"tasks": 0, "iterations": NO_TOPIC, "topic_seen_at": None, "lag": None, "unhealthy": True},
+        {"tasks": 0, "iterations": NO_TOPIC, "topic_seen_at": None, "lag": None, "detailed_state": LOST},
         Kind.FAILED,
         Code.TOPIC_MISSING,
         ["Check its name"],
@@ -278,14 +280,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "Kafka is silent",
-        {"iterations": SILENT, "unhealthy": True, "tasks": 0},
+        {"iterations": SILENT, "detailed_state": LOST, "tasks": 0},
         Kind.FAILED,
         Code.KAFKA_UNREACHABLE,
         ["has not answered yet", "Check bootstrap.servers"],
     ),
     (
         "Kafka is silent for the next version alone",
-        {"iterations": SILENT, "unhealthy": True, "versions": (1, 2)},
+        {"iterations": SILENT, "detailed_state": LOST, "versions": (1, 2)},
         Kind.FAILED,
         Code.KAFKA_UNREACHABLE,
         ["Check bootstrap.servers", "Its task uses version 1 of the spec until a task with version 2 runs."],
@@ -300,14 +302,17 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("a task sees it first", {"kafka_error": "timed out"}, Kind.WAITING, Code.KAFKA_UNREACHABLE, ["timed out"]),
     (
         "its own work fails",
-        {"iterations": ErrorStreak(4, "Its secrets can't be opened.", EARLIER, "SecretsLost"), "unhealthy": True},
+        {
+            "iterations": ErrorStreak(4, "Its secrets can't be opened.", EARLIER, "SecretsLost"),
+            "detailed_state": Detail.UNHEALTHY_SUPERVISOR,
+        },
         Kind.FAILED,
         Code.UNHEALTHY,
         ["4 times in a row", "secrets can't be opened"],
     ),
     (
         "well again, soon",
-        {"unhealthy": True, "detailed_state": "LOST_CONTACT_WITH_STREAM"},
+        {"detailed_state": LOST},
         Kind.WORKING,
         Code.RECOVERING,
         [],
@@ -329,14 +334,14 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ("another task is at work", {"failures": replace(FAILED, times=1)}, Kind.OK, Code.UP_TO_DATE, []),
     (
         "fails over and over",
-        {"failures": FAILED, "unhealthy": True, "detailed_state": "UNHEALTHY_TASKS"},
+        {"failures": FAILED, "detailed_state": Detail.UNHEALTHY_TASKS},
         Kind.FAILED,
         Code.FAILING,
         ["Its last 3 tasks have all failed since 2025-06-01 11:12:00 UTC", "Out of memory"],
     ),
     (
         "reads again",
-        {"unhealthy": True, "detailed_state": "UNHEALTHY_TASKS"},
+        {"detailed_state": Detail.UNHEALTHY_TASKS},
         Kind.WORKING,
         Code.RECOVERING,
         [],
@@ -353,7 +358,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {
             "tasks": 0,
             "iterations": ErrorStreak(3, "This login lacks DESCRIBE.", EARLIER, "KafkaRefuses", True),
-            "unhealthy": True,
+            "detailed_state": LOST,
         },
         Kind.FAILED,
         Code.KAFKA_REFUSES,

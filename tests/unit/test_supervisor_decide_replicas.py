@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.supervisors.decide import Decision, Observation, decide
+from controlplane.supervisors.states import Detail
 from tests.support.decisions import CALM, NOW, RUNNING, STARTING, failed
 
 PAIR = [replace(RUNNING, id="a", group="g"), replace(RUNNING, id="b", group="g")]
@@ -15,43 +16,43 @@ TWO = replace(CALM, replicas=2)
 NEXT = [replace(STARTING, id="c", group="h"), replace(STARTING, id="d", group="h")]
 
 REPLICAS: dict[str, tuple[Observation, Decision]] = {
-    "nothing runs: all start": (TWO, Decision("RUNNING", "RUNNING", start=2)),
-    "all run: nothing to do": (replace(TWO, tasks=PAIR), Decision("RUNNING", "RUNNING")),
+    "nothing runs: all start": (TWO, Decision(Detail.RUNNING, start=2)),
+    "all run: nothing to do": (replace(TWO, tasks=PAIR), Decision(Detail.RUNNING)),
     "one died: another joins its group after the back-off": (
         replace(TWO, tasks=[failed(1.5), PAIR[0]]),
-        Decision("RUNNING", "RUNNING", start=1, group="g", failures=1),
+        Decision(Detail.RUNNING, start=1, group="g", failures=1),
     ),
     "one died a moment ago": (
         replace(TWO, tasks=[failed(0.5), PAIR[0]]),
-        Decision("RUNNING", "BACKING_OFF", failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
+        Decision(Detail.BACKING_OFF, failures=1, next_start_at=NOW + timedelta(seconds=0.5)),
     ),
     "one of two fails again and again, while the other reads well": (
         replace(TWO, tasks=[failed(1), failed(20), failed(40), replace(PAIR[0], healthy=True), failed(999)]),
-        Decision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS", failures=3, next_start_at=NOW + timedelta(seconds=3)),
+        Decision(Detail.UNHEALTHY_TASKS, failures=3, next_start_at=NOW + timedelta(seconds=3)),
     ),
     "one too many: one that is not up yet finishes": (
         replace(CALM, tasks=[replace(PAIR[0], ready=False, reading=False), PAIR[1]]),
-        Decision("RUNNING", "RUNNING", finish=["a"]),
+        Decision(Detail.RUNNING, finish=["a"]),
     ),
     "they have read long enough: a new group starts": (
         replace(TWO, tasks=[replace(t, expired=True) for t in PAIR]),
-        Decision("RUNNING", "RUNNING", start=2),
+        Decision(Detail.RUNNING, start=2),
     ),
     "the next group is starting: the old one reads on": (
         replace(TWO, tasks=[*NEXT, *(replace(t, expired=True) for t in PAIR)]),
-        Decision("RUNNING", "RUNNING"),
+        Decision(Detail.RUNNING),
     ),
     "one of the next group waits: all of the old one finish": (
         replace(TWO, tasks=[NEXT[0], replace(NEXT[1], ready=True), *(replace(t, expired=True) for t in PAIR)]),
-        Decision("RUNNING", "RUNNING", finish=["a", "b"]),
+        Decision(Detail.RUNNING, finish=["a", "b"]),
     ),
     "another spec with fewer replicas: a new group": (
         replace(CALM, version=2, tasks=PAIR),
-        Decision("RUNNING", "RUNNING", start=1),
+        Decision(Detail.RUNNING, start=1),
     ),
     "suspended: all finish": (
         replace(TWO, suspended=True, tasks=PAIR),
-        Decision("STOPPING", "STOPPING", finish=["a", "b"]),
+        Decision(Detail.STOPPING, finish=["a", "b"]),
     ),
 }
 

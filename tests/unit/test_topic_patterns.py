@@ -19,9 +19,10 @@ from controlplane.supervisors.decide_topics import (
 )
 from controlplane.supervisors.pattern_health import PatternFacts, health_of_pattern
 from controlplane.supervisors.problems import problems_of
+from controlplane.supervisors.states import Detail
 from controlplane.supervisors.topic_supervisors import LONGEST_ID, LONGEST_PARENT_ID, child_id
 
-READS = ChildSnapshot("a", "RUNNING", "RUNNING", pattern_version=1, suspended=False, terminated=False, matches=True)
+READS = ChildSnapshot("a", Detail.RUNNING, pattern_version=1, suspended=False, terminated=False, matches=True)
 ANSWERED = Runs(good=3, connected=True)
 
 
@@ -30,60 +31,60 @@ def seen(*children: ChildSnapshot, **more: Any) -> TopicsObservation:
     return TopicsObservation(children=list(children), **{**given, **more})
 
 
-def child(topic: str, state: str = "RUNNING", detail: str = "", **more: Any) -> ChildSnapshot:
-    return replace(READS, topic=topic, state=state, detailed_state=detail or state, **more)
+def child(topic: str, detail: Detail = Detail.RUNNING, **more: Any) -> ChildSnapshot:
+    return replace(READS, topic=topic, detailed_state=detail, **more)
 
 
 @pytest.mark.parametrize(
     ("observed", "decided"),
     [
-        (seen(runs=Runs()), TopicsDecision("RUNNING", "CONNECTING_TO_STREAM")),
-        (seen(matched=[]), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS")),
-        (seen(matched=["a", "b"]), TopicsDecision("RUNNING", "CREATING_TASKS", begin=["a", "b"])),
-        (seen(READS, matched=["a", "b"]), TopicsDecision("RUNNING", "RUNNING", begin=["b"])),
-        (seen(READS, matched=[]), TopicsDecision("RUNNING", "RUNNING")),  # a topic that is gone is its own matter
-        (seen(matched=["a"], own_tasks=1), TopicsDecision("RUNNING", "CREATING_TASKS")),
-        (seen(child("a", terminated=True), matched=["a"]), TopicsDecision("RUNNING", "CREATING_TASKS", begin=["a"])),
-        (seen(child("a", terminated=True)), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS")),
-        (seen(READS, version=2), TopicsDecision("RUNNING", "RUNNING", to_update=["a"])),
-        (seen(child("a", matches=False)), TopicsDecision("RUNNING", "WAITING_FOR_TOPICS", end=["a"])),
-        (seen(READS, suspended=True), TopicsDecision("STOPPING", "STOPPING", to_update=["a"])),
-        (seen(child("a", "SUSPENDED", suspended=True), suspended=True), TopicsDecision("SUSPENDED", "SUSPENDED")),
-        (seen(suspended=True, own_tasks=1), TopicsDecision("STOPPING", "STOPPING")),
-        (seen(child("a", "SUSPENDED", suspended=True)), TopicsDecision("SUSPENDED", "SUSPENDED", to_update=["a"])),
-        (seen(READS, terminated=True), TopicsDecision("STOPPING", "STOPPING", end=["a"])),
+        (seen(runs=Runs()), TopicsDecision(Detail.CONNECTING_TO_STREAM)),
+        (seen(matched=[]), TopicsDecision(Detail.WAITING_FOR_TOPICS)),
+        (seen(matched=["a", "b"]), TopicsDecision(Detail.CREATING_TASKS, begin=["a", "b"])),
+        (seen(READS, matched=["a", "b"]), TopicsDecision(Detail.RUNNING, begin=["b"])),
+        (seen(READS, matched=[]), TopicsDecision(Detail.RUNNING)),  # a topic that is gone is its own matter
+        (seen(matched=["a"], own_tasks=1), TopicsDecision(Detail.CREATING_TASKS)),
+        (seen(child("a", terminated=True), matched=["a"]), TopicsDecision(Detail.CREATING_TASKS, begin=["a"])),
+        (seen(child("a", terminated=True)), TopicsDecision(Detail.WAITING_FOR_TOPICS)),
+        (seen(READS, version=2), TopicsDecision(Detail.RUNNING, to_update=["a"])),
+        (seen(child("a", matches=False)), TopicsDecision(Detail.WAITING_FOR_TOPICS, end=["a"])),
+        (seen(READS, suspended=True), TopicsDecision(Detail.STOPPING, to_update=["a"])),
+        (seen(child("a", Detail.SUSPENDED, suspended=True), suspended=True), TopicsDecision(Detail.SUSPENDED)),
+        (seen(suspended=True, own_tasks=1), TopicsDecision(Detail.STOPPING)),
+        (seen(child("a", Detail.SUSPENDED, suspended=True)), TopicsDecision(Detail.SUSPENDED, to_update=["a"])),
+        (seen(READS, terminated=True), TopicsDecision(Detail.STOPPING, end=["a"])),
         (
-            seen(child("a", "STOPPING", "TERMINATED", terminated=True), terminated=True),
-            TopicsDecision("STOPPING", "TERMINATED"),
+            seen(child("a", Detail.TERMINATED, terminated=True), terminated=True),
+            TopicsDecision(Detail.TERMINATED),
         ),
         (
             seen(READS, matched=["a", "b", "c"], max_topics=2),
-            TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS"),
+            TopicsDecision(Detail.TOO_MANY_TOPICS),
         ),
-        (seen(READS, last_match_count=3, max_topics=2), TopicsDecision("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
+        (seen(READS, last_match_count=3, max_topics=2), TopicsDecision(Detail.TOO_MANY_TOPICS)),
         (
-            seen(READS, matched=["a"], max_topics=2, previous_states=("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")),
-            TopicsDecision("RUNNING", "RUNNING"),
+            seen(READS, matched=["a"], max_topics=2, previous=Detail.TOO_MANY_TOPICS),
+            TopicsDecision(Detail.RUNNING),
         ),
         (
             seen(READS, runs=Runs(failed=3, stream_failed=True, connected=True)),
-            TopicsDecision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+            TopicsDecision(Detail.LOST_CONTACT_WITH_STREAM),
         ),
         (
             seen(
                 READS,
                 runs=Runs(good=1, connected=True),
-                previous_states=("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+                previous=Detail.LOST_CONTACT_WITH_STREAM,
             ),
-            TopicsDecision("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM"),
+            TopicsDecision(Detail.LOST_CONTACT_WITH_STREAM),
         ),
         (
-            seen(READS, child("b", "UNHEALTHY_TASKS"), child("c", "IDLE")),
-            TopicsDecision("UNHEALTHY_TASKS", "UNHEALTHY_TASKS"),
+            seen(READS, child("b", Detail.UNHEALTHY_TASKS), child("c", Detail.IDLE)),
+            TopicsDecision(Detail.UNHEALTHY_TASKS),
         ),
-        (seen(READS, child("b", "RUNNING", "CREATING_TASKS")), TopicsDecision("RUNNING", "CREATING_TASKS")),
-        (seen(child("a", "IDLE"), child("b", "IDLE")), TopicsDecision("IDLE", "IDLE")),
-        (seen(READS, child("b", "IDLE")), TopicsDecision("RUNNING", "RUNNING")),
+        (seen(READS, child("b", Detail.CREATING_TASKS)), TopicsDecision(Detail.CREATING_TASKS)),
+        (seen(child("a", Detail.IDLE), child("b", Detail.IDLE)), TopicsDecision(Detail.IDLE)),
+        (seen(READS, child("b", Detail.IDLE)), TopicsDecision(Detail.RUNNING)),
     ],
 )
 def test_the_next_step(observed: TopicsObservation, decided: TopicsDecision) -> None:
@@ -132,11 +133,16 @@ def test_ids_name_the_owner_and_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("pattern", "kind", "code", "said"),
     [
-        (PatternFacts("a.*", "CONNECTING_TO_STREAM", 50), Kind.WORKING, Code.STARTING, "asks Kafka"),
-        (PatternFacts("a.*", "WAITING_FOR_TOPICS", 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
-        (PatternFacts("a.*", "TOO_MANY_TOPICS", 50, 51), Kind.NEEDS_ATTENTION, Code.TOO_MANY_TOPICS, "51 topics match"),
-        (PatternFacts("a.*", "UNHEALTHY_TASKS", 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
-        (PatternFacts("a.*", "RUNNING", 50, 1, 1), Kind.OK, Code.UP_TO_DATE, "It reads 1 topic that"),
+        (PatternFacts("a.*", Detail.CONNECTING_TO_STREAM, 50), Kind.WORKING, Code.STARTING, "asks Kafka"),
+        (PatternFacts("a.*", Detail.WAITING_FOR_TOPICS, 50, 0), Kind.WAITING, Code.WAITING_FOR_TOPIC, "'a.*'"),
+        (
+            PatternFacts("a.*", Detail.TOO_MANY_TOPICS, 50, 51),
+            Kind.NEEDS_ATTENTION,
+            Code.TOO_MANY_TOPICS,
+            "51 topics match",
+        ),
+        (PatternFacts("a.*", Detail.UNHEALTHY_TASKS, 50, 3, 3, 1), Kind.WORKING, Code.TOPICS_UNWELL, "1 of 3 topics"),
+        (PatternFacts("a.*", Detail.RUNNING, 50, 1, 1), Kind.OK, Code.UP_TO_DATE, "It reads 1 topic that"),
     ],
 )
 def test_how_it_stands(pattern: PatternFacts, kind: Kind, code: Code, said: str) -> None:

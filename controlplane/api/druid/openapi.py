@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.supervisors.models import State
+from controlplane.supervisors.states import State
 from controlplane.tasks.models import Status, task_types
 
 Schema = dict[str, Any]

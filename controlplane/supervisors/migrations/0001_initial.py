@@ -20,23 +20,6 @@ class Migration(migrations.Migration):
                 ("in_force", models.IntegerField(null=True)),
                 ("suspended", models.BooleanField(default=False)),
                 ("terminated_at", models.DateTimeField(null=True)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("PENDING", "Pending"),
-                            ("RUNNING", "Running"),
-                            ("IDLE", "Idle"),
-                            ("COMPLETED", "Completed"),
-                            ("SUSPENDED", "Suspended"),
-                            ("STOPPING", "Stopping"),
-                            ("UNHEALTHY_SUPERVISOR", "Unhealthy Supervisor"),
-                            ("UNHEALTHY_TASKS", "Unhealthy Tasks"),
-                        ],
-                        default="PENDING",
-                        max_length=24,
-                    ),
-                ),
                 ("detailed_state", models.CharField(default="PENDING", max_length=40)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("failures", models.IntegerField(default=0)),

@@ -16,8 +16,9 @@ from controlplane.common.health import Trend, codes_of
 from controlplane.supervisors.autoscale import wanted_task_count
 from controlplane.supervisors.bounded import bounded_progress
 from controlplane.supervisors.history import change_of, tombstone_of
-from controlplane.supervisors.models import SpecVersion, State, Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.selectors import is_healthy
+from controlplane.supervisors.states import State
 from controlplane.tasks.selectors import shown_spec
 
 
