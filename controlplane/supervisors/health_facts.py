@@ -55,6 +55,7 @@ class HealthFacts:
     tasks: int = 1  # that have not ended
     ran_at: datetime | None = None  # its last round; None: none since it began
     iterations: ErrorStreak | None = None  # its own, which ask Kafka
+    runs_to_recover: int = 1  # successful ones, until its state is healthy again
     contacted_at: datetime | None = None  # when Kafka last answered one
     failures: ErrorStreak | None = None  # of its tasks
     next_start_at: datetime | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
@@ -278,6 +279,7 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         tasks=pattern.read if pattern else len(tasks),
         ran_at=supervisor.last_run_at,
         iterations=_run_errors(supervisor),
+        runs_to_recover=max(1, settings.SUPERVISOR_HEALTHINESS_THRESHOLD - supervisor.good_runs),
         contacted_at=supervisor.contacted_at,
         failures=_task_errors(supervisor),
         next_start_at=supervisor.next_start_at,

@@ -128,9 +128,8 @@ def _failing_runs(facts: HealthFacts) -> Health | None:
     errors = facts.iterations
     if errors is None:
         if facts.unhealthy and facts.detailed_state.state == State.UNHEALTHY_SUPERVISOR:
-            return Health.of(
-                Code.RECOVERING, "It has recovered. Its state turns healthy after some more successful runs."
-            )
+            runs = count(facts.runs_to_recover, "more successful run")
+            return Health.of(Code.RECOVERING, f"It has recovered. Its state turns healthy after {runs}.")
         return None
     if errors.kind == "TopicMissing":
         return Health.of(Code.RECOVERING, "Its topic exists again, and its task reads it.")
@@ -142,11 +141,13 @@ def _failing_runs(facts: HealthFacts) -> Health | None:
     if errors.kind == "KafkaRefuses":
         cause = f"{shortened(errors.message)}. Headgate retries every ioConfig.period.{note}"
         return Health.of(Code.KAFKA_REFUSES, cause, ALLOW_LOGIN, kind=kind, since=errors.since)
-    since = f" It last answered at {utc(facts.contacted_at)}." if facts.contacted_at else " It has not answered yet."
-    if facts.tasks and not note:
-        note = " Running tasks continue when Kafka answers again."
-    cause = f"Kafka does not answer: {shortened(errors.message)}.{since}{note}"
-    return Health.of(Code.KAFKA_UNREACHABLE, cause, CHECK_KAFKA, kind=kind, since=errors.since)
+    if facts.contacted_at is None:
+        cause, effect = f"Kafka has not answered yet: {shortened(errors.message)}.", " No task starts before it does."
+    else:
+        answered_at = utc(facts.contacted_at)
+        cause, effect = f"Kafka does not answer: {shortened(errors.message)}. It last answered at {answered_at}.", ""
+    effect = " Running tasks continue when Kafka answers again." if facts.tasks else effect
+    return Health.of(Code.KAFKA_UNREACHABLE, cause + (note or effect), CHECK_KAFKA, kind=kind, since=errors.since)
 
 
 def _kafka_refuses(facts: HealthFacts) -> Health | None:

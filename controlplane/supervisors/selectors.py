@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from django.conf import settings
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from controlplane.common.errors import NotFound
-from controlplane.common.health import Code, Health
+from controlplane.common.health import Code, Health, codes_of
 from controlplane.common.text import storable
 from controlplane.datasources.selectors import prefix_matches_first
 from controlplane.publishing.models import IndexerFence
 from controlplane.publishing.selectors.totals import Totals, totals_of
-from controlplane.quotas.services import team_over_quota
-from controlplane.supervisors.health_messages import FIRST_TASK, FIX_CAUSE, Idleness, attempts_text, count, utc
 from controlplane.supervisors.health_rules import STALE
 from controlplane.supervisors.models import SpecVersion, Supervisor, Switch
-from controlplane.supervisors.pattern_health import health_of_pattern, pattern_facts
-from controlplane.supervisors.states import STATE, Detail, State
+from controlplane.supervisors.states import STATE, Detail
 from controlplane.tasks import selectors as tasks
-from controlplane.tasks.diagnosis import ALLOW_LOGIN, CHECK_KAFKA, CHECK_TOPIC, FIX_TASK
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.teams.models import User
 
@@ -118,78 +111,26 @@ def supervisor_totals(supervisor: Supervisor) -> Totals:
 
 
 _NO_ROOM = (Code.WAITING_FOR_CAPACITY, Code.WAITING_FOR_SLOT)
+# What its tasks, if it has any, explain better.
+_OF_TASKS = {Code.STARTING, Code.IDLE, Code.WAITING_FOR_SLOT, Code.NOT_OBSERVED}
 
 
-def why_nothing(supervisor: Supervisor) -> list[Health]:
-    """Why nothing new arrives: its own state, else that of its current task."""
-    if supervisor.terminated_at is not None:
-        return [Health.of(Code.TERMINATED, "It was terminated.", "Submit its spec again to start it again.")]
-    if supervisor.suspended:
-        return [Health.of(Code.SUSPENDED, "It is suspended.", "Resume it to continue.")]
-    quota = team_over_quota(supervisor.datasource.team_id)
-    if quota is not None:
-        return [Health.of(Code.WAITING_FOR_CAPACITY, quota.cause, quota.action)]
-    if supervisor.io_config.topicPattern is not None:
-        return _topics_reasons(supervisor) or _stream_reasons(supervisor)
-    current = current_tasks(supervisor)
-    own_reasons = [*_stream_reasons(supervisor), *_not_started(supervisor, current), *_backing_off(supervisor)]
-    if not current and supervisor.detailed_state == Detail.COMPLETED:
-        return []  # nothing more comes, which is a good end
-    if not current and not own_reasons and supervisor.detailed_state == Detail.IDLE:
-        return [Health.of(Code.IDLE, Idleness(supervisor.inactive_since, supervisor.io_config.period).text)]
-    if not current:
-        return own_reasons or [FIRST_TASK]
-    task_reasons = [
-        tasks.why_nothing(t) for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""
-    ]
-    own_codes = {reason.code for reason in own_reasons}
-    # One replica that publishes is enough; one that has no room says more than another that only starts.
-    task_reason = (
-        next((r for r in task_reasons if r and r[0].code in _NO_ROOM), task_reasons[0]) if all(task_reasons) else []
-    )
-    return [*own_reasons, *(reason for reason in task_reason if reason.code not in own_codes)]
+def why_nothing(supervisor: Supervisor, health: Health) -> list[Health]:
+    """Why nothing new arrives: a spec that does not start; and its health, or what its current task says instead."""
+    if supervisor.suspended or supervisor.terminated_at is not None:
+        return [health]
+    current = [] if supervisor.io_config.topicPattern is not None else current_tasks(supervisor)
+    tasks_say = health.code not in codes_of("task") or (current and health.code in _OF_TASKS)
+    return [*_not_started(supervisor, current), *(_task_reasons(current) if tasks_say else [health])]
 
 
-def _stream_reasons(supervisor: Supervisor) -> list[Health]:
-    """What its iterations came to, in words."""
-    message = supervisor.run_errors[0].get("message", "") if supervisor.run_errors else ""
-    if supervisor.detailed_state == Detail.CONNECTING_TO_STREAM and not supervisor.failed_runs:
-        cause = "Headgate asks Kafka for the topic. The task starts when Kafka has answered."
-        return [Health.of(Code.CONNECTING, cause)]
-    if not supervisor.failed_runs and supervisor.state != State.UNHEALTHY_SUPERVISOR:
+def _task_reasons(current: list[Task]) -> list[Health]:
+    """One replica that publishes is enough; one that has no room says more than another that only starts."""
+    replicas = [t for t in current if t == current[0] or t.replica_group == current[0].replica_group != ""]
+    reasons = [tasks.why_nothing(t) for t in replicas]
+    if not all(reasons):
         return []
-    if not supervisor.failed_runs:
-        return [_recovering(supervisor)]
-    if supervisor.run_errors[0].get("class") == "TopicMissing":
-        return [Health.of(Code.TOPIC_MISSING, f"{message} Headgate looks for it every period.", CHECK_TOPIC)]
-    if not supervisor.run_errors[0].get("stream"):
-        cause = f"Its run failed {attempts_text(supervisor.failed_runs)}: {message}"
-        return [Health.of(Code.UNHEALTHY_SUPERVISOR, cause, FIX_CAUSE)]
-    if supervisor.run_errors[0].get("class") == "KafkaRefuses":
-        return [Health.of(Code.KAFKA_REFUSES, f"{message} Headgate retries every period.", ALLOW_LOGIN)]
-    if supervisor.contacted_at is None:
-        cause = f"Kafka has not answered yet: {message}. No task starts before it does."
-        return [Health.of(Code.UNABLE_TO_CONNECT, cause, CHECK_KAFKA)]
-    cause = f"Kafka does not answer: {message}. It last answered at {utc(supervisor.contacted_at)}."
-    return [Health.of(Code.LOST_CONTACT, f"{cause} Running tasks continue when Kafka answers again.", CHECK_KAFKA)]
-
-
-def _topics_reasons(supervisor: Supervisor) -> list[Health]:
-    """Of a pattern's topics, those that are read say why nothing of them comes."""
-    if supervisor.failed_runs:
-        return []
-    health = health_of_pattern(pattern_facts(supervisor))
-    if health.code == Code.WAITING_FOR_TOPIC:
-        return [replace(health, code=Code.TOPIC_MISSING)]
-    return [health] if health.code == Code.TOO_MANY_TOPICS else []
-
-
-def _recovering(supervisor: Supervisor) -> Health:
-    is_own = supervisor.detailed_state == Detail.UNHEALTHY_SUPERVISOR
-    good, needed = supervisor.good_runs, settings.SUPERVISOR_HEALTHINESS_THRESHOLD
-    cause = f"It has recovered. Its state turns healthy after {needed} successful runs, {good} so far."
-    code, recovering = Code.UNHEALTHY_SUPERVISOR if is_own else Code.LOST_CONTACT, Code.RECOVERING
-    return Health.of(code, cause, kind=recovering.kind, label=recovering.label)
+    return next((r for r in reasons if r[0].code in _NO_ROOM), reasons[0] if reasons else [])
 
 
 def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Health]:
@@ -213,32 +154,6 @@ def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Health]:
         return []
     cause += f" Version {last.spec_version} was the last that published."
     return [Health.of(Code.VERSION_NOT_STARTED, cause, "To go back to it, submit it again.")]
-
-
-def _backing_off(supervisor: Supervisor) -> list[Health]:
-    if supervisor.next_start_at is None or supervisor.next_start_at <= timezone.now():
-        return _failing(supervisor)
-    start = f"{supervisor.next_start_at:%H:%M:%S} UTC"
-    if not supervisor.failures:
-        return [Health.of(Code.STARTING, f"Its first task starts at {start}.")]
-    cause = f"Backing off after {count(supervisor.failures, 'failure')} in a row: the next task starts at {start}."
-    return [Health.of(Code.BACKING_OFF, f"{cause}{_last_error(supervisor)}", FIX_TASK)]
-
-
-def _failing(supervisor: Supervisor) -> list[Health]:
-    if supervisor.detailed_state != Detail.UNHEALTHY_TASKS:
-        return []  # what its task has no room for, the task says
-    last = _last_error(supervisor)
-    if not supervisor.failures:
-        cause, recovering = f"Its state turns healthy when a task has read for a minute.{last}", Code.RECOVERING
-        return [Health.of(Code.UNHEALTHY_TASKS, cause, kind=recovering.kind, label=recovering.label)]
-    what = "The last task has" if supervisor.failures == 1 else f"The last {supervisor.failures} tasks have all"
-    return [Health.of(Code.UNHEALTHY_TASKS, f"{what} failed; another is running.{last}", FIX_TASK)]
-
-
-def _last_error(supervisor: Supervisor) -> str:
-    message = next((str(e.get("message", "")) for e in supervisor.recent_errors if e.get("task")), "")
-    return f" Last error: {message}" if message else ""
 
 
 def _with_details(supervisors: QuerySet[Supervisor]) -> QuerySet[Supervisor]:

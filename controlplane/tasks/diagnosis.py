@@ -210,7 +210,7 @@ def _waiting_reason(facts: Facts) -> Health:
         return Health.of(Code.WAITING_FOR_SLOT, f"Every indexer waits for a free Spark slot ({facts.slots} in all).")
     if states and all(s == "paused" for s in states):
         cause = f"Reading is paused: {facts.pause.rstrip('.') or 'a store refuses'}. It continues automatically."
-        return Health.of(Code.PAUSED, cause, CHECK_STORE)
+        return Health.of(Code.STORAGE_REFUSES, cause, CHECK_STORE)
     if not any(s in ("reading", "finishing") for s in states):
         cause = "The application runs. Its executors and indexers start, which may take two minutes."
         return Health.of(Code.STARTING, cause)

@@ -114,7 +114,6 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """One supervisor: what it does now, why nothing comes if nothing comes, and what it has done."""
     supervisor = get_supervisor(request.user, supervisor_id)
     context = {
-        **frame(request, supervisor, "overview"),
         **_live(request, supervisor),
         "windows": WINDOWS,
         "lag_url": reverse("frontend:supervisor-lag-data", args=[supervisor.id]),
@@ -127,7 +126,7 @@ def detail(request: PageRequest, supervisor_id: str) -> HttpResponse:
 def live(request: PageRequest, supervisor_id: str) -> HttpResponse:
     """What changes by itself; with it the page's head, once it is not the one that ``head`` of the address names."""
     supervisor = get_supervisor(request.user, supervisor_id)
-    context = {**frame(request, supervisor, "overview"), **_live(request, supervisor), "again": True}
+    context = {**_live(request, supervisor), "again": True}
     return render(request, "supervisors/live.html", context)
 
 
@@ -241,6 +240,7 @@ def _live_topics(supervisor: Supervisor) -> str:
 
 
 def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
+    framed = frame(request, supervisor, "overview")
     tasks_now, topics = current_tasks(supervisor), visible_children(request.user, supervisor)
     task = tasks_now[0] if tasks_now else None
     scaler = auto_scaler(supervisor)
@@ -251,8 +251,9 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
     segments = reverse("frontend:datasource-segments", args=[supervisor.datasource.name])
     urls = {"published": segments, "rolled_up": segments, "unparseable": quarantine, "quarantined": quarantine}
     unread = countdown_of(supervisor)
-    reasons, progress = why_nothing(supervisor), progress_of(task.observation) if task else None
+    reasons, progress = why_nothing(supervisor, framed["health"]), progress_of(task.observation) if task else None
     return {
+        **framed,
         "task": task,
         "topics": topics,
         "topic_health": health_by_supervisor(request.user, topics),

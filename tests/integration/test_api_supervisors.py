@@ -63,7 +63,7 @@ def test_list_filters(owner: Client, cast: Cast) -> None:
 
 def test_suspend_resume_scale_terminate(owner: Client, cast: Cast) -> None:
     suspended = post(owner, f"{FLIGHTS}suspend/").json()
-    assert (suspended["suspended"], suspended["why_nothing"][0]["code"]) == (True, "suspended")
+    assert (suspended["suspended"], [r["code"] for r in suspended["why_nothing"]]) == (True, ["stopping"])
     assert post(owner, f"{FLIGHTS}suspend/").status_code == 409
     assert post(owner, f"{FLIGHTS}resume/").json()["suspended"] is False
     assert post(owner, f"{FLIGHTS}resume/").status_code == 409
@@ -87,14 +87,14 @@ def test_backing_off_says_until_when_and_why(owner: Client, cast: Cast) -> None:
     Supervisor.objects.update(
         failures=3,
         next_start_at=timezone.now() + timedelta(minutes=1),
-        recent_errors=[{"task": "t", "at": "", "message": "boom"}],
+        recent_errors=[{"task": "t", "at": "", "class": "TaskFailed", "message": "boom"}],
         detailed_state="UNHEALTHY_TASKS",
     )
     flights = owner.get(FLIGHTS).json()
     assert flights["healthy"] is False
     [reason] = flights["why_nothing"]
-    assert reason["code"] == "backing_off"
-    assert "3 failures" in reason["text"]
+    assert (reason["code"], reason) == ("failing", {name: flights["health"][name] for name in reason})
+    assert "Its last 3 tasks have all failed; the next starts at " in reason["text"]
     assert "boom" in reason["text"]
 
 

@@ -18,7 +18,7 @@ from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.offset_reset import reset
 from controlplane.supervisors.run import iterate, run, run_all
-from controlplane.supervisors.selectors import is_healthy, why_nothing
+from controlplane.supervisors.selectors import is_healthy
 from controlplane.tasks.heartbeats import end
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Task
@@ -26,7 +26,7 @@ from controlplane.teams.models import AuditEntry
 from ingestion.specs.messages.protocol import EndRequest
 from tests.integration.test_supervisor_iterations import reads, states, submit, tasks_of
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast, browsing_as, settle
+from tests.support.django_cast import Cast, browsing_as, reasons_of, settle
 from tests.support.records import numbered
 
 pytestmark = pytest.mark.usefixtures("checked_here")
@@ -77,7 +77,7 @@ def test_it_reads_its_offsets_and_is_completed(supervisor: Supervisor, cast: Cas
     run(supervisor.pk)
     assert states(supervisor) == ("COMPLETED", "COMPLETED")
     assert is_healthy(supervisor)
-    assert why_nothing(supervisor) == []
+    assert reasons_of(supervisor) == []
     for _ in range(2):
         iterate()
         run_all()

@@ -18,14 +18,13 @@ from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.offset_reset import hand_off, reset, reset_offsets
 from controlplane.supervisors.run import iterate, run, run_all
-from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from tests.integration.test_supervisor_iterations import DRUID, reads, states, submit, tasks_of
 from tests.integration.test_waiting_lag import source_of
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast, browsing_as, settle
+from tests.support.django_cast import Cast, browsing_as, reasons_of, settle
 from tests.support.html import parsed
 from tests.support.waiting import wait_for
 
@@ -104,7 +103,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     end_task(task)
     run(supervisor.pk)
     assert sleeper.looks() == AT_REST, "and stays so"
-    assert [reason.code for reason in why_nothing(supervisor)] == ["idle"]
+    assert [reason.code for reason in reasons_of(supervisor)] == ["idle"]
     asleep = viewer.get(f"/api/v1/supervisors/{supervisor.pk}/").json()
     assert (asleep["state"], asleep["health"]["code"], asleep["health"]["kind"]) == ("IDLE", "idle", "waiting")
     [listed] = viewer.get("/api/v1/supervisors/?state=IDLE").json()["results"]
@@ -114,7 +113,7 @@ def test_it_rests_when_nothing_comes_and_the_first_new_record_wakes_it(
     assert (status["state"], status["activeTasks"], status["publishingTasks"]) == ("IDLE", [], [])
     page = parsed(browsing_as(cast, "viewer").get(f"/supervisors/{supervisor.pk}/"))
     assert page.one("dd", data_state="IDLE").text == "IDLE"
-    assert "the first new record starts a task" in page.one("p", data_health_text="").text
+    assert "the first new record starts a task" in page.one("div", data_reasons="").text
     broker.produce(sleeper.topic, [b"{}"] * 2, partition=0)
     assert sleeper.looks() == WELL
     assert [t.goal for t in tasks_of(supervisor)] == [Goal.RUN, Goal.FINISH]

@@ -91,7 +91,8 @@ def test_a_supervisor_that_backs_off_says_so(owner: Client, cast: Cast) -> None:
         recent_errors=[{"at": "2025-06-01T12:00:00Z", "message": "no heartbeat"}],
     )
     page = parsed(owner.get(FLIGHTS))
-    assert "Backing off after 3 failures" in page.one("div", data_reasons="").text
+    assert "Its last 3 tasks have all failed; the next starts at" in page.one("div", data_reasons="").text
+    assert page.one(id="supervisor-live").text.count("have all failed") == 1
     assert "no heartbeat" in [e.raw_text for e in page.all("pre")]
 
 
@@ -118,7 +119,7 @@ def test_suspend_and_resume(owner: Client, cast: Cast) -> None:
         "ask-scale",
         "ask-terminate",
     ]
-    assert [r.attributes["data-reason"] for r in page.all("li") if "data-reason" in r.attributes] == ["suspended"]
+    assert [r.attributes["data-reason"] for r in page.all("li") if "data-reason" in r.attributes] == ["stopping"]
     again = parsed(owner.post(f"{FLIGHTS}suspend/", follow=True))
     assert "is already suspended" in again.one("div", class_="alert-danger").text
     owner.post(f"{FLIGHTS}resume/")

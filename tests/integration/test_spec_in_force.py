@@ -13,12 +13,11 @@ from controlplane.publishing.models import IndexerFence
 from controlplane.supervisors import services
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.run import iterate, run
-from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Indexer, Status, Task
 from tests.integration.test_supervisor_iterations import began_to_read, reads, submit, tasks_of
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast, spec_for
+from tests.support.django_cast import Cast, reasons_of, spec_for
 from tests.support.waiting import wait_for
 
 
@@ -174,7 +173,7 @@ def test_a_version_whose_topic_is_missing_leaves_the_last_good_one_in_force(cast
         iterate()
     supervisor.refresh_from_db()
     assert (supervisor.version, supervisor.in_force) == (2, 1)
-    assert "version_not_started" in [reason.code for reason in why_nothing(supervisor)]
+    assert "version_not_started" in [reason.code for reason in reasons_of(supervisor)]
     end_task(first, error="killed for the test")
 
     def started_again() -> Task | None:

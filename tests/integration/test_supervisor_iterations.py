@@ -22,14 +22,13 @@ from controlplane.supervisors import services, topic_checks
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.offset_reset import hand_off
 from controlplane.supervisors.run import iterate, run, run_all
-from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks import launcher
 from controlplane.tasks.lifecycle import end_task, new_token
 from controlplane.tasks.models import Goal, Status, Task
 from ingestion.sources.topic import TopicIdentity, TopicWatch
 from ingestion.specs.messages.protocol import EndRequest
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast
+from tests.support.django_cast import Cast, reasons_of
 from tests.support.formats import HERE
 from tests.support.forwarder import Forwarder
 from tests.support.waiting import wait_for
@@ -80,7 +79,7 @@ def test_nothing_starts_before_kafka_has_answered(cast: Cast, broker: Broker) ->
     assert (states(supervisor), tasks_of(supervisor)) == (("PENDING", "PENDING"), [])
     [question] = topic_checks.claim_questions(topic_checks.due_supervisors().filter(pk=supervisor.pk))
     assert states(supervisor) == ("RUNNING", "CONNECTING_TO_STREAM")
-    assert why_nothing(supervisor)[0].code == "connecting"
+    assert reasons_of(supervisor)[0].code == "starting"
     run(supervisor.pk, *topic_checks.answers([question]))
     assert states(supervisor) == ("RUNNING", "CREATING_TASKS")
     [task] = tasks_of(supervisor)
@@ -222,7 +221,7 @@ def test_a_topic_that_is_missing_makes_it_unhealthy_until_it_is_there(cast: Cast
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
     assert name in str(supervisor.recent_errors[0]["message"])
     Task.objects.update(status=Status.RUNNING, observation={"topic_exists": False})
-    assert [reason.code for reason in why_nothing(supervisor)] == ["topic_missing"]
+    assert [reason.code for reason in reasons_of(supervisor)] == ["topic_missing"]
     broker.make_topic(name)
 
     def well() -> bool:
@@ -259,7 +258,7 @@ def test_kafka_is_not_there_and_never_was(
     iterate()
     assert states(lost) == ("UNHEALTHY_SUPERVISOR", "UNABLE_TO_CONNECT_TO_STREAM")
     assert tasks_of(lost) == []
-    assert why_nothing(lost)[0].code == "unable_to_connect"
+    assert reasons_of(lost)[0].code == "kafka_unreachable"
     run(lost.pk, looks[1])  # once more
     lost.refresh_from_db()
     assert (lost.failed_runs, len(lost.run_errors), len(lost.recent_errors)) == (3, 2, 2)
@@ -286,14 +285,14 @@ def test_kafka_is_lost_and_comes_back(cast: Cast, broker: Broker, settings: Sett
     forwarder.close()
     iterate()
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
-    assert why_nothing(supervisor)[0].code == "lost_contact"
+    assert reasons_of(supervisor)[0].code == "kafka_unreachable"
     assert "KafkaProblem" in supervisor.recent_errors[0]["stack"]
     task.refresh_from_db()
     assert (task.status, task.goal) == ("RUNNING", "continue"), "it goes on by itself"
     answered = topic_checks.TopicAnswer(supervisor.pk, supervisor.version, partitions=4)
     run(supervisor.pk, answered)
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "LOST_CONTACT_WITH_STREAM")
-    assert "2 successful runs, 1 so far" in why_nothing(supervisor)[0].text
+    assert "after 1 more successful run." in reasons_of(supervisor)[0].text
     run(supervisor.pk, answered)
     assert states(supervisor) == ("RUNNING", "RUNNING")
 
@@ -310,8 +309,8 @@ def test_secrets_that_are_lost_make_the_supervisor_itself_unhealthy(
     for _ in range(settings.SUPERVISOR_UNHEALTHINESS_THRESHOLD):
         iterate()
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "UNHEALTHY_SUPERVISOR")
-    [reason] = why_nothing(supervisor)[:1]
-    assert (reason.code, "HEADGATE_OLD_SECRET_KEYS" in reason.text) == ("unhealthy_supervisor", True)
+    [reason] = reasons_of(supervisor)[:1]
+    assert (reason.code, "HEADGATE_OLD_SECRET_KEYS" in reason.text) == ("unhealthy", True)
 
 
 def test_a_round_that_fails_is_counted_and_stops_no_other(cast: Cast, broker: Broker) -> None:
@@ -347,8 +346,8 @@ def test_tasks_that_all_fail(cast: Cast, broker: Broker, settings: Settings) -> 
         assert states(supervisor)[0] == ("RUNNING" if failures < 2 else "UNHEALTHY_TASKS")
     assert states(supervisor) == ("UNHEALTHY_TASKS", "UNHEALTHY_TASKS")
     assert [e["message"] for e in supervisor.recent_errors] == ["failure 3", "failure 2"]
-    [reason] = why_nothing(supervisor)[:1]
-    assert (reason.code, "failure 3" in reason.text) == ("unhealthy_tasks", True)
+    [reason] = reasons_of(supervisor)[:1]
+    assert (reason.code, "failure 3" in reason.text) == ("failing", True)
     for expected in ("UNHEALTHY_TASKS", "RUNNING"):
         end_task(tasks_of(supervisor)[0])
         run(supervisor.pk)

@@ -18,14 +18,13 @@ from controlplane.sources.models import Source
 from controlplane.supervisors import offset_reset, position_reset, services
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate
-from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Status, Task
 from controlplane.tasks.sources import consumer_group
 from ingestion.specs.kafka.positions import Position
 from tests.integration.test_supervisor_iterations import began_to_read, reads, states
 from tests.support.broker import Broker
-from tests.support.django_cast import Cast
+from tests.support.django_cast import Cast, reasons_of
 from tests.support.topic_patterns import V1, rounds, submitted, tasks_of, topics_of
 from tests.support.waiting import wait_for
 
@@ -206,7 +205,7 @@ def test_too_many_topics_start_nothing(cast: Cast, broker: Broker, stem: str, se
     assert set(topics_of(supervisor)) == {f"{stem}-a"}
     assert states(supervisor) == ("UNHEALTHY_SUPERVISOR", "TOO_MANY_TOPICS")
     supervisor.refresh_from_db()
-    assert [r.code for r in why_nothing(supervisor)] == ["too_many_topics"]
+    assert [r.code for r in reasons_of(supervisor)] == ["too_many_topics"]
     settings.TOPICS_PER_SUPERVISOR = 2
     iterate()
     assert set(topics_of(supervisor)) == {f"{stem}-a", f"{stem}-b"}

@@ -17,13 +17,17 @@ from django.test import Client
 from django.utils import timezone
 from psycopg.types.range import Int8Range
 
+from controlplane.alerts.facts import NOBODY
+from controlplane.common.health import Health
 from controlplane.connections.models import Connection
 from controlplane.datasources.models import Datasource
 from controlplane.publishing.models import OFFSET_BITS, IndexerFence, ProgressKey, Receipt, SettledRange
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Interval, Segment, SegmentSchema
 from controlplane.sources.models import Source, SourceEvent
+from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.selectors import why_nothing
 from controlplane.tasks.models import Indexer, Status, Task
 from controlplane.teams.models import ApiToken, Membership, Team, User
 from controlplane.teams.roles import Role, Scope
@@ -55,6 +59,11 @@ SEED: dict[str, Any] = {
     },
     "tuningConfig": {"type": "KafkaTuningConfig", "maxRowsPerSegment": 5000000},
 }
+
+
+def reasons_of(supervisor: Supervisor) -> list[Health]:
+    """Why nothing new comes, as its page and REST say."""
+    return why_nothing(supervisor, health_of_supervisor(NOBODY, supervisor))
 
 
 def spec_for(datasource: str, **io_config: Any) -> dict[str, Any]:

@@ -283,7 +283,7 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         {"iterations": SILENT, "detailed_state": LOST, "tasks": 0},
         Kind.FAILED,
         Code.KAFKA_UNREACHABLE,
-        ["has not answered yet", "Check bootstrap.servers"],
+        ["Kafka has not answered yet: Connection refused. No task starts before it does.", "Check bootstrap.servers"],
     ),
     (
         "Kafka is silent for the next version alone",
@@ -312,10 +312,10 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
     ),
     (
         "well again, soon",
-        {"detailed_state": LOST},
+        {"detailed_state": LOST, "runs_to_recover": 2},
         Kind.WORKING,
         Code.RECOVERING,
-        [],
+        ["Its state turns healthy after 2 more successful runs."],
     ),
     (
         "no room",

@@ -69,7 +69,7 @@ NO_ROOM = Health.of(Code.WAITING_FOR_CAPACITY, "It needs 2 slots; 1 of 4 is free
         (["starting"], {"status": "RUNNING"}),
         (["starting"], {"status": "RUNNING", "indexer_states": ["starting", "waiting_for_slot"]}),
         (["waiting_for_slot"], {"status": "RUNNING", "indexer_states": ["waiting_for_slot"] * 2, "slots": 1}),
-        (["paused"], {"status": "RUNNING", "indexer_states": ["paused"], "observation": seen([5])}),
+        (["storage_refuses"], {"status": "RUNNING", "indexer_states": ["paused"], "observation": seen([5])}),
         (["kafka_refuses"], {"status": "RUNNING", "refusal": "no right", "totals": Totals(polled=5, published=5)}),
         (
             ["strangers_in_group"],

@@ -31,10 +31,10 @@ def detail(user: User, supervisor_id: str) -> dict[str, Any]:
     """A supervisor with all its fields."""
     supervisor: Any = selectors.get_supervisor(user, supervisor_id)
     supervisor.totals = selectors.supervisor_totals(supervisor)
-    supervisor.why_nothing = selectors.why_nothing(supervisor)
     supervisor.topics = selectors.visible_children(user, supervisor)
     supervisor.auto_scaler = autoscaler.auto_scaler(supervisor)
     supervisor.health = health_of_supervisor(user, supervisor)
+    supervisor.why_nothing = selectors.why_nothing(supervisor, supervisor.health)
     return dict(serializers.SupervisorDetailSerializer(supervisor).data)
 
 
