@@ -69,7 +69,8 @@ _FAMILIES = (
     ),
     Family(
         "headgate_supervisor_lag_records",
-        "Records in the topic that are not settled. Absent if Headgate has not checked the topic within a minute.",
+        "Records in the topic that are not settled. Absent for bounded supervisors, and if Headgate has not checked "
+        "the topic within a minute.",
         SUPERVISOR,
     ),
     Family(
@@ -79,7 +80,8 @@ _FAMILIES = (
     ),
     Family(
         "headgate_supervisor_complete_until_timestamp_seconds",
-        "All records that Kafka held at this time are settled. Absent until that is known.",
+        "All records that Kafka held at this time are settled. Absent for bounded supervisors, and until that is "
+        "known.",
         SUPERVISOR,
     ),
     Family(

@@ -230,9 +230,8 @@ def sources_read_by(supervisors: Sequence[Supervisor]) -> dict[str, Source]:
     sources = {}
     for s in supervisors:
         key = source_key(s.io_config, s.owner)
-        current_source = by_key.get((s.datasource_id, key["kind"], key["group"], s.io_config.topic))
-        if current_source is not None:
-            sources[s.pk] = current_source
+        if (source_now := by_key.get((s.datasource_id, key["kind"], key["group"], s.io_config.topic))) is not None:
+            sources[s.pk] = source_now
     return sources
 
 
@@ -265,6 +264,7 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
     states = tuple(state for state, _ in indexers)
     observation = task.observation if task else {}
     io_config, pattern = supervisor.io_config, prefetched.patterns.get(supervisor.pk)
+    followed = source if io_config.boundedStreamConfig is None else None  # it does not read to the topic's end
     return HealthFacts(
         now=prefetched.now,
         topic=io_config.reads,
@@ -295,11 +295,11 @@ def _facts_of(supervisor: Supervisor, prefetched: _Prefetched) -> HealthFacts:
         quota=prefetched.quotas.get(supervisor.datasource_id),
         versions=_changing_versions(supervisor, tasks, prefetched.older),
         topic_seen_at=source.looked_at if source else None,
-        complete_until=source.complete_until if source else None,
+        complete_until=followed.complete_until if followed else None,
         stored=prefetched.stored.get(source.pk, 0) if source else 0,
-        lag=prefetched.lags.get(source.pk) if source else None,
-        behind_since=prefetched.behind_since.get(source.pk) if source else None,
-        quarantining_since=prefetched.quarantining_since.get(source.pk) if source else None,
+        lag=prefetched.lags.get(followed.pk) if followed else None,
+        behind_since=prefetched.behind_since.get(followed.pk) if followed else None,
+        quarantining_since=prefetched.quarantining_since.get(followed.pk) if followed else None,
         indexers=wanted_task_count(io_config, supervisor.decided_task_count),
         scales_itself=io_config.auto_scaler is not None,
     )

@@ -65,7 +65,10 @@ def _suspended(facts: HealthFacts) -> Health | None:
     if facts.tasks:
         return Health.of(Code.STOPPING, f"{cause}{_finishing(facts)}", since=facts.suspended.at)
     lag_text = f" The lag is {count(facts.lag.lag, 'offset')}." if facts.lag and facts.lag.lag else ""
-    return Health.of(Code.SUSPENDED, f"{cause}{lag_text}", "Resume it to continue.", since=facts.suspended.at)
+    left_text = f" Of its offsets, {facts.bounded.left:,} are not settled." if facts.bounded else ""
+    return Health.of(
+        Code.SUSPENDED, f"{cause}{lag_text}{left_text}", "Resume it to continue.", since=facts.suspended.at
+    )
 
 
 def _completed(facts: HealthFacts) -> Health | None:

@@ -81,8 +81,8 @@ def count_by_kind(healths: Iterable[Health]) -> dict[Kind, int]:
 
 
 def total_behind(supervisors: Iterable[Supervisor], health_by_id: Mapping[str, Health]) -> int:
-    """Offsets that are not settled; those of a pattern are its topics'."""
-    reading = [s.pk for s in supervisors if s.io_config.topicPattern is None]
+    """Offsets that are not settled; those of a pattern are its topics', those of a backfill its supervisor's."""
+    reading = [s.pk for s in supervisors if s.io_config.topicPattern is None and s.fills_id is None]
     return sum(health_by_id[pk].behind or 0 for pk in reading)
 
 

@@ -12,9 +12,14 @@ from django.db import connections
 from django.test import Client
 
 from controlplane.common.errors import Conflict
+from controlplane.connections.kafka import topic_offsets
+from controlplane.lag.topic_lag import record_lag
+from controlplane.metrics.snapshot import take_snapshot
 from controlplane.retention.datasource_deletion import delete_datasource
 from controlplane.supervisors import backfills, services
+from controlplane.supervisors.health_queries import health_of_supervisor
 from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.overview import overview
 from controlplane.supervisors.run import iterate, run, run_all
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.models import Goal, Task
@@ -30,7 +35,7 @@ from tests.integration.test_backfills import (
     the_backfill,
     topic,
 )
-from tests.integration.test_supervisor_iterations import states, submit, tasks_of
+from tests.integration.test_supervisor_iterations import reads, states, submit, tasks_of
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, make_cast, speaking_as
 from tests.support.stored_offsets import DRUID
@@ -150,6 +155,40 @@ def test_a_datasource_is_not_deleted_under_a_backfill(supervisor: Supervisor, ow
     run_all()
     assert skipped(owner, supervisor).status_code == 409
     assert not Task.objects.active().filter(datasource=datasource).exists()
+
+
+def test_what_it_has_still_to_read_is_counted_once(supervisor: Supervisor, owner: Client, cast: Cast) -> None:
+    """On home and in metrics, the lag of its supervisor has it; nor has a completed one the lag of the topic."""
+    skipped(owner, supervisor)
+    backfill, user = the_backfill(supervisor), cast.users["owner"]
+    iterate()
+    [fills] = tasks_of(backfill)
+    reads(fills)
+    record(supervisor)
+    assert overview(user).behind == 30
+    lags = take_snapshot()["headgate_supervisor_lag_records"]
+    assert [(labels[-1], lag) for labels, lag in lags] == [(supervisor.pk, 30)]
+    assert health_of_supervisor(user, backfill).behind == 30
+    owner.post(f"/api/v1/supervisors/{backfill.pk}/suspend/")
+    end_task(fills, error="")
+    suspended = Supervisor.objects.get(pk=backfill.pk)
+    assert "Of its offsets, 30 are not settled." in health_of_supervisor(user, suspended).cause
+    services.resume(user=user, supervisor=suspended)
+    run(backfill.pk)
+    publish(begins(backfill, tasks_of(backfill)[0]), tasks_of(backfill)[0], supervisor, 10, 40)
+    for task in tasks_of(backfill):
+        end_task(task, error="")
+    run(backfill.pk)
+    assert states(backfill)[1] == "COMPLETED"
+    assert health_of_supervisor(user, backfill).behind is None
+
+
+def record(supervisor: Supervisor) -> None:
+    """What the watch over tasks does."""
+    io_config = supervisor.io_config
+    seen = topic_offsets(io_config.consumerProperties, io_config.topic)
+    assert seen is not None
+    record_lag(supervisor.datasource, io_config, supervisor.owner, seen.for_isolation(io_config.isolation))
 
 
 def test_partitions_of_all_kinds_are_skipped(cast: Cast, broker: Broker, owner: Client) -> None:

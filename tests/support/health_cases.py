@@ -417,6 +417,13 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         Code.SUSPENDED,
         ["by ops since 2025-06-01 11:12:00 UTC", "lag is 90,000 offsets", "Resume it"],
     ),
+    (
+        "a suspended bounded read",
+        {"suspended": BY_OPS, "tasks": 0, "bounded": BoundedProgress(total=600, done=300), "lag": None},
+        Kind.WAITING,
+        Code.SUSPENDED,
+        ["by ops since", "Of its offsets, 300 are not settled.", "Resume it"],
+    ),
     ("by nobody who is known", {"suspended": PastAction(), "tasks": 0}, Kind.WAITING, Code.SUSPENDED, ["Suspended."]),
     ("terminated", {"terminated": BY_OPS, "tasks": 0}, Kind.WAITING, Code.TERMINATED, ["Terminated by ops since"]),
 ]
