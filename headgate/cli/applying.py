@@ -15,6 +15,7 @@ import yaml
 from headgate.cli import context
 from headgate.cli.acting import Yes, confirm
 from headgate.cli.errors import CommandFailed, Ended
+from headgate.cli.kinds import was_submitted
 from headgate.cli.manifests import KINDS, OF_A_TEAM, read_manifests
 from headgate.cli.output import plain
 from headgate.cli.planning import CREATE, DELETE, NONE, UPDATE, Change, apply, fault_of, plan
@@ -115,7 +116,7 @@ def _exported(client: Client, kind: str) -> Iterator[dict[str, Any]]:
     resource = RESOURCES.get(kind)
     if kind == "supervisor":
         for row in client.supervisors(team=team or None):
-            if row["reads_for"] is None:
+            if was_submitted(row):
                 # A file without suspended leaves it as it is: applying it resumes nothing.
                 spec = {k: v for k, v in client.supervisor(row["id"])["spec"].items() if (k, v) != ("suspended", False)}
                 yield {"kind": kind, "team": row["team"], "name": row["id"], "spec": spec}

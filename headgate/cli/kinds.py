@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.cli.errors import CommandFailed
-from headgate.client import Client
+from headgate.client import Client, shapes
 from headgate.client.site import path_of
 
 
@@ -59,6 +59,11 @@ KINDS = (
     ),
     Kind("team", ("teams",), ("teams",), ("name", "role", "member_count", "description"), of_a_team=False),
 )
+
+
+def was_submitted(supervisor: shapes.Supervisor) -> bool:
+    """False of one that another supervisor has made: it reads a topic of a pattern, or it is a backfill."""
+    return supervisor["reads_for"] is None and supervisor["fills"] is None
 
 
 def kind_of(word: str) -> Kind:

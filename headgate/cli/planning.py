@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from headgate.cli.errors import CommandFailed
+from headgate.cli.kinds import was_submitted
 from headgate.cli.manifests import OF_A_TEAM, Manifest, secret_values, without_secrets
 from headgate.cli.resources import RESOURCES, Found, Owned
 from headgate.client import Client, ClientError, InvalidRequest, NotFound
@@ -136,8 +137,8 @@ def _deletions(client: Client, manifests: Sequence[Manifest], team: str) -> list
         if isinstance(resource, Owned):
             found += [Change(DELETE, kind, name, team, found=one) for _, name, one in resource.all(client, team)]
         else:
-            own = (s["id"] for s in client.supervisors(team=team) if s["reads_for"] is None)
-            found += [Change(DELETE, kind, name, team, note="It is terminated.") for name in own]
+            submitted = (s["id"] for s in client.supervisors(team=team) if was_submitted(s))
+            found += [Change(DELETE, kind, name, team, note="It is terminated.") for name in submitted]
     return [change for change in found if (change.kind, change.name) not in kept]
 
 

@@ -37,6 +37,7 @@ class Supervisor(TypedDict):
     topic: str
     topic_pattern: str | None
     reads_for: str | None
+    fills: str | None
     group: str
     current_task: str | None
     created_at: str

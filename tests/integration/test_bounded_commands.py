@@ -56,6 +56,15 @@ def test_offsets_and_positions_are_filled(run: Run, supervisor: Supervisor) -> N
     assert code == 1 and "settled already" in err
 
 
+def test_files_of_a_site_neither_have_nor_prune_backfills(run: Run, supervisor: Supervisor, tmp_path: Path) -> None:
+    run("backfill", supervisor.pk, "--skip", "--yes")
+    folder = tmp_path / "exported"
+    assert run("--team", "alpha", "export", "--to", str(folder))[0] == 0
+    assert not [path for path in folder.iterdir() if "fill" in path.name]
+    code, out, err = run("--team", "alpha", "apply", "-f", str(folder), "--prune", "--dry-run")
+    assert (code, err) == (0, "") and "0 to delete" in out
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
