@@ -231,11 +231,14 @@ def _thresholds() -> Thresholds:
 
 
 def _update_partitions(supervisor: Supervisor, tasks: list[Task]) -> None:
-    """The watch over a running task sees added partitions before the next iteration does."""
+    """The watch over a running task sees added partitions before the next iteration does.
+
+    Not for a bounded read: it reads no others than those that it was given.
+    """
     for task in tasks:
         observation = task.observation
         if task.status == Status.RUNNING and task.spec_version == supervisor.version and not observation.get("error"):
-            if observation.get("topic_exists"):
+            if observation.get("topic_exists") and not task.is_bounded:
                 topic_checks.update_partitions(supervisor, observation["partitions"])
             return
 

@@ -22,7 +22,8 @@ from controlplane.supervisors.completeness import completeness
 from controlplane.supervisors.models import Supervisor
 from controlplane.supervisors.run import iterate, run
 from controlplane.tasks import capacity
-from controlplane.tasks.models import Task
+from controlplane.tasks.bounded_reads import observe
+from controlplane.tasks.models import Goal, Task
 from controlplane.teams.models import AuditEntry
 from ingestion.specs.messages.protocol import Advance, ClaimRequest
 from tests.integration.test_supervisor_iterations import reads, states, submit, tasks_of
@@ -285,6 +286,23 @@ def test_a_backfill_is_paused_scaled_and_ended_with_what_it_fills(
     backfill.refresh_from_db()
     assert backfill.terminated_at is not None
     assert skipped(owner, supervisor).status_code == 409
+
+
+@pytest.mark.parametrize("action", ["suspend", "terminate"])
+def test_one_whose_task_reads_is_ended(supervisor: Supervisor, owner: Client, action: str) -> None:
+    """Also once its topic was observed, which happens every few seconds."""
+    skipped(owner, supervisor)
+    backfill = the_backfill(supervisor)
+    iterate()
+    [fills] = tasks_of(backfill)
+    reads(fills)
+    observe(fills, topic_offsets(backfill.io_config.consumerProperties, backfill.io_config.topic), "", refused=False)
+    assert owner.post(f"/api/v1/supervisors/{backfill.pk}/{action}/").status_code == 200
+    run(backfill.pk)
+    fills.refresh_from_db()
+    assert fills.goal != Goal.RUN
+    backfill.refresh_from_db()
+    assert not backfill.recent_errors
 
 
 def test_it_waits_behind_those_that_read_on(supervisor: Supervisor, owner: Client, settings: Any) -> None:
