@@ -21,6 +21,7 @@ from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import FILL_MARK, sources_of
 from controlplane.supervisors import autoscaler
 from controlplane.supervisors.bounded import bounded_progress
+from controlplane.supervisors.known_gaps import read_by_backfills
 from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.supervisors.offset_reset import backfill_conflict, movable_source
 from controlplane.supervisors.position_reset import PartitionReset, plan_reset
@@ -35,7 +36,7 @@ from controlplane.teams.permissions import Action, require
 from ingestion.specs.errors import SpecError
 from ingestion.specs.inputs.bounded import BoundedStreamConfig
 from ingestion.specs.kafka.positions import Position
-from ingestion.specs.offsets import Range
+from ingestion.specs.offsets import Range, subtracted
 from ingestion.specs.tasks.ingestion_spec import SupervisorSpec, parse_supervisor_spec
 from ingestion.specs.tasks.stored_specs import for_ranges
 
@@ -196,10 +197,12 @@ def fill(
     if not plan.left:
         raise Conflict("All of these offsets are settled already. What is settled is not read again.")
     if dry_run:
+        _check_unread(plan, source)
         return plan
     with transaction.atomic():
         locked, identifier = _lock(supervisor)
         _check_fillable(locked)
+        _check_unread(plan, source)
         return _begin(user, replace(plan, supervisor=locked), identifier, "fill")
 
 
@@ -232,6 +235,13 @@ def _check_fillable(supervisor: Supervisor) -> None:
         raise InvalidInput(f"Supervisor {supervisor.pk} reads given offsets only. Submit another bounded supervisor.")
     if len(supervisor.owner) > LONGEST_ID - len(FILL_MARK) - 6:
         raise InvalidInput("The supervisor's id is too long for a backfill's id, which begins with it.")
+
+
+def _check_unread(plan: BackfillPlan, source: Source) -> None:
+    """Twice the same would only take slots: what one backfill has settled the other one passes over."""
+    read = read_by_backfills(plan.supervisor, source)
+    if all(not subtracted([span], read.get(partition, [])) for partition, span in plan.ranges.items()):
+        raise Conflict("Other backfills read all of these offsets already. Terminate them to begin another one.")
 
 
 def _task_count(supervisor: Supervisor, wanted: int | None) -> int:

@@ -46,7 +46,7 @@ def known_gaps(supervisor: Supervisor) -> list[KnownGap]:
     if source is None:
         return []
     found = unsettled(source, dict(_passed(source)), MAX_GAPS)
-    filled = _filled(supervisor, source)
+    filled = read_by_backfills(supervisor, source)
     return [
         KnownGap(partition, start, end)
         for partition, open_ in sorted(found.items())
@@ -67,7 +67,7 @@ def _passed(source: Source) -> Iterator[tuple[int, Range]]:
             yield key.partition, (max(log_start, min(known)), end)
 
 
-def _filled(supervisor: Supervisor, source: Source) -> dict[int, list[Range]]:
+def read_by_backfills(supervisor: Supervisor, source: Source) -> dict[int, list[Range]]:
     """By partition, what backfills read that have not been terminated."""
     filled: dict[int, list[Range]] = {}
     for backfill in supervisor.backfills.filter(terminated_at=None).with_current():

@@ -116,6 +116,9 @@ def test_a_gap_is_listed_while_nothing_reads_it_and_filled_from_its_row(
     bounded = backfill.io_config.boundedStreamConfig
     assert bounded is not None and (bounded.ranges, backfill.io_config.taskCount) == ({0: (10, 40)}, 3)
     assert listed_gaps(owner, supervisor) == []
+    twice = parsed(browser.post(address, confirmed(shown), follow=True))
+    assert "Other backfills read all of these offsets already" in twice.text
+    assert supervisor.backfills.count() == 2
 
 
 def test_offsets_that_a_reset_has_passed_over_are_a_gap(supervisor: Supervisor, cast: Cast, owner: Client) -> None:
