@@ -91,7 +91,6 @@ class Code(StrEnum):
     AWAITING_RECORDS = "awaiting_records", Kind.WORKING, "waiting for records", "task"
     AWAITING_HANDOFF = "awaiting_handoff", Kind.WORKING, "waiting for handoff", "task"
     AWAITING_DELIVERY = "awaiting_delivery", Kind.WORKING, "waiting for records", "task"
-    WAITING_FOR_CAPACITY = "waiting_for_capacity", Kind.WAITING, "waiting for a slot", "task"
     VERSION_NOT_STARTED = "version_not_started", Kind.NEEDS_ATTENTION, "new spec not started", "task"
     FILTER_DROPS = "filter_drops", Kind.WORKING, "some filtered", "task"
     OUTSIDE_WINDOW = "outside_window", Kind.WORKING, "some outside the window", "task"

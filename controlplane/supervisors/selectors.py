@@ -110,7 +110,6 @@ def supervisor_totals(supervisor: Supervisor) -> Totals:
     return totals_of(IndexerFence.objects.filter(task_id__in=task_ids)).once
 
 
-_NO_ROOM = (Code.WAITING_FOR_CAPACITY, Code.WAITING_FOR_SLOT)
 # What its tasks, if it has any, explain better.
 _OF_TASKS = {Code.STARTING, Code.IDLE, Code.WAITING_FOR_SLOT, Code.NOT_OBSERVED}
 
@@ -130,7 +129,7 @@ def _task_reasons(current: list[Task]) -> list[Health]:
     reasons = [tasks.why_nothing(t) for t in replicas]
     if not all(reasons):
         return []
-    return next((r for r in reasons if r[0].code in _NO_ROOM), reasons[0] if reasons else [])
+    return next((r for r in reasons if r[0].code == Code.WAITING_FOR_SLOT), reasons[0] if reasons else [])
 
 
 def _not_started(supervisor: Supervisor, current: list[Task]) -> list[Health]:

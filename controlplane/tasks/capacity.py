@@ -7,7 +7,7 @@ is never lost for want of one. An application that serves all has the places of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -321,12 +321,11 @@ def _lock_pool() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
-def wait_codes(tasks: Iterable[Task]) -> dict[str, str]:
-    """By task, of those that have to wait: ``waiting_for_slot`` or ``waiting_for_capacity``, as their reasons say."""
+def waiting_for_slot(tasks: Iterable[Task]) -> set[str]:
+    """The ids of those that have to wait: they are not launched, or Spark has no slot for them."""
     listed = list(tasks)
     current = pool() if any(_waits_for_capacity(t) for t in listed) else None
-    slots = {t.pk: "waiting_for_slot" for t in listed if _has_no_slot(t)}
-    return slots | {t.pk: "waiting_for_capacity" for t in listed if current and _lacks_capacity(t, current)}
+    return {t.pk for t in listed if _has_no_slot(t) or (current and _lacks_capacity(t, current))}
 
 
 def _has_no_slot(task: Task) -> bool:
@@ -344,10 +343,7 @@ def wait_health(task: Task) -> Health | None:
     if not _waits_for_capacity(task):
         return None
     state = pool()
-    if not _lacks_capacity(task, state):
-        return None
-    health = _health_in_queue(task, state)
-    return health and replace(health, code=Code.WAITING_FOR_CAPACITY)
+    return _health_in_queue(task, state) if _lacks_capacity(task, state) else None
 
 
 def _health_in_queue(task: Task, state: Pool) -> Health | None:
@@ -362,7 +358,7 @@ def _health_in_queue(task: Task, state: Pool) -> Health | None:
     ahead_text = f", and {turn} {'task comes' if turn == 1 else 'tasks come'} first" if turn else ""
     free = f"{state.free} of {state.size} {'is' if state.free == 1 else 'are'} free"
     cause = f"It needs {slots_text(task.indexers_wanted)}; {free}{ahead_text}. It starts when enough slots are free."
-    return Health.of(Code.WAITING_FOR_CAPACITY, cause)
+    return Health.of(Code.WAITING_FOR_SLOT, cause)
 
 
 def _health_without_slot(task: Task) -> Health:

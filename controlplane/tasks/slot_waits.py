@@ -47,7 +47,7 @@ class SlotWait:
 def slot_waits_of(tasks: Iterable[Task], names: Collection[str]) -> dict[str, SlotWait]:
     """By task, of those that have to wait. ``names``: the supervisors that may be named."""
     listed = list(tasks)
-    awaited = capacity.wait_codes(listed)
+    awaited = capacity.waiting_for_slot(listed)
     if not awaited:
         return {}
     pool, team_pool = capacity.shown_pool(), capacity.pool()

@@ -32,7 +32,6 @@ _STATES = {
     "starting": "wait",
     "restarting": "wait",
     "waiting_for_slot": "wait",
-    "waiting_for_capacity": "wait",
     "paused": "wait",
     "waiting": "wait",
     "finishing": "wait",
@@ -178,15 +177,9 @@ def cover(value: str) -> str:
 
 
 @register.filter
-def rooms_awaited(tasks: Iterable[Task]) -> dict[str, str]:
+def waiting_for_slot(tasks: Iterable[Task]) -> set[str]:
     """See ``tasks.capacity``."""
-    return capacity.wait_codes(tasks)
-
-
-@register.filter
-def at(values: dict[str, str], key: str) -> str:
-    """One of the values; empty when there is none."""
-    return values.get(key, "")
+    return capacity.waiting_for_slot(tasks)
 
 
 @register.filter

@@ -49,7 +49,7 @@ def test_what_fits_is_launched_and_what_does_not_waits_and_says_so(cast: Cast, c
     assert launched() == {"first"}
     client = clients["owner"]
     [reason] = client.get(f"/api/v1/tasks/{third.pk}/").json()["why_nothing"]
-    assert reason["code"] == "waiting_for_capacity"
+    assert reason["code"] == "waiting_for_slot"
     assert "1 slot; 2 of 6 are free" in reason["text"]
     assert "2 of 6 are free, and 1 task comes first" in reason["text"]
     assert client.get("/api/v1/capacity/").json() == {
@@ -282,7 +282,7 @@ def states_in_list(cast: Cast) -> dict[str, str]:
 def test_the_list_says_what_tasks_wait_for(cast: Cast, settings: LazySettings) -> None:
     first, second = ask(cast, "first", 4), ask(cast, "second", 3)
     launcher.launch(first.pk)
-    assert states_in_list(cast) == {second.pk: "PENDING waiting for capacity", first.pk: "PENDING"}
+    assert states_in_list(cast) == {second.pk: "PENDING waiting for slot", first.pk: "PENDING"}
     settings.WORKER_CAPACITY = 0
     settings.SPARK_MASTER = "spark://nowhere:7077"
     cache.set("spark.master", (Cluster(cores=4, used=4),))

@@ -213,7 +213,7 @@ def test_the_pool_is_shown(viewer: Client, cast: Cast, settings: LazySettings) -
     assert line() == "2 of 3 indexers in use, of all teams. 1 task waits for 2 more."
     waiting = parsed(viewer.get("/tasks/waits/"))
     assert [r.attributes["data-reason"] for r in waiting.all("li") if "data-reason" in r.attributes] == [
-        "waiting_for_capacity"
+        "waiting_for_slot"
     ]
     Supervisor.objects.update(decided_task_count=None)
     assert "data-lacks-overlap" not in viewer.get(FLIGHTS).content.decode()

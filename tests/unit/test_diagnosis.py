@@ -58,14 +58,14 @@ TIMES = {"bootstrap.servers": "k:9092", "session.timeout.ms": 30_000, "heartbeat
 TIMES_NAMED = [f"ioConfig.consumerProperties[{name!r}]" for name in ("heartbeat.interval.ms", "session.timeout.ms")]
 READING = ("reading", "reading")
 NOTHING = Totals()
-NO_ROOM = Health.of(Code.WAITING_FOR_CAPACITY, "It needs 2 slots; 1 of 4 is free.")
+NO_ROOM = Health.of(Code.WAITING_FOR_SLOT, "It needs 2 slots; 1 of 4 is free.")
 
 
 @pytest.mark.parametrize(
     ("codes", "facts"),
     [
         (["starting"], {"status": "PENDING"}),
-        (["waiting_for_capacity"], {"status": "PENDING", "slot_wait": NO_ROOM}),
+        (["waiting_for_slot"], {"status": "PENDING", "slot_wait": NO_ROOM}),
         (["starting"], {"status": "RUNNING"}),
         (["starting"], {"status": "RUNNING", "indexer_states": ["starting", "waiting_for_slot"]}),
         (["waiting_for_slot"], {"status": "RUNNING", "indexer_states": ["waiting_for_slot"] * 2, "slots": 1}),
