@@ -269,6 +269,7 @@ def _live(request: PageRequest, supervisor: Supervisor) -> dict[str, Any]:
         "wanted": indexers_wanted,
         "lacks_overlap": "" if supervisor.terminated_at else overlap_warning(indexers_wanted * replicas(supervisor)),
         "reasons": reasons,
+        "causes": {reason.cause for reason in reasons},
         "unread": unread,
         "unread_is_short": unread is not None and unread.is_short(settings.RETENTION_WARNING, timezone.now()),
         "all_published": bool(reasons) and _all_published(supervisor, progress, totals.published),

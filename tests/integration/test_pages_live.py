@@ -123,6 +123,14 @@ def test_all_in_quarantine_is_not_published(owner: Client, cast: Cast) -> None:
     assert parsed(owner.get(FLIGHTS)).one("div", data_reasons="").one("h2").text == "Why nothing is published"
 
 
+def test_a_cause_that_its_task_gives_is_shown_once(owner: Client, cast: Cast) -> None:
+    IndexerFence.objects.update(published=0)
+    Task.objects.filter(pk=cast.task.pk).update(status=Status.PENDING)
+    live = parsed(owner.get(FLIGHTS)).one(id="supervisor-live")
+    assert live.one("p", data_health_text="").text == "starting"
+    assert live.text.count("It has not sent its first heartbeat yet") == 1
+
+
 def test_what_is_not_read_is_said_though_rows_were_published(owner: Client, cast: Cast) -> None:
     now = timezone.now()
     Task.objects.filter(pk=cast.task.pk).update(status=Status.RUNNING, last_heartbeat_at=now)
