@@ -27,7 +27,8 @@ def bounded_facts(supervisor: Supervisor, observation: Mapping[str, Any]) -> dic
     if supervisor.io_config.boundedStreamConfig is None:
         return {}
     reasons = held_back(observation)
-    return {"bounded": bounded_progress(supervisor), "held_back": reasons[0] if reasons else None}
+    progress = bounded_progress(supervisor)
+    return {"bounded": progress, "fills": supervisor.fills_id, "held_back": reasons[0] if reasons else None}
 
 
 def with_filling(facts: Mapping[str, HealthFacts]) -> dict[str, HealthFacts]:

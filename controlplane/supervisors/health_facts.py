@@ -50,6 +50,7 @@ class HealthFacts:
     suspended: PastAction | None = None
     idleness: Idleness | None = None  # it is idle, by Druid's state
     bounded: BoundedProgress | None = None  # of one that reads given offsets
+    fills: str | None = None  # of a backfill, the supervisor that it fills
     filling: BoundedProgress | None = None  # of its backfills that read, together
     held_back: Health | None = None  # and why Kafka does not hand out the last of them
     tasks: int = 1  # that have not ended

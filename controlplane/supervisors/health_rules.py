@@ -54,8 +54,12 @@ def filling_text(facts: HealthFacts) -> str:
 def _terminated(facts: HealthFacts) -> Health | None:
     if facts.terminated is None:
         return None
-    cause = f"Terminated{facts.terminated.text}. Its segments stay."
-    return Health.of(Code.TERMINATED, cause, "Submit its spec again to start it again.", since=facts.terminated.at)
+    cause, action = f"Terminated{facts.terminated.text}. Its segments stay.", "Submit its spec again to start it again."
+    if facts.fills is not None and facts.bounded is not None:
+        left = facts.bounded.left
+        cause += f" Of its offsets, {left:,} are not settled." if left else " All of its offsets are settled."
+        action = f"Fill them again on the page Backfills of {facts.fills}." if left else ""
+    return Health.of(Code.TERMINATED, cause, action, since=facts.terminated.at)
 
 
 def _suspended(facts: HealthFacts) -> Health | None:

@@ -202,8 +202,7 @@ def _restart(supervisor: Supervisor) -> Supervisor:
 def ask_to_hand_off(supervisor: Supervisor) -> None:
     """Its tasks end once the next ones are up, and so do those of the topics of its pattern; it is locked."""
     for each in [supervisor, *locked_children(supervisor)]:
-        each.handoff_asked_at = timezone.now()
-        each.calm_until = None
+        each.handoff_asked_at, each.calm_until = timezone.now(), None
         each.save(update_fields=["handoff_asked_at", "calm_until"])
 
 
@@ -330,7 +329,8 @@ def _change_state(
     with transaction.atomic():
         locked = Supervisor.objects.select_for_update().get(pk=supervisor.pk)
         if locked.terminated_at is not None:
-            raise Conflict(f"Supervisor {locked.pk} is terminated. Submit its spec again to bring it back.")
+            advice = "Submit its spec again to bring it back." if locked.fills_id is None else "Begin another backfill."
+            raise Conflict(f"Supervisor {locked.pk} is terminated. {advice}")
         if locked.parent_id is not None and not (action == "terminate" and locked.lacks_topic):
             raise child_conflict(locked)
         if changes.get("suspended") is locked.suspended:

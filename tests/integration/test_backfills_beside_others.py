@@ -90,8 +90,8 @@ def test_a_termination_and_skips_at_once_leave_no_backfill_alone(
 
 def test_the_end_of_a_supervisor_ends_its_backfills_in_order(supervisor: Supervisor, owner: Client, cast: Cast) -> None:
     """What the task holds is still published; one that is completed is terminated as well."""
-    answer = {"start_offsets": {"0": 10}, "end_offsets": {"0": 12}}
-    owner.post(f"/api/v1/supervisors/{supervisor.pk}/backfills/", answer, content_type="application/json")
+    body = {"start_offsets": {"0": 10}, "end_offsets": {"0": 12}}
+    owner.post(f"/api/v1/supervisors/{supervisor.pk}/backfills/", body, content_type="application/json")
     completed = the_backfill(supervisor)
     iterate()
     [short] = tasks_of(completed)
@@ -115,6 +115,10 @@ def test_the_end_of_a_supervisor_ends_its_backfills_in_order(supervisor: Supervi
     assert [states(each)[1] for each in (backfill, completed)] == ["TERMINATED", "TERMINATED"]
     assert [(s.is_gap, s.progress.left) for s in backfills.backfill_statuses(supervisor)] == [(True, 20), (False, 0)]
     assert settled(supervisor) == [(0, 20)]
+    health = health_of_supervisor(cast.users["owner"], Supervisor.objects.get(pk=backfill.pk))
+    assert health.action == f"Fill them again on the page Backfills of {supervisor.pk}."
+    answer = owner.post(f"/api/v1/supervisors/{backfill.pk}/resume/")
+    assert (answer.status_code, "Begin another backfill." in answer.json()["detail"]) == (409, True)
 
 
 def test_a_suspended_supervisor_is_filled_and_stays_suspended(

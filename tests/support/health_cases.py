@@ -425,5 +425,19 @@ TABLE: list[tuple[str, dict[str, Any], Kind, Code, list[str]]] = [
         ["by ops since", "Of its offsets, 300 are not settled.", "Resume it"],
     ),
     ("by nobody who is known", {"suspended": PastAction(), "tasks": 0}, Kind.WAITING, Code.SUSPENDED, ["Suspended."]),
+    (
+        "a terminated backfill",
+        {"terminated": BY_OPS, "tasks": 0, "bounded": BoundedProgress(total=600, done=300), "fills": "clicks"},
+        Kind.WAITING,
+        Code.TERMINATED,
+        ["Of its offsets, 300 are not settled.", "Fill them again on the page Backfills of clicks."],
+    ),
+    (
+        "a terminated backfill that had read all",
+        {"terminated": BY_OPS, "tasks": 0, "bounded": BoundedProgress(total=600, done=600), "fills": "clicks"},
+        Kind.WAITING,
+        Code.TERMINATED,
+        ["All of its offsets are settled."],
+    ),
     ("terminated", {"terminated": BY_OPS, "tasks": 0}, Kind.WAITING, Code.TERMINATED, ["Terminated by ops since"]),
 ]
