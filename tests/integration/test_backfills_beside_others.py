@@ -63,7 +63,7 @@ def test_clients_that_skip_at_once_begin_one_backfill(transactional_db: None, br
     supervisor = begin_reader(cast, broker, topic)
     address = f"{DRUID}/{supervisor.pk}/resetToLatestAndBackfill"
     clients = [speaking_as(cast, "owner") for _ in range(MANY)]
-    answers = at_once(*(lambda client=client: client.post(address).status_code for client in clients))  # type: ignore[misc]
+    answers = at_once(*(lambda client=client: client.post(address).status_code for client in clients))
     assert sorted(answers) == [200, *[409] * (MANY - 1)]
     assert [b.pk for b in supervisor.backfills.all()] == [f"{supervisor.pk}:fill:1"]
     assert stored(supervisor) == {0: 40, 1: 0}
