@@ -13,7 +13,9 @@ from controlplane.publishing import claims, fence
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import ProgressKey
 from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.selectors.fate import record_fate
 from controlplane.sources.models import Source
+from controlplane.teams.models import User
 from ingestion.specs.messages.protocol import Advance, ClaimAnswer, ClaimRequest, Outcomes
 from ingestion.specs.source_traits import SHARE_GROUPS, STORED_OFFSETS
 from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
@@ -164,6 +166,27 @@ def test_where_a_reader_began_is_kept(source: Source) -> None:
     assert source.keys.get().began_at == 500
     claims.reset_stored_offsets(source, [], None, "somebody")
     assert source.keys.get().began_at is None
+
+
+@pytest.mark.parametrize("bounded_read", [True, False])
+def test_what_a_reader_has_skipped_is_not_before_its_start(source: Source, bounded_read: bool) -> None:
+    """Whatever else is settled of its partition: nothing, or what a bounded read has read below and above."""
+    start(source)
+    reader = User.objects.create_superuser("reader")
+    claims.store_first_offsets(source, {0: 1_000})
+    assert claims.skip_stored_offsets(source, [], {0: 0}, {0: 2_000}, "why") == {0: (1_000, 2_000)}
+    if bounded_read:
+        store(begin(source), 0, 10)
+        store(begin(source), 1_800, 1_900)
+
+    def explained(offset: int) -> str:
+        return record_fate(reader, topic=source.topic, partition=0, offset=offset)[0].explanation
+
+    assert "reading of this partition began at offset 1000." in explained(500)
+    assert [explained(offset)[:8] for offset in (1_000, 1_500, 1_999)] == ["Skipped:"] * 3
+    assert explained(2_000).startswith("Not settled yet")
+    claims.reset_stored_offsets(source, [], {0: 500}, "somebody")
+    assert explained(700).startswith("Not settled yet"), "from there on it is read again"
 
 
 def test_where_a_share_group_began_is_kept_when_a_bounded_read_starts(db: None) -> None:

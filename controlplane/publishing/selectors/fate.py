@@ -234,8 +234,8 @@ def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
         return f"Beyond the log's end, which was {key.end_offset:,}{when}: not written yet."
     if key.log_start_offset is not None and offset < key.log_start_offset:
         return f"Below the log's start ({key.log_start_offset}): removed before it was read."
-    if key.next_offset is not None and offset < key.next_offset:
-        return _skipped_text(key, key.next_offset, offset)
+    if key.next_offset is not None:
+        return _skipped_text(key, key.next_offset, offset) if offset < key.next_offset else _WAITING
     if key.begin_offset is not None:
         if offset < key.begin_offset:
             return f"Before its reader's start: reading of this partition begins at offset {key.begin_offset}."
@@ -244,12 +244,14 @@ def _why_unknown(source: Source, key: ProgressKey, offset: int) -> str:
 
 
 def _skipped_text(key: ProgressKey, next_offset: int, offset: int) -> str:
-    """Stored offsets are settled one after the other: what is below and is not, is not read."""
-    first = SettledRange.objects.filter(span__overlap=span(key.pk, 0, MAX_OFFSET)).order_by("span").first()
-    begins = next_offset if first is None else min(next_offset, first.span.lower - (key.pk << OFFSET_BITS))
-    if offset < begins:
-        return f"Before its reader's start: reading of this partition began at offset {begins}."
-    return f"Skipped: the stored offset was set beyond it. Reading continues at {next_offset}."
+    """Stored offsets are settled one after the other: what is below and is not, its reader does not read."""
+    known = [begin for begin in (key.began_at, key.begin_offset) if begin is not None]
+    if not known:
+        first = SettledRange.objects.filter(span__overlap=span(key.pk, 0, MAX_OFFSET)).order_by("span").first()
+        known = [next_offset if first is None else min(next_offset, first.span.lower - (key.pk << OFFSET_BITS))]
+    if offset < min(known):
+        return f"Before its reader's start: reading of this partition began at offset {min(known)}."
+    return f"Skipped: the stored offset was set beyond it, to {next_offset}. Only a backfill reads it."
 
 
 def _latest_caveat(source: Source, partition: int) -> list[str]:
