@@ -59,12 +59,15 @@ def _passed(source: Source) -> Iterator[tuple[int, Range]]:
     settled = extents(source)
     for key in source.keys.all():
         extent = settled.get(key.partition)
-        log_start, begin, _ = source.bounds.get(str(key.partition), (0, None, None))
-        begins = [begin, key.begin_offset, None if extent is None else max(extent.start, key.began_at or 0)]
+        log_start, last_begin, _ = source.bounds.get(str(key.partition), (0, None, None))
+        if key.begin_offset is not None:
+            begins: list[int | None] = [key.begin_offset]  # what lies before is not the reader's, even where others have read of it
+        else:
+            begins = [last_begin, None if extent is None else max(extent.start, key.began_at or 0)]
         known = [offset for offset in begins if offset is not None]
-        end = key.next_offset if key.next_offset is not None else extent and extent.end
-        if known and end is not None:
-            yield key.partition, (max(log_start, min(known)), end)
+        end = key.next_offset if extent is None or key.next_offset is not None else extent.end
+        if known and end is not None and (start := max(log_start, min(known))) < end:
+            yield key.partition, (start, end)
 
 
 def read_by_backfills(supervisor: Supervisor, source: Source) -> dict[int, list[Range]]:

@@ -183,6 +183,12 @@ def waiting_for_slot(tasks: Iterable[Task]) -> set[str]:
 
 
 @register.filter
+def at(values: dict[str, str], key: str) -> str:
+    """One of the values; empty when there is none."""
+    return values.get(key, "")
+
+
+@register.filter
 def words(value: str | None) -> str:
     """``waiting_for_slot`` as ``waiting for slot``."""
     return str(value or "").replace("_", " ")

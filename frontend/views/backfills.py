@@ -85,7 +85,7 @@ def _lines(ranges: list[tuple[int, int, int]]) -> str:
 def _plan(request: PageRequest, supervisor: Supervisor, form: FillForm, asked: QueryDict, **how: Any) -> BackfillPlan:
     """``form``: bound and valid where offsets are given."""
     if "again" in asked:
-        return fill_again(user=request.user, backfill=get_supervisor(request.user, asked["again"]), **how)
+        return fill_again(user=request.user, backfill=get_supervisor(request.user, str(asked["again"])), **how)
     if form.is_bound:
         return fill(user=request.user, supervisor=supervisor, wanted=form.wanted, **how)
     return skip_and_fill(user=request.user, supervisor=supervisor, **how)

@@ -83,7 +83,7 @@ def test_druids_task_reads_what_it_names(cast: Cast, owner: Client, broker: Brok
 def test_druids_task_may_name_times(cast: Cast, owner: Client, broker: Broker, topic: str) -> None:
     """Null, as Druid's answers have it, is no time; outside of a bounded read the fields have no meaning."""
     spec = of_druid(broker, topic, {"0": 0}, {"0": 9})
-    times = {"minimumMessageTime": "2025-05-01T00:00Z", "maximumMessageTime": None}
+    times: dict[str, Any] = {"minimumMessageTime": "2025-05-01T00:00Z", "maximumMessageTime": None}
     spec["ioConfig"] |= times
     bounds = submit(owner, spec).io_config.boundedStreamConfig
     assert bounds is not None

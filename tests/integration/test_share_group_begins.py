@@ -14,6 +14,7 @@ from controlplane.lag.models import LagSample
 from controlplane.publishing import fence
 from controlplane.publishing.models import SettledRange
 from controlplane.sources.models import Source
+from controlplane.supervisors.known_gaps import known_gaps
 from controlplane.supervisors.lag import observe_waiting
 from controlplane.supervisors.run import iterate
 from controlplane.tasks.models import Task
@@ -155,4 +156,5 @@ def test_what_lies_before_the_beginning_is_no_hole(busy: Cast) -> None:
     io_config["startPosition"] = "2026-01-31T12:00:00Z"
     busy.task.save()
     busy.source.keys.filter(pk=busy.keys[0].pk).update(begin_offset=210)
+    assert [(gap.start, gap.end) for gap in known_gaps(busy.supervisor) if gap.partition == 0] == [(210, 220)]
     assert repaired() == [(210, 220)]
