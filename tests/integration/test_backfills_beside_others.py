@@ -39,6 +39,7 @@ from tests.integration.test_supervisor_iterations import reads, states, submit, 
 from tests.support.broker import Broker
 from tests.support.django_cast import Cast, make_cast, speaking_as
 from tests.support.stored_offsets import DRUID
+from tests.support.topic_patterns import submitted
 
 __all__ = ["supervisor", "topic"]
 pytestmark = pytest.mark.usefixtures("checked_here")
@@ -119,6 +120,30 @@ def test_the_end_of_a_supervisor_ends_its_backfills_in_order(supervisor: Supervi
     assert health.action == f"Fill them again on the page Backfills of {supervisor.pk}."
     answer = owner.post(f"/api/v1/supervisors/{backfill.pk}/resume/")
     assert (answer.status_code, "Begin another backfill." in answer.json()["detail"]) == (409, True)
+
+
+def test_the_end_of_a_pattern_ends_the_backfills_of_its_topics(
+    cast: Cast, broker: Broker, stem: str, owner: Client
+) -> None:
+    """Which are counted together, as all topics of the pattern have one owner."""
+    topics = [broker.make_topic(f"{stem}-{last}", partitions=1) for last in "ab"]
+    pattern = submitted(cast, broker, stem, useEarliestOffset=False)
+    iterate()
+    iterate()
+    assert "for the supervisor of each topic" in skipped(owner, pattern).json()["detail"]
+    children = list(pattern.children.order_by("pk"))
+    for child, name in zip(children, topics, strict=True):
+        broker.produce(name, [b"{}"] * 5)
+        assert skipped(owner, child).json()["left"] == 5
+    filled = Supervisor.objects.filter(fills__in=children).order_by("pk")
+    assert [b.pk for b in filled] == [f"{pattern.pk}:fill:1", f"{pattern.pk}:fill:2"]
+    assert [b.owner for b in filled] == [pattern.pk] * 2
+    services.terminate(user=cast.users["owner"], supervisor=pattern)
+    for _ in range(3):
+        run_all()
+        for task in Task.objects.active().filter(supervisor_id__startswith=f"{pattern.pk}:"):
+            end_task(task, error="")
+    assert [states(each)[1] for each in (*filled, *children)] == ["TERMINATED"] * 4
 
 
 def test_a_suspended_supervisor_is_filled_and_stays_suspended(
