@@ -186,7 +186,7 @@ def _first_offset(
     began_at = key.began_at if key is not None and key.began_at is not None else 0
     begin = None if key is None else key.begin_offset
     if key is not None and key.next_offset is not None:
-        first = max(began_at, settled.start) if settled else key.next_offset
+        first = max(began_at, min(settled.start, key.next_offset)) if settled else key.next_offset
         return first if begin is None else min(first, begin)  # it has skipped what came then
     if begin is not None:
         return begin

@@ -61,7 +61,8 @@ def _passed(source: Source) -> Iterator[tuple[int, Range]]:
         extent = settled.get(key.partition)
         log_start, last_begin, _ = source.bounds.get(str(key.partition), (0, None, None))
         if key.begin_offset is not None:
-            begins: list[int | None] = [key.begin_offset]  # what lies before is not the reader's, even where others have read of it
+            # What lies before is not the reader's, even where others have read of it.
+            begins: list[int | None] = [key.begin_offset]
         else:
             begins = [last_begin, None if extent is None else max(extent.start, key.began_at or 0)]
         known = [offset for offset in begins if offset is not None]

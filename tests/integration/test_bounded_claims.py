@@ -168,6 +168,20 @@ def test_where_a_reader_began_is_kept(source: Source) -> None:
     assert source.keys.get().began_at is None
 
 
+def test_a_bounded_read_ahead_of_a_reader_takes_nothing_else_from_its_lag(source: Source) -> None:
+    """Nor does one that is ahead of where a reset has put it."""
+    epoch = start(source)
+    ordinary(epoch, first_run=True, starts={0: 0})
+    store(begin(source), 30, 40)
+    io_config = parse_supervisor_spec(kafka_spec("flights", topic="topic")).spec.ioConfig
+    log = TopicOffsets(TOPIC, {0: 0}, {0: 100}, {0: 100})
+    assert record_lag(source.datasource, io_config, "supervisor", log).total == 90
+    store(epoch, 0, 30, "task-1")
+    claims.reset_stored_offsets(source, [], {0: 10}, "somebody")
+    store(begin(source), 50, 60)
+    assert record_lag(source.datasource, io_config, "supervisor", log).total == 80
+
+
 @pytest.mark.parametrize("bounded_read", [True, False])
 def test_what_a_reader_has_skipped_is_not_before_its_start(source: Source, bounded_read: bool) -> None:
     """Whatever else is settled of its partition: nothing, or what a bounded read has read below and above."""
