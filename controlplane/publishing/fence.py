@@ -37,14 +37,15 @@ def take_epoch(
     source: Source | None = None,
     replay: bool = False,
     bounded: bool = False,
+    rewinds: bool = False,
 ) -> IndexerFence:
     """Take a new epoch for an indexer; who has an older one may publish no more.
 
     A task without indexers has one fence, number 0. ``source``: what it reads; none: files or segments. ``replay``:
-    what it publishes comes from the quarantine. ``bounded``: it reads given offsets. What ended unpublished in the last
-    epoch is kept.
+    what it publishes comes from the quarantine. ``bounded``: it reads given offsets. ``rewinds``: it reads again
+    what is settled. What ended unpublished in the last epoch is kept.
     """
-    defaults = {"datasource": datasource, "replay": replay, "bounded": bounded}
+    defaults = {"datasource": datasource, "replay": replay, "bounded": bounded, "rewinds": rewinds}
     IndexerFence.objects.get_or_create(task_id=task_id, number=number, defaults=defaults)
     fence = IndexerFence.objects.select_for_update().get(task_id=task_id, number=number)
     fence.epoch += 1
@@ -92,6 +93,7 @@ class LockedFence:
     version: str  # what its datasource's new intervals get
     replay: bool
     bounded: bool
+    rewinds: bool
     at: datetime  # when it was locked, by the database's clock: when it is published (``manifest.publish_watermark``)
     source: LockedSource | None  # none: the task reads files or segments
 
@@ -110,7 +112,7 @@ def lock_fence(task_id: str, number: int, epoch: int) -> LockedFence:
 
 # Of task and number; the row is ``fence_from_row``'s.
 LOCK_FENCE = """
-    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.replay, f.bounded, clock_timestamp(),
+    SELECT f.epoch, f.id, f.datasource_id, d.name, d.created_at, f.replay, f.bounded, f.rewinds, clock_timestamp(),
         f.source_id, s.topic, s.topic_id, s.kind
     FROM publishing_indexerfence f
     JOIN datasources_datasource d ON d.id = f.datasource_id LEFT JOIN sources_source s ON s.id = f.source_id
@@ -125,7 +127,7 @@ def fence_from_row(row: tuple[Any, ...] | None, task_id: str, number: int, epoch
         raise PublishRefused(
             Refusal(code="fenced", detail=f"Epoch {epoch} of indexer {number} is over (current: {current}).")
         )
-    _, fence, datasource, folder, created_at, replay, bounded, at, *source = row
+    _, fence, datasource, folder, created_at, replay, bounded, rewinds, at, *source = row
     return LockedFence(
         task_id=task_id,
         number=number,
@@ -136,6 +138,7 @@ def fence_from_row(row: tuple[Any, ...] | None, task_id: str, number: int, epoch
         version=append_version(created_at),
         replay=replay,
         bounded=bounded,
+        rewinds=rewinds,
         at=at,
         source=None if source[0] is None else LockedSource(*source),
     )

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import BigIntegerRangeField, RangeOperators
+from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField, RangeOperators
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
 
 from controlplane.datasources.models import Datasource
 from controlplane.sources.models import Source
+from ingestion.specs import offsets
 
 # A progress key stands in the high bits of a range's bounds, the offset in the low ones: the exclusion constraint
 # then needs one range column only (btree_gist is not always there). 2^44 offsets a partition, 2^19 keys.
@@ -89,6 +90,7 @@ class IndexerFence(models.Model):
     replay = models.BooleanField(default=False)  # what it publishes comes from the quarantine
     bounded = models.BooleanField(default=False, db_default=False)  # it reads given offsets, and moves no stored offset
     merges = models.BooleanField(default=False, db_default=False)  # its totals count rows of segments, and no records
+    rewinds = models.BooleanField(default=False, db_default=False)  # it reads again what is settled: a part of a rewind
     # What ended without a publish: of earlier epochs, and of this one as its heartbeats say.
     released_before = models.BigIntegerField(default=0)
     released_now = models.BigIntegerField(default=0)
@@ -142,8 +144,83 @@ class Receipt(models.Model):
     # which other segments rows of the same records are: in ``stored`` each offset stands once.
     outcomes = models.JSONField()
     segment_ids = models.JSONField()
-    replay = models.BooleanField(default=False)  # these offsets had ended as unparseable before
+    replay = models.BooleanField(default=False)  # these offsets had ended before: by a replay, or by a rewind
     created_at = models.DateTimeField()
 
     class Meta:
         indexes = [GistIndex(fields=["hull"], name="receipt_by_offset")]
+
+
+class Rewind(models.Model):
+    """Records that somebody has read again, so that what they give now replaces the segments that they were in."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="rewinds")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="rewinds")
+    # By which they are decoded: canonical, its secrets sealed; and whose spec that is.
+    spec = models.JSONField()
+    secrets = models.TextField(blank=True)
+    supervisor_id = models.CharField(max_length=200, blank=True)
+    spec_version = models.IntegerField(null=True)
+    choice = models.JSONField()  # what was asked for
+    by = models.CharField(max_length=150)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["datasource", "-id"], name="rewind_by_datasource")]
+
+
+class RewindPart(models.Model):
+    """The segments of a rewind that are replaced in one transaction: those of one interval, if no record needs more.
+
+    Its state is what makes it once: a publish locks its row, and must find it waiting.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "waiting"
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+        CANCELLED = "cancelled", "cancelled"
+        UNDONE = "undone", "undone"
+
+    rewind = models.ForeignKey(Rewind, on_delete=models.CASCADE, related_name="parts")
+    number = models.IntegerField()
+    # Between which times the replaced segments' intervals lie; None where there are none.
+    interval_start = models.DateTimeField(null=True)
+    interval_end = models.DateTimeField(null=True)
+    taken = ArrayField(models.UUIDField())
+    made = ArrayField(models.UUIDField(), default=list)
+    ranges = models.JSONField()  # ``[partition, start, end]`` of all that is read
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
+    reason = models.TextField(blank=True)  # why it failed, or is tried again
+    attempts = models.IntegerField(default=0)
+    task_id = models.CharField(max_length=300, blank=True)  # the newest that reads it
+    publish_id = models.UUIDField(null=True)
+    removal = models.BigIntegerField(null=True)  # that of the replaced segments
+    rows_before = models.BigIntegerField(default=0)
+    rows_after = models.BigIntegerField(default=0)
+    before = models.JSONField(default=dict)  # what its records had been counted as, as ``Counts``
+    after = models.JSONField(default=dict)  # what its publish has counted
+    retired = models.JSONField(default=dict)  # which of the two no longer counts
+    held = models.JSONField(default=dict)  # ids of records that left the quarantine (``out``), or did not (``again``)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["rewind", "number"], name="one_part_per_number")]
+        indexes = [
+            models.Index(fields=["task_id"], name="rewind_part_by_task"),
+            models.Index(fields=["rewind"], name="rewind_part_waiting", condition=models.Q(state="waiting")),
+        ]
+
+    @property
+    def wanted(self) -> dict[int, list[offsets.Range]]:
+        """What is read, by partition."""
+        ranges: dict[int, list[offsets.Range]] = {}
+        for partition, start, end in self.ranges:
+            ranges.setdefault(partition, []).append((start, end))
+        return {p: offsets.merged(some) for p, some in ranges.items()}
+
+    @property
+    def records(self) -> int:
+        """How many are read."""
+        return sum(end - start for _, start, end in self.ranges)

@@ -10,6 +10,8 @@ a topic (``publish``)                                             quarantine
 replay of records of   the interval's version      none           the same                          books move
 files
 (``file_replay_publish``)
+part of a rewind       the interval's version      settled before the segments that its records were the part is done
+(``rewinds``)                                                     in
 batch, appending       the interval's version      none           nothing                           the task ends
 batch, overwriting     a new version               none           all segments in its intervals     the task ends
 batch, re-indexing     a new version               none           the segments that it read         the task ends
@@ -254,7 +256,7 @@ class Publication:
             "task": self.fence.task_id,
             "number": self.fence.number,
             "segments": segment_ids,
-            "replay": self.fence.replay,
+            "replay": self.fence.replay or self.fence.rewinds,
             "now": self.fence.at,
             "keys": keys,
             "hulls": [span(key, *_hull(ended)) for key, (_, ended) in zip(keys, outcomes, strict=True)],

@@ -1,8 +1,8 @@
 """The publish transaction: segments and progress become visible together, or not at all.
 
 Locks are always taken in this order: the indexer's row; stored offsets, sorted (of a source that has them), or of a
-replay its quarantined records, sorted, and the rows of the indexers that had read them; (datasource, interval) rows,
-sorted; settled ranges, sorted.
+replay its quarantined records, sorted, and the rows of the indexers that had read them, or of a rewind its part and
+those; (datasource, interval) rows, sorted; settled ranges, sorted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, transaction
 
 from controlplane.common.errors import InvalidInput, Unavailable
-from controlplane.publishing import claims, replay_publish
+from controlplane.publishing import claims, replay_publish, rewinds
 from controlplane.publishing.fence import LockedFence, LockedSource, PublishRefused
 from controlplane.publishing.postgres_ranges import Ranges, spans
 from controlplane.publishing.publication import Publication, check_counters, store_schemas
@@ -92,6 +92,8 @@ def _publish_once(task_id: str, number: int, request: PublishRequest, settling: 
     )
     if fence.replay:
         return _publish_replay(publication, source, request, settling)
+    if fence.rewinds:
+        return _publish_rewind(publication, source, request, settling)
     _check_progress(fence, source, request, settling)
     if duplicates and not request.progress:
         raise PublishRefused(
@@ -125,6 +127,19 @@ def _publish_replay(
         raise PublishRefused(Refusal(code="duplicates", detail=detail, duplicates=records.missing))
     records.conclude(fence.task_id, request, fence.at)
     segment_ids = publication.register()
+    _insert_faulty(fence, source, request)
+    totals = _parse_exceptions(fence.task_id, request)
+    return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=totals)
+
+
+def _publish_rewind(
+    publication: Publication, source: LockedSource, request: PublishRequest, settling: dict[int, Ranges]
+) -> PublishAnswer:
+    """The offsets are settled already: what makes it once is the state of the rewind's part."""
+    fence = publication.fence
+    new = rewinds.new_quarantined(source.id, fence.task_id, request)
+    segment_ids = rewinds.publish_part(publication, source.id, request, settling)
+    _insert_quarantined(fence, source, request.model_copy(update={"quarantined": new}))
     _insert_faulty(fence, source, request)
     totals = _parse_exceptions(fence.task_id, request)
     return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids, parse_exceptions=totals)

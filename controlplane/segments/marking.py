@@ -94,7 +94,8 @@ _OUT_OF_USE = "used = false, unused_at = %(now)s, removal_id = %(removal)s"
 _UNUSED = _UPDATE_SOME.format(which="s.used", set=_OUT_OF_USE)
 # Its rows are in no other segment, its file is there, and its version is the one that the interval shows.
 _USED = _UPDATE_SOME.format(
-    which="NOT s.used AND s.removal_id IS NOT NULL AND s.kill_began_at IS NULL AND s.version = i.version",
+    which="NOT s.used AND s.removal_id IS NOT NULL AND s.kill_began_at IS NULL AND s.version = i.version"
+    " AND NOT EXISTS (SELECT FROM segments_removal r WHERE r.id = s.removal_id AND r.rewound)",
     set="used = true, used_again_at = %(now)s, removal_id = NULL",
 )
 _GIVEN_UP = _UPDATE_SOME.format(which="NOT s.used AND s.kill_began_at IS NULL", set="kill_began_at = %(now)s")
@@ -138,8 +139,9 @@ def mark_unused(
 def mark_used(datasource: Datasource, chosen: SegmentSelection) -> Amount:
     """Put those into use again that were marked unused and can be; how many were.
 
-    Passed over are segments that others have replaced, that are being deleted, and those of another version than the
-    interval's: they would show rows twice, or not at all. The caller has made sure that the files are there.
+    Passed over are segments that others have replaced, that a rewind has taken out of use, that are being deleted, and
+    those of another version than the interval's: they would show rows twice, or not at all. The caller has made sure
+    that the files are there.
     """
     return _mark_all(datasource, chosen, Q(used=False), _statement_mark(_USED))
 
@@ -221,6 +223,13 @@ def _interval_batches(datasource: Datasource, chosen: SegmentSelection, which: Q
     remaining = iter([place for place in places_of if chosen_intervals is None or place in chosen_intervals])
     while places := list(islice(remaining, INTERVALS_PER_TRANSACTION)):
         yield places
+
+
+def lock_intervals(datasource: Datasource, places: Sequence[Bounds]) -> None:
+    """Lock the rows of those of these intervals that are there, by time, in the caller's transaction."""
+    starts, ends = [start for start, _ in places], [end for _, end in places]
+    with cursor() as c:
+        c.execute(_LOCK, {"datasource": datasource.pk, "starts": starts, "ends": ends}).fetchall()
 
 
 @transaction.atomic

@@ -62,6 +62,8 @@ class Removal(models.Model):
     segments = models.BigIntegerField(default=0)
     rows = models.BigIntegerField(default=0)
     size_bytes = models.BigIntegerField(default=0)
+    # A rewind has read their records again, or they are those of an undone one: used again, they would double rows.
+    rewound = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField()
 
     class Meta:

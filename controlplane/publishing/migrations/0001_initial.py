@@ -1,6 +1,6 @@
 
 from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import BigIntegerRangeField
+from django.contrib.postgres.fields import ArrayField, BigIntegerRangeField
 from django.contrib.postgres.indexes import GistIndex
 from django.db import migrations, models
 
@@ -72,6 +72,7 @@ class Migration(migrations.Migration):
                 ("replay", models.BooleanField(default=False)),
                 ("bounded", models.BooleanField(db_default=False, default=False)),
                 ("merges", models.BooleanField(db_default=False, default=False)),
+                ("rewinds", models.BooleanField(db_default=False, default=False)),
                 ("released_before", models.BigIntegerField(default=0)),
                 ("released_now", models.BigIntegerField(default=0)),
                 ("redundant_before", models.BigIntegerField(default=0)),
@@ -142,5 +143,76 @@ class Migration(migrations.Migration):
                     options={"indexes": [GistIndex(fields=["hull"], name="receipt_by_offset")]},
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="Rewind",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("spec", models.JSONField()),
+                ("secrets", models.TextField(blank=True)),
+                ("supervisor_id", models.CharField(blank=True, max_length=200)),
+                ("spec_version", models.IntegerField(null=True)),
+                ("choice", models.JSONField()),
+                ("by", models.CharField(max_length=150)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "datasource",
+                    models.ForeignKey(on_delete=models.CASCADE, related_name="rewinds", to="datasources.datasource"),
+                ),
+                ("source", models.ForeignKey(on_delete=models.CASCADE, related_name="rewinds", to="sources.source")),
+            ],
+            options={"indexes": [models.Index(fields=["datasource", "-id"], name="rewind_by_datasource")]},
+        ),
+        migrations.CreateModel(
+            name="RewindPart",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.IntegerField()),
+                ("interval_start", models.DateTimeField(null=True)),
+                ("interval_end", models.DateTimeField(null=True)),
+                ("taken", ArrayField(base_field=models.UUIDField())),
+                ("made", ArrayField(base_field=models.UUIDField(), default=list)),
+                ("ranges", models.JSONField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "waiting"),
+                            ("done", "done"),
+                            ("failed", "failed"),
+                            ("cancelled", "cancelled"),
+                            ("undone", "undone"),
+                        ],
+                        default="waiting",
+                        max_length=10,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                ("attempts", models.IntegerField(default=0)),
+                ("task_id", models.CharField(blank=True, max_length=300)),
+                ("publish_id", models.UUIDField(null=True)),
+                ("removal", models.BigIntegerField(null=True)),
+                ("rows_before", models.BigIntegerField(default=0)),
+                ("rows_after", models.BigIntegerField(default=0)),
+                ("before", models.JSONField(default=dict)),
+                ("after", models.JSONField(default=dict)),
+                ("retired", models.JSONField(default=dict)),
+                ("held", models.JSONField(default=dict)),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "rewind",
+                    models.ForeignKey(on_delete=models.CASCADE, related_name="parts", to="publishing.rewind"),
+                ),
+            ],
+            options={
+                "ordering": ["number"],
+                "indexes": [
+                    models.Index(fields=["task_id"], name="rewind_part_by_task"),
+                    models.Index(
+                        condition=models.Q(("state", "waiting")), fields=["rewind"], name="rewind_part_waiting"
+                    ),
+                ],
+                "constraints": [models.UniqueConstraint(fields=("rewind", "number"), name="one_part_per_number")],
+            },
         ),
     ]

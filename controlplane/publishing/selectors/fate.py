@@ -10,7 +10,15 @@ from datetime import datetime
 from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.common.text import storable
 from controlplane.datasources.masked_querysets import conceal
-from controlplane.publishing.models import MAX_OFFSET, MAX_PARTITION, OFFSET_BITS, ProgressKey, Receipt, SettledRange
+from controlplane.publishing.models import (
+    MAX_OFFSET,
+    MAX_PARTITION,
+    OFFSET_BITS,
+    ProgressKey,
+    Receipt,
+    RewindPart,
+    SettledRange,
+)
 from controlplane.publishing.postgres_ranges import span
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.segments.models import Segment
@@ -180,6 +188,8 @@ def _explanation(outcome: str, receipt: Receipt, poison: QuarantinedRecord | Non
     text = _stored_text(lineage) if outcome == "stored" else _EXPLANATION.get(outcome, "")
     if poison is not None and outcome in _UNREAD:
         return f"{text} It was imported from a dead-letter topic into the quarantine."
+    if receipt.replay and RewindPart.objects.filter(publish_id=receipt.publish_id).exists():
+        return f"A rewind read it again. {text}"
     return f"A replay took it from the quarantine. {text}" if receipt.replay else text
 
 
@@ -189,6 +199,8 @@ def _stored_text(lineage: Lineage) -> str:
         return _EXPLANATION["stored"]
     if any(s.used for s in lineage.segments):
         return "It is stored in segments named here, or was in one that was removed since."
+    if all(r.rewound for r in removals):
+        return f"Stored, then replaced {removals[0].sentence}."
     return f"Stored, then removed {removals[0].sentence}. It is not read again."
 
 

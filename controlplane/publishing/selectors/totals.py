@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import reduce
@@ -13,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.common.database import cursor
 from controlplane.datasources.models import Datasource
-from controlplane.publishing.models import IndexerFence
+from controlplane.publishing.models import IndexerFence, RewindPart
 from ingestion.specs.counters import UNPUBLISHED, UNPUBLISHED_OUTCOMES, Count, Counts, Detail
 from ingestion.specs.messages.protocol import ParseExceptionTotals
 
@@ -105,8 +106,12 @@ def fence_totals(fence: IndexerFence | None) -> Totals:
 
 
 def datasource_totals(datasource: Datasource) -> Totals:
-    """What became of all records of all the datasource's tasks; what was merged is none."""
-    return totals_of(IndexerFence.objects.filter(datasource=datasource, merges=False)).once
+    """What became of all records of all the datasource's tasks, each as it was read last; what was merged is none."""
+    totals = totals_of(IndexerFence.objects.filter(datasource=datasource, merges=False)).once
+    retired: Counter[str] = Counter()
+    for counts in RewindPart.objects.filter(rewind__datasource=datasource).values_list("retired", flat=True):
+        retired.update(counts)
+    return totals.model_copy(update={name: getattr(totals, name) - count for name, count in retired.items()})
 
 
 _PARSE_EXCEPTIONS = """

@@ -66,6 +66,7 @@ class Migration(migrations.Migration):
                 ("segments", models.BigIntegerField(default=0)),
                 ("rows", models.BigIntegerField(default=0)),
                 ("size_bytes", models.BigIntegerField(default=0)),
+                ("rewound", models.BooleanField(db_default=False, default=False)),
                 ("created_at", models.DateTimeField()),
                 (
                     "datasource",
