@@ -23,6 +23,7 @@ from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.policy import LARGE, REST_TIER, Candidate, Choice, Group, choose
 from controlplane.compaction.schemas import WriteSpec, write_specs_of
 from controlplane.datasources.models import Datasource
+from controlplane.publishing.rewind_selection import WaitingSpans
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError
@@ -81,10 +82,10 @@ def plan() -> int:
     """Make jobs of what is due; returns how many."""
     room = MAX_WAITING - Job.objects.filter(state=State.WAITING).count()
     created = examined = 0
-    enabled, now = policies(), timezone.now()
+    enabled, now, rewound = policies(), timezone.now(), WaitingSpans.now()
     for interval in _fragmented(enabled):
         policy = enabled[interval.datasource_id]
-        if _resting.is_resting(interval, policy, now):
+        if _resting.is_resting(interval, policy, now) or rewound.holds(interval):
             continue
         if created >= room or examined >= MAX_EXAMINED:
             break
@@ -99,7 +100,7 @@ def plan() -> int:
 def plan_rewrites() -> int:
     """Make jobs and tasks of intervals that are to be partitioned, as many as have room; returns how many."""
     enabled, now = {pk: p for pk, p in policies().items() if p.partitioning}, timezone.now()
-    room = _Room.current() if enabled else _Room(0, 0)
+    room, rewound = _Room.current() if enabled else _Room(0, 0), WaitingSpans.now()
     created = examined = 0
     for interval in _not_partitioned(enabled) if room else ():
         policy = enabled[interval.datasource_id]
@@ -108,6 +109,7 @@ def plan_rewrites() -> int:
             partitioning is None
             or not room.has_room_for(interval, partitioning)
             or _resting_rewrites.is_resting(interval, policy, now)
+            or rewound.holds(interval)
         ):
             continue
         if examined >= MAX_EXAMINED:

@@ -258,6 +258,7 @@ CELERY_BEAT_SCHEDULE = {
         ("fold the sums of causes", "controlplane.quarantine.tasks.fold_causes", 60.0),
         ("sum up days of intervals", "controlplane.segments.tasks.sum_up_days", 10.0),
         ("repair holes", "controlplane.supervisors.tasks.repair", float(env.number("HEADGATE_REPAIR_PERIOD", 15))),
+        ("go on with rewinds", "controlplane.supervisors.tasks.rewind", 3.0),
         ("compact segments", "controlplane.compaction.tasks.round", 5.0),
         ("drop old compaction jobs", "controlplane.compaction.tasks.drop_old", 3600.0),
         ("make receipt partitions", "controlplane.publishing.tasks.make_receipt_partitions", 3600.0),

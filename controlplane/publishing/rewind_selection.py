@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from controlplane.common.errors import InvalidInput
-from controlplane.publishing.models import ProgressKey, Receipt
+from controlplane.publishing.models import ProgressKey, Receipt, RewindPart
 from controlplane.publishing.postgres_ranges import span
 from controlplane.publishing.rewind_plan import (
     Group,
@@ -23,7 +23,7 @@ from controlplane.publishing.rewind_plan import (
     judged,
     merged_ranges,
 )
-from controlplane.segments.models import KilledSegment, Replacement, Segment
+from controlplane.segments.models import Interval, KilledSegment, Replacement, Segment
 from controlplane.sources.models import Source
 from ingestion.specs import offsets
 
@@ -204,3 +204,24 @@ def ended_later(key: int, since: datetime, ranges: Iterable[offsets.Range]) -> l
         for name in _ENDED
         for start, end, *_ in outcomes.get(name, [])
     ]
+
+
+@dataclass(frozen=True)
+class WaitingSpans:
+    """Between which times parts of rewinds wait, by datasource: what a merge did there would be read again in vain."""
+
+    spans: Mapping[int, list[Span]]
+
+    @classmethod
+    def now(cls) -> WaitingSpans:
+        """One query for all datasources."""
+        waiting = RewindPart.objects.filter(state=RewindPart.State.WAITING, interval_start__isnull=False)
+        spans: dict[int, list[Span]] = {}
+        for pk, start, end in waiting.values_list("rewind__datasource", "interval_start", "interval_end"):
+            if start is not None and end is not None:
+                spans.setdefault(pk, []).append((start, end))
+        return cls(spans)
+
+    def holds(self, interval: Interval) -> bool:
+        """Whether one of them reaches into this interval."""
+        return any(s < interval.end and interval.start < e for s, e in self.spans.get(interval.datasource_id, []))

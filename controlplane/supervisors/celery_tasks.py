@@ -5,7 +5,7 @@ Messages in the queue carry these names: a renamed task does not run them.
 
 from celery import shared_task
 
-from controlplane.supervisors import dead_letter_rounds, lag, repairs, run, unread_times
+from controlplane.supervisors import dead_letter_rounds, lag, repairs, rewind_rounds, run, unread_times
 
 
 @shared_task(name="controlplane.supervisors.tasks.run_all")
@@ -30,6 +30,12 @@ def iterate() -> None:
 def repair() -> list[str]:
     """Start repair tasks where there are old holes."""
     return repairs.start_repairs()
+
+
+@shared_task(name="controlplane.supervisors.tasks.rewind")
+def rewind() -> list[str]:
+    """Start the next tasks of rewinds."""
+    return rewind_rounds.run_rewinds()
 
 
 @shared_task(name="controlplane.supervisors.tasks.look_at_waiting")

@@ -29,7 +29,11 @@ from controlplane.tasks.models import Resident, Status, Task
 from controlplane.tasks.start_offsets import set_manual_start
 
 # What runs as a plain process, without Spark: it reads little.
-PLAIN_PROCESSES: dict[str, str] = {Task.Kind.REPAIR: "ingestion.task.repair", Task.Kind.REPLAY: "ingestion.task.replay"}
+PLAIN_PROCESSES: dict[str, str] = {
+    Task.Kind.REPAIR: "ingestion.task.repair",
+    Task.Kind.REPLAY: "ingestion.task.replay",
+    Task.Kind.REWIND: "ingestion.task.rewind",
+}
 _FILE_REPLAY = "ingestion.batch.replay"
 APPLICATION = Path("ingestion") / "spark" / "index.py"
 

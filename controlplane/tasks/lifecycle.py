@@ -29,7 +29,7 @@ def set_goal(task: Task, goal: Goal) -> bool:
             if unlaunched.update(
                 status=Status.FAILED, error="Stopped before it was launched.", ended_at=timezone.now(), goal=goal
             ):
-                if task.kind == Task.Kind.REPLAY:
+                if task.kind in (Task.Kind.REPLAY, Task.Kind.REWIND):
                     replays.release_records(task.pk)
                 return True
     notify_task_changed(task, urgent=True)
@@ -62,7 +62,7 @@ def end_task(task: Task, *, error: str = "") -> bool:
     status = Status.FAILED if error else Status.SUCCESS
     with transaction.atomic():
         has_ended = active.update(status=status, error=error[:ERROR_LENGTH], ended_at=timezone.now())
-        if has_ended and task.kind == Task.Kind.REPLAY:
+        if has_ended and task.kind in (Task.Kind.REPLAY, Task.Kind.REWIND):
             replays.release_records(task.pk)
         if has_ended:
             events.report_quarantined(task, at_its_end=True)
@@ -140,4 +140,6 @@ def loss_note(task: Task) -> str:
     """What becomes of what it had not published when it died."""
     if task.is_batch:
         return "Nothing was published; submit the task again."
+    if task.kind == Task.Kind.REWIND:
+        return "Nothing was changed. Its part is read again."
     return f"What it held is {'in quarantine' if task.kind == Task.Kind.REPLAY else 'delivered'} again."

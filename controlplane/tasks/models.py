@@ -86,6 +86,7 @@ class Task(models.Model):
         REPAIR = "repair", "repair"
         REPLAY = "replay", "replay"
         BOUNDED = "bounded", "bounded read"
+        REWIND = "rewind", "rewind"
         # Batch tasks, by Druid's types.
         INDEX_PARALLEL = "index_parallel", "batch"
         INDEX = "index", "batch, one slot"
@@ -99,7 +100,7 @@ class Task(models.Model):
             """Druid's type of it, which says no more than ``compact`` of both."""
             return str(Task.Kind.COMPACT if self is Task.Kind.REINDEX else self)
 
-    SMALL = (Kind.REPAIR, Kind.REPLAY)
+    SMALL = (Kind.REPAIR, Kind.REPLAY, Kind.REWIND)
     BATCH = (Kind.INDEX_PARALLEL, Kind.INDEX, Kind.REINDEX)
     OF_SEGMENTS = (Kind.COMPACT, Kind.KILL)  # without an application of their own
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from controlplane.datasources.masking import require_topic_access
 from controlplane.datasources.models import Datasource
 from controlplane.datasources.selectors import team_of_spec
 from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.publishing.models import Rewind
 from controlplane.publishing.offset_gaps import OffsetGap
 from controlplane.quotas.services import check_indexers
 from controlplane.sources.models import Source
@@ -201,6 +203,25 @@ def create_repair(*, like: Task, holes: list[OffsetGap], topic_id: str) -> Task:
         indexers_wanted=1,
         slots=1,
         created_at=now,
+    )
+    launch_on_commit(task)
+    return task
+
+
+def create_rewind_task(*, rewind: Rewind, identifier: str, ranges: Sequence[tuple[int, int, int]]) -> Task:
+    """A task that reads a part of a rewind: ``ranges`` of partition, start and end."""
+    task = Task.objects.create(
+        id=identifier,
+        kind=Task.Kind.REWIND,
+        datasource=rewind.datasource,
+        supervisor_id=rewind.supervisor_id,
+        spec_version=rewind.spec_version,
+        spec=rewind.spec,
+        secrets=rewind.secrets,
+        ranges=[{"partition": p, "start": s, "end": e, "topic_id": rewind.source.topic_id} for p, s, e in ranges],
+        indexers_wanted=1,
+        slots=1,
+        created_at=timezone.now(),
     )
     launch_on_commit(task)
     return task

@@ -191,6 +191,8 @@ class StoredOffsetSource(Source):
     An offset here is always the next one: the first that is not published, or not read.
     """
 
+    whole = False  # whether all that it reads is one publish, after its end
+
     @abstractmethod
     def rewind(self, partitions: Iterable[int]) -> None:
         """What was read of these since the last publish is given up: go on at their stored offsets.

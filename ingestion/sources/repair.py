@@ -34,6 +34,7 @@ class RepairSource(LeasedSource):
     ``stopped``: asked while Kafka is waited for; what was not read by then stays a hole.
     ``check_end``: called when nothing has come for a second; raises ``SourceProblem`` for good when the topic is gone,
     of which a consumer hears nothing.
+    ``most_offsets``: see ``plan_batches``. ``delivery_count``: of each record, which says how it is decoded.
     """
 
     def __init__(
@@ -44,9 +45,13 @@ class RepairSource(LeasedSource):
         stopped: Callable[[], bool] = lambda: False,
         isolation: Isolation = "read_committed",
         check_end: Callable[[], object] = lambda: None,
+        *,
+        most_offsets: int = MAX_OFFSETS,
+        delivery_count: int = DELIVERY_COUNT,
     ) -> None:
         self._topic = topic
-        self._remaining = plan_batches(ranges)
+        self._remaining = plan_batches(ranges, most_offsets)
+        self._delivery_count = delivery_count
         self._stopped = stopped
         self._check_end = check_end
         self._config = {
@@ -80,7 +85,7 @@ class RepairSource(LeasedSource):
         return Batch(
             partitions=np.full(len(messages), partition, dtype=np.int64),
             offsets=np.array(delivered, dtype=np.int64),
-            delivery_counts=np.full(len(messages), DELIVERY_COUNT, dtype=np.int64),
+            delivery_counts=np.full(len(messages), self._delivery_count, dtype=np.int64),
             payloads=[m.value() for m in messages],
             keys=[m.key() for m in messages],
             timestamps_ms=[m.timestamp()[1] if m.timestamp()[0] else None for m in messages],
@@ -166,17 +171,15 @@ class RepairSource(LeasedSource):
         self._remaining.clear()
 
 
-def plan_batches(ranges: Iterable[RepairRange]) -> list[tuple[int, list[offsets.Range]]]:
-    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``MAX_OFFSETS``.
+def plan_batches(ranges: Iterable[RepairRange], most: int = MAX_OFFSETS) -> list[tuple[int, list[offsets.Range]]]:
+    """(partition, holes) for each batch: holes cut and gathered so that none reaches over more than ``most`` offsets.
 
     A topic with transactions has a hole every few records: to read on costs less than to start anew at each.
     """
-    pieces = sorted(
-        (r.partition, low, min(low + MAX_OFFSETS, r.end)) for r in ranges for low in range(r.start, r.end, MAX_OFFSETS)
-    )
+    pieces = sorted((r.partition, low, min(low + most, r.end)) for r in ranges for low in range(r.start, r.end, most))
     batches: list[tuple[int, list[offsets.Range]]] = []
     for partition, start, end in pieces:
-        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= MAX_OFFSETS:
+        if batches and batches[-1][0] == partition and end - batches[-1][1][0][0] <= most:
             batches[-1][1].append((start, end))
         else:
             batches.append((partition, [(start, end)]))

@@ -15,6 +15,7 @@ from controlplane.compaction import backoff, configs, jobs, planning, selectors
 from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import write_specs_of
 from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.publishing.publication import store_schemas
 from controlplane.segments.models import Interval, Replacement, Segment
 from controlplane.segments.selectors.lists import list_segments
@@ -304,3 +305,17 @@ def test_the_application_ends_when_idle_and_gives_way_to_ingestion(source: Sourc
     published(source, 20)
     planning.plan()
     assert asked(busy) == []
+
+
+def test_nothing_is_planned_where_a_part_of_a_rewind_waits(source: Source) -> None:
+    published(source, 20)
+    now = timezone.now()
+    rewind = Rewind.objects.create(
+        datasource=source.datasource, source=source, spec={}, choice={}, by="somebody", created_at=now
+    )
+    part = RewindPart.objects.create(
+        rewind=rewind, number=0, taken=[], ranges=[], interval_start=DAY, interval_end=DAY + timedelta(days=1)
+    )
+    assert planning.plan() == 0
+    RewindPart.objects.filter(pk=part.pk).update(state=RewindPart.State.DONE)
+    assert planning.plan() == 1

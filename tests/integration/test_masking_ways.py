@@ -130,7 +130,8 @@ VERBS = {
     *("retention/rules", "retention/mark", "rules/preview", "rules", "segments/mark-unused", "segments/mark-used"),
     *("quarantine/confirm", "markUnused", "markUsed", "segments", "segments/<str:segment_id>", "acknowledge"),
     *("suspend", "resume", "terminate", "shutdown", "reset", "resetOffsets", "handoff", "taskGroups/handoff", "scale"),
-    *("backfills", "resetToLatestAndBackfill"),  # into the same datasource, by the spec that it has
+    # Into the same datasource, by a spec that it has.
+    *("backfills", "resetToLatestAndBackfill", "rewinds", "rewinds/undo", "rewinds/cancel"),
     *("share-group/config", "share-group/apply", "suspendAll", "resumeAll", "terminateAll", "stop", "finish"),
     "quarantine/replay",  # of a page: with the spec that reads the records now
     *("dead-letters", "dead-letters/import"),  # past another datasource's mask: test_dead_letter_imports

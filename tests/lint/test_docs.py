@@ -176,6 +176,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of usage")
         + section("Addresses of positions")
         + section("Addresses of backfills")
+        + section("Addresses of rewinds")
         + section("Addresses of dead letters")
     ):
         method, _, path = code.partition(" ")

@@ -20,7 +20,16 @@ NAMES = {
     "controlplane.segments.tasks": {"clean_up_orphans", "sum_up_days"},
     "controlplane.sources.tasks": {"drop_old_events"},
     "controlplane.supervisors.tasks": {
-        *("import_dead_letters", "iterate", "look_at_waiting", "observe_unread", "repair", "run_all", "run_one"),
+        *(
+            "import_dead_letters",
+            "iterate",
+            "look_at_waiting",
+            "observe_unread",
+            "repair",
+            "rewind",
+            "run_all",
+            "run_one",
+        ),
     },
     "controlplane.tasks.tasks": {"launch", "watch"},
 }

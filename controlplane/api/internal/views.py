@@ -118,6 +118,7 @@ def start(request: HttpRequest, task_id: str, number: int) -> HttpResponse:
         source=source,
         replay=task.kind == Task.Kind.REPLAY,
         bounded=task.is_bounded,
+        rewinds=task.kind == Task.Kind.REWIND,
     )
     return message(StartAnswer(epoch=taken.epoch, parse_exceptions=parse_exceptions_of(task_id)))
 

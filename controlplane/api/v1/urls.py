@@ -27,6 +27,7 @@ from controlplane.api.v1 import (
     records,
     resets,
     retention,
+    rewinds,
     sampling,
     segments,
     service_accounts,
@@ -183,6 +184,9 @@ urlpatterns = [
     path("supervisors/<str:supervisor_id>/terminate/", supervisors.TerminateView.as_view(), name="terminate"),
     path("supervisors/<str:supervisor_id>/reset/", resets.ResetView.as_view(), name="reset"),
     path("supervisors/<str:supervisor_id>/backfills/", backfills.BackfillsView.as_view(), name="backfills"),
+    path("supervisors/<str:supervisor_id>/rewinds/", rewinds.RewindsView.as_view(), name="rewinds"),
+    path("supervisors/<str:supervisor_id>/rewinds/undo/", rewinds.UndoRewindView.as_view(), name="undo-rewind"),
+    path("supervisors/<str:supervisor_id>/rewinds/cancel/", rewinds.CancelRewindView.as_view(), name="cancel-rewind"),
     path("supervisors/<str:supervisor_id>/handoff/", supervisors.HandOffView.as_view(), name="handoff"),
     path("supervisors/<str:supervisor_id>/scale/", supervisors.ScaleView.as_view(), name="scale"),
     path(

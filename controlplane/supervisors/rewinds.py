@@ -1,0 +1,275 @@
+"""Rewinds: stored records are read again with a spec, and what they give now replaces the segments that they were in.
+
+A rewind is planned while its supervisor is locked, one at a time of a source. ``rewind_rounds`` has its parts read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.common.errors import Conflict, InvalidInput, NotFound, Unavailable
+from controlplane.connections import kafka
+from controlplane.publishing import rewinds
+from controlplane.publishing.models import Rewind, RewindPart
+from controlplane.publishing.rewind_plan import Group, Loose, PartPlan, RangesOf, Span, parts_of, within_log
+from controlplane.publishing.rewind_selection import Choice, select
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.sources.models import Source
+from controlplane.sources.spec_sources import source_key, sources_of
+from controlplane.supervisors.models import SpecVersion, Supervisor
+from controlplane.supervisors.offset_reset import topic_question
+from controlplane.supervisors.rewind_rounds import by_partition, part_fields, quarantined
+from controlplane.supervisors.services import record_action
+from controlplane.tasks.lifecycle import set_goal
+from controlplane.tasks.models import Goal, Task
+from controlplane.teams.models import User
+from controlplane.teams.permissions import Action, require
+from ingestion.specs import offsets
+from ingestion.specs.kafka import secrets as spec_secrets
+from ingestion.specs.tasks.ingestion_spec import parse_supervisor_spec
+
+State = RewindPart.State
+LISTED = 100
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which records, and how: of what is given in the first four all must hold. ``times`` stands alone."""
+
+    spec_version: int | None = None  # which read them
+    published: Span | None = None
+    offsets: Mapping[int, list[offsets.Range]] | None = None
+    times: Span | None = None  # of rows
+    read_with: int | None = None  # a spec version; None: the present one
+    only_possible: bool = False  # leave out what can't be recomputed
+
+    def described(self) -> dict[str, Any]:
+        """What is kept of it."""
+
+        def shown(span: Span | None) -> list[str] | None:
+            return None if span is None else [time.isoformat() for time in span]
+
+        ranges = {str(p): [list(r) for r in some] for p, some in (self.offsets or {}).items()}
+        values = {
+            "spec_version": self.spec_version,
+            "published": shown(self.published),
+            "offsets": ranges or None,
+            "times": shown(self.times),
+            "only_possible": self.only_possible or None,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class RewindPlan:
+    """What a rewind would do: its parts, and what can't be recomputed."""
+
+    supervisor: Supervisor
+    source: Source
+    version: SpecVersion
+    parts: list[PartPlan]
+    refused: list[Group] = field(default_factory=list)
+    rewind_id: int | None = None  # None in a preview
+
+    @property
+    def records(self) -> int:
+        return sum(part.records for part in self.parts)
+
+
+def start_rewind(*, user: User, supervisor: Supervisor, asked: Asked) -> RewindPlan:
+    """Begin a rewind. Asks Kafka.
+
+    Raises ``NotAllowed``, ``InvalidInput``, ``Unavailable``, and ``Conflict`` where something can't be recomputed,
+    unless only what is possible was asked for; where nothing is left to do; and while another one is at work.
+    """
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    _version(supervisor, _source(supervisor), asked.read_with)
+    log = _log(supervisor)
+    with transaction.atomic():
+        _lock(supervisor)
+        plan = _plan(supervisor, asked, log)
+        _check_none_waits(plan.source)
+        if plan.refused and not asked.only_possible:
+            reasons = dict.fromkeys(group.refusal for group in plan.refused)
+            raise Conflict(
+                f"{sum(len(g.used) for g in plan.refused)} segments can't be recomputed: {' '.join([*reasons][:5])} "
+                "Choose only what is possible to leave them as they are."
+            )
+        if not plan.parts:
+            raise Conflict("No segment in use has rows of these records, so there is nothing to read again.")
+        return replace(plan, rewind_id=_create(user, plan, asked).pk)
+
+
+def preview_rewind(*, user: User, supervisor: Supervisor, asked: Asked) -> RewindPlan:
+    """What ``start_rewind`` would do, and what it would refuse. Changes nothing; raises likewise."""
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    _version(supervisor, _source(supervisor), asked.read_with)
+    return _plan(supervisor, asked, _log(supervisor))
+
+
+def undo_rewind(*, user: User, rewind: Rewind) -> int:
+    """Swap back all parts that are done, the newest first; how many those were.
+
+    Raises ``Conflict`` with the reason for the first that can't be: those before it are undone.
+    """
+    require(user, Action.ADMINISTER, rewind.datasource.team)
+    done = list(rewind.parts.filter(state=State.DONE).order_by("-ended_at", "-number"))
+    if not done:
+        raise Conflict("No part of this rewind is done, so there is nothing to undo.")
+    supervisor = Supervisor.objects.get(pk=rewind.supervisor_id)
+    undone = 0
+    try:
+        for part in done:
+            with transaction.atomic():
+                _lock(supervisor)
+                _check_none_waits(rewind.source)
+                rewinds.undo_part(part.pk, str(user))
+            undone += 1
+    finally:
+        if undone:
+            record_action(user, supervisor, "undo_rewind", rewind=rewind.pk, parts=undone)
+    return undone
+
+
+def cancel_rewind(*, user: User, rewind: Rewind) -> int:
+    """Leave the parts that wait as they are; how many those were. What is done stays."""
+    require(user, Action.ADMINISTER, rewind.datasource.team)
+    waiting = rewind.parts.filter(state=State.WAITING)
+    tasks = list(waiting.exclude(task_id="").values_list("task_id", flat=True))
+    cancelled = waiting.update(state=State.CANCELLED, ended_at=timezone.now())
+    if not cancelled:
+        raise Conflict("No part of this rewind waits, so there is nothing to cancel.")
+    for task in Task.objects.active().filter(pk__in=tasks):
+        set_goal(task, Goal.STOP)
+    supervisor = Supervisor.objects.get(pk=rewind.supervisor_id)
+    record_action(user, supervisor, "cancel_rewind", rewind=rewind.pk, parts=cancelled)
+    return cancelled
+
+
+def get_rewind(user: User, supervisor: Supervisor, number: int) -> Rewind:
+    """One of the supervisor's, to be changed. Raises ``NotAllowed``, ``NotFound``."""
+    require(user, Action.ADMINISTER, supervisor.datasource.team)
+    rewind = Rewind.objects.filter(supervisor_id=supervisor.pk, pk=number).select_related("datasource__team").first()
+    if rewind is None:
+        raise NotFound(f"Supervisor {supervisor.pk} has no rewind {number}.")
+    return rewind
+
+
+def rewinds_of(supervisor: Supervisor) -> QuerySet[Rewind]:
+    """The newest first."""
+    return Rewind.objects.filter(supervisor_id=supervisor.pk).order_by("-pk").prefetch_related("parts")
+
+
+def _lock(supervisor: Supervisor) -> None:
+    """Who plans or undoes a rewind of it waits: records without a row must not be read by two."""
+    Supervisor.objects.select_for_update(of=("self",), no_key=True).get(pk=supervisor.pk)
+
+
+def _log(supervisor: Supervisor) -> kafka.TopicOffsets:
+    try:
+        log = topic_question(supervisor).log()
+    except kafka.KafkaProblem as problem:
+        raise Unavailable(f"Kafka did not answer, so nothing was planned: {problem}") from None
+    if log is None:
+        raise Conflict(f"There is no topic {supervisor.io_config.topic!r}, so its records can't be read again.")
+    return log
+
+
+def _source(supervisor: Supervisor) -> Source:
+    if supervisor.io_config.topicPattern is not None:
+        raise InvalidInput(f"Supervisor {supervisor.pk} reads several topics. Rewind the supervisor of one topic.")
+    source = sources_of(supervisor.datasource_id, supervisor.io_config, supervisor.owner).filter(current=True).first()
+    if source is None:
+        raise Conflict("This supervisor has stored nothing of its topic yet.")
+    return source
+
+
+def _plan(supervisor: Supervisor, asked: Asked, log: kafka.TopicOffsets) -> RewindPlan:
+    source = _source(supervisor)
+    if source.topic_id != log.topic_id:
+        raise Conflict(f"Topic {source.topic!r} was deleted and created again: its old records are gone.")
+    version = _version(supervisor, source, asked.read_with)
+    groups, loose = select(source, _choice(supervisor, asked))
+    judged = [within_log(group, log.start_offsets, log.log_ends) for group in groups]
+    rest = _readable(source, version, loose, log)
+    return RewindPlan(supervisor, source, version, parts_of(judged, rest), [g for g in judged if g.refusal])
+
+
+def _choice(supervisor: Supervisor, asked: Asked) -> Choice:
+    if asked.times is not None and (asked.published or asked.offsets or asked.spec_version):
+        raise InvalidInput("Times of rows can't be combined with another choice.")
+    if not any([asked.times, asked.published, asked.offsets, asked.spec_version]):
+        raise InvalidInput("Choose records: by spec version, by publish time, by offsets, or by times of rows.")
+    tasks = None
+    if asked.spec_version is not None:
+        by_version = Task.objects.filter(supervisor_id=supervisor.pk, spec_version=asked.spec_version)
+        tasks = frozenset(by_version.values_list("pk", flat=True))
+    return Choice(tasks=tasks, published=asked.published, offsets=asked.offsets, times=asked.times)
+
+
+def _version(supervisor: Supervisor, source: Source, number: int | None) -> SpecVersion:
+    if number is None:
+        return supervisor.current
+    version = SpecVersion.objects.filter(supervisor=supervisor, version=number).first()
+    if version is None:
+        raise InvalidInput(f"Supervisor {supervisor.pk} has no spec version {number}.")
+    key = source_key(version.io_config, supervisor.owner)
+    same = version.io_config.topic == source.topic and key == {"kind": source.kind, "group": source.group}
+    if not same or parse_supervisor_spec(version.spec).datasource != supervisor.datasource.name:
+        raise InvalidInput(f"Spec version {number} reads another topic, or stores in another datasource.")
+    return version
+
+
+def _readable(source: Source, version: SpecVersion, loose: Loose, log: kafka.TopicOffsets) -> Loose:
+    """Those that Kafka has. Whether a record was too late for a period can't be told again, so then none is read."""
+    io_config = version.io_config
+    by_period = io_config.lateMessageRejectionPeriod or io_config.earlyMessageRejectionPeriod
+
+    def in_log(ranges: RangesOf) -> RangesOf:
+        bounds = {p: (log.start_offsets.get(p, 0), log.log_ends.get(p, 0)) for p in ranges}
+        left = {p: offsets.subtracted(some, [(0, bounds[p][0])]) for p, some in ranges.items()}
+        return {p: some for p, some in left.items() if some and some[-1][1] <= bounds[p][1]}
+
+    kept = quarantined(source, loose.unparseable).filter(state=QuarantinedRecord.State.KEPT)
+    return Loose({} if by_period else in_log(loose.thrown_away), in_log(by_partition(kept)))
+
+
+def _check_none_waits(source: Source) -> None:
+    waiting = RewindPart.objects.filter(rewind__source=source, state=State.WAITING).first()
+    if waiting is not None:
+        raise Conflict(f"Rewind {waiting.rewind_id} is at work on these records' source. Wait for it, or cancel it.")
+
+
+def _create(user: User, plan: RewindPlan, asked: Asked) -> Rewind:
+    version = plan.version
+    spec = spec_secrets.split_secrets(parse_supervisor_spec(version.spec).task_spec(1).canonical())[0]
+    rewind = Rewind.objects.create(
+        datasource=plan.supervisor.datasource,
+        source=plan.source,
+        spec=spec,
+        secrets=version.secrets,
+        supervisor_id=plan.supervisor.pk,
+        spec_version=version.version,
+        choice=asked.described(),
+        by=str(user)[:150],
+        created_at=timezone.now(),
+    )
+    parts = [RewindPart(rewind=rewind, number=n, **part_fields(part)) for n, part in enumerate(plan.parts)]
+    RewindPart.objects.bulk_create(parts)
+    record_action(
+        user,
+        plan.supervisor,
+        "rewind",
+        rewind=rewind.pk,
+        parts=len(parts),
+        records=plan.records,
+        read_with=version.version,
+        **rewind.choice,
+    )
+    return rewind

@@ -1,0 +1,65 @@
+"""A part of a rewind: records are read again by an ordinary consumer, and what they give now is published at once."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from ingestion.client.http import HttpControlPlane
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.sources.repair import RepairSource
+from ingestion.sources.rewind import MAX_OFFSETS, RewindSource
+from ingestion.sources.topic import PinnedTopic, TopicWatch, checked_properties
+from ingestion.specs.tasks.ingestion_spec import IngestionSpec
+from ingestion.task.control import Control
+from ingestion.task.indexer import Indexer, IndexerDependencies
+from ingestion.task.parse_exceptions import without_parse_limits
+from ingestion.task.scratch import scratch_folder
+from ingestion.task.standalone import run_standalone
+
+
+def main() -> int:
+    """Exit code 0 when all records were read and published."""
+    return run_standalone(_rewind, HttpControlPlane)
+
+
+def _rewind(client: HttpControlPlane, control: Control) -> None:
+    assignment = client.assignment()
+    io_config = assignment.spec.ioConfig
+    topic, ranges = io_config.topic, assignment.ranges
+    properties, policy = assignment.consumer_properties, assignment.address_policy
+    watch = PinnedTopic(TopicWatch(properties, topic, policy), topic, ranges[0].topic_id)
+
+    def make_reader() -> RepairSource:
+        return RepairSource(
+            checked_properties(properties, policy),
+            topic,
+            ranges,
+            lambda: control.directive != "continue",
+            io_config.isolation,
+            watch.identity,
+            most_offsets=MAX_OFFSETS,
+            delivery_count=1,
+        )
+
+    with scratch_folder() as scratch:
+        surroundings = IndexerDependencies(
+            client=client,
+            topic=watch,
+            make_source=lambda _: RewindSource(make_reader),
+            storage=open_deep_storage(assignment.deep_storage),
+            scratch=scratch,
+            host=socket.gethostname(),
+        )
+        Indexer(assignment.model_copy(update={"spec": for_rewind(assignment.spec)}), control, surroundings).run()
+
+
+def for_rewind(spec: IngestionSpec) -> IngestionSpec:
+    """Any number of records may be unreadable, and none is late by the time of now: it was on time, or is not read."""
+    unlimited = {"lateMessageRejectionPeriod": None, "earlyMessageRejectionPeriod": None, "replicas": 1}
+    io_config = spec.ioConfig.model_copy(update=unlimited)
+    return without_parse_limits(spec).model_copy(update={"ioConfig": io_config})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
