@@ -97,7 +97,11 @@ def _planned_again(rewind: Rewind, part: RewindPart) -> str:
     refused = [group.refusal for group in groups if group.refusal]
     plans = parts_of(groups, Loose())
     if refused or len(plans) != 1:
-        return refused[0] if refused else "None of its segments is in use any more."
+        return (
+            refused[0]
+            if refused
+            else "None of its segments is in use any more: they were removed, or another part has read their records."
+        )
     for name, value in part_fields(plans[0]).items():
         setattr(part, name, value)
     return ""

@@ -1,0 +1,209 @@
+"""Any sequence of publishes, merges, rewinds and undone ones: the rows are those of a clean run, each offset once."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controlplane.common.errors import Conflict
+from controlplane.publishing import rewinds
+from controlplane.publishing.fence import PublishRefused
+from controlplane.publishing.models import RewindPart
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.replace import ReplaceTarget, replace
+from controlplane.publishing.rewind_plan import Loose, PartPlan, parts_of
+from controlplane.publishing.rewind_selection import Choice, groups_of, select
+from controlplane.publishing.selectors.fate import outcomes_at
+from controlplane.publishing.selectors.totals import datasource_totals
+from controlplane.quarantine import replays
+from controlplane.quarantine.models import QuarantinedRecord
+from controlplane.segments.models import Interval, Segment
+from controlplane.sources.models import Source
+from ingestion.specs import offsets
+from ingestion.specs.messages.compaction import ReplaceRequest
+from ingestion.specs.messages.protocol import Outcomes, PublishRequest
+from tests.integration.test_rewinds import begun, poison, reading
+from tests.support.publishes import DAY, make_source, request, segment, send, settled_offsets, start
+
+DAYS = (DAY, DAY + timedelta(days=1))
+Row = tuple[datetime, int, int]  # interval, offset, and the version that gave it
+VERSIONS = st.integers(1, 3)
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), st.integers(1, 6), VERSIONS),
+    st.tuples(st.just("merge"), st.integers(0, 1), st.integers(2, 3)),
+    st.tuples(st.just("rewind"), st.integers(0, 20), VERSIONS),
+    st.tuples(st.just("disturbed"), st.integers(0, 20), VERSIONS),
+    st.tuples(st.just("undo"), st.integers(0, 3), VERSIONS),
+)
+
+
+def days_of(version: int, offset: int) -> tuple[datetime, ...]:
+    """In which intervals a record has a row by a version of the spec: in none, one, or both."""
+    return {2: DAYS[:1], 3: DAYS[1:], 4: DAYS}.get(fate_of(version, offset), ())
+
+
+def fate_of(version: int, offset: int) -> int:
+    """0: thrown away. 1: unparseable."""
+    return (7 * offset + 3 * version) % 5
+
+
+@dataclass
+class World:
+    """What must be so, beside what is."""
+
+    source: Source
+    end: int = 0
+    version: dict[int, int] = field(default_factory=dict)  # of each offset: the spec version that holds
+    rows: dict[str, list[Row]] = field(default_factory=dict)  # of each segment
+    done: list[tuple[int, dict[int, int]]] = field(default_factory=list)  # parts, and the versions before
+
+    def publish(self, count: int, version: int) -> None:
+        new = range(self.end, self.end + count)
+        self._send(self._request(start(self.source), new, version), version, "task-1")
+        self.end += count
+        self.version |= dict.fromkeys(new, version)
+
+    def merge(self, day: int, most: int) -> None:
+        used = list(Segment.objects.filter(used=True, interval_start=DAYS[day]).order_by("partition_num")[:most])
+        if len(used) < 2:
+            return
+        rows = [row for s in used for row in self.rows[str(s.pk)]]
+        cut = len(rows) // 2
+        files = [segment({0: [(0, n)]}, DAYS[day]) for n in (cut, len(rows) - cut) if n]
+        files = [f.model_copy(update={"offsets": {}}) for f in files]
+        target = ReplaceTarget(self.source.datasource, DAYS[day], DAYS[day] + timedelta(days=1), "compact_1", False)
+        what = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read={s.pk: s.rows for s in used}, segments=files)
+        made = replace(target, what)
+        halves = [half for half in (rows[:cut], rows[cut:]) if half]
+        self.rows |= {str(pk): half for pk, half in zip(made, halves, strict=True)}
+
+    def rewind(self, low: int, version: int, disturbed: bool = False) -> None:
+        chosen = {0: [(low, low + 4)]}
+        groups, loose = select(self.source, Choice(offsets=chosen))
+        assert not [g for g in groups if g.refusal]
+        plans = parts_of(groups, loose)
+        wanted = {o for o in range(low, low + 4) if o < self.end}
+        assert wanted <= {o for plan in plans for o in offsets.expanded(plan.ranges[0])}
+        for plan in plans:
+            self._read(begun(self.source, plan, f"rewind_{uuid.uuid4().hex[:8]}"), plan, version, disturbed)
+
+    def _read(self, part: RewindPart, plan: PartPlan, version: int, disturbed: bool) -> None:
+        replays.take_records(
+            QuarantinedRecord.objects.filter(offset__in=list(offsets.expanded(plan.ranges[0]))), part.task_id
+        )
+        epoch = reading(self.source, part.task_id)
+        if disturbed:
+            for day in (0, 1):
+                self.merge(day, 10)
+            self._check_refused_or_replan(part, epoch, version)
+            epoch = reading(self.source, part.task_id)
+        part.refresh_from_db()
+        if part.state != RewindPart.State.WAITING:
+            return
+        read = list(offsets.expanded(part.wanted[0]))
+        self._send(self._request(epoch, read, version), version, part.task_id)
+        self._note_done(part, read, version)
+
+    def _check_refused_or_replan(self, part: RewindPart, epoch: int, version: int) -> None:
+        """Where a merge has taken one of its segments, nothing changes and the part is planned again."""
+        read = list(offsets.expanded(part.wanted[0]))
+        before = self.in_use()
+        try:
+            with transaction.atomic():
+                self._send(self._request(epoch, read, version), version, part.task_id)
+        except PublishRefused:
+            assert self.in_use() == before
+            [plan] = parts_of(groups_of(self.source, part.taken), Loose())
+            assert set(offsets.expanded(plan.ranges[0])) >= set(read)
+            RewindPart.objects.filter(pk=part.pk).update(
+                taken=list(plan.segments), ranges=[[0, *r] for r in plan.ranges[0]], before=plan.before
+            )
+        else:
+            self._note_done(part, read, version)
+
+    def _note_done(self, part: RewindPart, read: list[int], version: int) -> None:
+        self.done.append((part.pk, {o: self.version[o] for o in read}))
+        self.version |= dict.fromkeys(read, version)
+
+    def undo(self, back: int) -> None:
+        """One of the newest parts; what can't be undone stays as it is."""
+        if back >= len(self.done):
+            return
+        pk, before = self.done[-1 - back]
+        used = self.in_use()
+        try:
+            rewinds.undo_part(pk, "somebody")
+        except Conflict:
+            assert self.in_use() == used
+        else:
+            self.done.pop(-1 - back)
+            self.version |= before
+
+    def in_use(self) -> list[str]:
+        return sorted(str(pk) for pk in Segment.objects.filter(used=True).values_list("pk", flat=True))
+
+    def check(self) -> None:
+        clean = Counter((day, o, v) for o, v in self.version.items() for day in days_of(v, o))
+        assert Counter(row for pk in self.in_use() for row in self.rows[pk]) == clean
+        for interval in Interval.objects.all():
+            used = Segment.objects.filter(interval_start=interval.start, used=True)
+            assert (interval.segments, interval.rows) == (used.count(), sum(s.rows for s in used))
+        assert settled_offsets(self.source) == ({0: [(0, self.end)]} if self.end else {})
+        self._check_books(sum(clean.values()))
+        kept = QuarantinedRecord.objects.filter(state=QuarantinedRecord.State.KEPT).values_list("offset", flat=True)
+        assert sorted(kept) == [o for o, v in sorted(self.version.items()) if fate_of(v, o) == 1]
+        names = {0: "thrown_away", 1: "unparseable"}
+        for offset, version in self.version.items():
+            assert names.get(fate_of(version, offset), "stored") in outcomes_at(self.source, 0, offset)
+
+    def _check_books(self, rows: int) -> None:
+        fates = Counter(fate_of(v, o) for o, v in self.version.items())
+        totals = datasource_totals(self.source.datasource)
+        assert (totals.polled, totals.published, totals.rolled_up) == (self.end, rows, 0)
+        assert (totals.thrown_away, totals.unparseable, totals.quarantined) == (fates[0], fates[1], fates[1])
+        assert totals.adds_up
+
+    def _request(self, epoch: int, read: Iterable[int], version: int) -> PublishRequest:
+        """The publish of these offsets by a version of the spec."""
+        records = list(read)
+        by_day = {day: [o for o in records if day in days_of(version, o)] for day in DAYS}
+        files = [segment({0: offsets.ranges_of(some)}, day) for day, some in by_day.items() if some]
+        thrown, bad = ([o for o in records if fate_of(version, o) == n] for n in (0, 1))
+        outcomes = Outcomes(thrown_away=offsets.ranges_of(thrown), unparseable=offsets.ranges_of(bad))
+        what = request(epoch, segments=files, outcomes={0: outcomes}, quarantined=[poison(o) for o in bad])
+        further = sum(len(days_of(version, o)) == 2 for o in records)
+        counters = what.counters.model_copy(update={"polled": len(records), "further_rows": further})
+        return what.model_copy(update={"counters": counters})
+
+    def _send(self, what: PublishRequest, version: int, task: str) -> None:
+        ids = send(what, task=task)
+        for pk, file in zip(ids, what.segments, strict=True):
+            stored = offsets.expanded(file.offsets[0])
+            self.rows[pk] = [(file.interval_start, offset, version) for offset in stored]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, min_size=2, max_size=14))
+def test_the_rows_are_those_of_a_clean_run(db: None, steps: list[tuple[str, int, int]]) -> None:
+    with transaction.atomic():
+        make_receipt_partitions()
+        world = World(make_source("flights"))
+        for name, n, version in steps:
+            match name:
+                case "publish":
+                    world.publish(n, version)
+                case "merge":
+                    world.merge(n, version)
+                case "undo":
+                    world.undo(n)
+                case _:
+                    world.rewind(n, version, disturbed=name == "disturbed")
+            world.check()
+        transaction.set_rollback(True)
