@@ -72,6 +72,7 @@ TASKS: dict[str, tuple[dict[str, Any], int]] = {
     "kill": ({"type": "kill", "dataSource": "flights", "interval": "2013/P1Y"}, 403),  # it needs the role admin
     "repair": ({"type": "repair"}, 400),  # nobody submits these
     "replay": ({"type": "replay"}, 400),
+    "rewind": ({"type": "rewind"}, 400),
 }
 SUPERVISED = reading("open", "kafka")
 AS_FORM = {"document": json.dumps(reading("open"))}
