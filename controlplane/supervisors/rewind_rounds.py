@@ -26,7 +26,8 @@ MOST_ATTEMPTS = 3  # tasks of one part
 def run_rewinds() -> list[str]:
     """Start the next task of every rewind that has parts left and none at work; the tasks' ids."""
     started: list[str] = []
-    for rewind in Rewind.objects.filter(parts__state=State.WAITING).distinct().select_related("datasource", "source"):
+    open_rewinds = Rewind.objects.filter(parts__state=State.WAITING, datasource__deleted_at=None).distinct()
+    for rewind in open_rewinds.select_related("datasource", "source"):
         with transaction.atomic():
             parts = rewind.parts.select_for_update(skip_locked=True).filter(state=State.WAITING)
             part = parts.order_by("number").first()
