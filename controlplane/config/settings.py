@@ -56,6 +56,7 @@ INSTALLED_APPS = [
     "controlplane.loading",
     "controlplane.alerts",
     "controlplane.metrics",
+    "controlplane.catalog",
     "controlplane.api",
     "frontend",
 ]
@@ -273,6 +274,7 @@ CELERY_BEAT_SCHEDULE = {
         ("delete unused segments", "controlplane.retention.tasks.kill", 300.0),
         ("sum up records of ended tasks", "controlplane.metrics.tasks.sum_up_records", 600.0),
         ("add up what teams use", "controlplane.metrics.tasks.fold_usage", 60.0),
+        ("drop old snapshots", "controlplane.catalog.tasks.expire", 300.0),
         ("clean up orphans", "controlplane.segments.tasks.clean_up_orphans", 3600.0),
     )
 }

@@ -9,7 +9,8 @@ In this order, each step committed before the next:
 Who is killed between two steps has left a row that says so: the next run begins with those, at 2. A row is never gone
 before its file; should a file come back, nobody names it, and the clean-up of orphans deletes it.
 
-What was in use less than a snapshot's lease ago stays, whoever asks: somebody may be reading it.
+What was in use less than a snapshot's lease ago stays, whoever asks: somebody may be reading it. So does what belongs
+to a snapshot of the catalog that a reader was given (``snapshot_leases``).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from controlplane.common.processes import conversation, write_line
 from controlplane.datasources.models import Datasource
 from controlplane.segments.marking import Amount, SegmentSelection
 from controlplane.segments.models import KilledSegment, Segment
+from controlplane.segments.snapshot_leases import hold_leases, leased
 from ingestion.specs.base import Message
 from ingestion.specs.messages.deep_storage import DeletedPage, DeleteOrder, DeletePage
 
@@ -144,7 +146,8 @@ def kill_batch(killed: KillResult, delete: Delete, among: Sequence[uuid.UUID] | 
 @transaction.atomic
 def begin_deletion(now: datetime, among: Sequence[uuid.UUID] | None = None) -> Files:
     """Step 1: the segments that are next, those first whose deletion had begun. ``among``: of these only."""
-    waiting = Segment.objects.select_for_update(skip_locked=True).filter(due_filter(now))
+    hold_leases()
+    waiting = Segment.objects.select_for_update(skip_locked=True).filter(due_filter(now)).exclude(leased())
     if among is not None:
         waiting = waiting.filter(pk__in=among)
     files = list(waiting.order_by("kill_began_at", "unused_at").values_list("pk", "path")[:BATCH_SIZE])

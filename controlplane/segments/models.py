@@ -215,6 +215,57 @@ class Interval(models.Model):
         indexes = [GistIndex(models.Func("start", "end", function="tstzrange"), name="interval_by_span")]
 
 
+class Snapshot(models.Model):
+    """The segments of a datasource that were in use at one moment, as readers of the catalog were given them.
+
+    By time it has those that were created by ``created_until`` and, if they are unused now, are so since a time after
+    ``unused_after``. The files of all of them stay until ``leased_until``.
+    """
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="snapshots", db_index=False)
+    number = models.BigIntegerField()  # from 1 up, in its datasource
+    created_until = models.DateTimeField()
+    unused_after = models.DateTimeField()
+    leased_until = models.DateTimeField()
+    last_column = models.IntegerField()  # the highest id of a column at that moment
+    path = models.CharField(max_length=1000)  # of the list of its manifests; empty where it has no segments
+    segments = models.BigIntegerField()
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["datasource", "number"], name="one_snapshot_per_number")]
+
+
+class Manifest(models.Model):
+    """A file that lists the segments in use of one interval; of all snapshots from the first to the last."""
+
+    datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="+", db_index=False)
+    interval = models.ForeignKey(Interval, on_delete=models.CASCADE, related_name="+", db_index=False)
+    revision = models.BigIntegerField()  # the interval's
+    first_snapshot = models.BigIntegerField()
+    last_snapshot = models.BigIntegerField(null=True)  # None: it is true still, as far as is known
+    path = models.CharField(max_length=1000)
+    length = models.BigIntegerField()
+    segments = models.BigIntegerField()
+    rows = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["datasource", "interval"],
+                condition=models.Q(last_snapshot=None),
+                name="one_manifest_per_interval",
+            ),
+            models.UniqueConstraint(fields=["path"], name="one_manifest_per_path"),
+        ]
+        indexes = [
+            models.Index(fields=["datasource", "last_snapshot"], name="manifest_by_last"),
+            models.Index(fields=["interval"], name="manifest_by_interval"),
+        ]
+
+
 class Spans(models.Field):
     """Ranges of time that do not touch, as PostgreSQL keeps them. For SQL alone."""
 

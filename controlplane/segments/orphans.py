@@ -1,10 +1,10 @@
-"""Files in deep storage that no segment names: left by publishes that never committed.
+"""Files in deep storage that no segment names: left by publishes that never committed, and of the catalog's the old.
 
 A process of the data plane lists them and deletes what it is told (the control plane has no access to deep storage of
 its own); here it is decided. A file goes only if
 
 * it is older than a grace period, by its storage's clock against the database's, and
-* no segment's row, used or not, names it, asked after it was listed.
+* no row of a segment, used or not, of a manifest or a snapshot names it, asked after it was listed.
 
 A publish that commits meanwhile is safe: an indexer gives up what it has not published when the lock of its records
 ends, and after ``SAFE_GRACE`` at the latest, and abandons it for good; one that slept for so long has been declared
@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 
 from controlplane.common.errors import Unavailable
 from controlplane.common.processes import conversation, write_line
-from controlplane.segments.models import Segment
+from controlplane.segments.models import Manifest, Segment, Snapshot
 from ingestion.specs.messages.deep_storage import SweepEnd, SweepOrder, SweepPage, SweepVerdict
 
 MODULE = "ingestion.segments.sweep"
@@ -79,8 +81,12 @@ def clean_up(*, grace: timedelta, dry_run: bool = False, seconds: float | None =
 
 def _orphans(page: SweepPage) -> list[int]:
     paths = [file.path for file in page.files]
-    named = set(Segment.objects.filter(path__in=paths).values_list("path", flat=True))
+    named = {path for rows in (Segment, Manifest, Snapshot) for path in _named(rows.objects.all(), paths)}
     return [position for position, path in enumerate(paths) if path not in named]
+
+
+def _named(rows: QuerySet[Any], paths: list[str]) -> list[str]:
+    return list(rows.filter(path__in=paths).values_list("path", flat=True))
 
 
 def _database_time() -> datetime:

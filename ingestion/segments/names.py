@@ -3,7 +3,8 @@
 Times are Druid's ISO 8601 with ``-`` for every ``:`` (``2025-06-01T00-00-00.000Z``): colons are refused by Windows and
 by Hadoop's paths, and have to be quoted in S3 and shells. In a version whatever else is not a letter, a digit or one of
 ``._-`` becomes ``_``; two versions that come out alike don't collide, as the file's name is a UUID. Beside them
-stand, until they get their name, files called ``.<32 hex digits>.tmp``. Nothing else in deep storage is Headgate's.
+stand, until they get their name, files called ``.<32 hex digits>.tmp``, and in ``<datasource>/<start>_<end>/iceberg/``
+the catalog's files, ``<uuid>.avro``. Nothing else in deep storage is Headgate's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _DATASOURCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 _INTERVAL = re.compile(rf"{_TIME}_{_TIME}")
 _HEADGATE_FILE = re.compile(
-    rf"{_DATASOURCE.pattern}/{_INTERVAL.pattern}/[A-Za-z0-9._-]+/(?:{_UUID}\.parquet|\.[0-9a-f]{{32}}\.tmp)"
+    rf"{_DATASOURCE.pattern}/{_INTERVAL.pattern}/[A-Za-z0-9._-]+/(?:{_UUID}\.(?:parquet|avro)|\.[0-9a-f]{{32}}\.tmp)"
 )
 
 
@@ -30,13 +31,19 @@ def segment_path(datasource: str, interval: tuple[datetime, datetime], version: 
     return f"{datasource}/{start}_{end}/{_safe_version(version)}/{file}.parquet"
 
 
+def iceberg_path(datasource: str, interval: tuple[datetime, datetime], file: UUID) -> str:
+    """The relative path of a manifest of the interval, or of a list of manifests."""
+    start, end = (iso(t).replace(":", "-") for t in interval)
+    return f"{datasource}/{start}_{end}/iceberg/{file}.avro"
+
+
 def temporary_name() -> str:
     """The name of a file that is not whole yet."""
     return f".{uuid4().hex}.tmp"
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file at this relative path was put there by Headgate: a segment file, or one on its way."""
+    """Whether a file at this relative path was put there by Headgate: a segment's, the catalog's, or on its way."""
     return _HEADGATE_FILE.fullmatch(path) is not None and ".." not in path.split("/")
 
 

@@ -9,6 +9,7 @@ from controlplane.config import celery_app
 # Whoever renames one loses the messages that are in the queue, and those of a beat or worker of another version.
 NAMES = {
     "controlplane.alerts.tasks": {"drop_old", "evaluate", "send"},
+    "controlplane.catalog.tasks": {"build", "expire"},
     "controlplane.compaction.tasks": {"drop_old", "round"},
     "controlplane.lag.tasks": {"drop_old_lag"},
     "controlplane.loading.tasks": {"drop_old_drafts"},

@@ -232,6 +232,72 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Snapshot",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.BigIntegerField()),
+                ("created_until", models.DateTimeField()),
+                ("unused_after", models.DateTimeField()),
+                ("leased_until", models.DateTimeField()),
+                ("last_column", models.IntegerField()),
+                ("path", models.CharField(max_length=1000)),
+                ("segments", models.BigIntegerField()),
+                ("rows", models.BigIntegerField()),
+                ("size_bytes", models.BigIntegerField()),
+                (
+                    "datasource",
+                    models.ForeignKey(
+                        db_index=False, on_delete=models.CASCADE, related_name="snapshots", to="datasources.datasource"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("datasource", "number"), name="one_snapshot_per_number")
+                ]
+            },
+        ),
+        migrations.CreateModel(
+            name="Manifest",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("revision", models.BigIntegerField()),
+                ("first_snapshot", models.BigIntegerField()),
+                ("last_snapshot", models.BigIntegerField(null=True)),
+                ("path", models.CharField(max_length=1000)),
+                ("length", models.BigIntegerField()),
+                ("segments", models.BigIntegerField()),
+                ("rows", models.BigIntegerField()),
+                ("size_bytes", models.BigIntegerField()),
+                (
+                    "datasource",
+                    models.ForeignKey(
+                        db_index=False, on_delete=models.CASCADE, related_name="+", to="datasources.datasource"
+                    ),
+                ),
+                (
+                    "interval",
+                    models.ForeignKey(
+                        db_index=False, on_delete=models.CASCADE, related_name="+", to="segments.interval"
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["datasource", "last_snapshot"], name="manifest_by_last"),
+                    models.Index(fields=["interval"], name="manifest_by_interval"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("last_snapshot", None)),
+                        fields=("datasource", "interval"),
+                        name="one_manifest_per_interval",
+                    ),
+                    models.UniqueConstraint(fields=("path",), name="one_manifest_per_path"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="IntervalDay",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),

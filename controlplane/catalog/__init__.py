@@ -1,0 +1,1 @@
+"""Datasources as tables of an Iceberg catalog, built from the metadata store."""

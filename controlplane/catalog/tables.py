@@ -1,0 +1,97 @@
+"""The catalog as a user sees it: teams are namespaces, datasources are tables. Other teams' are not found."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from controlplane.catalog import celery_tasks
+from controlplane.catalog.building import build, count_changed_segments
+from controlplane.catalog.listing import listed_snapshots
+from controlplane.catalog.metadata import table_metadata
+from controlplane.common.errors import NotFound, Unavailable
+from controlplane.common.text import storable
+from controlplane.datasources.masking import hidden_records, require_record_access
+from controlplane.datasources.models import Datasource
+from controlplane.datasources.selectors import get_by_name
+from controlplane.feed.manifest import root_address
+from controlplane.segments.columns import columns_of
+from controlplane.segments.models import Snapshot
+from controlplane.segments.snapshot_leases import lease
+from controlplane.teams.models import Team, User
+from controlplane.teams.permissions import teams_of
+
+MAX_NEW_SEGMENTS = 20_000  # that a request reads itself: about a second
+SHORTEST = timedelta(seconds=1)  # between two snapshots
+
+
+def list_namespaces(user: User) -> list[Team]:
+    """The teams that the user belongs to, and those of datasources that the token names, by name."""
+    theirs = Datasource.objects.visible_to(user).present().values("team")
+    return list((Team.objects.filter(pk__in=theirs) | Team.objects.filter(pk__in=teams_of(user))).order_by("name"))
+
+
+def find_namespace(user: User, name: str) -> Team:
+    """One of ``list_namespaces``. Raises ``NotFound``."""
+    team = next((t for t in list_namespaces(user) if t.name == name), None)
+    if team is None:
+        raise NotFound(f"There is no team {name!r}.")
+    return team
+
+
+def list_tables(user: User, namespace: Team) -> list[str]:
+    """The names of the team's datasources whose files the user may read."""
+    datasources = Datasource.objects.visible_to(user).present().filter(team=namespace)
+    return list(datasources.exclude(pk__in=hidden_records(user)).order_by("name").values_list("name", flat=True))
+
+
+def find_table(user: User, namespace: Team, name: str) -> Datasource:
+    """Raises ``NotFound``, and ``NotAllowed`` where columns are masked for the user."""
+    datasource = get_by_name(_present(user, namespace), name if storable(name) else "")
+    require_record_access(user, datasource, "reading its files (they hold all columns in plain)")
+    return datasource
+
+
+def _present(user: User, namespace: Team) -> QuerySet[Datasource]:
+    return Datasource.objects.visible_to(user).present().filter(team=namespace).select_related("team")
+
+
+def load_metadata(datasource: Datasource) -> dict[str, Any]:
+    """The table's metadata with a snapshot of now. The files that it names stay for a lease.
+
+    The caller has made sure that the user may read the files. Raises ``Unavailable``.
+    """
+    is_current = _refresh(datasource)
+    snapshots = lease(listed_snapshots(datasource))
+    if not snapshots and not is_current:
+        raise Unavailable(f"The first snapshot of {datasource.name} is being built. Try again in a minute.")
+    columns = list(columns_of(datasource))
+    return table_metadata(root=root_address(), name=datasource.name, columns=columns, snapshots=snapshots)
+
+
+def _refresh(datasource: Datasource) -> bool:
+    """Build a snapshot if segments have changed; False if the last one stays, as another process builds the next."""
+    newest = Snapshot.objects.filter(datasource=datasource).order_by("-number").first()
+    if newest is not None and timezone.now() - newest.created_until < SHORTEST:
+        return True
+    changed = count_changed_segments(datasource)
+    if changed > MAX_NEW_SEGMENTS:
+        celery_tasks.build.delay(datasource.pk)
+        return False
+    return not changed or build(datasource)
+
+
+def storage_properties() -> dict[str, str]:
+    """What readers need to reach deep storage besides credentials: for S3 its endpoint and region."""
+    parts = urlsplit(settings.DEEP_STORAGE)
+    query = dict(parse_qsl(parts.query)) if parts.scheme.lower() == "s3" else {}
+    endpoint = query.get("endpoint_override", "")
+    if endpoint and "://" not in endpoint:
+        endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
+    properties = {"s3.endpoint": endpoint, "s3.region": query.get("region", "")}
+    return {name: value for name, value in properties.items() if value}

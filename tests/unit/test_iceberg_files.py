@@ -1,0 +1,243 @@
+"""The files of an Iceberg snapshot, read back by PyIceberg: partitions, columns by id, and every value of the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.expressions import EqualTo, GreaterThanOrEqual
+from pyiceberg.table import StaticTable
+
+from controlplane.catalog.columns import highest_id, table_schema
+from controlplane.catalog.metadata import table_metadata
+from controlplane.segments.models import Column, Snapshot
+from ingestion.client.memory import MemoryColumns
+from ingestion.rows import JSON_TYPE, LIST_TYPE
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.segments.iceberg import SnapshotWriter
+from ingestion.segments.intervals import Interval
+from ingestion.specs.iceberg_partitions import Partition
+from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
+from ingestion.specs.messages.iceberg import ListedManifest, ManifestContent, ManifestList, ManifestPage, SnapshotOrder
+from ingestion.specs.messages.protocol import SegmentFile
+from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
+
+NOW = datetime(2025, 6, 3, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Registry:
+    """Hands out ids, and has the columns as the metadata store has them."""
+
+    def __init__(self) -> None:
+        self._ids = MemoryColumns()
+        self.columns: dict[int, Column] = {}
+
+    def ids(self) -> ColumnIds:
+        return ColumnIds(self._ask)
+
+    def _ask(self, request: ColumnsRequest) -> ColumnsAnswer:
+        answer = self._ids.ids(request)
+        for column, known in zip(request.columns, answer.ids, strict=True):
+            self.columns[known.id] = Column(name=column.name, type=column.type, number=known.id, element=known.element)
+        return answer
+
+    def by_id(self) -> list[Column]:
+        return [self.columns[number] for number in sorted(self.columns)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path, schema_of())
+    yield desk
+    desk.index.close()
+
+
+@pytest.fixture(autouse=True)
+def json_as_strings() -> Iterator[None]:
+    """What PyIceberg needs of PyArrow to read a column of JSON."""
+    pa.unregister_extension_type("arrow.json")
+    yield
+    pa.register_extension_type(JSON_TYPE)
+
+
+def write(desk: Desk, registry: Registry, rows: pa.Table) -> list[SegmentFile]:
+    desk.add(rows)
+    return desk.index.write(version="v", storage=desk.storage, ids=registry.ids())
+
+
+def table_of(desk: Desk, registry: Registry, files: Sequence[SegmentFile]) -> StaticTable:
+    """A table with one snapshot of these segments, opened by its metadata."""
+    columns = registry.by_id()
+    root = f"file://{desk.deep}"
+    order = SnapshotOrder(
+        deep_storage=str(desk.deep),
+        root=root,
+        datasource="d",
+        number=7,
+        table_schema=json.dumps(table_schema(columns, highest_id(columns))),
+    )
+    path = write_snapshot(desk, order, files)
+    snapshot = Snapshot(
+        number=7,
+        created_until=NOW,
+        last_column=highest_id(columns),
+        path=path,
+        segments=len(files),
+        rows=sum(f.rows for f in files),
+        size_bytes=sum(f.size_bytes for f in files),
+    )
+    metadata = desk.scratch.parent / "1.metadata.json"
+    metadata.write_text(json.dumps(table_metadata(root=root, name="d", columns=columns, snapshots=[snapshot])))
+    return StaticTable.from_metadata(str(metadata))
+
+
+def write_snapshot(desk: Desk, order: SnapshotOrder, files: Sequence[SegmentFile]) -> str:
+    """A manifest for each interval, and their list; its path."""
+    writer = SnapshotWriter(order, desk.storage, desk.scratch)
+    intervals: dict[Interval, list[SegmentFile]] = {}
+    for file in files:
+        intervals.setdefault((file.interval_start, file.interval_end), []).append(file)
+    contents = [
+        ManifestContent(start=start, end=end, files=[listed_file(f) for f in theirs])
+        for (start, end), theirs in intervals.items()
+    ]
+    written = writer.manifests(ManifestPage(manifests=contents))
+    listed = []
+    for ((start, end), theirs), made in zip(intervals.items(), written, strict=True):
+        partition = Partition.of(start, end)
+        rows = sum(f.rows for f in theirs)
+        listed.append(
+            ListedManifest(
+                path=made.path,
+                length=made.length,
+                spec=partition.spec,
+                value=partition.value,
+                number=order.number,
+                segments=len(theirs),
+                rows=rows,
+            )
+        )
+    first = files[0]
+    return writer.manifest_list(ManifestList(start=first.interval_start, end=first.interval_end, manifests=listed))[
+        0
+    ].path
+
+
+def listed_file(file: SegmentFile) -> tuple[str, int, int, int, int]:
+    low, high = ((t - EPOCH) // timedelta(microseconds=1) for t in (file.min_time, file.max_time))
+    return file.path, file.rows, file.size_bytes, low, high
+
+
+def read_directly(desk: Desk, files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
+    return [row for f in files for row in pq.read_table(desk.deep / f.path).to_pylist()]
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: str(row["__time"]))
+
+
+def test_every_type_is_read_as_it_lies_in_the_files(desk: Desk) -> None:
+    registry = Registry()
+    documents = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(['{"a":{"b":[1,null]}}', None, "[]"]))
+    rows = batch_of(
+        [0, 1, DAY_MS + 5],
+        n=pa.array([1, None, 2**60]),
+        price=pa.array([0.5, None, -1.5]),
+        name=pa.array(["é", None, ""]),
+        yes=pa.array([True, None, False]),
+        tags=pa.array([["a", None, "b"], None, []], LIST_TYPE),
+        document=documents,
+    )
+    files = write(desk, registry, rows)
+    assert len(files) == 2
+    table = table_of(desk, registry, files)
+    assert in_order(table.scan().to_arrow().to_pylist()) == in_order(read_directly(desk, files))
+    assert table.scan().count() == 3
+    kinds = {field.name: str(field.field_type) for field in table.schema().fields}
+    assert kinds == {
+        "__time": "timestamptz",
+        "n": "long",
+        "price": "double",
+        "name": "string",
+        "yes": "boolean",
+        "tags": "list<string>",
+        "document": "string",
+    }
+
+
+def test_a_scan_of_a_day_plans_its_files_only(desk: Desk) -> None:
+    registry = Registry()
+    files = write(desk, registry, batch_of([0, 60_000, DAY_MS, 3 * DAY_MS], n=pa.array([1, 2, 3, 4])))
+    table = table_of(desk, registry, files)
+    late = table.scan(row_filter=GreaterThanOrEqual("__time", "2025-06-02T00:00:00+00:00"))
+    assert len(list(table.scan().plan_files())) == 3
+    assert sorted(task.file.file_path for task in late.plan_files()) == sorted(
+        f"file://{desk.deep}/{f.path}" for f in files if f.interval_start.day > 1
+    )
+    assert sorted(late.to_arrow().column("n").to_pylist()) == [3, 4]
+    assert table.scan(row_filter=EqualTo("n", 2)).to_arrow().column("n").to_pylist() == [2]
+
+
+def test_a_column_that_changed_its_type_is_two(desk: Desk, tmp_path: Path) -> None:
+    registry, later = Registry(), Desk(tmp_path / "later", schema_of())
+    later.storage = desk.storage
+    files = write(desk, registry, batch_of([0], n=pa.array([5]), other=pa.array(["x"])))
+    files += write(later, registry, batch_of([1], n=pa.array(["five"])))
+    later.index.close()
+    rows = in_order(table_of(desk, registry, files).scan().to_arrow().to_pylist())
+    assert [(r["n"], r["n__long"], r["other"]) for r in rows] == [(None, 5, "x"), ("five", None, None)]
+
+
+def test_hidden_columns_hide_nothing_else(tmp_path: Path) -> None:
+    """Of a rollup with first and last: its files have columns without ids."""
+    metrics = [{"type": "longFirst", "name": "first", "fieldName": "n"}]
+    desk, registry = Desk(tmp_path, schema_of(rollup=True, metrics=metrics)), Registry()
+    files = write(desk, registry, batch_of([0, 0], item=pa.array(["a", "a"]), first=pa.array([1, 2])))
+    desk.index.close()
+    assert any(name.startswith("__headgate_") for name in pq.read_schema(desk.deep / files[0].path).names)
+    [row] = table_of(desk, registry, files).scan().to_arrow().to_pylist()
+    assert (set(row), row["item"], row["first"]) == ({"__time", "item", "first"}, "a", 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "partition"),
+    [
+        ("2025-06-01T05:00", "2025-06-01T06:00", Partition(1, 20_240 * 24 + 5)),
+        ("2025-06-01T05:15", "2025-06-01T05:30", Partition(1, 20_240 * 24 + 5)),
+        ("2025-06-01T00:00", "2025-06-02T00:00", Partition(2, 20_240)),
+        ("2025-06-01T00:00", "2025-07-01T00:00", Partition(3, 665)),
+        ("2025-01-01T00:00", "2026-01-01T00:00", Partition(4, 55)),
+        ("2025-05-26T00:00", "2025-06-02T00:00", Partition(4, 55)),
+        ("2024-12-30T00:00", "2025-01-06T00:00", Partition(0, None)),
+        ("1969-12-31T23:00", "1970-01-01T00:00", Partition(1, -1)),
+        ("0001-01-01T00:00", "9999-12-31T00:00", Partition(0, None)),
+    ],
+)
+def test_an_interval_takes_the_finest_unit_that_holds_it(start: str, end: str, partition: Partition) -> None:
+    assert Partition.of(*(datetime.fromisoformat(t).replace(tzinfo=UTC) for t in (start, end))) == partition
+
+
+def column(number: int, name: str, kind: str, element: int | None = None) -> Column:
+    return Column(number=number, name=name, type=kind, element=element)
+
+
+def test_names_never_meet() -> None:
+    columns = [
+        column(1, "__time", "timestamp"),
+        column(2, "n", "long"),
+        column(3, "n__long", "string"),
+        column(4, "n", "strings", element=5),
+        column(6, "n.element", "long"),
+        column(7, "n", "thetaSketch"),
+    ]
+    names = [field["name"] for field in table_schema(columns, 7)["fields"]]
+    assert names == ["__time", "n__long_", "n__long", "n__strings", "n.element", "n"]
+    assert [f["name"] for f in table_schema(columns, 2)["fields"]] == ["__time", "n"]
+    assert table_schema([], 1)["fields"] == [{"id": 1, "name": "__time", "required": False, "type": "timestamptz"}]
