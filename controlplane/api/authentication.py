@@ -54,7 +54,7 @@ class BasicAuthentication(BaseAuthentication):
         if not throttle.allow_request(request, request.parser_context["view"]):
             raise Throttled(throttle.wait())
         try:
-            return _token_owner(*pair) or (
+            return token_owner(*pair) or (
                 authenticate_person(request, *pair, request.headers.get(CODE_HEADER, "")),
                 None,
             )
@@ -63,13 +63,13 @@ class BasicAuthentication(BaseAuthentication):
             raise
 
 
-def _token_owner(username: str, password: str) -> tuple[User, ApiToken] | None:
-    """The owner of the token that was sent as password. None if it is no token of this user."""
+def token_owner(username: str | None, password: str) -> tuple[User, ApiToken] | None:
+    """The owner of the token that was sent as password. None if it is no token, or not of this user."""
     try:
         user, token = TokenAuthentication().authenticate_credentials(password.encode())
     except AuthenticationFailed:
         return None
-    return (user, token) if user.get_username() == username else None
+    return (user, token) if username in (None, user.get_username()) else None
 
 
 class SessionAuthentication(PlainSessionAuthentication):

@@ -20,6 +20,7 @@ urlpatterns = [
     path("api/v1/", include("controlplane.api.v1.urls")),
     path("druid/indexer/v1/", include("controlplane.api.druid.urls")),
     path("druid/coordinator/v1/", include("controlplane.api.druid.coordinator_urls")),
+    path("iceberg/v1/", include("controlplane.api.iceberg.urls")),
     path("internal/", include("controlplane.api.internal.urls")),
     path("", include("controlplane.api.druid.node_urls")),
     re_path(r"^(?:api|druid|status)(?:/(?P<rest>[\s\S]*))?\Z", fallback, name="fallback"),

@@ -34,7 +34,7 @@ from tests.support.routes import all_routes
 
 DOCS = PROJECT / "docs"
 PAGES = sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
-SECTIONS_OF_OTHERS = ("api/", "druid/", "status", "internal/", "healthz", "readyz", "metrics")
+SECTIONS_OF_OTHERS = ("api/", "druid/", "iceberg/", "status", "internal/", "healthz", "readyz", "metrics")
 # Written by the browser test, which takes it from the page itself.
 MADE_BY_TESTS = {DOCS / "images" / "timeline.png"}
 
@@ -170,6 +170,7 @@ def documented_addresses() -> dict[str, set[str]]:
         + section("Addresses of alerts")
         + section("Addresses of logins")
         + section("Addresses of columns")
+        + section("Addresses of the catalog")
         + section("Addresses of compaction")
         + section("Addresses of retention")
         + section("Addresses of the import")

@@ -56,7 +56,7 @@ class Row:
 
     @property
     def is_page(self) -> bool:
-        return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "status", "internal/"))
+        return not self.pattern.startswith(("api/v1/", "api/sampler/", "druid/", "iceberg/", "status", "internal/"))
 
 
 ACTIONS = {"supervisors": "suspend", "teams": "leave", "connections": "restart"}
@@ -149,7 +149,19 @@ NEW_RULE = {"name": "another", "kind": "behind", "datasource": "flights"}
 MAKE_RULE: Statuses = (201, 403, 403, 400, 401, 201)
 DELETE: Statuses = (204, 403, 403, 404, 401, 204)
 
+ICEBERG = "iceberg/v1/"
+NAMESPACES = f"{ICEBERG}namespaces"
+NAMESPACE = f"{NAMESPACES}/<str:team>"
+
 REST = [
+    Row("GET", f"{ICEBERG}config", LOGGED_IN),
+    Row("POST", f"{ICEBERG}oauth/tokens", (415, 415, 415, 415, 415, 415), {"grant_type": "client_credentials"}),
+    Row("GET", NAMESPACES, LOGGED_IN),
+    Row("GET", NAMESPACE, SEE),
+    Row("GET", f"{NAMESPACE}/tables", SEE),
+    Row("GET", f"{NAMESPACE}/tables/<str:name>", SEE),
+    Row("GET", f"{ICEBERG}<path:rest>", (404, 404, 404, 404, 401, 404)),
+    Row("POST", f"{ICEBERG}<path:rest>", (406, 406, 406, 406, 401, 406)),
     Row("GET", ALERTS, LOGGED_IN),
     Row("GET", f"{ALERTS}kinds/", LOGGED_IN),
     Row("GET", f"{ALERTS}history/", LOGGED_IN),

@@ -1,0 +1,337 @@
+"""The Iceberg catalog over HTTP, in process: rights, errors, what a snapshot holds, and how long its files stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.catalog import tables
+from controlplane.catalog.listing import expire
+from controlplane.datasources.models import Datasource, MaskedColumn
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.segments import marking
+from controlplane.segments.killing import begin_deletion
+from controlplane.segments.marking import SegmentSelection
+from controlplane.segments.models import Interval, Manifest, Segment, Snapshot
+from controlplane.teams.roles import Scope
+from controlplane.teams.service_accounts import create_account, create_account_token
+from tests.support.django_cast import Cast
+from tests.support.publishes import DAY, make_source, request, segment, send, start
+
+BASE = "/iceberg/v1"
+TABLES = f"{BASE}/namespaces/alpha/tables"
+ONE = f"{TABLES}/opened"
+HOUR = timedelta(hours=1)
+Publish = Callable[..., None]
+
+
+@pytest.fixture
+def deep(settings: Any, tmp_path: Path) -> Path:
+    settings.DEEP_STORAGE = str(tmp_path / "deep")
+    settings.SNAPSHOT_LEASE, settings.KILL_BUFFER_PERIOD = HOUR, 30 * 24 * HOUR
+    settings.KILL_REPLACED_AFTER = 7 * 24 * HOUR
+    return tmp_path / "deep"
+
+
+@pytest.fixture
+def publish(cast: Cast, deep: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
+    """Publishes a segment of 5 rows for each given day of June, in one transaction. Files are not needed here."""
+    monkeypatch.setattr(tables, "SHORTEST", timedelta(0))
+    make_receipt_partitions()
+    source = make_source("opened")
+    Datasource.objects.filter(name="opened").update(team=cast.alpha)
+    epoch = start(source)
+    offsets = iter(range(0, 10_000, 5))
+
+    def publish(*days: int) -> None:
+        segments = [segment({0: [(at := next(offsets), at + 5)]}, DAY + timedelta(days=day)) for day in days]
+        send(request(epoch, segments=segments))
+
+    return publish
+
+
+def load(clients: dict[str, Client], role: str = "viewer") -> dict[str, Any]:
+    answer = clients[role].get(ONE)
+    assert answer.status_code == 200, answer.content
+    metadata: dict[str, Any] = answer.json()["metadata"]
+    return metadata
+
+
+def listed(deep: Path, snapshot: dict[str, Any]) -> dict[str, list[str]]:
+    """The segments of each manifest of a snapshot, by paths below deep storage."""
+    found = {}
+    for manifest in read_avro(deep, snapshot["manifest-list"]):
+        entries = read_avro(deep, manifest["manifest_path"])
+        assert len(entries) == manifest["existing_files_count"]
+        assert (deep / below(deep, manifest["manifest_path"])).stat().st_size == manifest["manifest_length"]
+        found[manifest["manifest_path"]] = [below(deep, e["data_file"]["file_path"]) for e in entries]
+    return found
+
+
+def below(deep: Path, address: str) -> str:
+    return address.removeprefix(f"file://{deep}/")
+
+
+def read_avro(deep: Path, address: str) -> list[Any]:
+    with (deep / below(deep, address)).open("rb") as file:
+        return list(fastavro.reader(file))
+
+
+def paths(**which: Any) -> list[str]:
+    return sorted(Segment.objects.filter(datasource__name="opened", **which).values_list("path", flat=True))
+
+
+def all_of(manifests: dict[str, list[str]]) -> list[str]:
+    return sorted(path for files in manifests.values() for path in files)
+
+
+def test_a_snapshot_has_what_is_used_and_keeps_manifests(
+    clients: dict[str, Client], publish: Publish, deep: Path
+) -> None:
+    publish(0, 1)
+    first = load(clients)
+    assert [s["snapshot-id"] for s in first["snapshots"]] == [first["current-snapshot-id"]] == [1]
+    before = listed(deep, first["snapshots"][0])
+    assert (all_of(before), len(before)) == (paths(), 2)
+    assert first["snapshots"][0]["summary"]["total-records"] == "10"
+    assert load(clients)["current-snapshot-id"] == 1, "nothing has changed"
+    publish(1)
+    second = load(clients)
+    after = listed(deep, second["snapshots"][-1])
+    assert (all_of(after), len(after), len(before.keys() & after.keys())) == (paths(), 2, 1)
+    assert listed(deep, second["snapshots"][0]) == before
+    assert second["table-uuid"] == first["table-uuid"]
+
+
+def test_snapshots_keep_their_distance(
+    clients: dict[str, Client], publish: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(0)
+    load(clients)
+    monkeypatch.setattr(tables, "SHORTEST", HOUR)
+    publish(0)
+    assert load(clients)["current-snapshot-id"] == 1
+
+
+def test_an_interval_without_segments_leaves_and_comes_back(
+    clients: dict[str, Client], publish: Publish, deep: Path
+) -> None:
+    publish(0)
+    load(clients)
+    chosen = SegmentSelection()
+    marking.mark_unused(Datasource.objects.get(name="opened"), chosen, by="x", what="y")
+    empty = load(clients)["snapshots"][-1]
+    assert (listed(deep, empty), empty["summary"]["total-records"]) == ({}, "0")
+    publish(0)
+    assert all_of(listed(deep, load(clients)["snapshots"][-1])) == paths(used=True)
+
+
+def test_a_datasource_without_segments_is_an_empty_table(clients: dict[str, Client], cast: Cast) -> None:
+    Datasource.objects.create(name="opened", team=cast.alpha)
+    metadata = load(clients)
+    assert (metadata["snapshots"], "current-snapshot-id" in metadata) == ([], False)
+    assert [f["name"] for f in metadata["schemas"][0]["fields"]] == ["__time"]
+
+
+def test_no_file_of_a_leased_snapshot_is_deleted(clients: dict[str, Client], publish: Publish) -> None:
+    """Whatever is due: the lease of a reader counts."""
+    publish(0)
+    load(clients)
+    datasource = Datasource.objects.get(name="opened")
+    marking.mark_unused(datasource, SegmentSelection(), by="x", what="y")
+    month = timezone.now() + 31 * 24 * HOUR
+    Snapshot.objects.update(leased_until=month + HOUR)
+    assert begin_deletion(month) == []
+    Snapshot.objects.update(leased_until=timezone.now() - HOUR)
+    assert [path for _, path in begin_deletion(month)] == paths()
+
+
+def test_what_is_given_up_is_not_given_to_readers(clients: dict[str, Client], publish: Publish) -> None:
+    """So that readers who come again and again do not hold a deletion back for longer than a lease."""
+    publish(0)
+    load(clients)
+    datasource = Datasource.objects.get(name="opened")
+    marking.mark_unused(datasource, SegmentSelection(), by="x", what="y")
+    assert [s["snapshot-id"] for s in load(clients)["snapshots"]] == [1, 2]
+    marking.give_up(datasource, SegmentSelection())
+    Snapshot.objects.update(leased_until=timezone.now())
+    assert [s["snapshot-id"] for s in load(clients)["snapshots"]] == [2]
+    assert Snapshot.objects.get(number=1).leased_until < timezone.now()
+
+
+def test_a_load_extends_the_leases_that_are_about_to_end(clients: dict[str, Client], publish: Publish) -> None:
+    publish(0)
+    load(clients)
+    Snapshot.objects.update(leased_until=timezone.now())
+    load(clients)
+    assert Snapshot.objects.get().leased_until > timezone.now() + HOUR - timedelta(minutes=1)
+
+
+def test_snapshots_leave_when_they_are_old_and_not_leased(
+    clients: dict[str, Client], publish: Publish, settings: Any
+) -> None:
+    publish(0, 1)
+    load(clients)
+    publish(0)
+    load(clients)
+    assert (expire(), Snapshot.objects.count(), Manifest.objects.count()) == (0, 2, 3)
+    settings.KILL_REPLACED_AFTER = HOUR  # no snapshot is kept for that long
+    assert (expire(), Snapshot.objects.count()) == (0, 2), "leased"
+    Snapshot.objects.update(leased_until=timezone.now() - HOUR)
+    assert (expire(), Snapshot.objects.get().number) == (1, 2)
+    assert sorted(Manifest.objects.values_list("first_snapshot", flat=True)) == [1, 2]
+
+
+def test_large_changes_are_built_by_celery(
+    clients: dict[str, Client], publish: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(tables, "MAX_NEW_SEGMENTS", 0)
+    monkeypatch.setattr(tables.celery_tasks.build, "delay", asked.append)
+    publish(0)
+    answer = clients["viewer"].get(ONE)
+    assert (answer.status_code, answer["Retry-After"], answer.json()["error"]["type"]) == (
+        503,
+        "10",
+        "ServiceUnavailableException",
+    )
+    [datasource] = asked
+    assert tables.celery_tasks.build(datasource) is True
+    publish(0)
+    assert load(clients)["current-snapshot-id"] == 1, "the last one is served meanwhile"
+
+
+def test_files_are_never_of_a_half_publish(clients: dict[str, Client], publish: Publish, deep: Path) -> None:
+    """An interval's manifest is of its revision: one that changes while others are written is there as it was."""
+    publish(0, 1)
+    load(clients)
+    revisions = dict(Interval.objects.filter(datasource__name="opened").values_list("pk", "revision"))
+    assert dict(Manifest.objects.values_list("interval", "revision")) == revisions
+
+
+def test_masked_tables_are_for_those_who_see_all_columns(
+    clients: dict[str, Client], publish: Publish, cast: Cast
+) -> None:
+    publish(0)
+    MaskedColumn.objects.create(datasource=Datasource.objects.get(name="opened"), column="item", role="operator")
+    refused = clients["viewer"].get(ONE)
+    assert (refused.status_code, refused.json()["error"]["type"]) == (403, "ForbiddenException")
+    assert "masked columns" in refused.json()["error"]["message"]
+    assert clients["viewer"].head(ONE).status_code == 403
+    names = [t["name"] for t in clients["viewer"].get(TABLES).json()["identifiers"]]
+    assert "opened" not in names and "flights" in names
+    assert clients["operator"].head(ONE).status_code == 204
+    assert {"namespace": ["alpha"], "name": "opened"} in clients["operator"].get(TABLES).json()["identifiers"]
+
+
+def test_namespaces_are_the_users_teams(clients: dict[str, Client]) -> None:
+    def names(role: str) -> list[list[str]]:
+        found: list[list[str]] = clients[role].get(f"{BASE}/namespaces").json()["namespaces"]
+        return found
+
+    assert (names("viewer"), names("outsider")) == ([["alpha"]], [["beta"]])
+    assert clients["viewer"].get(f"{BASE}/namespaces", {"parent": "alpha"}).json() == {"namespaces": []}
+    assert clients["viewer"].get(f"{BASE}/namespaces/alpha").json()["namespace"] == ["alpha"]
+    assert clients["viewer"].head(f"{BASE}/namespaces/alpha").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "address", "status", "kind"),
+    [
+        ("outsider", "GET", f"{TABLES}/flights", 404, "NoSuchNamespaceException"),
+        ("outsider", "HEAD", f"{TABLES}/flights", 404, ""),
+        ("viewer", "GET", f"{TABLES}/nothing", 404, "NoSuchTableException"),
+        ("viewer", "GET", f"{TABLES}/%00", 404, "NoSuchTableException"),
+        ("viewer", "GET", f"{BASE}/namespaces/alpha%1Fbeta/tables", 404, "NoSuchNamespaceException"),
+        ("viewer", "GET", f"{BASE}/namespaces?parent=no", 404, "NoSuchNamespaceException"),
+        ("viewer", "GET", f"{BASE}/namespaces/alpha/views", 404, "NoSuchEndpointException"),
+        ("anonymous", "GET", f"{BASE}/config", 401, "NotAuthorizedException"),
+        ("owner", "POST", f"{BASE}/namespaces", 406, "UnsupportedOperationException"),
+        ("owner", "DELETE", f"{BASE}/namespaces/alpha", 406, "UnsupportedOperationException"),
+        ("owner", "POST", f"{BASE}/namespaces/alpha/properties", 406, "UnsupportedOperationException"),
+        ("owner", "POST", TABLES, 406, "UnsupportedOperationException"),
+        ("owner", "POST", f"{TABLES}/flights", 406, "UnsupportedOperationException"),
+        ("owner", "DELETE", f"{TABLES}/flights", 406, "UnsupportedOperationException"),
+        ("owner", "POST", f"{BASE}/tables/rename", 406, "UnsupportedOperationException"),
+        ("owner", "POST", f"{BASE}/transactions/commit", 406, "UnsupportedOperationException"),
+    ],
+)
+def test_errors_have_the_form_of_the_specification(
+    clients: dict[str, Client], role: str, method: str, address: str, status: int, kind: str
+) -> None:
+    answer = clients[role].generic(method, address, "{}", content_type="application/json")
+    assert answer.status_code == status
+    if kind:
+        error = answer.json()["error"]
+        assert (error["type"], error["code"], bool(error["message"])) == (kind, status, True)
+
+
+@pytest.fixture
+def secret(cast: Cast) -> str:
+    """A token of the team's service account ``loader``, for the datasource flights alone."""
+    owner = cast.users["owner"]
+    create_account(user=owner, team=cast.alpha, name="reader")
+    return create_account_token(
+        user=owner, team=cast.alpha, account="reader", name="t", scope=Scope.READ, datasources=["flights"]
+    )[1]
+
+
+def ask_token(client: Client, **form: str) -> Any:
+    body = "&".join(f"{name}={value}" for name, value in form.items())
+    return client.post(f"{BASE}/oauth/tokens", body, content_type="application/x-www-form-urlencoded")
+
+
+def test_a_service_account_gets_a_token_by_its_credentials(secret: str, empty_cache: None) -> None:
+    client = Client()
+    granted = ask_token(client, grant_type="client_credentials", client_id="reader@alpha", client_secret=secret).json()
+    assert (granted["access_token"], granted["token_type"]) == (secret, "bearer")
+    assert 0 < granted["expires_in"] <= 90 * 24 * 3600
+    exchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+    assert ask_token(client, grant_type=exchange, subject_token=secret).json()["access_token"] == secret
+    headers = {"Authorization": f"Bearer {secret}"}
+    namespaces = client.get(f"{BASE}/namespaces", headers=headers).json()["namespaces"]
+    assert namespaces == [["alpha"]], "also with a token for named datasources"
+    listed = client.get(TABLES, headers=headers).json()["identifiers"]
+    assert [t["name"] for t in listed] == ["flights"]
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "error"),
+    [
+        ({"grant_type": "client_credentials", "client_id": "other@alpha"}, 401, "invalid_client"),
+        ({"grant_type": "client_credentials"}, 401, "invalid_client"),
+        ({"grant_type": "password"}, 400, "unsupported_grant_type"),
+        ({}, 400, "unsupported_grant_type"),
+    ],
+)
+def test_other_credentials_are_refused(
+    secret: str, empty_cache: None, form: dict[str, str], status: int, error: str
+) -> None:
+    answer = ask_token(Client(), client_secret=secret, **form)
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    wrong = ask_token(Client(), grant_type="client_credentials", client_id="reader@alpha", client_secret="a" * 64)
+    assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize(
+    ("location", "properties"),
+    [
+        ("/var/deep", {}),
+        ("s3://bucket/deep", {}),
+        (
+            "s3://bucket/deep?endpoint_override=127.0.0.1:9&scheme=http&region=eu-west-1",
+            {"s3.endpoint": "http://127.0.0.1:9", "s3.region": "eu-west-1"},
+        ),
+        ("s3://bucket?endpoint_override=https://s3.example", {"s3.endpoint": "https://s3.example"}),
+    ],
+)
+def test_readers_are_given_the_endpoint_of_s3(settings: Any, location: str, properties: dict[str, str]) -> None:
+    settings.DEEP_STORAGE = location
+    assert tables.storage_properties() == properties
