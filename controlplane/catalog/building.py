@@ -165,9 +165,9 @@ def _write_manifests(datasource: Datasource, number: int, writer: _Writer) -> _B
 
 
 def _intervals(rows: Any) -> Iterator[_Changed]:
-    for key, found in groupby(rows, key=lambda row: row[:4]):
+    for (number, start, end, revision), found in groupby(rows, key=lambda row: row[:4]):
         files = [row[4:] for row in found if row[4] is not None]
-        yield _Changed(*key, files)
+        yield _Changed(number, start, end, revision, files)
 
 
 def _manifest(datasource: Datasource, number: int, interval: _Changed, file: WrittenFile) -> Manifest:

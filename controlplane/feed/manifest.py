@@ -93,15 +93,19 @@ def root_address() -> str:
     return f"{parts.scheme.lower()}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-def open_snippets(datasource: str, site: str) -> dict[str, str]:
-    """Python that opens a datasource, by the name of the tool; needs an API token in ``HEADGATE_TOKEN``.
+def open_snippets(team: str, datasource: str, site: str) -> dict[str, str]:
+    """Python that opens a team's datasource, by the name of the tool; needs an API token in ``HEADGATE_TOKEN``.
 
     ``site``: the address of Headgate, without a slash at the end.
     """
     url = f"{site}/api/v1/datasources/{datasource}/manifest/addresses/"
     request = f'Request("{url}", headers={{"Authorization": "Bearer " + os.environ["HEADGATE_TOKEN"]}})'
     files = f"files = urlopen({request}).read().decode().splitlines()"
+    catalog = f'load_catalog("headgate", type="rest", uri="{site}/iceberg", token=os.environ["HEADGATE_TOKEN"])'
+    table = f'{catalog}.load_table(("{team}", "{datasource}"))'
     return {
+        "PyIceberg": "import os, pyarrow; from pyiceberg.catalog import load_catalog; "
+        f'pyarrow.unregister_extension_type("arrow.json"); rows = {table}.scan().to_arrow()',
         "DuckDB": f"import os, duckdb; {_IMPORTS}; {files}; rows = duckdb.read_parquet(files, union_by_name=True)",
         "pandas": f"import os, pandas; {_IMPORTS}; {files}; rows = pandas.concat(map(pandas.read_parquet, files))",
         "Spark": f'import os; {_IMPORTS}; {files}; rows = spark.read.option("mergeSchema", "true").parquet(*files)',

@@ -57,7 +57,7 @@ def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
         "table_url": reverse("frontend:datasource-rows-table", args=[name]) + query,
         "read": read,
         "alike": case_conflicts(datasource),
-        "lines": open_snippets(name, request.build_absolute_uri("/").rstrip("/")),
+        "lines": open_snippets(datasource.team.name, name, request.build_absolute_uri("/").rstrip("/")),
     }
     if read:
         context |= _read(request, datasource, start, end)

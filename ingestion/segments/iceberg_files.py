@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -41,7 +41,7 @@ def manifest_list_bytes(order: SnapshotOrder, manifests: Iterable[ListedManifest
     return _avro(_list_schema(), (_listed(order.root, manifest) for manifest in manifests), metadata)
 
 
-def _avro(schema: Any, records: Iterable[Record], metadata: Mapping[str, str]) -> bytes:
+def _avro(schema: Any, records: Iterable[Record], metadata: dict[str, str]) -> bytes:
     out = io.BytesIO()
     fastavro.writer(out, schema, records, codec="deflate", metadata=metadata)
     return out.getvalue()

@@ -19,8 +19,10 @@ from django.utils import timezone
 from controlplane.datasources.models import Datasource
 from controlplane.feed.manifest import open_snippets, root_address
 from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.segments.columns import assign_column_ids
 from controlplane.segments.models import Segment
 from controlplane.teams.models import ApiToken
+from ingestion.specs.messages.column_ids import ColumnsRequest
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.integration.test_newest_rows import register
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
@@ -118,12 +120,14 @@ def stored(transactional_db: None, tmp_path: Path, settings: Any, cast: Cast) ->
     for desk in (first, second):
         desk.index.close()
     datasource = Datasource.objects.create(name="opened", team=cast.alpha)
+    assign_column_ids(datasource.pk, ColumnsRequest(columns=files[-1].columns))
     register(datasource, files)
     Segment.objects.filter(datasource=datasource).update(created_at=timezone.now() - timedelta(minutes=1))
     return files
 
 
 COUNTS = {
+    "PyIceberg": "print((sum(rows['n'].to_pylist()), len(rows['name'].drop_null()), len(rows)))",
     "DuckDB": "print(rows.aggregate('sum(n), count(name), count(*)').fetchall()[0])",
     "pandas": "print((int(rows.n.sum()), int(rows.name.count()), len(rows)))",
 }
@@ -132,7 +136,7 @@ COUNTS = {
 @pytest.mark.parametrize("tool", COUNTS)
 def test_the_lines_open_what_is_stored(live_server: Any, stored: list[SegmentFile], cast: Cast, tool: str) -> None:
     _, secret = ApiToken.objects.create(user=cast.users["viewer"], name="lines")
-    line = open_snippets("opened", live_server.url)[tool]
+    line = open_snippets("alpha", "opened", live_server.url)[tool]
     ran = subprocess.run(
         [sys.executable, "-c", f"{line}; {COUNTS[tool]}"],
         env={"HEADGATE_TOKEN": secret, "NO_PROXY": "*"},

@@ -1,0 +1,241 @@
+"""The Iceberg catalog read by PyIceberg over HTTP, beside publishes, merges and deletions.
+
+What is read is compared with the Parquet files themselves.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError, OAuthError, UnauthorizedError
+from pyiceberg.table import Table
+
+from controlplane.catalog import tables
+from controlplane.datasources.models import Datasource
+from controlplane.publishing.publish import publish
+from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.publishing.replace import ReplaceTarget, replace
+from controlplane.segments import killing, marking
+from controlplane.segments.columns import assign_column_ids
+from controlplane.segments.marking import SegmentSelection
+from controlplane.segments.models import Segment, Snapshot
+from controlplane.teams.models import ApiToken
+from controlplane.teams.roles import Scope
+from controlplane.teams.service_accounts import create_account, create_account_token
+from ingestion.rows import JSON_TYPE, LIST_TYPE
+from ingestion.segments.column_ids import ColumnIds
+from ingestion.specs.messages.compaction import ReplaceRequest
+from ingestion.specs.messages.protocol import SegmentFile
+from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
+from tests.support.django_cast import Cast
+from tests.support.publishes import TASK, make_source, request, start
+
+JUNE = datetime.fromtimestamp(JUNE_MS / 1000, UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A snapshot for each load; nothing between the client and the server; JSON as PyIceberg reads it."""
+    monkeypatch.setattr(tables, "SHORTEST", timedelta(0))
+    monkeypatch.setenv("NO_PROXY", "*")
+    pa.unregister_extension_type("arrow.json")
+    yield
+    pa.register_extension_type(JSON_TYPE)
+
+
+class Stream:
+    """An indexer of the datasource ``d`` of team alpha, with its files."""
+
+    def __init__(self, place: Path, cast: Cast) -> None:
+        make_receipt_partitions()
+        self._place = place
+        source = make_source("d")
+        Datasource.objects.filter(pk=source.datasource_id).update(team=cast.alpha)
+        self.datasource = Datasource.objects.get(pk=source.datasource_id)
+        self._epoch = start(source)
+        self._desks = count()
+        self.deep = place / "deep"
+        self._offset = 0
+
+    def write(self, rows: pa.Table) -> list[SegmentFile]:
+        desk = Desk(self._place / str(next(self._desks)), schema_of())
+        desk.offset, desk.deep = self._offset, self.deep
+        desk.storage = type(desk.storage)(self.deep, fsync=False)
+        desk.ids = ColumnIds(lambda asked: assign_column_ids(self.datasource.pk, asked))
+        desk.add(rows)
+        self._offset = desk.offset
+        files = desk.write()
+        desk.index.close()
+        return files
+
+    def publish(self, rows: pa.Table) -> None:
+        publish(task_id=TASK, number=0, request=request(self._epoch, segments=self.write(rows)))
+
+    def merge(self, rows: pa.Table) -> None:
+        """Replace all segments of the first day by one with these rows."""
+        segments = Segment.objects.filter(datasource=self.datasource, interval_start=JUNE, used=True)
+        [file] = self.write(rows)
+        read = {s.pk: s.rows for s in segments}
+        asked = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read=read, segments=[file])
+        replace(ReplaceTarget(self.datasource, JUNE, JUNE + DAY, "compact_1", False), asked)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Those of the used segments' files."""
+        paths = Segment.objects.filter(datasource=self.datasource, used=True).values_list("path", flat=True)
+        return [row for path in paths for row in pq.read_table(self.deep / path).to_pylist()]
+
+
+@pytest.fixture
+def stream(transactional_db: None, tmp_path: Path, settings: Any, cast: Cast) -> Stream:
+    settings.DEEP_STORAGE = str(tmp_path / "deep")
+    return Stream(tmp_path, cast)
+
+
+Connect = Callable[..., Catalog]
+
+
+@pytest.fixture
+def connect(live_server: Any, cast: Cast) -> Connect:
+    _, secret = ApiToken.objects.create(user=cast.users["viewer"], name="reader")
+
+    def connect(**properties: str) -> Catalog:
+        return load_catalog(
+            "headgate", type="rest", uri=f"{live_server.url}/iceberg", **(properties or {"token": secret})
+        )
+
+    return connect
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: str(sorted(row.items())))
+
+
+def read(table: Table, **scan: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.scan(**scan).to_arrow().to_pylist()
+    return rows
+
+
+def plain_batch(times: list[int], first: int = 0) -> pa.Table:
+    return batch_of(times, n=pa.array(range(first, first + len(times))))
+
+
+def test_rows_are_those_of_the_files(stream: Stream, connect: Connect) -> None:
+    documents = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(['{"a":{"b":[1,2]}}', None, '{"a":null}']))
+    batch = batch_of(
+        [0, 1, DAY_MS + 5],
+        n=pa.array([1, None, 2**60]),
+        price=pa.array([0.5, None, -1.5]),
+        name=pa.array(["é", None, ""]),
+        tags=pa.array([["a", None], None, []], LIST_TYPE),
+        document=documents,
+    )
+    stream.publish(batch)
+    stream.publish(batch)
+    catalog = connect()
+    assert catalog.list_namespaces() == [("alpha",)]
+    assert ("alpha", "d") in catalog.list_tables("alpha")
+    assert catalog.table_exists("alpha.d")
+    table = catalog.load_table("alpha.d")
+    rows = read(table)
+    assert in_order(rows) == in_order(stream.rows())
+    assert (len(rows), sum(r["n"] or 0 for r in rows), sum(r["tags"] is None for r in rows)) == (6, 2**61 + 2, 2)
+    assert table.scan().count() == 6
+    second_day = read(table, row_filter="__time >= '2025-06-02T00:00:00+00:00'", selected_fields=("n", "document"))
+    assert second_day == [{"n": 2**60, "document": '{"a":null}'}] * 2
+    assert read(table, row_filter="name == 'é'")[0]["document"] == '{"a":{"b":[1,2]}}'
+
+
+def test_a_table_that_was_loaded_stays_readable(stream: Stream, connect: Connect, settings: Any) -> None:
+    """Merged, marked unused and due for deletion: the reader that loaded it before reads every row."""
+    settings.KILL_REPLACED_AFTER = settings.KILL_BUFFER_PERIOD = timedelta(0)
+    stream.publish(plain_batch([0, 1]))
+    stream.publish(plain_batch([2, DAY_MS], first=2))
+    before = connect().load_table("alpha.d")
+    expected = in_order(stream.rows())
+    stream.merge(plain_batch([0, 1, 2]))
+    merged = connect().load_table("alpha.d")
+    assert in_order(read(merged)) == expected
+    marking.mark_unused(stream.datasource, SegmentSelection(), by="x", what="y")
+    settings.SNAPSHOT_LEASE = timedelta(0)  # from now on
+    assert killing.run(seconds=60).segments == 0
+    assert in_order(read(before)) == in_order(read(merged)) == expected
+    Snapshot.objects.update(leased_until=timezone.now())
+    assert killing.run(seconds=60).segments == 4
+    assert read(connect().load_table("alpha.d")) == []
+
+
+def test_earlier_snapshots_are_read_by_id(stream: Stream, connect: Connect) -> None:
+    stream.publish(plain_batch([0]))
+    connect().load_table("alpha.d")
+    stream.publish(batch_of([1], n=pa.array([7]), extra=pa.array(["x"])))
+    table = connect().load_table("alpha.d")
+    first, second = table.metadata.snapshots
+    assert [r["n"] for r in read(table, snapshot_id=first.snapshot_id)] == [0]
+    assert sorted((r["n"], r["extra"]) for r in read(table, snapshot_id=second.snapshot_id)) == [(0, None), (7, "x")]
+
+
+def test_a_column_changes_its_type(stream: Stream, connect: Connect) -> None:
+    stream.publish(plain_batch([0]))
+    before = connect().load_table("alpha.d")
+    stream.publish(batch_of([1], n=pa.array(["seven"])))
+    rows = in_order([{k: v for k, v in r.items() if k != "__time"} for r in read(connect().load_table("alpha.d"))])
+    assert rows == in_order([{"n": None, "n__long": 0}, {"n": "seven", "n__long": None}])
+    assert [r["n"] for r in read(before)] == [0]
+
+
+def test_each_load_has_whole_publishes(stream: Stream, connect: Connect) -> None:
+    """While a stream publishes rows of two days at once, a reader has as many of one day as of the other."""
+    publishes = 12
+
+    def ingest() -> None:
+        try:
+            for number in range(publishes):
+                stream.publish(plain_batch([number, DAY_MS + number], first=number))
+        finally:
+            connection.close()
+
+    stream.publish(plain_batch([500, DAY_MS + 500]))
+    catalog, seen = connect(), []
+    with ThreadPoolExecutor(1) as pool:
+        ingestion = pool.submit(ingest)
+        while not ingestion.done():
+            seen.append(days_of(catalog))
+        ingestion.result()
+    seen.append(days_of(catalog))
+    assert all(first == second for first, second in seen), seen
+    assert seen[-1] == (publishes + 1, publishes + 1)
+    assert seen == sorted(seen)
+
+
+def days_of(catalog: Catalog) -> tuple[int, int]:
+    times = [row["__time"] for row in read(catalog.load_table("alpha.d"))]
+    return sum(t < JUNE + DAY for t in times), sum(t >= JUNE + DAY for t in times)
+
+
+def test_a_service_account_reads_by_its_credentials(stream: Stream, connect: Connect, cast: Cast) -> None:
+    stream.publish(plain_batch([0]))
+    owner = cast.users["owner"]
+    create_account(user=owner, team=cast.alpha, name="etl")
+    _, secret = create_account_token(user=owner, team=cast.alpha, account="etl", name="t", scope=Scope.READ)
+    catalog = connect(credential=f"etl@alpha:{secret}")
+    assert [r["n"] for r in read(catalog.load_table("alpha.d"))] == [0]
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("alpha.nothing")
+    with pytest.raises(UnauthorizedError):
+        connect(token="a" * 64)
+    ApiToken.objects.filter(user__username="etl@alpha").delete()
+    with pytest.raises(OAuthError):  # it asks for a new token first
+        catalog.load_table("alpha.d")
