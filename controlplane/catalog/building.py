@@ -25,7 +25,7 @@ from controlplane.common.processes import conversation, write_line
 from controlplane.datasources.models import Datasource
 from controlplane.feed.manifest import publish_watermark, root_address
 from controlplane.segments.columns import columns_of
-from controlplane.segments.models import Manifest, Snapshot
+from controlplane.segments.models import Manifest, Segment, Snapshot
 from ingestion.specs.base import Message
 from ingestion.specs.iceberg_partitions import Partition
 from ingestion.specs.messages.iceberg import (
@@ -52,7 +52,8 @@ _HAS_CHANGED = """
 _COUNT = f"SELECT coalesce(sum(i.segments + 1), 0) {_CHANGED} WHERE {_HAS_CHANGED}"
 _SEGMENTS = f"""
     SELECT i.id, i.start, i."end", i.revision, s.path, s.rows, s.size_bytes,
-           (extract(epoch FROM s.min_time) * 1000000)::bigint, (extract(epoch FROM s.max_time) * 1000000)::bigint
+           (extract(epoch FROM s.min_time) * 1000000)::bigint, (extract(epoch FROM s.max_time) * 1000000)::bigint,
+           greatest(s.created_at, s.used_again_at)
     {_CHANGED}
     LEFT JOIN segments_segment s ON s.datasource_id = i.datasource_id AND s.interval_start = i.start
       AND s.interval_end = i."end" AND s.used
@@ -74,6 +75,7 @@ class _Changed:
     end: datetime
     revision: int
     files: list[ListedFile]
+    changed_at: datetime | None  # when the last of these came into use
 
 
 @dataclass
@@ -84,6 +86,7 @@ class _Built:
     manifests: list[Manifest] = field(default_factory=list)
     spans: dict[int, tuple[datetime, datetime]] = field(default_factory=dict)  # of intervals, by id
     folder: tuple[datetime, datetime] | None = None  # the interval whose folder takes the list
+    changed_at: list[datetime] = field(default_factory=list)  # when segments came into use, of each interval the last
 
 
 def count_changed_segments(datasource: Datasource) -> int:
@@ -103,7 +106,7 @@ def build(datasource: Datasource) -> bool:
 
 def _build(datasource: Datasource) -> None:
     last = Snapshot.objects.filter(datasource=datasource).order_by("-number").first()
-    number = last.number + 1 if last else 1
+    number, earlier = (last.number + 1, last.changed_at) if last else (1, datasource.created_at)
     unused_after = publish_watermark()
     columns = list(columns_of(datasource))
     last_column = highest_id(columns)
@@ -127,6 +130,7 @@ def _build(datasource: Datasource) -> None:
     snapshot = Snapshot(
         datasource=datasource,
         number=number,
+        changed_at=max([earlier, *built.changed_at, *_last_removal(datasource)]),
         created_until=created_until,
         unused_after=unused_after,
         leased_until=timezone.now() + settings.SNAPSHOT_LEASE,
@@ -137,6 +141,12 @@ def _build(datasource: Datasource) -> None:
         size_bytes=sum(size for _, size in listed),
     )
     _commit(snapshot, built)
+
+
+def _last_removal(datasource: Datasource) -> list[datetime]:
+    """When a segment of it became unused last; none if none did."""
+    unused = Segment.objects.filter(datasource=datasource, used=False, unused_at__isnull=False).order_by("-unused_at")
+    return [at for at in unused.values_list("unused_at", flat=True)[:1] if at is not None]
 
 
 @transaction.atomic
@@ -156,6 +166,7 @@ def _write_manifests(datasource: Datasource, number: int, writer: _Writer) -> _B
             built.changed += [interval.id for interval in page]
             built.folder = page[-1].start, page[-1].end
             present = [interval for interval in page if interval.files]
+            built.changed_at += [interval.changed_at for interval in present if interval.changed_at]
             contents = [ManifestContent(start=i.start, end=i.end, files=i.files) for i in present]
             files = writer.write(ManifestPage(manifests=contents)) if contents else []
             for interval, file in zip(present, files, strict=True):
@@ -166,8 +177,9 @@ def _write_manifests(datasource: Datasource, number: int, writer: _Writer) -> _B
 
 def _intervals(rows: Any) -> Iterator[_Changed]:
     for (number, start, end, revision), found in groupby(rows, key=lambda row: row[:4]):
-        files = [row[4:] for row in found if row[4] is not None]
-        yield _Changed(number, start, end, revision, files)
+        segments = [row[4:] for row in found if row[4] is not None]
+        changed_at = max((segment[5] for segment in segments), default=None)
+        yield _Changed(number, start, end, revision, [segment[:5] for segment in segments], changed_at)
 
 
 def _manifest(datasource: Datasource, number: int, interval: _Changed, file: WrittenFile) -> Manifest:

@@ -28,7 +28,7 @@ def table_metadata(*, root: str, name: str, columns: Sequence[Column], snapshots
         "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{root}/{name}")),
         "location": f"{root}/{name}",
         "last-sequence-number": current.number if current else 0,
-        "last-updated-ms": _ms(current.created_until) if current else 0,
+        "last-updated-ms": _ms(current.changed_at) if current else 0,
         "last-column-id": last_column,
         "current-schema-id": shown,
         "schemas": list(schemas.values()),
@@ -39,7 +39,7 @@ def table_metadata(*, root: str, name: str, columns: Sequence[Column], snapshots
         "sort-orders": [_UNSORTED],
         "properties": {"schema.name-mapping.default": name_mapping(schemas[shown])},
         "snapshots": [_snapshot(root, s) for s in snapshots],
-        "snapshot-log": [{"snapshot-id": s.number, "timestamp-ms": _ms(s.created_until)} for s in snapshots],
+        "snapshot-log": [{"snapshot-id": s.number, "timestamp-ms": _ms(s.changed_at)} for s in snapshots],
         "metadata-log": [],
         "refs": {},
     }
@@ -53,7 +53,8 @@ def _snapshot(root: str, snapshot: Snapshot) -> dict[str, Any]:
     return {
         "snapshot-id": snapshot.number,
         "sequence-number": snapshot.number,
-        "timestamp-ms": _ms(snapshot.created_until),
+        # Not when it was built: DuckDB reads no snapshot that is later than the beginning of its transaction.
+        "timestamp-ms": _ms(snapshot.changed_at),
         "manifest-list": f"{root}/{snapshot.path}",
         # Not "append": readers of what is new would find no file that is, and pass over all of it in silence.
         "summary": {

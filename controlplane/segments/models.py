@@ -224,6 +224,7 @@ class Snapshot(models.Model):
 
     datasource = models.ForeignKey(Datasource, on_delete=models.CASCADE, related_name="snapshots", db_index=False)
     number = models.BigIntegerField()  # from 1 up, in its datasource
+    changed_at = models.DateTimeField()  # since when these are in use; not before that of the snapshot before
     created_until = models.DateTimeField()
     unused_after = models.DateTimeField()
     leased_until = models.DateTimeField()

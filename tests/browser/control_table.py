@@ -74,7 +74,11 @@ SITE = [
     row(EVERYWHERE, walks_of_site.copy_as_curl, ("", "REST"), ("", "Copy as curl")),
     row(EVERYWHERE, walks_of_site.choose_columns, ("", "View")),
     row(EVERYWHERE, walks_of_site.copy_an_id, ("", "Copy the whole id")),
-    row(EVERYWHERE, walks_of_site.copy_a_line("PyIceberg", "load_catalog"), ("", "Copy the line for PyIceberg")),
+    row(
+        EVERYWHERE,
+        walks_of_site.copy_a_line("PyIceberg", "load_catalog", '"flights"'),
+        ("", "Copy the line for PyIceberg"),
+    ),
     row(EVERYWHERE, walks_of_site.copy_a_line("DuckDB", "duckdb"), ("", "Copy the line for DuckDB")),
     row(EVERYWHERE, walks_of_site.copy_a_line("pandas", "read_parquet"), ("", "Copy the line for pandas")),
     row(EVERYWHERE, walks_of_site.copy_a_line("Spark", "spark"), ("", "Copy the line for Spark")),

@@ -153,13 +153,13 @@ def _until_copied(visit: Visit, *texts: str) -> None:
     )
 
 
-def copy_a_line(tool: str, names: str) -> Callable[[Visit], None]:
+def copy_a_line(tool: str, names: str, datasource: str = "/api/v1/datasources/flights/") -> Callable[[Visit], None]:
     """What opens a datasource elsewhere."""
 
     def walk(visit: Visit) -> None:
         visit.open("/datasources/flights/rows/")
         visit.press(f"Copy the line for {tool}")
-        _until_copied(visit, names, "/api/v1/datasources/flights/")
+        _until_copied(visit, names, datasource)
 
     return walk
 

@@ -101,6 +101,8 @@ def test_a_snapshot_has_what_is_used_and_keeps_manifests(
     before = listed(deep, first["snapshots"][0])
     assert (all_of(before), len(before)) == (paths(), 2)
     assert first["snapshots"][0]["summary"]["total-records"] == "10"
+    published = Segment.objects.filter(datasource__name="opened").latest("created_at").created_at
+    assert first["snapshots"][0]["timestamp-ms"] == int(published.timestamp() * 1000), "not when somebody asked"
     assert load(clients)["current-snapshot-id"] == 1, "nothing has changed"
     publish(1)
     second = load(clients)

@@ -5,16 +5,13 @@ What is read is compared with the Parquet files themselves.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from itertools import count
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -23,27 +20,16 @@ from pyiceberg.exceptions import NoSuchTableError, OAuthError, UnauthorizedError
 from pyiceberg.table import Table
 
 from controlplane.catalog import tables
-from controlplane.datasources.models import Datasource
-from controlplane.publishing.publish import publish
-from controlplane.publishing.receipts import make_receipt_partitions
-from controlplane.publishing.replace import ReplaceTarget, replace
 from controlplane.segments import killing, marking
-from controlplane.segments.columns import assign_column_ids
 from controlplane.segments.marking import SegmentSelection
-from controlplane.segments.models import Segment, Snapshot
+from controlplane.segments.models import Snapshot
 from controlplane.teams.models import ApiToken
 from controlplane.teams.roles import Scope
 from controlplane.teams.service_accounts import create_account, create_account_token
 from ingestion.rows import JSON_TYPE, LIST_TYPE
-from ingestion.segments.column_ids import ColumnIds
-from ingestion.specs.messages.compaction import ReplaceRequest
-from ingestion.specs.messages.protocol import SegmentFile
-from tests.support.desk import DAY_MS, JUNE_MS, Desk, batch_of, schema_of
+from tests.support.desk import DAY_MS, batch_of
 from tests.support.django_cast import Cast
-from tests.support.publishes import TASK, make_source, request, start
-
-JUNE = datetime.fromtimestamp(JUNE_MS / 1000, UTC)
-DAY = timedelta(days=1)
+from tests.support.iceberg_stream import DAY, JUNE, Stream
 
 
 @pytest.fixture(autouse=True)
@@ -54,48 +40,6 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     pa.unregister_extension_type("arrow.json")
     yield
     pa.register_extension_type(JSON_TYPE)
-
-
-class Stream:
-    """An indexer of the datasource ``d`` of team alpha, with its files."""
-
-    def __init__(self, place: Path, cast: Cast) -> None:
-        make_receipt_partitions()
-        self._place = place
-        source = make_source("d")
-        Datasource.objects.filter(pk=source.datasource_id).update(team=cast.alpha)
-        self.datasource = Datasource.objects.get(pk=source.datasource_id)
-        self._epoch = start(source)
-        self._desks = count()
-        self.deep = place / "deep"
-        self._offset = 0
-
-    def write(self, rows: pa.Table) -> list[SegmentFile]:
-        desk = Desk(self._place / str(next(self._desks)), schema_of())
-        desk.offset, desk.deep = self._offset, self.deep
-        desk.storage = type(desk.storage)(self.deep, fsync=False)
-        desk.ids = ColumnIds(lambda asked: assign_column_ids(self.datasource.pk, asked))
-        desk.add(rows)
-        self._offset = desk.offset
-        files = desk.write()
-        desk.index.close()
-        return files
-
-    def publish(self, rows: pa.Table) -> None:
-        publish(task_id=TASK, number=0, request=request(self._epoch, segments=self.write(rows)))
-
-    def merge(self, rows: pa.Table) -> None:
-        """Replace all segments of the first day by one with these rows."""
-        segments = Segment.objects.filter(datasource=self.datasource, interval_start=JUNE, used=True)
-        [file] = self.write(rows)
-        read = {s.pk: s.rows for s in segments}
-        asked = ReplaceRequest(replace_id=uuid.uuid4(), attempt=1, read=read, segments=[file])
-        replace(ReplaceTarget(self.datasource, JUNE, JUNE + DAY, "compact_1", False), asked)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Those of the used segments' files."""
-        paths = Segment.objects.filter(datasource=self.datasource, used=True).values_list("path", flat=True)
-        return [row for path in paths for row in pq.read_table(self.deep / path).to_pylist()]
 
 
 @pytest.fixture

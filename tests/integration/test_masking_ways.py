@@ -152,6 +152,8 @@ ALONE = {
     "druid/coordinator/v1/config/compaction/taskslots",
     "druid/coordinator/v1/datasources/<str:name>",
     "druid/indexer/v1/datasources/<str:name>",
+    "iceberg/v1/oauth/tokens",
+    "iceberg/v1/<path:rest>",
     "druid/coordinator/v1/rules/<str:name>",
 }
 

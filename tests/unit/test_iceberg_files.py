@@ -86,7 +86,7 @@ def table_of(desk: Desk, registry: Registry, files: Sequence[SegmentFile]) -> St
     path = write_snapshot(desk, order, files)
     snapshot = Snapshot(
         number=7,
-        created_until=NOW,
+        changed_at=NOW,
         last_column=highest_id(columns),
         path=path,
         segments=len(files),

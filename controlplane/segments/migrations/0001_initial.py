@@ -236,6 +236,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("number", models.BigIntegerField()),
+                ("changed_at", models.DateTimeField()),
                 ("created_until", models.DateTimeField()),
                 ("unused_after", models.DateTimeField()),
                 ("leased_until", models.DateTimeField()),
