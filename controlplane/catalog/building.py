@@ -47,7 +47,8 @@ _CHANGED = """
     LEFT JOIN segments_manifest m ON m.interval_id = i.id AND m.last_snapshot IS NULL
 """
 _HAS_CHANGED = """
-    i.datasource_id = %(datasource)s AND i.revision IS DISTINCT FROM m.revision AND (i.segments > 0 OR m.id IS NOT NULL)
+    i.datasource_id = %(datasource)s AND (i.segments > 0 OR m.id IS NOT NULL)
+    AND (i.revision, %(root)s) IS DISTINCT FROM (m.revision, m.root)
 """
 _COUNT = f"SELECT coalesce(sum(i.segments + 1), 0) {_CHANGED} WHERE {_HAS_CHANGED}"
 _SEGMENTS = f"""
@@ -92,8 +93,13 @@ class _Built:
 def count_changed_segments(datasource: Datasource) -> int:
     """How many segments the next snapshot has to read; 0 when nothing has changed since the last one."""
     with cursor() as c:
-        [(count,)] = c.execute(_COUNT, {"datasource": datasource.pk}).fetchall()
+        [(count,)] = c.execute(_COUNT, _facts(datasource)).fetchall()
     return int(count)
+
+
+def _facts(datasource: Datasource) -> dict[str, Any]:
+    """What both statements ask for. Files that have another address of deep storage within are not true any more."""
+    return {"datasource": datasource.pk, "root": root_address()}
 
 
 def build(datasource: Datasource) -> bool:
@@ -120,7 +126,7 @@ def _build(datasource: Datasource) -> None:
     with conversation(MODULE) as (stdin, stdout):
         writer = _Writer(stdin, stdout)
         writer.write(order)
-        built = _write_manifests(datasource, number, writer)
+        built = _write_manifests(datasource, order, writer)
         created_until = clock()
         listed = _listed(datasource, built)
         if built.folder is None:
@@ -135,6 +141,7 @@ def _build(datasource: Datasource) -> None:
         unused_after=unused_after,
         leased_until=timezone.now() + settings.SNAPSHOT_LEASE,
         last_column=last_column,
+        root=order.root,
         path=written.path,
         segments=sum(entry.segments for entry, _ in listed),
         rows=sum(entry.rows for entry, _ in listed),
@@ -157,10 +164,10 @@ def _commit(snapshot: Snapshot, built: _Built) -> None:
     snapshot.save(force_insert=True)
 
 
-def _write_manifests(datasource: Datasource, number: int, writer: _Writer) -> _Built:
+def _write_manifests(datasource: Datasource, order: SnapshotOrder, writer: _Writer) -> _Built:
     built = _Built()
     with transaction.atomic(), connection.chunked_cursor() as rows:
-        rows.execute(_SEGMENTS, {"datasource": datasource.pk})
+        rows.execute(_SEGMENTS, _facts(datasource))
         intervals = _intervals(rows)
         while page := list(islice(intervals, _PAGE)):
             built.changed += [interval.id for interval in page]
@@ -171,7 +178,7 @@ def _write_manifests(datasource: Datasource, number: int, writer: _Writer) -> _B
             files = writer.write(ManifestPage(manifests=contents)) if contents else []
             for interval, file in zip(present, files, strict=True):
                 built.spans[interval.id] = interval.start, interval.end
-                built.manifests.append(_manifest(datasource, number, interval, file))
+                built.manifests.append(_manifest(datasource, order, interval, file))
     return built
 
 
@@ -182,12 +189,13 @@ def _intervals(rows: Any) -> Iterator[_Changed]:
         yield _Changed(number, start, end, revision, [segment[:5] for segment in segments], changed_at)
 
 
-def _manifest(datasource: Datasource, number: int, interval: _Changed, file: WrittenFile) -> Manifest:
+def _manifest(datasource: Datasource, order: SnapshotOrder, interval: _Changed, file: WrittenFile) -> Manifest:
     return Manifest(
         datasource=datasource,
         interval_id=interval.id,
         revision=interval.revision,
-        first_snapshot=number,
+        first_snapshot=order.number,
+        root=order.root,
         path=file.path,
         length=file.length,
         segments=len(interval.files),

@@ -12,6 +12,7 @@ from django.db.models.functions import TruncHour
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
+from controlplane.feed.manifest import root_address
 from controlplane.segments.models import Manifest, Snapshot
 from controlplane.segments.snapshot_leases import complete, hold_leases
 
@@ -21,7 +22,7 @@ _NEWEST = 20  # that are listed, whatever the hour
 def listed_snapshots(datasource: Datasource) -> QuerySet[Snapshot]:
     """Those whose files no deletion of unused segments reaches before a lease ends, and the newest."""
     kept = min(settings.KILL_BUFFER_PERIOD, settings.KILL_REPLACED_AFTER)
-    snapshots = Snapshot.objects.filter(datasource=datasource)
+    snapshots = Snapshot.objects.filter(datasource=datasource, root=root_address())
     newest = list(snapshots.order_by("-number").values_list("number", flat=True)[:_NEWEST])
     recent = snapshots.filter(unused_after__gt=timezone.now() - kept + settings.SNAPSHOT_LEASE)
     hourly = recent.annotate(hour=TruncHour("created_until")).values("hour").annotate(latest=Max("number"))
@@ -39,7 +40,7 @@ def expire() -> int:
 def _expire(datasource: Datasource) -> int:
     hold_leases()  # nobody is given one that is about to go
     listed = listed_snapshots(datasource)
-    newest = listed.order_by("-number").values_list("pk", flat=True)[:1]
+    newest = Snapshot.objects.filter(datasource=datasource).order_by("-number").values_list("pk", flat=True)[:1]
     staying = {*newest, *complete(listed).values_list("pk", flat=True)}
     ended = Snapshot.objects.filter(datasource=datasource, leased_until__lt=timezone.now()).exclude(pk__in=staying)
     count, _ = ended.delete()

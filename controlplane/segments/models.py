@@ -229,7 +229,8 @@ class Snapshot(models.Model):
     unused_after = models.DateTimeField()
     leased_until = models.DateTimeField()
     last_column = models.IntegerField()  # the highest id of a column at that moment
-    path = models.CharField(max_length=1000)  # of the list of its manifests; empty where it has no segments
+    root = models.CharField(max_length=1000)  # deep storage's address, which its files have within
+    path = models.CharField(max_length=1000)  # of the list of its manifests
     segments = models.BigIntegerField()
     rows = models.BigIntegerField()
     size_bytes = models.BigIntegerField()
@@ -246,6 +247,7 @@ class Manifest(models.Model):
     revision = models.BigIntegerField()  # the interval's
     first_snapshot = models.BigIntegerField()
     last_snapshot = models.BigIntegerField(null=True)  # None: it is true still, as far as is known
+    root = models.CharField(max_length=1000)  # deep storage's address, which it has within
     path = models.CharField(max_length=1000)
     length = models.BigIntegerField()
     segments = models.BigIntegerField()

@@ -20,8 +20,10 @@ from controlplane.segments import marking
 from controlplane.segments.killing import begin_deletion
 from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Interval, Manifest, Segment, Snapshot
+from controlplane.segments.orphans import clean_up
 from controlplane.teams.roles import Scope
 from controlplane.teams.service_accounts import create_account, create_account_token
+from tests.support.asked_here import sweep_here
 from tests.support.django_cast import Cast
 from tests.support.publishes import DAY, make_source, request, segment, send, start
 
@@ -189,6 +191,38 @@ def test_snapshots_leave_when_they_are_old_and_not_leased(
     Snapshot.objects.update(leased_until=timezone.now() - HOUR)
     assert (expire(), Snapshot.objects.get().number) == (1, 2)
     assert sorted(Manifest.objects.values_list("first_snapshot", flat=True)) == [1, 2]
+
+
+def test_files_of_old_snapshots_are_cleaned_up(
+    clients: dict[str, Client], publish: Publish, deep: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_here(monkeypatch)
+    publish(0, 1)
+    load(clients)
+    publish(0)
+    load(clients)
+
+    def cleaned_up() -> int:
+        return clean_up(grace=timedelta(0)).end.deleted
+
+    assert (cleaned_up(), len(list(deep.rglob("*.avro")))) == (0, 5)
+    settings.KILL_REPLACED_AFTER = HOUR
+    Snapshot.objects.update(leased_until=timezone.now() - HOUR)
+    expire()
+    assert (cleaned_up(), len(list(deep.rglob("*.avro")))) == (2, 3)
+    assert all_of(listed(deep, load(clients)["snapshots"][-1])) == paths()
+
+
+def test_where_deep_storage_moves_all_is_written_again(
+    clients: dict[str, Client], publish: Publish, settings: Any, tmp_path: Path
+) -> None:
+    """Iceberg's files have whole addresses within."""
+    publish(0, 1)
+    load(clients)
+    settings.DEEP_STORAGE = str(tmp_path / "moved")
+    [moved] = load(clients)["snapshots"]
+    assert moved["snapshot-id"] == 2
+    assert all_of(listed(tmp_path / "moved", moved)) == paths()
 
 
 def test_large_changes_are_built_by_celery(
