@@ -162,6 +162,7 @@ class Rewind(models.Model):
     supervisor_id = models.CharField(max_length=200, blank=True)
     spec_version = models.IntegerField(null=True)
     choice = models.JSONField()  # what was asked for
+    dry_run = models.BooleanField(default=False, db_default=False)  # its parts are read, and nothing is replaced
     by = models.CharField(max_length=150)
     created_at = models.DateTimeField()
 
@@ -178,6 +179,7 @@ class RewindPart(models.Model):
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"
         DONE = "done", "done"
+        READ = "read", "read"  # of a dry run
         FAILED = "failed", "failed"
         CANCELLED = "cancelled", "cancelled"
         UNDONE = "undone", "undone"

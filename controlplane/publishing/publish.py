@@ -139,6 +139,8 @@ def _publish_rewind(
     fence = publication.fence
     new = rewinds.new_quarantined(source.id, fence.task_id, request)
     segment_ids = rewinds.publish_part(publication, source.id, request, settling)
+    if rewinds.is_dry_run(fence.task_id):
+        return PublishAnswer(publish_id=request.publish_id, segment_ids=segment_ids)
     _insert_quarantined(fence, source, request.model_copy(update={"quarantined": new}))
     _insert_faulty(fence, source, request)
     totals = _parse_exceptions(fence.task_id, request)

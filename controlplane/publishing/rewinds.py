@@ -42,7 +42,8 @@ _COUNT_NOT_REPLAYED = """
 
 
 def publish_part(publication: Publication, source: int, request: PublishRequest, read: dict[int, Ranges]) -> list[str]:
-    """Swap a part, in the caller's transaction. ``read``: which offsets the publish ends.
+    """Swap a part, in the caller's transaction. ``read``: which offsets the publish ends. Of a dry run it is
+    noted what would be stored, and nothing is replaced.
 
     Raises ``PublishRefused`` (changed) where the part does not wait or its segments are not in use any more, and
     ``InvalidInput`` for other records than the part's, and for some that Kafka has lost.
@@ -50,6 +51,10 @@ def publish_part(publication: Publication, source: int, request: PublishRequest,
     fence = publication.fence
     part = _waiting_part(fence.task_id)
     _check_read(part, request, read)
+    if part.rewind.dry_run:
+        rows = sum(f.rows for f in request.segments)
+        _update(part, state=State.READ, rows_after=rows, after=_counted(request, 0), reason="", ended_at=fence.at)
+        return []
     datasource = Datasource.objects.get(pk=fence.datasource)
     held = HeldRecords.locked(source, fence.task_id, read)
     outcome = _outcome(held, request)
@@ -78,6 +83,11 @@ def publish_part(publication: Publication, source: int, request: PublishRequest,
         ended_at=fence.at,
     )
     return made
+
+
+def is_dry_run(task_id: str) -> bool:
+    """Whether a rewind's task stores nothing."""
+    return RewindPart.objects.filter(task_id=task_id, rewind__dry_run=True).exists()
 
 
 def new_quarantined(source: int, task_id: str, request: PublishRequest) -> list[protocol.QuarantinedRecord]:

@@ -48,6 +48,7 @@ class Asked:
     times: Span | None = None  # of rows
     read_with: int | None = None  # a spec version; None: the present one
     only_possible: bool = False  # leave out what can't be recomputed
+    dry_run: bool = False  # read all, and replace nothing
 
     def described(self) -> dict[str, Any]:
         """What is kept of it."""
@@ -257,6 +258,7 @@ def _create(user: User, plan: RewindPlan, asked: Asked) -> Rewind:
         supervisor_id=plan.supervisor.pk,
         spec_version=version.version,
         choice=asked.described(),
+        dry_run=asked.dry_run,
         by=str(user)[:150],
         created_at=timezone.now(),
     )
@@ -270,6 +272,7 @@ def _create(user: User, plan: RewindPlan, asked: Asked) -> Rewind:
         parts=len(parts),
         records=plan.records,
         read_with=version.version,
+        dry_run=asked.dry_run,
         **rewind.choice,
     )
     return rewind

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 import sys
+from pathlib import Path
 
 from ingestion.client.http import HttpControlPlane
-from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.deep_storage import DeepStorage, open_deep_storage
+from ingestion.segments.local import LocalStorage
 from ingestion.sources.repair import RepairSource
 from ingestion.sources.rewind import MAX_OFFSETS, RewindSource
 from ingestion.sources.topic import PinnedTopic, TopicWatch, checked_properties
+from ingestion.specs.messages.protocol import Assignment
 from ingestion.specs.tasks.ingestion_spec import IngestionSpec
 from ingestion.task.control import Control
 from ingestion.task.indexer import Indexer, IndexerDependencies
@@ -47,11 +50,18 @@ def _rewind(client: HttpControlPlane, control: Control) -> None:
             client=client,
             topic=watch,
             make_source=lambda _: RewindSource(make_reader),
-            storage=open_deep_storage(assignment.deep_storage),
+            storage=_storage(assignment, scratch),
             scratch=scratch,
             host=socket.gethostname(),
         )
         Indexer(assignment.model_copy(update={"spec": for_rewind(assignment.spec)}), control, surroundings).run()
+
+
+def _storage(assignment: Assignment, scratch: Path) -> DeepStorage:
+    """Of a dry run, a folder that goes with the task."""
+    if assignment.dry_run:
+        return LocalStorage(scratch / "dry-run", fsync=False)
+    return open_deep_storage(assignment.deep_storage)
 
 
 def for_rewind(spec: IngestionSpec) -> IngestionSpec:

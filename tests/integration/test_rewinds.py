@@ -332,3 +332,19 @@ def test_rows_may_come_into_another_interval(source: Source) -> None:
     rewinds.undo_part(part.pk, "somebody")
     assert list(Segment.objects.filter(used=True).values_list("rows", flat=True)) == [10]
     assert_sums(source)
+
+
+def test_a_dry_run_is_noted_and_stores_nothing(source: Source) -> None:
+    send(request(start(source), {0: [(0, 10)]}))
+    before = datasource_totals(source.datasource)
+    part = begun(source, chosen(source, 0, 10)[0])
+    Rewind.objects.update(dry_run=True)
+    outcomes = {0: Outcomes(unparseable=[(9, 10)], thrown_away=[(7, 9)])}
+    assert read_again(source, request(reading(source), {0: [(0, 7)]}, outcomes, quarantined=[poison(9)])) == []
+    part.refresh_from_db()
+    assert (part.state, part.rows_after, part.after["thrown_away"], part.after["quarantined"]) == ("read", 7, 2, 1)
+    assert (Segment.objects.count(), Receipt.objects.count(), QuarantinedRecord.objects.count()) == (1, 1, 0)
+    totals = datasource_totals(source.datasource)
+    assert (totals.polled, totals.published) == (before.polled, before.published)
+    with pytest.raises(Conflict, match="nothing to undo"):
+        rewinds.undo_part(part.pk, "somebody")

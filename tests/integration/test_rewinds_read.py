@@ -43,10 +43,14 @@ def test_a_wrong_spec_is_corrected_by_a_rewind_that_is_killed_once(house: House,
     house.produce(topic, numbered(0, ALL))
     published(house, topic, ALL)
     readers.finish(0)
-    house.fail_at(topic, uploaded=f"once:{house.home.path / topic}.killed:kill")
     corrected = {**spec, "dataSchema": {**spec["dataSchema"], "transformSpec": {"filter": FILTER}}, "suspended": True}
     supervisor = house.api("POST", "/druid/indexer/v1/supervisor", corrected)["id"]
     asked = {"start_offsets": {"0": 0}, "end_offsets": {"0": ALL}}
+    house.api("POST", f"/api/v1/supervisors/{supervisor}/rewinds/", {**asked, "dry_run": True})
+    dry = [(p["state"], p["rows_after"], p["counted"]["polled"]) for p in parts_done(house, supervisor)]
+    assert dry == [("read", 1_800, 1_800), ("read", 200, 1_200)]
+    assert stored_numbers(house, topic)[0] == Counter(range(ALL))
+    house.fail_at(topic, uploaded=f"once:{house.home.path / topic}.killed:kill")
     plan = house.api("POST", f"/api/v1/supervisors/{supervisor}/rewinds/", asked)
     assert (plan["records"], plan["refused"], [p["rows"] for p in plan["parts"]]) == (ALL, [], [1_800, 1_200])
     parts = parts_done(house, supervisor)
@@ -54,6 +58,7 @@ def test_a_wrong_spec_is_corrected_by_a_rewind_that_is_killed_once(house: House,
         ("done", 1_800, 1_800),
         ("done", 1_200, 200),
     ], house.logs(topic)
+    assert (house.home.path / f"{topic}.killed").exists()
     assert stored_numbers(house, topic)[0] == Counter(range(KEPT))
     totals = house.totals(topic)
     assert (totals["polled"], totals["published"], totals["thrown_away"]) == (ALL, KEPT, ALL - KEPT)

@@ -16,7 +16,7 @@ from ingestion.sources.rewind import RewindSource
 from ingestion.specs.messages.protocol import Advance, Outcomes, PublishAnswer, PublishRequest
 from ingestion.task.control import Control
 from ingestion.task.errors import Refused
-from ingestion.task.rewind import for_rewind
+from ingestion.task.rewind import _storage, for_rewind
 from tests.support.indexer import OneLog, Rewinding, assignment, record, stored
 
 Run = Callable[..., MemoryControlPlane]
@@ -106,3 +106,10 @@ def test_periods_do_not_make_a_stored_record_late(tmp_path: Path) -> None:
     assert for_rewind(given).ioConfig.earlyMessageRejectionPeriod is None
     given = assignment(tmp_path, kafka=True, io_config={"lateMessageRejectionStartDateTime": fixed}).spec
     assert for_rewind(given).ioConfig.lateMessageRejectionStartDateTime is not None
+
+
+def test_a_dry_run_writes_files_that_go_with_its_task(tmp_path: Path) -> None:
+    given = assignment(tmp_path, kafka=True)
+    kept, gone = _storage(given, tmp_path), _storage(given.model_copy(update={"dry_run": True}), tmp_path / "scratch")
+    assert kept.url("a").startswith(f"file://{tmp_path}/segments/")
+    assert gone.url("a").startswith(f"file://{tmp_path}/scratch/")

@@ -17,7 +17,7 @@ from controlplane.common.measures import PUBLISHES, timed
 from controlplane.connections.client_properties import client_properties
 from controlplane.connections.named_connections import with_registries
 from controlplane.connections.secrets import unseal
-from controlplane.publishing import claims, fence
+from controlplane.publishing import claims, fence, rewinds
 from controlplane.publishing import publish as publish_transaction
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import IndexerFence
@@ -77,6 +77,7 @@ def assignment(request: HttpRequest, task_id: str) -> HttpResponse:
             group=consumer_group(task),
             ranges=task.ranges,
             bounded=task.is_bounded,
+            dry_run=task.kind == Task.Kind.REWIND and rewinds.is_dry_run(task.pk),
             replay=_replay(task),
             failpoints=_failpoints(task),
         )

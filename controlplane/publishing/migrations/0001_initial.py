@@ -153,6 +153,7 @@ class Migration(migrations.Migration):
                 ("supervisor_id", models.CharField(blank=True, max_length=200)),
                 ("spec_version", models.IntegerField(null=True)),
                 ("choice", models.JSONField()),
+                ("dry_run", models.BooleanField(db_default=False, default=False)),
                 ("by", models.CharField(max_length=150)),
                 ("created_at", models.DateTimeField()),
                 (
@@ -179,6 +180,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("waiting", "waiting"),
                             ("done", "done"),
+                            ("read", "read"),
                             ("failed", "failed"),
                             ("cancelled", "cancelled"),
                             ("undone", "undone"),

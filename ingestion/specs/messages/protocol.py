@@ -71,6 +71,7 @@ class Assignment(Message):
     address_policy: AddressPolicy = Field(default_factory=AddressPolicy)
     ranges: list[RepairRange] = Field(default_factory=list)  # of a repair and a bounded read: what to read
     bounded: bool = False  # it reads its ranges, and ends
+    dry_run: bool = False  # of a rewind: no file is kept
     replay: Replay | None = None
     failpoints: dict[str, str] = Field(default_factory=dict)
 

@@ -35,6 +35,9 @@ class RewindBody(BodySerializer):
     only_possible = serializers.BooleanField(
         default=False, help_text="Leave segments as they are that can't be recomputed. Otherwise the answer is 409."
     )
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Read all records and show what would be stored; replace nothing."
+    )
     preview = serializers.BooleanField(default=False, help_text="Only answer what it would do; change nothing.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -46,6 +49,7 @@ class RewindBody(BodySerializer):
             times=rows,
             read_with=attrs.get("read_with"),
             only_possible=attrs["only_possible"],
+            dry_run=attrs["dry_run"],
         )
         if not asked.described().keys() - {"only_possible"}:
             raise serializers.ValidationError(
@@ -123,12 +127,13 @@ class RewindPartSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     start = serializers.DateTimeField(source="interval_start", allow_null=True)
     end = serializers.DateTimeField(source="interval_end", allow_null=True)
-    state = serializers.CharField(help_text="waiting, done, failed, cancelled or undone.")
+    state = serializers.CharField(help_text="waiting, done, failed, cancelled, undone, or read by a dry run.")
     reason = serializers.CharField(help_text="Why it has failed, or is tried again.")
     task = serializers.CharField(source="task_id", help_text="The newest task that reads it. Empty before the first.")
     records = serializers.IntegerField()
     rows_before = serializers.IntegerField()
     rows_after = serializers.IntegerField()
+    counted = serializers.JSONField(source="after", help_text="What its records were counted as, by counter.")
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -136,6 +141,7 @@ class RewindSerializer(serializers.Serializer[Any]):
     rewind = serializers.IntegerField(source="pk")
     choice = serializers.JSONField()
     read_with = serializers.IntegerField(source="spec_version", allow_null=True)
+    dry_run = serializers.BooleanField()
     by = serializers.CharField()
     created_at = serializers.DateTimeField()
     parts = RewindPartSerializer(many=True)
