@@ -46,11 +46,11 @@ class RepairSource(LeasedSource):
         isolation: Isolation = "read_committed",
         check_end: Callable[[], object] = lambda: None,
         *,
-        most_offsets: int = MAX_OFFSETS,
+        most_offsets: int | None = None,
         delivery_count: int = DELIVERY_COUNT,
     ) -> None:
         self._topic = topic
-        self._remaining = plan_batches(ranges, most_offsets)
+        self._remaining = plan_batches(ranges, MAX_OFFSETS if most_offsets is None else most_offsets)
         self._delivery_count = delivery_count
         self._stopped = stopped
         self._check_end = check_end
