@@ -210,10 +210,10 @@ _INTERVALS = """
 # A lag that comes and goes; each tenth source falls behind.
 _SAMPLES = """
     INSERT INTO lag_lagsample (
-        source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered
+        source_id, resolution_s, at, observed_at, lag, partitions, passed, in_flight, processed, redelivered
     )
-    SELECT s.id, %(seconds)s, t.at, t.at, CASE WHEN s.id %% 10 = 0 THEN 100000 - 50 * n ELSE n %% 7 END, '{0,0,0,0}', 0,
-           1000000 - n * %(seconds)s * 10, 0
+    SELECT s.id, %(seconds)s, t.at, t.at, CASE WHEN s.id %% 10 = 0 THEN 100000 - 50 * n ELSE n %% 7 END, '{0,0,0,0}',
+           '{}', 0, 1000000 - n * %(seconds)s * 10, 0
     FROM sources_source s, generate_series(0, %(count)s - 1) n,
     LATERAL (SELECT to_timestamp(floor(extract(epoch FROM now()) / %(seconds)s) * %(seconds)s) - n * %(seconds)s
              * interval '1 second' AS at) t
