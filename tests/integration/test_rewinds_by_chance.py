@@ -1,4 +1,4 @@
-"""Any sequence of publishes, merges, rewinds and undone ones: the rows are those of a clean run, each offset once."""
+"""Any sequence of publishes, merges, replays, rewinds, undos: the rows are those of a clean run, each offset once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.common.errors import Conflict
-from controlplane.publishing import rewinds
+from controlplane.publishing import fence, rewinds
 from controlplane.publishing.fence import PublishRefused
 from controlplane.publishing.models import RewindPart
 from controlplane.publishing.receipts import make_receipt_partitions
@@ -41,7 +41,16 @@ STEPS = st.one_of(
     st.tuples(st.just("rewind"), st.integers(0, 7), VERSIONS),
     st.tuples(st.just("disturbed"), st.integers(0, 7), VERSIONS),
     st.tuples(st.just("undo"), st.integers(0, 3), VERSIONS),
+    st.tuples(st.just("replay"), st.integers(1, 4), VERSIONS),
 )
+# A merge that had begun before takes the segments of two parts.
+PARTS_MERGED_TOGETHER = [
+    ("publish", 1, 1),
+    ("rewind", 0, 2),
+    ("rewind", 1, 3),
+    *[("publish", 1, 1)] * 3,
+    ("disturbed", 2, 1),
+]
 
 
 def days_of(version: int, offset: int) -> tuple[datetime, ...]:
@@ -84,6 +93,18 @@ class World:
         halves = [half for half in (rows[:cut], rows[cut:]) if half]
         self.rows |= {str(pk): half for pk, half in zip(made, halves, strict=True)}
 
+    def replay(self, most: int, version: int) -> None:
+        """The first records of the quarantine are read again, as its page does it."""
+        kept = QuarantinedRecord.objects.filter(state=QuarantinedRecord.State.KEPT).order_by("offset")
+        read = list(kept.values_list("offset", flat=True)[:most])
+        if not read:
+            return
+        task = f"replay_{uuid.uuid4().hex[:8]}"
+        assert replays.take_records(QuarantinedRecord.objects.filter(offset__in=read), task) == len(read)
+        begins = fence.take_epoch(task_id=task, datasource=self.source.datasource, source=self.source, replay=True)
+        self._send(self._request(begins.epoch, read, version), version, task)
+        self.version |= dict.fromkeys(read, version)
+
     def rewind(self, low: int, version: int, disturbed: bool = False) -> None:
         high = low + 1 + low % 3
         chosen = {0: [(low, high)]}
@@ -121,7 +142,11 @@ class World:
                 self._send(self._request(epoch, read, version), version, part.task_id)
         except PublishRefused:
             assert self.in_use() == before
-            [plan] = parts_of(groups_of(self.source, part.taken), Loose())
+            plans = parts_of(groups_of(self.source, part.taken), Loose())
+            if not plans:  # merged with the segments of a part before it, which has read its records, too
+                RewindPart.objects.filter(pk=part.pk).update(state=RewindPart.State.FAILED)
+                return
+            [plan] = plans
             assert set(offsets.expanded(plan.ranges[0])) >= set(read)
             RewindPart.objects.filter(pk=part.pk).update(
                 taken=list(plan.segments), ranges=[[0, *r] for r in plan.ranges[0]], before=plan.before
@@ -192,6 +217,7 @@ class World:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, min_size=3, max_size=14))
+@example(steps=PARTS_MERGED_TOGETHER)
 def test_the_rows_are_those_of_a_clean_run(db: None, steps: list[tuple[str, int, int]]) -> None:
     with transaction.atomic():
         make_receipt_partitions()
@@ -205,6 +231,8 @@ def test_the_rows_are_those_of_a_clean_run(db: None, steps: list[tuple[str, int,
                     world.merge(n, version)
                 case "undo":
                     world.undo(n)
+                case "replay":
+                    world.replay(n, version)
                 case _:
                     world.rewind(n, version, disturbed=name == "disturbed")
             world.check()
