@@ -72,7 +72,7 @@ def test_what_a_share_group_at_latest_may_not_have_been_given_is_told(viewer: Cl
 def test_what_lies_below_a_stored_offset_and_was_not_settled_was_passed_over(viewer: Client, cast: Cast) -> None:
     source = Source.objects.get(topic="flights-topic", current=True)
     ProgressKey.objects.filter(source=source, partition=0).update(next_offset=900)
-    assert "continues at 900" in str(fates(viewer, 705)[0]["explanation"])
+    assert "set beyond it, to 900" in str(fates(viewer, 705)[0]["explanation"])
 
 
 def test_the_same_offset_of_another_partition_is_another_record(viewer: Client) -> None:

@@ -46,12 +46,12 @@ def test_a_skip_is_shown_and_begun(run: Run, supervisor: Supervisor) -> None:
 
 
 def test_offsets_and_positions_are_filled(run: Run, supervisor: Supervisor) -> None:
-    for bounds in (["--range", "0=12:20"], ["--range=0=12:15", "--range=1=0:0"], ["--from=earliest", "--to=latest"]):
+    for bounds in (["--range", "0=12:20"], ["--range=0=20:25", "--range=1=0:0"], ["--from=earliest", "--to=latest"]):
         code, out, err = run("backfill", supervisor.pk, *bounds, "--yes", "-o", "json")
         assert (code, err) != (0, "") or json.loads(out)["backfill"]
         assert code == 0, err
     bounded = [the_backfill(supervisor, n).io_config.boundedStreamConfig for n in (1, 2, 3)]
-    assert [b and b.ranges for b in bounded] == [{0: (12, 20)}, {0: (12, 15)}, {0: (0, 40)}]
+    assert [b and b.ranges for b in bounded] == [{0: (12, 20)}, {0: (20, 25)}, {0: (0, 40)}]
     code, _, err = run("backfill", supervisor.pk, "--range", "0=0:10", "--yes")
     assert code == 1 and "settled already" in err
 

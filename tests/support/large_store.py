@@ -105,10 +105,10 @@ def fill(cast: Cast) -> None:
 
 _OTHERS = """
     INSERT INTO lag_lagsample (
-        source_id, resolution_s, at, observed_at, lag, partitions, in_flight, processed, redelivered
+        source_id, resolution_s, at, observed_at, lag, partitions, passed, in_flight, processed, redelivered
     )
     SELECT 1000001 + n %% %(supervisors)s, 5, now() - n * interval '5 seconds', now() - n * interval '5 seconds',
-           n %% 7, '{0}', 0, 1000000 - n, 0 FROM generate_series(1, %(many)s) n;
+           n %% 7, '{0}', '{}', 0, 1000000 - n, 0 FROM generate_series(1, %(many)s) n;
     INSERT INTO publishing_settledrange (span, settled_at)
     SELECT int8range(k + n * 10, k + n * 10 + 9), now()
     FROM generate_series(1, %(many)s) n, (SELECT 1000000::int8 << 44 AS k) key;
