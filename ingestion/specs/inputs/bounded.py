@@ -48,7 +48,7 @@ class BoundedStreamConfig(SpecModel):
     def _check_both_sides(self) -> Self:
         starts, ends = self.startSequenceNumbers, self.endSequenceNumbers
         if self.minimumMessageTime and self.maximumMessageTime and self.minimumMessageTime > self.maximumMessageTime:
-            raise ValueError("minimumMessageTime lies behind maximumMessageTime: no record would be taken")
+            raise ValueError("minimumMessageTime is later than maximumMessageTime: no record would be taken")
         if starts is None and self.startPosition is None:
             raise ValueError("give startSequenceNumbers or startPosition")
         if ends is None and self.endPosition is None:
