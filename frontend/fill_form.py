@@ -28,7 +28,7 @@ class FillForm(forms.Form):
         widget=forms.Textarea(attrs={"class": "form-control font-monospace", "rows": 3, "placeholder": "0: 1200-5000"}),
     )
     start = _position(f"Or the start of all partitions: {EXAMPLES}.")
-    end = _position("The end of all partitions: likewise.")
+    end = _position("The end of all partitions, written in the same way.")
 
     def clean_offsets(self) -> dict[int, tuple[int, int]]:
         """Partition → start and end; says which line can't be read."""

@@ -76,6 +76,14 @@ class PartPlan:
     span: Span | None = None
 
     @property
+    def start(self) -> datetime | None:
+        return None if self.span is None else self.span[0]
+
+    @property
+    def end(self) -> datetime | None:
+        return None if self.span is None else self.span[1]
+
+    @property
     def records(self) -> int:
         return sum(offsets.count(some) for some in self.ranges.values())
 

@@ -121,6 +121,17 @@ def test_a_gap_is_listed_while_nothing_reads_it_and_filled_from_its_row(
     assert supervisor.backfills.count() == 2
 
 
+def test_a_backfills_lag_is_that_of_its_supervisor_and_says_so(
+    supervisor: Supervisor, cast: Cast, owner: Client
+) -> None:
+    skipped(owner, supervisor)
+    browser, backfill = browsing_as(cast, "viewer"), the_backfill(supervisor)
+    for page in ("", "lag/"):
+        said = parsed(browser.get(f"/supervisors/{backfill.pk}/{page}")).one("p", data_lag_of=supervisor.pk)
+        assert "This is the lag of" in said.text
+        assert not parsed(browser.get(f"/supervisors/{supervisor.pk}/{page}")).all("p", data_lag_of=supervisor.pk)
+
+
 def test_offsets_that_a_reset_has_passed_over_are_a_gap(supervisor: Supervisor, cast: Cast, owner: Client) -> None:
     offset_reset.reset_offsets(user=cast.users["owner"], supervisor=supervisor, offsets={0: 30})
     assert listed_gaps(owner, supervisor) == [(0, 10, 30)]

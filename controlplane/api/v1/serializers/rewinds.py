@@ -86,17 +86,11 @@ class RewindNumberBody(BodySerializer):
 
 
 class PlannedPartSerializer(serializers.Serializer[Any]):
-    start = serializers.SerializerMethodField(help_text="Of its intervals. Null: records without rows.")
-    end = serializers.SerializerMethodField()
+    start = serializers.DateTimeField(allow_null=True, help_text="Of its intervals. Null: records without rows.")
+    end = serializers.DateTimeField(allow_null=True)
     segments = serializers.SerializerMethodField()
     rows = serializers.IntegerField(help_text="Of these segments.")
     records = serializers.IntegerField(help_text="Records that are read again.")
-
-    def get_start(self, part: Any) -> str | None:
-        return None if part.span is None else part.span[0].isoformat()
-
-    def get_end(self, part: Any) -> str | None:
-        return None if part.span is None else part.span[1].isoformat()
 
     def get_segments(self, part: Any) -> int:
         return len(part.segments)
