@@ -23,7 +23,7 @@ from controlplane.compaction.partitioning import Partitioning
 from controlplane.compaction.policy import LARGE, REST_TIER, Candidate, Choice, Group, choose
 from controlplane.compaction.schemas import WriteSpec, write_specs_of
 from controlplane.datasources.models import Datasource
-from controlplane.publishing.rewind_selection import WaitingSpans
+from controlplane.publishing.rewind_selection import WaitingSpans, undoable
 from controlplane.segments.models import Interval, Segment
 from controlplane.tasks.models import Task
 from ingestion.specs.errors import SpecError
@@ -36,6 +36,7 @@ REST_TIME = timedelta(seconds=30)
 Span = tuple[datetime, datetime]
 MAX_WAITING = 16  # jobs at most that no application has taken up
 MAX_WAITING_REWRITES = 12  # of which write intervals anew: merges find room beside them
+_REWOUND = "Segments of a rewind are not merged as long as it can be undone."
 LONGEST_PAUSE = timedelta(hours=1)  # after a job that failed, unless the next one would fail as well
 
 
@@ -191,13 +192,16 @@ def plan_interval(interval: Interval, policy: Policy, now: datetime | None = Non
     segments, written = segments_of(interval, policy.partitioning)
     jobs = list(_recent_jobs(interval))
     open_jobs = [j for j in jobs if j.state in OPEN]
+    rewound = undoable(interval.datasource_id, [s.id for s in segments])
     choice = choose(
         segments,
         now,
         policy.limits,
         busy={j.tier for j in open_jobs},
-        taken={i for j in open_jobs for i in j.inputs},
+        taken={i for j in open_jobs for i in j.inputs} | rewound,
     )
+    if rewound and choice.health and choice.health.code == Code.WAITING_FOR_SEGMENTS:
+        choice = Choice(health=Health.of(Code.WAITING_FOR_SEGMENTS, _REWOUND))
     if choice.rewrites_whole and policy.partitioning:
         failing = _health_of_jobs(jobs, REST_TIER, now)
         waiting = failing or rewrites.health_if_blocked(interval, policy.partitioning, now)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput
 from controlplane.publishing.models import ProgressKey, Receipt, RewindPart
@@ -204,6 +206,26 @@ def ended_later(key: int, since: datetime, ranges: Iterable[offsets.Range]) -> l
         for name in _ENDED
         for start, end, *_ in outcomes.get(name, [])
     ]
+
+
+def ended_before(source: Source, partition: int, offset: int, time: datetime) -> str:
+    """The task that was the last to end a record before ``time``; empty where no receipt says so."""
+    for key in ProgressKey.objects.filter(source=source, partition=partition):
+        at = Receipt.objects.filter(key=key, hull__overlap=span(key.pk, offset, offset + 1), created_at__lt=time)
+        for receipt in at.order_by("-created_at"):
+            ended = [r for name in _ENDED for r in receipt.outcomes.get(name, [])]
+            if any(start <= offset < end for start, end, *_ in ended):
+                return receipt.task_id
+    return ""
+
+
+def undoable(datasource: int, segments: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of these segments that a rewind has written which can still be undone: a merge would end that."""
+    since = timezone.now() - settings.KILL_BUFFER_PERIOD
+    parts = RewindPart.objects.filter(
+        rewind__datasource=datasource, state=RewindPart.State.DONE, ended_at__gt=since, made__overlap=list(segments)
+    )
+    return {one for made in parts.values_list("made", flat=True) for one in made}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from controlplane.connections import kafka
 from controlplane.publishing import rewinds
 from controlplane.publishing.models import Rewind, RewindPart
 from controlplane.publishing.rewind_plan import Group, Loose, PartPlan, RangesOf, Span, parts_of, within_log
-from controlplane.publishing.rewind_selection import Choice, select
+from controlplane.publishing.rewind_selection import Choice, ended_before, select
 from controlplane.quarantine.models import QuarantinedRecord
 from controlplane.sources.models import Source
 from controlplane.sources.spec_sources import source_key, sources_of
@@ -43,6 +43,7 @@ class Asked:
     """Which records, and how: of what is given in the first four all must hold. ``times`` stands alone."""
 
     spec_version: int | None = None  # which read them
+    of_rewind: int | None = None  # which read them again
     published: Span | None = None
     offsets: Mapping[int, list[offsets.Range]] | None = None
     times: Span | None = None  # of rows
@@ -59,6 +60,7 @@ class Asked:
         ranges = {str(p): [list(r) for r in some] for p, some in (self.offsets or {}).items()}
         values = {
             "spec_version": self.spec_version,
+            "of_rewind": self.of_rewind,
             "published": shown(self.published),
             "offsets": ranges or None,
             "times": shown(self.times),
@@ -162,6 +164,17 @@ def get_rewind(user: User, supervisor: Supervisor, number: int) -> Rewind:
     return rewind
 
 
+def version_before(rewind: Rewind) -> int | None:
+    """The spec version that had stored the first record of a rewind, of the parts that are done."""
+    part = rewind.parts.filter(state=State.DONE).first()
+    if part is None or not part.ranges or part.ended_at is None:
+        return None
+    partition, start, _ = part.ranges[0]
+    task = ended_before(rewind.source, partition, start, part.ended_at)
+    versions = Task.objects.filter(pk=task, supervisor_id=rewind.supervisor_id).values_list("spec_version", flat=True)
+    return versions.first()
+
+
 def rewinds_of(supervisor: Supervisor) -> QuerySet[Rewind]:
     """The newest first."""
     return Rewind.objects.filter(supervisor_id=supervisor.pk).order_by("-pk").prefetch_related("parts")
@@ -203,15 +216,24 @@ def _plan(supervisor: Supervisor, asked: Asked, log: kafka.TopicOffsets) -> Rewi
 
 
 def _choice(supervisor: Supervisor, asked: Asked) -> Choice:
-    if asked.times is not None and (asked.published or asked.offsets or asked.spec_version):
+    others = [asked.published, asked.offsets, asked.spec_version, asked.of_rewind]
+    if asked.times is not None and any(others):
         raise InvalidInput("Times of rows can't be combined with another choice.")
-    if not any([asked.times, asked.published, asked.offsets, asked.spec_version]):
+    if asked.times is None and not any(others):
         raise InvalidInput("Choose records: by spec version, by publish time, by offsets, or by times of rows.")
-    tasks = None
+    return Choice(tasks=_tasks(supervisor, asked), published=asked.published, offsets=asked.offsets, times=asked.times)
+
+
+def _tasks(supervisor: Supervisor, asked: Asked) -> frozenset[str] | None:
+    """Those that have published what was chosen; None where it was not chosen by them."""
+    found: list[frozenset[str]] = []
     if asked.spec_version is not None:
         by_version = Task.objects.filter(supervisor_id=supervisor.pk, spec_version=asked.spec_version)
-        tasks = frozenset(by_version.values_list("pk", flat=True))
-    return Choice(tasks=tasks, published=asked.published, offsets=asked.offsets, times=asked.times)
+        found.append(frozenset(by_version.values_list("pk", flat=True)))
+    if asked.of_rewind is not None:
+        parts = RewindPart.objects.filter(rewind=asked.of_rewind, rewind__supervisor_id=supervisor.pk, state=State.DONE)
+        found.append(frozenset(parts.values_list("task_id", flat=True)))
+    return frozenset.intersection(*found) if found else None
 
 
 def _version(supervisor: Supervisor, source: Source, number: int | None) -> SpecVersion:

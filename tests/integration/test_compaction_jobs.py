@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from controlplane.common.errors import InvalidInput, NotAllowed
 from controlplane.compaction import backoff, configs, jobs, planning, selectors
+from controlplane.compaction.configs import policies
 from controlplane.compaction.models import Configured, Job, State
 from controlplane.compaction.schemas import write_specs_of
 from controlplane.publishing.fence import PublishRefused
@@ -318,4 +319,23 @@ def test_nothing_is_planned_where_a_part_of_a_rewind_waits(source: Source) -> No
     )
     assert planning.plan() == 0
     RewindPart.objects.filter(pk=part.pk).update(state=RewindPart.State.DONE)
+    assert planning.plan() == 1
+
+
+def test_segments_of_a_rewind_are_not_merged_while_it_can_be_undone(source: Source, settings: LazySettings) -> None:
+    published(source, 20)
+    rewound = list(Segment.objects.order_by("created_at").values_list("pk", flat=True)[:18])
+    now = timezone.now()
+    rewind = Rewind.objects.create(
+        datasource=source.datasource, source=source, spec={}, choice={}, by="somebody", created_at=now
+    )
+    part = RewindPart.objects.create(
+        rewind=rewind, number=0, taken=[], ranges=[], made=rewound, state=RewindPart.State.DONE, ended_at=now
+    )
+    assert planning.plan() == 0
+    interval = Interval.objects.get()
+    health = planning.plan_interval(interval, policies()[interval.datasource_id]).choice.health
+    assert health is not None and health.cause == "Segments of a rewind are not merged as long as it can be undone."
+    planning.forget_resting()
+    RewindPart.objects.filter(pk=part.pk).update(ended_at=now - settings.KILL_BUFFER_PERIOD)
     assert planning.plan() == 1

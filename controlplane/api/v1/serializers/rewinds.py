@@ -18,6 +18,9 @@ class RewindBody(BodySerializer):
     spec_version = serializers.IntegerField(
         required=False, min_value=1, max_value=_LAST_VERSION, help_text="Records that this spec version has stored."
     )
+    of_rewind = serializers.IntegerField(
+        required=False, min_value=1, max_value=2**63 - 1, help_text="Records that this rewind has read."
+    )
     published_from = serializers.DateTimeField(required=False, help_text="Records that were published since then.")
     published_until = serializers.DateTimeField(required=False, help_text="Exclusive.")
     start_offsets = OffsetsField(required=False, help_text="Records of these offsets: by partition, the first one.")
@@ -44,6 +47,7 @@ class RewindBody(BodySerializer):
         published, rows = _span(attrs, "published"), _span(attrs, "rows")
         asked = Asked(
             spec_version=attrs.get("spec_version"),
+            of_rewind=attrs.get("of_rewind"),
             published=published,
             offsets=_ranges(attrs),
             times=rows,
@@ -53,10 +57,10 @@ class RewindBody(BodySerializer):
         )
         if not asked.described().keys() - {"only_possible"}:
             raise serializers.ValidationError(
-                "choose records: spec_version, published_from and published_until, start_offsets and end_offsets, or "
-                "rows_from and rows_until"
+                "choose records: spec_version, of_rewind, published_from and published_until, start_offsets and "
+                "end_offsets, or rows_from and rows_until"
             )
-        if rows and (published or asked.offsets or asked.spec_version):
+        if rows and (published or asked.offsets or asked.spec_version or asked.of_rewind):
             raise serializers.ValidationError("rows_from and rows_until can't be combined with another choice")
         return {**attrs, "asked": asked}
 
