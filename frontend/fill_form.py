@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -16,6 +17,18 @@ _LINE = re.compile(r"\s*(\d{1,9})\s*[:=,\s]\s*(\d{1,19})\s*[-–,\s]\s*(\d{1,19}
 def _position(label: str) -> PositionInput:
     attrs = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
     return PositionInput(label=label, required=False, max_length=100, widget=forms.TextInput(attrs=attrs))
+
+
+def lines_of(text: str) -> Iterator[tuple[int, int, int, int]]:
+    """Line number, partition, start and end of each line. Raises ``ValidationError`` for one that can't be read."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise forms.ValidationError(f"Line {number} must be partition: start-end, such as 0: 1200-5000.")
+        partition, start, end = map(int, found.groups())
+        yield number, partition, start, end
 
 
 class FillForm(forms.Form):
@@ -33,13 +46,7 @@ class FillForm(forms.Form):
     def clean_offsets(self) -> dict[int, tuple[int, int]]:
         """Partition → start and end; says which line can't be read."""
         ranges: dict[int, tuple[int, int]] = {}
-        for number, line in enumerate(self.cleaned_data["offsets"].splitlines(), 1):
-            if not line.strip():
-                continue
-            found = _LINE.fullmatch(line)
-            if found is None:
-                raise forms.ValidationError(f"Line {number} must be partition: start-end, such as 0: 1200-5000.")
-            partition, start, end = map(int, found.groups())
+        for number, partition, start, end in lines_of(self.cleaned_data["offsets"]):
             if partition in ranges:
                 raise forms.ValidationError(f"Line {number} repeats partition {partition}. A backfill reads one range.")
             ranges[partition] = (start, end)

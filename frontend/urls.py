@@ -36,6 +36,7 @@ from frontend.views import (
     reprocess,
     resets,
     retention,
+    rewinds,
     rows,
     rules,
     segment,
@@ -146,6 +147,7 @@ SUPERVISOR = [
     path("handoff/", supervisors.handoff, name="supervisor-handoff"),
     path("reset/", resets.reset, name="supervisor-reset"),
     path("backfills/", backfills.backfills, name="supervisor-backfills"),
+    path("rewinds/", rewinds.rewinds, name="supervisor-rewinds"),
 ]
 ACCOUNT = [
     path("", account.index, name="account"),

@@ -77,6 +77,7 @@ REST = {
     "lag": "api:lag-series",
     "autoscaler": "api:scale-actions",
     "backfills": "api:backfills",
+    "rewinds": "api:rewinds",
     "spec": "api:versions",
 }
 RUNS_SHOWN = timedelta(hours=6)

@@ -17,6 +17,7 @@ from tests.browser import (
     walks_of_invitations,
     walks_of_people,
     walks_of_retention,
+    walks_of_rewinds,
     walks_of_site,
     walks_of_teams,
 )
@@ -34,8 +35,8 @@ END_SESSION = "POST account/sessions/<str:session_id>/end/"
 ANSWER = "POST teams/<str:name>/<str:action>/"
 CHOOSE, ASKED = f"POST {DS}quarantine/confirm/", f"{DS}quarantine/confirm/"
 BACK = f"{SV}spec/<int:number>/"
-BACKFILLS = f"{SV}backfills/"
-OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/", BACKFILLS)
+BACKFILLS, REWINDS = f"{SV}backfills/", f"{SV}rewinds/"
+OF_BOTH = (SV, f"{SV}lag/", f"{SV}spec/", f"{SV}autoscaler/", BACKFILLS, REWINDS)
 FIX, FIX_SUBMIT = f"{DS}quarantine/fix/", f"POST {DS}quarantine/fix/submit/"
 SUBMIT_FIX, REPLAY_FIX = "Submit this spec and replay all of this cause…", "Replay all of this cause with this spec…"
 # The crawl looks at these of the supervisor that runs alone.
@@ -274,6 +275,8 @@ SUPERVISORS = [
     row(f"{SV}autoscaler/", walks_of_site.simulate, (f"GET {SV}autoscaler/", "Simulate")),
     row(f"{BACK}confirm/", walks_of_site.roll_back, (f"POST {BACK}", "Roll back")),
     row(BACKFILLS, walks.preview_a_backfill, (f"POST {BACKFILLS}", "Preview backfill")),
+    row(REWINDS, walks_of_rewinds.preview_a_rewind, (f"POST {REWINDS}", "Preview rewind")),
+    row(REWINDS, walks_of_rewinds.cancel_and_undo, *walks_of_rewinds.QUESTIONS),
     row(f"{SV}lag/", walks.show_another_window, (f"GET {SV}lag/", "Show")),
     row(f"{SV}spec/", walks.copy_the_version, ("", "Copy")),
 ]
@@ -377,6 +380,7 @@ WITH_A_BROKER = [
 PREVIEWED = [
     row(BACKFILLS, walks.fill_a_gap, (f"POST {BACKFILLS}", "Fill")),
     row(BACKFILLS, walks.skip_and_fill, (f"POST {BACKFILLS}", "Skip and fill")),
+    row(REWINDS, walks_of_rewinds.try_and_begin, *walks_of_rewinds.PREVIEWED),
 ]
 GROUPS = {
     "site": SITE,

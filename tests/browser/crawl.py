@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from frontend.load.steps import STEPS
 from tests.browser.imported import druids_list
 from tests.browser.site import CLUSTER, ENDED, OWNERS_SECRET, STORED, Site, address_link, removed_segment
+from tests.browser.walks_of_rewinds import a_rewind
 from tests.support.alerting import alerting
 from tests.support.file_replays import a_record_of_a_file
 
@@ -127,6 +128,7 @@ def stops(site: Site) -> Iterator[Stop]:
     for name in ("flights", STORED):
         yield from _of_datasource(name)
         yield from _of_supervisor(name)
+    yield from _of_rewinds(site)
     yield Stop("/quarantine/?datasource=nowhere")
     yield Stop("/quarantine/", role="outsider")
     yield from _of_connections()
@@ -278,7 +280,15 @@ def _of_datasource(name: str) -> Iterator[Stop]:
 
 def _of_supervisor(name: str) -> Iterator[Stop]:
     actions = ("resume", "scale", "reset", "terminate") if name == STORED else ("suspend", "handoff")
-    tabs = ("", "lag/", "spec/", "autoscaler/", "backfills/", *(() if name == STORED else ("share-group/",)))
+    tabs = (
+        "",
+        "lag/",
+        "spec/",
+        "autoscaler/",
+        "backfills/",
+        "rewinds/",
+        *(() if name == STORED else ("share-group/",)),
+    )
     for tab in (*tabs, *(f"confirm/{action}/" for action in actions)):
         yield Stop(f"/supervisors/{name}/{tab}")
     yield Stop(f"/supervisors/{name}/live/", part=True)
@@ -286,6 +296,14 @@ def _of_supervisor(name: str) -> Iterator[Stop]:
         yield Stop(f"/supervisors/{name}/share-group/config/", part=True)
         yield Stop(f"/supervisors/{name}/spec/?version=1&against=2")
         yield Stop(f"/supervisors/{name}/spec/1/confirm/")
+
+
+def _of_rewinds(site: Site) -> Iterator[Stop]:
+    """There while these pages are looked at."""
+    rewind = a_rewind(site)
+    for question in ("rewind", "undo", "cancel"):
+        yield Stop(f"/supervisors/{STORED}/rewinds/?{question}={rewind.pk}")
+    rewind.delete()
 
 
 def _of_drafts(site: Site) -> Iterator[Stop]:

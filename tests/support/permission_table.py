@@ -645,6 +645,8 @@ PAGES = [
     Row("POST", f"{P_SV}reset/", PAGE_ADMINISTER, {"offsets": "0: 1"}),
     Row("GET", f"{P_SV}backfills/", PAGE_SEE),
     Row("POST", f"{P_SV}backfills/", PAGE_ADMINISTER),
+    Row("GET", f"{P_SV}rewinds/", PAGE_SEE),
+    Row("POST", f"{P_SV}rewinds/", PAGE_ADMINISTER),
     Row("GET", "tasks/", PAGE),
     Row("GET", "tasks/-/capacity/", PAGE),
     Row("GET", "tasks/-/new/", PAGE),
