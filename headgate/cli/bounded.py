@@ -149,7 +149,7 @@ def _side(name: str, place: Place) -> dict[str, Any]:
 
 def _bounds(from_: str, to: str, ranges: list[str] | None) -> tuple[Place, Place]:
     if ranges and not (from_ or to):
-        found = [_range(text) for text in ranges]
+        found = [offset_range(text) for text in ranges]
         if len({partition for partition, _, _ in found}) < len(found):
             raise CommandFailed("--range names a partition twice.")
         return {p: start for p, start, _ in found}, {p: end for p, _, end in found}
@@ -158,7 +158,8 @@ def _bounds(from_: str, to: str, ranges: list[str] | None) -> tuple[Place, Place
     return from_, to
 
 
-def _range(text: str) -> tuple[int, int, int]:
+def offset_range(text: str) -> tuple[int, int, int]:
+    """Partition, start and end of a ``--range``. Raises ``CommandFailed``."""
     found = _RANGE.fullmatch(text)
     if found is None:
         raise CommandFailed(f"--range is {text!r}. Write PARTITION=START:END, such as 0=1500:2000.")

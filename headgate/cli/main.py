@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli import acting, applying, bounded, context, reading, stack, waiting
+from headgate.cli import acting, applying, bounded, context, reading, rewinding, stack, waiting
 from headgate.cli.errors import CommandFailed, Ended
 from headgate.client import ClientError
 from headgate.version import VERSION
@@ -37,6 +37,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "read": bounded.read,
     "backfill": bounded.backfill,
     "backfills": bounded.backfills,
+    "rewind": rewinding.rewind,
+    "rewinds": rewinding.rewinds,
+    "undo-rewind": rewinding.undo_rewind,
+    "cancel-rewind": rewinding.cancel_rewind,
     "wait": waiting.wait,
 }
 for _name, _function in COMMANDS.items():

@@ -121,6 +121,63 @@ class Backfill(TypedDict):
     gap: bool
 
 
+class PlannedPart(TypedDict):
+    """What one transaction of a rewind would replace."""
+
+    start: str | None
+    end: str | None
+    segments: int
+    rows: int
+    records: int
+
+
+class RefusedGroup(TypedDict):
+    """Segments that can't be recomputed."""
+
+    segments: list[str]
+    rows: int
+    reason: str
+
+
+class RewindPlan(TypedDict):
+    """What a rewind reads and replaces."""
+
+    rewind: int | None  # None in a preview
+    supervisor: str
+    read_with: int
+    records: int
+    parts: list[PlannedPart]
+    refused: list[RefusedGroup]
+
+
+class RewindPart(TypedDict):
+    """A part of a rewind and how far it is."""
+
+    number: int
+    start: str | None
+    end: str | None
+    state: str
+    reason: str
+    task: str
+    records: int
+    rows_before: int
+    rows_after: int
+    counted: dict[str, int]
+    ended_at: str | None
+
+
+class Rewind(TypedDict):
+    """A rewind with its parts."""
+
+    rewind: int
+    choice: dict[str, Any]
+    read_with: int | None
+    dry_run: bool
+    by: str
+    created_at: str
+    parts: list[RewindPart]
+
+
 class DiffLine(TypedDict):
     kind: str
     text: str

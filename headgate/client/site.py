@@ -174,6 +174,28 @@ class Client:
             body["task_count"] = task_count
         return cast("shapes.BackfillPlan", self.send("POST", path_of("supervisors", name, "backfills"), body))
 
+    def rewinds(self, name: str) -> list[shapes.Rewind]:
+        """Those of a supervisor, newest first."""
+        return cast("list[shapes.Rewind]", self.get(path_of("supervisors", name, "rewinds"))["rewinds"])
+
+    def rewind(self, name: str, **choice: Any) -> shapes.RewindPlan:
+        """Read stored records again, and replace the segments that they are in.
+
+        ``choice``: ``spec_version``, ``published_from``, ``published_until``, ``start_offsets``, ``end_offsets``,
+        ``of_rewind``, or ``rows_from`` and ``rows_until``; ``read_with``, ``only_possible``, ``dry_run``, ``preview``.
+        """
+        return cast("shapes.RewindPlan", self.send("POST", path_of("supervisors", name, "rewinds"), choice))
+
+    def undo_rewind(self, name: str, rewind: int) -> shapes.Rewind:
+        """Put its old segments back into use in place of its own."""
+        answer = self.send("POST", path_of("supervisors", name, "rewinds", "undo"), {"rewind": rewind})
+        return cast("shapes.Rewind", answer)
+
+    def cancel_rewind(self, name: str, rewind: int) -> shapes.Rewind:
+        """Leave its parts that wait."""
+        answer = self.send("POST", path_of("supervisors", name, "rewinds", "cancel"), {"rewind": rewind})
+        return cast("shapes.Rewind", answer)
+
     # Tasks
 
     def tasks(self, **filters: Any) -> Iterator[shapes.Task]:
