@@ -25,6 +25,7 @@ from benchmarks.soak.faults import Faults
 from benchmarks.soak.lanes import PARTITIONS, Lane, open_lanes, published
 from benchmarks.soak.merging import LEASE, Merging
 from benchmarks.soak.producers import Producing
+from benchmarks.soak.rewinding import Rewinding
 from benchmarks.soak.storm import storm
 from benchmarks.soak.verdict import Verdict, judge, read_log, settled
 from controlplane.embedded.home import Home, temporary_home
@@ -48,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compaction", action="store_true", help="also kill merges, take what they read out of use, delete and replay"
     )
+    parser.add_argument("--rewind", action="store_true", help="also begin and undo rewinds, and kill their readers")
     parser.add_argument("--settle", type=float, default=300.0, help="seconds for all to settle (%(default)g)")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep all logs there when something is wrong")
 
@@ -92,7 +94,8 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     lanes = open_lanes(house)
     faults = Faults(house, lanes, chance, echo=lambda line: print(line, flush=True))
     merging = Merging(house, faults, lanes, chance) if options.compaction else None
-    faults.also += merging.kinds() if merging else []
+    rewinding = Rewinding(house, faults, lanes, chance) if options.rewind else None
+    faults.also += [*(merging.kinds() if merging else []), *(rewinding.kinds() if rewinding else [])]
     streams = {lane.kind: Producing(house.bootstrap, lane.topic, options.rate, str(seed)) for lane in lanes}
     waiting = Waiting(house, options.settle)
     waiting.for_each(lanes, "publishes", lambda lane: published(house, lane))
@@ -100,6 +103,8 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     problems += storm(house, lanes[-1], options.storm, chance, faults.note) if options.storm else []
     faults.run(60 * options.minutes, options.gap)
     faults.undo_all()
+    if rewinding:
+        waiting.for_each(lanes, "has no part of a rewind that waits", rewinding.is_at_rest)
     waiting.for_each(lanes, "follows its last spec", lambda lane: _follows(house, lane))
     for lane in lanes:
         streams[lane.kind].finish()
@@ -112,12 +117,14 @@ def _soak(house: House, options: argparse.Namespace, seed: int, problems: list[s
     )
     faults.note("settled" if not waiting.timed_out else "given up")
     waiting.until("every task has ended", house.rest)
+    problems += rewinding.end() if rewinding else []
     problems += merging.end() if merging else []
     verdicts = {lane.kind: judge(house, lane, streams[lane.kind].ledger, logs[lane.kind]) for lane in lanes}
     problems += waiting.timed_out
     problems += [f"{kind}: {line}" for kind, verdict in verdicts.items() for line in verdict.faults]
     _print_problems(house, problems, seed, options)
-    return _results(verdicts, problems, faults, options) | (merging.jobs() if merging else {})
+    counts = (merging.jobs() if merging else {}) | (rewinding.parts() if rewinding else {})
+    return _results(verdicts, problems, faults, options) | counts
 
 
 @dataclass
@@ -157,7 +164,7 @@ def _follows(house: House, lane: Lane) -> bool:
         "SELECT t.spec->'spec'->'dataSchema'->'dimensionsSpec'->'dimensions',"
         " EXISTS (SELECT 1 FROM tasks_indexer i WHERE i.task_id = t.id AND i.state = 'reading')"
         " FROM tasks_task t JOIN datasources_datasource d ON d.id = t.datasource_id"
-        " WHERE d.name = %s AND t.kind <> 'repair' AND t.status IN ('PENDING', 'RUNNING')",
+        " WHERE d.name = %s AND t.kind NOT IN ('repair', 'rewind') AND t.status IN ('PENDING', 'RUNNING')",
         lane.datasource,
     )
     if len(rows) != 1 or not rows[0][1]:

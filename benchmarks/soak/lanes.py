@@ -6,12 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.house import House
-from tests.support.storms import published_rows
 
 KINDS = ("share_group", "offset_range", "consumer_group")
 PARTITIONS = 6
 LOCK_MS = 5_000
 LATE_AFTER = "P1D"  # ioConfig.lateMessageRejectionPeriod
+_PUBLISHED = """
+    SELECT coalesce((SELECT sum(f.published) FROM publishing_indexerfence f WHERE f.datasource_id = d.id), 0)
+        - coalesce((
+            SELECT sum((p.retired->>'published')::bigint) FROM publishing_rewindpart p
+            JOIN publishing_rewind r ON r.id = p.rewind_id WHERE r.datasource_id = d.id
+        ), 0)
+    FROM datasources_datasource d WHERE d.name = %s
+"""
 
 
 @dataclass
@@ -61,5 +68,6 @@ def open_lanes(house: House) -> list[Lane]:
 
 
 def published(house: House, lane: Lane) -> int:
-    """Rows so far, by the metadata store."""
-    return published_rows(house, lane.datasource)
+    """Rows so far, by the metadata store; those that a rewind has read twice count once."""
+    [(rows,)] = house.sql(_PUBLISHED, lane.datasource)
+    return int(rows)

@@ -58,7 +58,9 @@ _IDS = """
     JOIN datasources_datasource d ON d.id = c.datasource_id WHERE d.name = %s
 """
 _WRITTEN = """
-    SELECT s.id::text, s.rows, s.used, s.removal_id IS NOT NULL, coalesce(t.kind = 'reindex', false) FROM (
+    SELECT s.id::text, s.rows, s.used, s.removal_id IS NOT NULL, coalesce(t.kind = 'reindex', false) OR EXISTS (
+        SELECT FROM publishing_rewindpart p WHERE p.state = 'undone' AND p.made @> ARRAY[s.id]  -- its receipts are gone
+    ) FROM (
         SELECT id, datasource_id, rows, used, removal_id, task_id FROM segments_segment
         UNION ALL SELECT id, datasource_id, rows, false, removal_id, '' FROM segments_killedsegment
     ) s JOIN datasources_datasource d ON d.id = s.datasource_id LEFT JOIN tasks_task t ON t.id = s.task_id
