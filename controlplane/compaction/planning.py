@@ -201,7 +201,7 @@ def plan_interval(interval: Interval, policy: Policy, now: datetime | None = Non
         taken={i for j in open_jobs for i in j.inputs} | rewound,
     )
     if rewound and choice.health and choice.health.code == Code.WAITING_FOR_SEGMENTS:
-        choice = Choice(health=Health.of(Code.WAITING_FOR_SEGMENTS, _REWOUND))
+        choice = Choice(health=Health.of(Code.WAITING_FOR_SEGMENTS, f"{choice.health.cause} {_REWOUND}"))
     if choice.rewrites_whole and policy.partitioning:
         failing = _health_of_jobs(jobs, REST_TIER, now)
         waiting = failing or rewrites.health_if_blocked(interval, policy.partitioning, now)

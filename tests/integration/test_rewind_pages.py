@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.publishing.models import Rewind, RewindPart
-from controlplane.supervisors.models import Supervisor
+from controlplane.supervisors.models import SpecVersion, Supervisor
 from controlplane.tasks.models import Task
 from frontend.rewind_rows import choice_text
 from tests.support.django_cast import DAY, Cast, browsing_as
@@ -107,6 +107,18 @@ def test_an_undo_that_is_refused_offers_the_version_that_had_stored_the_records(
     question = parsed(owner.get(page_of(supervisor), {"undo": rewind.pk}))
     [link] = [a for a in question.all("a") if "read the same records again" in a.text]
     assert link.attributes["href"] == f"{page_of(supervisor)}?of_rewind={rewind.pk}&read_with=1"
+
+
+def test_an_earlier_version_leads_to_a_rewind_of_what_it_stored(cast: Cast, supervisor: Supervisor) -> None:
+    SpecVersion.objects.create(supervisor=supervisor, version=2, spec=supervisor.current.spec)
+    Supervisor.objects.filter(pk=supervisor.pk).update(version=2)
+    address, link = f"/supervisors/{supervisor.pk}/spec/", f"{page_of(supervisor)}?spec_version=1"
+    seen = {
+        (role, version): len(parsed(browsing_as(cast, role).get(address, {"version": version})).all("a", href=link))
+        for role in ("owner", "viewer")
+        for version in (1, 2)
+    }
+    assert seen == {("owner", 1): 1, ("owner", 2): 0, ("viewer", 1): 0, ("viewer", 2): 0}
 
 
 @pytest.mark.parametrize(
