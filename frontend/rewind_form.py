@@ -81,9 +81,10 @@ class RewindForm(forms.Form):
             dry_run=dry_run,
         )
 
-    def sent(self) -> list[tuple[str, str]]:
-        """What it was filled in with, as hidden fields send it again."""
-        return [(name, str(self.data[name])) for name in self.fields if self.data.get(name)]
+    def sent(self, read_with: int) -> list[tuple[str, str]]:
+        """What it was filled in with, as hidden fields send it again: with the version that the preview named."""
+        given = {name: str(self.data[name]) for name in self.fields if self.data.get(name)}
+        return [*{**given, "read_with": str(read_with)}.items()]
 
     def _span(self, name: str) -> tuple[datetime, datetime] | None:
         start, end = self.cleaned_data[f"{name}_from"], self.cleaned_data[f"{name}_until"]

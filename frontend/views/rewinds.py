@@ -108,7 +108,7 @@ def _preview(plan: RewindPlan, form: RewindForm) -> dict[str, Any]:
         "plan_rows": sum(part.rows for part in plan.parts),
         "refused": refused[:SHOWN],
         "refused_more": max(0, len(refused) - SHOWN),
-        "sent": form.sent(),
+        "sent": form.sent(plan.version.version),
     }
 
 

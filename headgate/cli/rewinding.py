@@ -70,7 +70,7 @@ def rewind(
             typer.echo(_preview(plan), err=output is not Form.table)
         if not preview:
             confirm(f"Begin this {'dry run' if dry_run else 'rewind'} of {supervisor}?", yes)
-            plan = client.rewind(supervisor, **asked)
+            plan = client.rewind(supervisor, **{**asked, "read_with": plan["read_with"]})
     if output is not Form.table:
         typer.echo(written(dict(plan), output))
     elif not preview:

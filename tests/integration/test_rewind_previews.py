@@ -50,6 +50,15 @@ def test_a_rewind_is_shown_tried_and_begun(supervisor: Supervisor, cast: Cast) -
     assert "Choose records: by spec version" in unclear.one("div", role="alert").text
 
 
+def test_it_begins_with_the_version_that_was_shown(supervisor: Supervisor, cast: Cast) -> None:
+    owner, address, current = browsing_as(cast, "owner"), page_of(supervisor), supervisor.current
+    shown = parsed(owner.post(address, {"spec_version": "1", "preview": "1"}))
+    SpecVersion.objects.create(supervisor=supervisor, version=2, spec=current.spec, secrets=current.secrets)
+    Supervisor.objects.filter(pk=supervisor.pk).update(version=2)
+    assert owner.post(address, sent(shown)).status_code == 302
+    assert Rewind.objects.get().spec_version == 1
+
+
 def test_what_is_possible_is_rewound(supervisor: Supervisor, cast: Cast, broker: Broker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, 5)]).values():
