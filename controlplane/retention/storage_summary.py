@@ -16,6 +16,7 @@ from controlplane.datasources.models import Datasource
 from controlplane.retention.segment_selection import existing_ids
 from controlplane.segments.models import DaySum, Interval, KilledSegment, Removal, Segment
 from controlplane.segments.selectors.lists import killed_segment
+from controlplane.segments.snapshot_leases import with_leases
 from controlplane.teams.models import User
 
 MAX_NAMED, MAX_LISTED_SEGMENTS = 100_000, 10_000
@@ -67,7 +68,7 @@ def unused_segments(user: User, datasource: Datasource) -> QuerySet[Segment]:
     As they are shown to the user.
     """
     segments = Segment.objects.filter(datasource=datasource, used=False).select_related("datasource", "removal")
-    return segments.shown_to(user).order_by("unused_at", "pk")
+    return with_leases(segments.shown_to(user)).order_by("unused_at", "pk")
 
 
 def list_removals(datasource: Datasource) -> QuerySet[Removal]:
@@ -86,7 +87,7 @@ def list_at_most(segments: QuerySet[Segment], most: int) -> list[Segment]:
 def find_segment(datasource: Datasource, identifier: str, *, used: bool | None = None) -> Segment:
     """By Druid's identifier or Headgate's id. Raises ``NotFound``, and ``InvalidInput`` for what is no id."""
     matches = Segment.objects.filter(pk__in=existing_ids(datasource, [identifier]))
-    segments = matches.select_related("datasource__team", "removal")
+    segments = with_leases(matches.select_related("datasource__team", "removal"))
     segment = (segments if used is None else segments.filter(used=used)).first()
     if segment is None:
         raise NotFound(f"There is no segment {identifier!r} of {datasource.name}.")

@@ -60,7 +60,7 @@ class KillResult:
 
 
 def due_filter(now: datetime) -> Q:
-    """Segments whose files go: see ``deletion_time``."""
+    """Segments whose files go unless they are ``leased``: see ``deletion_time``."""
     leased = now - settings.SNAPSHOT_LEASE
     removed = Q(replaced_by=None, unused_at__lt=now - settings.KILL_BUFFER_PERIOD)
     replaced = Q(replaced_by__isnull=False, unused_at__lt=now - settings.KILL_REPLACED_AFTER)
@@ -68,13 +68,16 @@ def due_filter(now: datetime) -> Q:
 
 
 def deletion_time(segment: Segment) -> datetime | None:
-    """When the file of an unused segment goes, at the earliest; None for one in use."""
+    """When the file of an unused segment goes, at the earliest; None for one in use.
+
+    The segment comes from ``snapshot_leases.with_leases``.
+    """
     if segment.used or segment.unused_at is None:
         return None
     buffer = settings.KILL_BUFFER_PERIOD if segment.replaced_by is None else settings.KILL_REPLACED_AFTER
     lease = settings.SNAPSHOT_LEASE
     earliest: datetime = segment.unused_at + (lease if segment.kill_began_at is not None else max(buffer, lease))
-    return earliest
+    return earliest if segment.leased_until is None else max(earliest, segment.leased_until)
 
 
 def amount_of(segments: QuerySet[Segment]) -> Amount:

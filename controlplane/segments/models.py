@@ -10,6 +10,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -106,6 +107,7 @@ class Segment(models.Model):
 
     objects = ConcealingQuerySet["Segment"].as_manager()
     concealed_for = ""
+    leased_until: datetime | None  # of those that come from ``snapshot_leases.with_leases``
 
     class Meta:
         constraints = [

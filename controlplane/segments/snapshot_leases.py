@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from controlplane.segments.models import KilledSegment, Segment, Snapshot
@@ -27,13 +27,23 @@ def hold_leases() -> None:
 
 def leased() -> Exists:
     """Whether a segment belongs to a snapshot whose lease has not ended."""
-    snapshots = Snapshot.objects.filter(
+    return Exists(_leased_snapshots())
+
+
+def with_leases(segments: QuerySet[Segment]) -> QuerySet[Segment]:
+    """Each with ``leased_until``, when the last lease of a snapshot that has it ends; None if no lease holds it."""
+    last = _leased_snapshots().order_by("-leased_until").values("leased_until")[:1]
+    return segments.annotate(leased_until=Subquery(last))
+
+
+def _leased_snapshots() -> QuerySet[Snapshot]:
+    """Those that have the segment of the outer query, and whose leases have not ended."""
+    return Snapshot.objects.filter(
         datasource=OuterRef("datasource"),
         leased_until__gt=timezone.now(),
         created_until__gte=OuterRef("created_at"),
         unused_after__lt=OuterRef("unused_at"),
     )
-    return Exists(snapshots)
 
 
 @transaction.atomic

@@ -22,6 +22,7 @@ from controlplane.segments import killing
 from controlplane.segments.killing import KillResult
 from controlplane.segments.marking import Amount, SegmentSelection, give_up, mark_unused
 from controlplane.segments.models import KilledSegment, Segment
+from controlplane.segments.snapshot_leases import with_leases
 from controlplane.tasks.change_notifications import notify_task_changed
 from controlplane.tasks.lifecycle import end_task
 from controlplane.tasks.logs import add_log_line
@@ -151,10 +152,17 @@ def count_killed(ids: Sequence[uuid.UUID]) -> int:
 
 
 def _last_lease(ids: Sequence[uuid.UUID]) -> datetime | None:
+    """When the last of these can be deleted; None if all are."""
     parts = (ids[first : first + _IDS_PER_STATEMENT] for first in range(0, len(ids), _IDS_PER_STATEMENT))
-    latest = [Segment.objects.filter(pk__in=part, used=False).aggregate(at=Max("unused_at"))["at"] for part in parts]
-    times = [at for at in latest if at is not None]
-    return max(times) + settings.SNAPSHOT_LEASE if times else None
+    times = []
+    for part in parts:
+        segments = with_leases(Segment.objects.filter(pk__in=part, used=False))
+        latest = segments.aggregate(unused=Max("unused_at"), leased=Max("leased_until"))
+        if latest["unused"] is not None:
+            times.append(latest["unused"] + settings.SNAPSHOT_LEASE)
+        if latest["leased"] is not None:
+            times.append(latest["leased"])
+    return max(times, default=None)
 
 
 def _end(task: Task, error: str = "") -> None:

@@ -11,6 +11,7 @@ from controlplane.retention.rules import describe_rule
 from controlplane.retention.storage_summary import list_removals, unused_segments
 from controlplane.segments import killing
 from controlplane.segments.killing import deletion_time
+from controlplane.segments.snapshot_leases import leased
 from controlplane.tasks.datasources import get_datasource
 from frontend.paging import keyset_page
 from frontend.tables import Column, Shape
@@ -51,7 +52,7 @@ def retention(request: PageRequest, name: str) -> HttpResponse:
         "going": rule_runner.preview(datasource, rule_runner.rules_of(datasource)),
         "replaced": killing.amount_of(segments.filter(replaced_by__isnull=False)),
         "removed": killing.amount_of(segments.filter(replaced_by=None)),
-        "due": killing.amount_of(segments.filter(killing.due_filter(timezone.now()))),
+        "due": killing.amount_of(segments.filter(killing.due_filter(timezone.now())).exclude(leased())),
         "removals": list_removals(datasource)[:REMOVALS_SHOWN],
         "page": waiting,
         "lines": [(segment, deletion_time(segment)) for segment in waiting.rows],

@@ -21,10 +21,13 @@ from controlplane.segments.killing import begin_deletion
 from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Interval, Manifest, Segment, Snapshot
 from controlplane.segments.orphans import clean_up
+from controlplane.tasks import kills, services
+from controlplane.tasks.models import Task
 from controlplane.teams.roles import Scope
 from controlplane.teams.service_accounts import create_account, create_account_token
 from tests.support.asked_here import sweep_here
-from tests.support.django_cast import Cast
+from tests.support.django_cast import Cast, browsing_as
+from tests.support.html import parsed
 from tests.support.publishes import DAY, make_source, request, segment, send, start
 
 BASE = "/iceberg/v1"
@@ -155,6 +158,32 @@ def test_no_file_of_a_leased_snapshot_is_deleted(clients: dict[str, Client], pub
     assert begin_deletion(month) == []
     Snapshot.objects.update(leased_until=timezone.now() - HOUR)
     assert [path for _, path in begin_deletion(month)] == paths()
+
+
+def test_the_time_of_deletion_is_not_before_the_last_lease_ends(
+    clients: dict[str, Client], publish: Publish, cast: Cast, settings: Any
+) -> None:
+    """In REST, on pages, and in the message of a kill task."""
+    settings.SNAPSHOT_LEASE = timedelta(0)
+    publish(0)
+    load(clients)
+    until = timezone.now().replace(microsecond=0) + 2 * HOUR
+    Snapshot.objects.update(leased_until=until)
+    marking.mark_unused(Datasource.objects.get(name="opened"), SegmentSelection(), by="x", what="y")
+    document = {"type": "kill", "dataSource": "opened", "interval": "2025-06-01/2025-06-02"}
+    task = services.submit_task(user=cast.users["owner"], document=document)
+    assert kills.run(task.pk)
+    assert Task.objects.get(pk=task.pk).message == (
+        "0 unused segments were deleted. Headgate deletes the files of 1 more later, when no reader can use them, "
+        f"after {until:%Y-%m-%d %H:%M:%S} UTC."
+    )
+    address = "/api/v1/datasources/opened"
+    [unused] = clients["viewer"].get(f"{address}/segments/unused/").json()["results"]
+    one = clients["viewer"].get(f"{address}/segments/{unused['id']}/").json()["segment"]
+    assert unused["goes_at"] == one["goes_at"] == f"{until:%Y-%m-%dT%H:%M:%SZ}"
+    page = parsed(browsing_as(cast, "viewer").get("/datasources/opened/retention/")).one("main").text
+    assert f"{until:%Y-%m-%d %H:%M:%S}" in page
+    assert "The next run deletes" not in page
 
 
 def test_what_is_given_up_is_not_given_to_readers(clients: dict[str, Client], publish: Publish) -> None:
