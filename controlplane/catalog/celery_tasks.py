@@ -11,8 +11,9 @@ from controlplane.datasources.models import Datasource
 
 @shared_task(name="controlplane.catalog.tasks.build")
 def build(datasource: int) -> bool:
-    """Build the next snapshot of a datasource."""
-    return building.build(Datasource.objects.get(pk=datasource))
+    """Build the next snapshot of a datasource, unless it was deleted meanwhile."""
+    present = Datasource.objects.present().filter(pk=datasource).first()
+    return present is not None and building.build(present)
 
 
 @shared_task(name="controlplane.catalog.tasks.expire")

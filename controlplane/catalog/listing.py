@@ -1,6 +1,7 @@
 """Which snapshots a table lists: the newest, and of older ones the last of each hour, while their files are kept.
 
-The others are deleted when their leases have ended. Rows go, and the clean-up of orphans deletes their files.
+The others are deleted when their leases have ended, and so are all of a deleted datasource. Rows go, and the clean-up
+of orphans deletes their files.
 """
 
 from __future__ import annotations
@@ -32,20 +33,33 @@ def listed_snapshots(datasource: Datasource) -> QuerySet[Snapshot]:
 
 def expire() -> int:
     """Delete the snapshots that are not listed and not leased, and manifests of no snapshot; how many snapshots."""
-    datasources = Datasource.objects.filter(snapshots__isnull=False).distinct()
+    theirs = [Exists(rows.objects.filter(datasource=OuterRef("pk"))) for rows in (Snapshot, Manifest)]
+    datasources = Datasource.objects.filter(theirs[0] | theirs[1])
     return sum(_expire(datasource) for datasource in datasources)
 
 
 @transaction.atomic
 def _expire(datasource: Datasource) -> int:
     hold_leases()  # nobody is given one that is about to go
-    listed = listed_snapshots(datasource)
-    newest = Snapshot.objects.filter(datasource=datasource).order_by("-number").values_list("pk", flat=True)[:1]
-    staying = {*newest, *complete(listed).values_list("pk", flat=True)}
-    ended = Snapshot.objects.filter(datasource=datasource, leased_until__lt=timezone.now()).exclude(pk__in=staying)
-    count, _ = ended.delete()
+    snapshots, manifests = (rows.objects.filter(datasource=datasource) for rows in (Snapshot, Manifest))
+    is_deleted = _is_deleted(datasource)
+    staying = set() if is_deleted else _staying(datasource)
+    count, _ = snapshots.filter(leased_until__lt=timezone.now()).exclude(pk__in=staying).delete()
+    if is_deleted and not snapshots.exists():
+        manifests.delete()
     theirs = Snapshot.objects.filter(
         datasource=OuterRef("datasource"), number__gte=OuterRef("first_snapshot"), number__lte=OuterRef("last_snapshot")
     )
-    Manifest.objects.filter(datasource=datasource, last_snapshot__isnull=False).exclude(Exists(theirs)).delete()
+    manifests.filter(last_snapshot__isnull=False).exclude(Exists(theirs)).delete()
     return count
+
+
+def _is_deleted(datasource: Datasource) -> bool:
+    """Locked, if so: a spec that makes it again waits."""
+    rows = Datasource.objects.select_for_update(no_key=True).filter(pk=datasource.pk, deleted_at__isnull=False)
+    return rows.first() is not None
+
+
+def _staying(datasource: Datasource) -> set[int]:
+    newest = Snapshot.objects.filter(datasource=datasource).order_by("-number").values_list("pk", flat=True)[:1]
+    return {*newest, *complete(listed_snapshots(datasource)).values_list("pk", flat=True)}

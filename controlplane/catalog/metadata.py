@@ -14,10 +14,13 @@ from ingestion.specs.iceberg_partitions import DEFAULT_SPEC, LAST_FIELD, all_spe
 _UNSORTED = {"order-id": 0, "fields": []}
 
 
-def table_metadata(*, root: str, name: str, columns: Sequence[Column], snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+def table_metadata(
+    *, root: str, name: str, identity: uuid.UUID, columns: Sequence[Column], snapshots: Sequence[Snapshot]
+) -> dict[str, Any]:
     """What ``metadata.json`` of a table would have.
 
-    ``columns``: by id. ``snapshots``: in their order, the last is the current one; a table without any is empty.
+    ``identity``: the datasource's. ``columns``: by id. ``snapshots``: in their order, the last is the current one; a
+    table without any is empty.
     """
     current = snapshots[-1] if snapshots else None
     last_column = highest_id(columns)
@@ -25,7 +28,7 @@ def table_metadata(*, root: str, name: str, columns: Sequence[Column], snapshots
     schemas = {n: table_schema(columns, n) for n in sorted({shown, *(s.last_column for s in snapshots)})}
     metadata = {
         "format-version": 2,
-        "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{root}/{name}")),
+        "table-uuid": str(identity),
         "location": f"{root}/{name}",
         "last-sequence-number": current.number if current else 0,
         "last-updated-ms": _ms(current.changed_at) if current else 0,

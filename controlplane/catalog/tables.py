@@ -71,7 +71,13 @@ def load_metadata(datasource: Datasource) -> dict[str, Any]:
     if not snapshots and not is_current:
         raise Unavailable(f"The first snapshot of {datasource.name} is being built. Try again in a minute.")
     columns = list(columns_of(datasource))
-    return table_metadata(root=root_address(), name=datasource.name, columns=columns, snapshots=snapshots)
+    return table_metadata(
+        root=root_address(),
+        name=datasource.name,
+        identity=datasource.identity,
+        columns=columns,
+        snapshots=snapshots,
+    )
 
 
 def _refresh(datasource: Datasource) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 
 from django.db import models
@@ -33,6 +34,8 @@ class Datasource(models.Model):
     deleted_at = models.DateTimeField(null=True)
     deleted_by = models.CharField(max_length=150, blank=True)
     clearing = models.BooleanField(default=False, db_default=False)  # it was deleted, and not all of its segments yet
+    # Another one after each deletion: a reader sees that this is not the table it has loaded before.
+    identity = models.UUIDField(default=uuid.uuid4)
 
     objects = DatasourceQuerySet.as_manager()
 

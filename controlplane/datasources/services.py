@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from controlplane.common.errors import Conflict
 from controlplane.datasources.models import Datasource
 from controlplane.teams.models import User
@@ -35,6 +37,6 @@ def datasource_for_ingestion(*, user: User, name: str, team_name: str | None, ac
     if datasource.deleted_at is not None:
         if datasource.clearing:
             raise Conflict(f"The datasource {name!r} is still being deleted; try again in a minute.")
-        datasource.deleted_at, datasource.deleted_by = None, ""
-        datasource.save(update_fields=["deleted_at", "deleted_by"])
+        datasource.deleted_at, datasource.deleted_by, datasource.identity = None, "", uuid.uuid4()
+        datasource.save(update_fields=["deleted_at", "deleted_by", "identity"])
     return datasource

@@ -15,7 +15,9 @@ from django.utils import timezone
 from controlplane.catalog import tables
 from controlplane.catalog.listing import expire
 from controlplane.datasources.models import Datasource, MaskedColumn
+from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.publishing.receipts import make_receipt_partitions
+from controlplane.retention.datasource_deletion import delete_datasource
 from controlplane.segments import marking
 from controlplane.segments.killing import begin_deletion
 from controlplane.segments.marking import SegmentSelection
@@ -23,6 +25,7 @@ from controlplane.segments.models import Interval, Manifest, Segment, Snapshot
 from controlplane.segments.orphans import clean_up
 from controlplane.tasks import kills, services
 from controlplane.tasks.models import Task
+from controlplane.teams.permissions import Action
 from controlplane.teams.roles import Scope
 from controlplane.teams.service_accounts import create_account, create_account_token
 from tests.support.asked_here import sweep_here
@@ -240,6 +243,48 @@ def test_files_of_old_snapshots_are_cleaned_up(
     expire()
     assert (cleaned_up(), len(list(deep.rglob("*.avro")))) == (2, 3)
     assert all_of(listed(deep, load(clients)["snapshots"][-1])) == paths()
+
+
+def test_a_deleted_datasource_takes_its_snapshots_along(
+    clients: dict[str, Client], publish: Publish, deep: Path, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the leases of readers have ended. One of the same name is another table afterwards."""
+    sweep_here(monkeypatch)
+    publish(0, 1)
+    first = load(clients)
+    owner, opened = cast.users["owner"], Datasource.objects.get(name="opened")
+    delete_datasource(user=owner, datasource=opened, name="opened")
+    assert clients["viewer"].get(ONE).status_code == 404
+    assert tables.celery_tasks.build(opened.pk) is False, "a build that was asked for before"
+    assert (expire(), Manifest.objects.count()) == (0, 2), "leased"
+    Snapshot.objects.update(leased_until=timezone.now() - HOUR)
+    assert (expire(), Snapshot.objects.count(), Manifest.objects.count()) == (1, 0, 0)
+    clean_up(grace=timedelta(0))
+    assert list(deep.rglob("*.avro")) == []
+    datasource_for_ingestion(user=owner, name="opened", team_name=None, action=Action.ADMINISTER)
+    again = load(clients)
+    assert (again["snapshots"], again["table-uuid"] == first["table-uuid"]) == ([], False)
+    publish(0)
+    [snapshot] = load(clients)["snapshots"]
+    assert all_of(listed(deep, snapshot)) == paths(used=True)
+
+
+def test_a_datasource_that_is_made_again_at_once_is_another_table(
+    clients: dict[str, Client], publish: Publish, deep: Path, cast: Cast
+) -> None:
+    """Readers of the one before still have their lease."""
+    publish(0, 1)
+    first = load(clients)
+    owner = cast.users["owner"]
+    delete_datasource(user=owner, datasource=Datasource.objects.get(name="opened"), name="opened")
+    datasource_for_ingestion(user=owner, name="opened", team_name=None, action=Action.ADMINISTER)
+    publish(0)
+    second = load(clients)
+    assert second["table-uuid"] != first["table-uuid"]
+    [snapshot] = second["snapshots"]
+    assert all_of(listed(deep, snapshot)) == paths(used=True)
+    assert (expire(), Snapshot.objects.count()) == (0, 2)
+    assert begin_deletion(timezone.now() + timedelta(minutes=59)) == []
 
 
 def test_where_deep_storage_moves_all_is_written_again(

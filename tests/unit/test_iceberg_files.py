@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,7 +94,8 @@ def table_of(desk: Desk, registry: Registry, files: Sequence[SegmentFile]) -> St
         size_bytes=sum(f.size_bytes for f in files),
     )
     metadata = desk.scratch.parent / "1.metadata.json"
-    metadata.write_text(json.dumps(table_metadata(root=root, name="d", columns=columns, snapshots=[snapshot])))
+    content = table_metadata(root=root, name="d", identity=uuid4(), columns=columns, snapshots=[snapshot])
+    metadata.write_text(json.dumps(content))
     return StaticTable.from_metadata(str(metadata))
 
 

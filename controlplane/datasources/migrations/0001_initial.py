@@ -1,3 +1,5 @@
+import uuid
+
 from django.conf import settings
 from django.db import migrations, models
 
@@ -17,6 +19,7 @@ class Migration(migrations.Migration):
                 ("deleted_at", models.DateTimeField(null=True)),
                 ("deleted_by", models.CharField(blank=True, max_length=150)),
                 ("clearing", models.BooleanField(db_default=False, default=False)),
+                ("identity", models.UUIDField(default=uuid.uuid4)),
                 (
                     "created_by",
                     models.ForeignKey(
