@@ -33,15 +33,16 @@ def listed_snapshots(datasource: Datasource) -> QuerySet[Snapshot]:
 
 def expire() -> int:
     """Delete the snapshots that are not listed and not leased, and manifests of no snapshot; how many snapshots."""
-    theirs = [Exists(rows.objects.filter(datasource=OuterRef("pk"))) for rows in (Snapshot, Manifest)]
-    datasources = Datasource.objects.filter(theirs[0] | theirs[1])
-    return sum(_expire(datasource) for datasource in datasources)
+    has_snapshots = Exists(Snapshot.objects.filter(datasource=OuterRef("pk")))
+    has_manifests = Exists(Manifest.objects.filter(datasource=OuterRef("pk")))
+    return sum(_expire(datasource) for datasource in Datasource.objects.filter(has_snapshots | has_manifests))
 
 
 @transaction.atomic
 def _expire(datasource: Datasource) -> int:
     hold_leases()  # nobody is given one that is about to go
-    snapshots, manifests = (rows.objects.filter(datasource=datasource) for rows in (Snapshot, Manifest))
+    snapshots = Snapshot.objects.filter(datasource=datasource)
+    manifests = Manifest.objects.filter(datasource=datasource)
     is_deleted = _is_deleted(datasource)
     staying = set() if is_deleted else _staying(datasource)
     count, _ = snapshots.filter(leased_until__lt=timezone.now()).exclude(pk__in=staying).delete()

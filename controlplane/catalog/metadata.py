@@ -40,7 +40,7 @@ def table_metadata(
         "last-partition-id": LAST_FIELD,
         "default-sort-order-id": 0,
         "sort-orders": [_UNSORTED],
-        "properties": {"schema.name-mapping.default": name_mapping(schemas[shown])},
+        "properties": {"schema.name-mapping.default": name_mapping(columns, shown)},
         "snapshots": [_snapshot(root, s) for s in snapshots],
         "snapshot-log": [{"snapshot-id": s.number, "timestamp-ms": _ms(s.changed_at)} for s in snapshots],
         "metadata-log": [],

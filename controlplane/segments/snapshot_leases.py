@@ -33,7 +33,7 @@ def leased() -> Exists:
 def with_leases(segments: QuerySet[Segment]) -> QuerySet[Segment]:
     """Each with ``leased_until``, when the last lease of a snapshot that has it ends; None if no lease holds it."""
     last = _leased_snapshots().order_by("-leased_until").values("leased_until")[:1]
-    return segments.annotate(leased_until=Subquery(last))
+    return segments.annotate(**{"leased_until": Subquery(last)})  # the model has declared it for the type checker
 
 
 def _leased_snapshots() -> QuerySet[Snapshot]:

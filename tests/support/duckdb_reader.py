@@ -22,6 +22,7 @@ for package in (duckdb_extension_avro, duckdb_extension_httpfs, duckdb_extension
     [file] = glob.glob(f"{package.__path__[0]}/extensions/*/*.duckdb_extension")
     db.load_extension(file)
 db.execute("SET TimeZone = 'UTC'")
+db.execute("SET enable_progress_bar = false")  # it prints between the rows when a query takes some seconds
 db.execute(f"CREATE SECRET headgate_token (TYPE iceberg, TOKEN '{os.environ['HEADGATE_TOKEN']}')")
 db.execute(f"ATTACH '' AS headgate (TYPE iceberg, ENDPOINT '{sys.argv[1]}', SECRET headgate_token)")
 for query in sys.argv[2:]:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 
 from controlplane.catalog.columns import highest_id, table_schema
@@ -30,6 +31,7 @@ from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
 
 NOW = datetime(2025, 6, 3, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+JUNE = datetime(2025, 6, 1, tzinfo=UTC)
 
 
 class Registry:
@@ -186,6 +188,22 @@ def test_a_scan_of_a_day_plans_its_files_only(desk: Desk) -> None:
     assert table.scan(row_filter="n = 2").to_arrow().column("n").to_pylist() == [2]
 
 
+@pytest.mark.parametrize("granularity", ["HOUR", "WEEK", "MONTH", "QUARTER", "YEAR", "ALL"])
+def test_a_filter_finds_the_rows_of_intervals_of_any_length(tmp_path: Path, granularity: str) -> None:
+    """Also of a week across a year's end, before 1970, and at the end of time."""
+    desk, registry = Desk(tmp_path, schema_of(granularity=granularity)), Registry()
+    texts = ["0001-01-01T00:00", "1969-12-31T23:59", "2024-12-30T01:00", "2025-01-01T00:00", "9998-12-31T23:59"]
+    times = [datetime.fromisoformat(text).replace(tzinfo=UTC) for text in texts]
+    rows = batch_of([(at - JUNE) // timedelta(milliseconds=1) for at in times], n=pa.array(range(len(times))))
+    files = write(desk, registry, rows)
+    desk.index.close()
+    table = table_of(desk, registry, files)
+    for place, at in enumerate(times):
+        for filter, expected in (("=", [place]), (">", range(place + 1, 5)), ("<=", range(place + 1))):
+            found = table.scan(row_filter=f"__time {filter} '{at.isoformat()}'").to_arrow()["n"].to_pylist()
+            assert sorted(found) == list(expected), (filter, at)
+
+
 def test_a_column_that_changed_its_type_is_two(desk: Desk, tmp_path: Path) -> None:
     registry, later = Registry(), Desk(tmp_path / "later", schema_of())
     later.storage = desk.storage
@@ -227,6 +245,36 @@ def test_an_interval_takes_the_finest_unit_that_holds_it(start: str, end: str, p
 
 def column(number: int, name: str, kind: str, element: int | None = None) -> Column:
     return Column(number=number, name=name, type=kind, element=element)
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        (
+            [(2, "Item", "string"), (3, "item", "long"), (4, "ITEM", "long")],
+            ["Item", "item_", "ITEM__"],
+        ),
+        ([(2, "item", "string"), (3, "Item", "string"), (4, "item", "long")], ["item__string", "Item_", "item"]),
+        ([(2, "n", "long"), (3, "n", "string"), (4, "N__LONG", "string")], ["n__long_", "n", "N__LONG"]),
+        ([(2, "Ä", "string"), (3, "ä", "string")], ["Ä", "ä_"]),
+        ([(2, "tags", "strings", 3), (4, "tags.element", "string")], ["tags", "tags.element_"]),
+        ([(2, "TAGS.element", "string"), (3, "tags", "strings", 4)], ["TAGS.element", "tags_"]),
+        ([(2, "a", "json"), (3, "a.b", "string"), (4, "", "string"), (5, " ", "string")], ["a", "a.b", "", " "]),
+    ],
+)
+def test_names_differ_by_more_than_case(columns: list[Any], names: list[str]) -> None:
+    schema = table_schema([column(1, "__time", "timestamp"), *(column(*c) for c in columns)], 9)
+    assert [field["name"] for field in schema["fields"]] == ["__time", *names]
+    Schema.model_validate(schema)
+
+
+def test_rows_of_columns_that_differ_by_case_are_kept_apart(desk: Desk) -> None:
+    registry = Registry()
+    files = write(desk, registry, batch_of([0], Item=pa.array(["A"]), item=pa.array([7])))
+    [row] = table_of(desk, registry, files).scan().to_arrow().to_pylist()
+    names = [name for name in row if name.lower().startswith("item")]
+    assert sorted(row[name] for name in names if name.startswith("I")) == ["A"]
+    assert (len({name.lower() for name in names}), 7 in row.values()) == (2, True)
 
 
 def test_names_never_meet() -> None:

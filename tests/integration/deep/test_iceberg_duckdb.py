@@ -80,3 +80,6 @@ def test_duckdb_reads_the_rows_of_the_files(live_server: Any, stream: Stream, ca
     )
     assert changed == [[None, 1], [None, None], ["two", None], [None, 2**60]]
     assert earlier == [[1], [None], [2**60]]
+    stream.publish(batch_of([3], Name=pa.array(["x"])))
+    [named] = ask(live_server, secret, f"SELECT name, name_ FROM {D} WHERE __time = '2025-06-01T00:00:00.003Z'")
+    assert named == [[None, "x"]], "names that differ only by case"
