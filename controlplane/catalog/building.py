@@ -2,15 +2,18 @@
 
 One statement reads the changed intervals with their segments, so a snapshot has whole publishes and replacements. A
 process of the data plane writes the files meanwhile, and the rows that name them come last: if the builder is killed,
-its files are orphans. One process builds at a time for a datasource.
+its files are orphans. A build whose time is over, or that deep storage refuses a file, keeps the manifests that it has
+written: the next build of the same snapshot writes only the others. One process builds at a time for a datasource.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from itertools import groupby, islice
 from typing import IO, Any
 
@@ -25,7 +28,7 @@ from controlplane.common.processes import conversation, write_line
 from controlplane.datasources.models import Datasource
 from controlplane.feed.manifest import publish_watermark, root_address
 from controlplane.segments.columns import columns_of
-from controlplane.segments.models import Manifest, Segment, Snapshot
+from controlplane.segments.models import Interval, Manifest, Segment, Snapshot
 from ingestion.specs.base import Message
 from ingestion.specs.iceberg_partitions import Partition
 from ingestion.specs.messages.iceberg import (
@@ -40,6 +43,7 @@ from ingestion.specs.messages.iceberg import (
 )
 
 MODULE = "ingestion.segments.iceberg"
+LONGEST_S = 200.0  # for manifests: their list comes after that, and both before the time limit of Celery's tasks
 _LOCK = 0x49434542 << 32
 _PAGE = 200  # manifests
 _CHANGED = """
@@ -50,7 +54,12 @@ _HAS_CHANGED = """
     i.datasource_id = %(datasource)s AND (i.segments > 0 OR m.id IS NOT NULL)
     AND (i.revision, %(root)s) IS DISTINCT FROM (m.revision, m.root)
 """
-_COUNT = f"SELECT coalesce(sum(i.segments + 1), 0) {_CHANGED} WHERE {_HAS_CHANGED}"
+# With what a build that was cut off has written and ended: no snapshot has that yet.
+_COUNT = f"""
+    SELECT coalesce(sum(i.segments + 1), 0) + (
+        SELECT count(*) FROM segments_manifest WHERE datasource_id = %(datasource)s AND last_snapshot >= %(newest)s
+    ) {_CHANGED} WHERE {_HAS_CHANGED} OR i.datasource_id = %(datasource)s AND m.first_snapshot > %(newest)s
+"""
 _SEGMENTS = f"""
     SELECT i.id, i.start, i."end", i.revision, s.path, s.rows, s.size_bytes,
            (extract(epoch FROM s.min_time) * 1000000)::bigint, (extract(epoch FROM s.max_time) * 1000000)::bigint,
@@ -65,6 +74,7 @@ _END_MANIFESTS = """
     UPDATE segments_manifest SET last_snapshot = %s
     WHERE datasource_id = %s AND last_snapshot IS NULL AND interval_id = ANY(%s)
 """
+_Span = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,15 @@ class _Changed:
     end: datetime
     revision: int
     files: list[ListedFile]
-    changed_at: datetime | None  # when the last of these came into use
+    changed_at: datetime  # when the last of these came into use
+
+
+class Outcome(Enum):
+    """Of a build."""
+
+    BUILT = 1  # or nothing has changed
+    UNFINISHED = 2  # its time was over: another build goes on from there
+    ELSEWHERE = 3  # another process builds
 
 
 @dataclass
@@ -85,15 +103,14 @@ class _Built:
 
     changed: list[int] = field(default_factory=list)
     manifests: list[Manifest] = field(default_factory=list)
-    spans: dict[int, tuple[datetime, datetime]] = field(default_factory=dict)  # of intervals, by id
-    folder: tuple[datetime, datetime] | None = None  # the interval whose folder takes the list
-    changed_at: list[datetime] = field(default_factory=list)  # when segments came into use, of each interval the last
+    spans: dict[int, _Span] = field(default_factory=dict)  # of intervals, by id
 
 
 def count_changed_segments(datasource: Datasource) -> int:
-    """How many segments the next snapshot has to read; 0 when nothing has changed since the last one."""
+    """How many segments the next snapshot has to read, about; 0 when nothing has changed since the last one."""
+    newest = Snapshot.objects.filter(datasource=datasource).order_by("-number").values_list("number", flat=True).first()
     with cursor() as c:
-        [(count,)] = c.execute(_COUNT, _facts(datasource)).fetchall()
+        [(count,)] = c.execute(_COUNT, {**_facts(datasource), "newest": newest or 0}).fetchall()
     return int(count)
 
 
@@ -102,15 +119,17 @@ def _facts(datasource: Datasource) -> dict[str, Any]:
     return {"datasource": datasource.pk, "root": root_address()}
 
 
-def build(datasource: Datasource) -> bool:
-    """Build the next snapshot; False when another process does. Raises ``Unavailable``."""
+def build(datasource: Datasource, seconds: float) -> Outcome:
+    """Build the next snapshot, in so many seconds at most for its manifests. Raises ``Unavailable``."""
     with try_advisory_lock(_LOCK + datasource.pk) as won:
-        if won and count_changed_segments(datasource):
-            _build(datasource)
-    return won
+        if not won:
+            return Outcome.ELSEWHERE
+        is_built = not count_changed_segments(datasource) or _build(datasource, time.monotonic() + seconds)
+    return Outcome.BUILT if is_built else Outcome.UNFINISHED
 
 
-def _build(datasource: Datasource) -> None:
+def _build(datasource: Datasource, until: float) -> bool:
+    """Whether it was finished before ``until``, and is there."""
     last = Snapshot.objects.filter(datasource=datasource).order_by("-number").first()
     number, earlier = (last.number + 1, last.changed_at) if last else (1, datasource.created_at)
     unused_after = publish_watermark()
@@ -123,31 +142,45 @@ def _build(datasource: Datasource) -> None:
         number=number,
         table_schema=json.dumps(table_schema(columns, last_column)),
     )
-    with conversation(MODULE) as (stdin, stdout):
-        writer = _Writer(stdin, stdout)
-        writer.write(order)
-        built = _write_manifests(datasource, order, writer)
-        created_until = clock()
-        listed = _listed(datasource, built)
-        if built.folder is None:
-            return
-        start, end = built.folder
-        [written] = writer.write(ManifestList(start=start, end=end, manifests=[entry for entry, _ in listed]))
+    built = _Built()
+    try:
+        with conversation(MODULE) as (stdin, stdout):
+            writer = _Writer(stdin, stdout)
+            writer.write(order)
+            if not _write_manifests(datasource, order, writer, built, until):
+                _keep(datasource, number, built)
+                return False
+            created_until = clock()
+            manifests = _true_manifests(datasource, built)
+            start, end = _folder(datasource)
+            [written] = writer.write(ManifestList(start=start, end=end, manifests=[_entry(*m) for m in manifests]))
+    except Unavailable:
+        _keep(datasource, number, built)
+        raise
     snapshot = Snapshot(
         datasource=datasource,
         number=number,
-        changed_at=max([earlier, *built.changed_at, *_last_removal(datasource)]),
+        changed_at=max([earlier, *(m.changed_at for _, m in manifests), *_last_removal(datasource)]),
         created_until=created_until,
         unused_after=unused_after,
         leased_until=timezone.now() + settings.SNAPSHOT_LEASE,
         last_column=last_column,
         root=order.root,
         path=written.path,
-        segments=sum(entry.segments for entry, _ in listed),
-        rows=sum(entry.rows for entry, _ in listed),
-        size_bytes=sum(size for _, size in listed),
+        segments=sum(m.segments for _, m in manifests),
+        rows=sum(m.rows for _, m in manifests),
+        size_bytes=sum(m.size_bytes for _, m in manifests),
     )
-    _commit(snapshot, built)
+    with transaction.atomic():
+        _keep(datasource, number, built)
+        snapshot.save(force_insert=True)
+    return True
+
+
+def _folder(datasource: Datasource) -> _Span:
+    """The interval whose folder takes the list: the latest."""
+    intervals = Interval.objects.filter(datasource=datasource).order_by("-start", "-end")
+    return intervals.values_list("start", "end")[0]
 
 
 def _last_removal(datasource: Datasource) -> list[datetime]:
@@ -157,35 +190,37 @@ def _last_removal(datasource: Datasource) -> list[datetime]:
 
 
 @transaction.atomic
-def _commit(snapshot: Snapshot, built: _Built) -> None:
+def _keep(datasource: Datasource, number: int, built: _Built) -> None:
+    """From snapshot ``number`` on these manifests are true, and no earlier ones of their intervals."""
     with cursor() as c:
-        c.execute(_END_MANIFESTS, [snapshot.number - 1, snapshot.datasource_id, built.changed])
+        c.execute(_END_MANIFESTS, [number - 1, datasource.pk, built.changed])
     Manifest.objects.bulk_create(built.manifests, batch_size=5_000)
-    snapshot.save(force_insert=True)
 
 
-def _write_manifests(datasource: Datasource, order: SnapshotOrder, writer: _Writer) -> _Built:
-    built = _Built()
+def _write_manifests(
+    datasource: Datasource, order: SnapshotOrder, writer: _Writer, built: _Built, until: float
+) -> bool:
+    """Those that have changed, page by page; False when some are left ``until`` then."""
     with transaction.atomic(), connection.chunked_cursor() as rows:
         rows.execute(_SEGMENTS, _facts(datasource))
         intervals = _intervals(rows)
         while page := list(islice(intervals, _PAGE)):
-            built.changed += [interval.id for interval in page]
-            built.folder = page[-1].start, page[-1].end
+            if built.changed and time.monotonic() > until:
+                return False
             present = [interval for interval in page if interval.files]
-            built.changed_at += [interval.changed_at for interval in present if interval.changed_at]
             contents = [ManifestContent(start=i.start, end=i.end, files=i.files) for i in present]
             files = writer.write(ManifestPage(manifests=contents)) if contents else []
+            built.changed += [interval.id for interval in page]
             for interval, file in zip(present, files, strict=True):
                 built.spans[interval.id] = interval.start, interval.end
                 built.manifests.append(_manifest(datasource, order, interval, file))
-    return built
+    return True
 
 
 def _intervals(rows: Any) -> Iterator[_Changed]:
     for (number, start, end, revision), found in groupby(rows, key=lambda row: row[:4]):
         segments = [row[4:] for row in found if row[4] is not None]
-        changed_at = max((segment[5] for segment in segments), default=None)
+        changed_at = max((segment[5] for segment in segments), default=start)
         yield _Changed(number, start, end, revision, [segment[:5] for segment in segments], changed_at)
 
 
@@ -195,6 +230,7 @@ def _manifest(datasource: Datasource, order: SnapshotOrder, interval: _Changed, 
         interval_id=interval.id,
         revision=interval.revision,
         first_snapshot=order.number,
+        changed_at=interval.changed_at,
         root=order.root,
         path=file.path,
         length=file.length,
@@ -204,16 +240,16 @@ def _manifest(datasource: Datasource, order: SnapshotOrder, interval: _Changed, 
     )
 
 
-def _listed(datasource: Datasource, built: _Built) -> list[tuple[ListedManifest, int]]:
-    """All manifests of the snapshot, in the order of time, each with the bytes of its segments."""
+def _true_manifests(datasource: Datasource, built: _Built) -> list[tuple[_Span, Manifest]]:
+    """All manifests of the snapshot, in the order of time, each with its interval."""
     changed = set(built.changed)
     earlier = Manifest.objects.filter(datasource=datasource, last_snapshot=None).select_related("interval")
     found = [(built.spans[m.interval_id], m) for m in built.manifests]
     found += [((m.interval.start, m.interval.end), m) for m in earlier if m.interval_id not in changed]
-    return [(_entry(span, manifest), manifest.size_bytes) for span, manifest in sorted(found, key=lambda f: f[0])]
+    return sorted(found, key=lambda f: f[0])
 
 
-def _entry(span: tuple[datetime, datetime], manifest: Manifest) -> ListedManifest:
+def _entry(span: _Span, manifest: Manifest) -> ListedManifest:
     partition = Partition.of(*span)
     return ListedManifest(
         path=manifest.path,

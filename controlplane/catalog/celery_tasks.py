@@ -11,9 +11,12 @@ from controlplane.datasources.models import Datasource
 
 @shared_task(name="controlplane.catalog.tasks.build")
 def build(datasource: int) -> bool:
-    """Build the next snapshot of a datasource, unless it was deleted meanwhile."""
+    """Build the next snapshot of a datasource, unless it was deleted meanwhile; whether it is there."""
     present = Datasource.objects.present().filter(pk=datasource).first()
-    return present is not None and building.build(present)
+    outcome = None if present is None else building.build(present, building.LONGEST_S)
+    if outcome is building.Outcome.UNFINISHED:
+        build.delay(datasource)
+    return outcome is building.Outcome.BUILT
 
 
 @shared_task(name="controlplane.catalog.tasks.expire")

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.catalog import celery_tasks
-from controlplane.catalog.building import build, count_changed_segments
+from controlplane.catalog.building import Outcome, build, count_changed_segments
 from controlplane.catalog.listing import listed_snapshots
 from controlplane.catalog.metadata import table_metadata
 from controlplane.common.errors import NotFound, Unavailable
@@ -27,6 +27,7 @@ from controlplane.teams.models import Team, User
 from controlplane.teams.permissions import teams_of
 
 MAX_NEW_SEGMENTS = 20_000  # that a request reads itself: about a second
+REQUEST_S = 5.0  # that it takes for them at most, however slow deep storage is
 SHORTEST = timedelta(seconds=1)  # between two snapshots
 
 
@@ -81,15 +82,17 @@ def load_metadata(datasource: Datasource) -> dict[str, Any]:
 
 
 def _refresh(datasource: Datasource) -> bool:
-    """Build a snapshot if segments have changed; False if the last one stays, as another process builds the next."""
+    """Build a snapshot if segments have changed; False if the last one stays for now, as Celery builds the next."""
     newest = Snapshot.objects.filter(datasource=datasource).order_by("-number").first()
     if newest is not None and timezone.now() - newest.created_until < SHORTEST:
         return True
     changed = count_changed_segments(datasource)
-    if changed > MAX_NEW_SEGMENTS:
+    if not changed:
+        return True
+    outcome = Outcome.UNFINISHED if changed > MAX_NEW_SEGMENTS else build(datasource, REQUEST_S)
+    if outcome is Outcome.UNFINISHED:
         celery_tasks.build.delay(datasource.pk)
-        return False
-    return not changed or build(datasource)
+    return outcome is Outcome.BUILT
 
 
 def storage_properties() -> dict[str, str]:

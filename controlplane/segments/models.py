@@ -249,6 +249,7 @@ class Manifest(models.Model):
     revision = models.BigIntegerField()  # the interval's
     first_snapshot = models.BigIntegerField()
     last_snapshot = models.BigIntegerField(null=True)  # None: it is true still, as far as is known
+    changed_at = models.DateTimeField()  # when the last of its segments came into use
     root = models.CharField(max_length=1000)  # deep storage's address, which it has within
     path = models.CharField(max_length=1000)
     length = models.BigIntegerField()

@@ -1,4 +1,4 @@
-"""The Iceberg catalog over HTTP, in process: rights, errors, what a snapshot holds, and how long its files stay."""
+"""The Iceberg catalog over HTTP, in process: what a snapshot holds, how it is built, and how long its files stay."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.catalog import tables
+from controlplane.catalog import building, tables
 from controlplane.catalog.listing import expire
-from controlplane.datasources.models import Datasource, MaskedColumn
+from controlplane.common.errors import Unavailable
+from controlplane.datasources.models import Datasource
 from controlplane.datasources.services import datasource_for_ingestion
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.retention.datasource_deletion import delete_datasource
@@ -26,8 +27,7 @@ from controlplane.segments.orphans import clean_up
 from controlplane.tasks import kills, services
 from controlplane.tasks.models import Task
 from controlplane.teams.permissions import Action
-from controlplane.teams.roles import Scope
-from controlplane.teams.service_accounts import create_account, create_account_token
+from ingestion.specs.messages.iceberg import ManifestList
 from tests.support.asked_here import sweep_here
 from tests.support.django_cast import Cast, browsing_as
 from tests.support.html import parsed
@@ -318,130 +318,81 @@ def test_large_changes_are_built_by_celery(
     assert load(clients)["current-snapshot-id"] == 1, "the last one is served meanwhile"
 
 
+@pytest.fixture
+def in_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Each build has time for one manifest; the datasources whose builds Celery is to continue."""
+    asked: list[int] = []
+    monkeypatch.setattr(building, "_PAGE", 1)
+    monkeypatch.setattr(building, "LONGEST_S", -1.0)
+    monkeypatch.setattr(tables, "REQUEST_S", -1.0)
+    monkeypatch.setattr(tables.celery_tasks.build, "delay", asked.append)
+    return asked
+
+
+def test_a_build_that_is_cut_off_is_continued(
+    clients: dict[str, Client], publish: Publish, deep: Path, in_steps: list[int]
+) -> None:
+    """What it has written is kept: also when an interval changes meanwhile, and no snapshot has it half."""
+    publish(0, 1, 2)
+    assert (clients["viewer"].get(ONE).status_code, len(in_steps)) == (503, 1), "a request goes on in Celery"
+    assert (tables.celery_tasks.build(in_steps[0]), len(in_steps)) == (False, 2), "so does Celery's own"
+    publish(0)
+    [first, second] = Manifest.objects.order_by("interval__start")
+    assert tables.celery_tasks.build(in_steps[0]) is False
+    assert Manifest.objects.get(pk=first.pk).last_snapshot == 0, "written again, and in no snapshot"
+    assert tables.celery_tasks.build(in_steps[0]) is True
+    assert len(in_steps) == 3
+    [snapshot] = load(clients)["snapshots"]
+    manifests = listed(deep, snapshot)
+    assert (snapshot["snapshot-id"], all_of(manifests), len(manifests)) == (1, paths(), 3)
+    assert any(address.endswith(second.path) for address in manifests)
+    latest = Segment.objects.filter(datasource__name="opened").latest("created_at").created_at
+    assert snapshot["timestamp-ms"] == int(latest.timestamp() * 1000)
+    expire()
+    assert not Manifest.objects.filter(pk=first.pk).exists()
+
+
+def test_the_last_snapshot_is_served_while_the_next_is_cut_off(
+    clients: dict[str, Client], publish: Publish, deep: Path, in_steps: list[int]
+) -> None:
+    publish(0)
+    before = load(clients)["snapshots"]
+    expected = paths()
+    publish(0, 1)
+    assert load(clients)["snapshots"] == before
+    assert all_of(listed(deep, before[0])) == expected
+    marking.mark_unused(Datasource.objects.get(name="opened"), SegmentSelection(), by="x", what="y")
+    after = load(clients)
+    assert [len(listed(deep, s)) for s in after["snapshots"]] == [1, 0], (
+        "an interval that has left, and one that was new"
+    )
+
+
+def test_a_list_that_could_not_be_stored_is_tried_again(
+    clients: dict[str, Client], publish: Publish, deep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All manifests are there, and nothing has changed since."""
+    write = building._Writer.write
+
+    def refused(writer: building._Writer, message: Any) -> Any:
+        if isinstance(message, ManifestList):
+            raise Unavailable("The disk is full.")
+        return write(writer, message)
+
+    publish(0, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(building._Writer, "write", refused)
+        assert clients["viewer"].get(ONE).status_code == 503
+    kept = set(Manifest.objects.values_list("path", flat=True))
+    [snapshot] = load(clients)["snapshots"]
+    assert {below(deep, address) for address in listed(deep, snapshot)} == kept
+    assert all_of(listed(deep, snapshot)) == paths()
+    assert load(clients)["current-snapshot-id"] == 1, "nothing is left to do"
+
+
 def test_files_are_never_of_a_half_publish(clients: dict[str, Client], publish: Publish, deep: Path) -> None:
     """An interval's manifest is of its revision: one that changes while others are written is there as it was."""
     publish(0, 1)
     load(clients)
     revisions = dict(Interval.objects.filter(datasource__name="opened").values_list("pk", "revision"))
     assert dict(Manifest.objects.values_list("interval", "revision")) == revisions
-
-
-def test_masked_tables_are_for_those_who_see_all_columns(
-    clients: dict[str, Client], publish: Publish, cast: Cast
-) -> None:
-    publish(0)
-    MaskedColumn.objects.create(datasource=Datasource.objects.get(name="opened"), column="item", role="operator")
-    refused = clients["viewer"].get(ONE)
-    assert (refused.status_code, refused.json()["error"]["type"]) == (403, "ForbiddenException")
-    assert "masked columns" in refused.json()["error"]["message"]
-    assert clients["viewer"].head(ONE).status_code == 403
-    names = [t["name"] for t in clients["viewer"].get(TABLES).json()["identifiers"]]
-    assert "opened" not in names and "flights" in names
-    assert clients["operator"].head(ONE).status_code == 204
-    assert {"namespace": ["alpha"], "name": "opened"} in clients["operator"].get(TABLES).json()["identifiers"]
-
-
-def test_namespaces_are_the_users_teams(clients: dict[str, Client]) -> None:
-    def names(role: str) -> list[list[str]]:
-        found: list[list[str]] = clients[role].get(f"{BASE}/namespaces").json()["namespaces"]
-        return found
-
-    assert (names("viewer"), names("outsider")) == ([["alpha"]], [["beta"]])
-    assert clients["viewer"].get(f"{BASE}/namespaces", {"parent": "alpha"}).json() == {"namespaces": []}
-    assert clients["viewer"].get(f"{BASE}/namespaces/alpha").json()["namespace"] == ["alpha"]
-    assert clients["viewer"].head(f"{BASE}/namespaces/alpha").status_code == 204
-
-
-@pytest.mark.parametrize(
-    ("role", "method", "address", "status", "kind"),
-    [
-        ("outsider", "GET", f"{TABLES}/flights", 404, "NoSuchNamespaceException"),
-        ("outsider", "HEAD", f"{TABLES}/flights", 404, ""),
-        ("viewer", "GET", f"{TABLES}/nothing", 404, "NoSuchTableException"),
-        ("viewer", "GET", f"{TABLES}/%00", 404, "NoSuchTableException"),
-        ("viewer", "GET", f"{BASE}/namespaces/alpha%1Fbeta/tables", 404, "NoSuchNamespaceException"),
-        ("viewer", "GET", f"{BASE}/namespaces?parent=no", 404, "NoSuchNamespaceException"),
-        ("viewer", "GET", f"{BASE}/namespaces/alpha/views", 404, "NoSuchEndpointException"),
-        ("anonymous", "GET", f"{BASE}/config", 401, "NotAuthorizedException"),
-        ("owner", "POST", f"{BASE}/namespaces", 406, "UnsupportedOperationException"),
-        ("owner", "DELETE", f"{BASE}/namespaces/alpha", 406, "UnsupportedOperationException"),
-        ("owner", "POST", f"{BASE}/namespaces/alpha/properties", 406, "UnsupportedOperationException"),
-        ("owner", "POST", TABLES, 406, "UnsupportedOperationException"),
-        ("owner", "POST", f"{TABLES}/flights", 406, "UnsupportedOperationException"),
-        ("owner", "DELETE", f"{TABLES}/flights", 406, "UnsupportedOperationException"),
-        ("owner", "POST", f"{BASE}/tables/rename", 406, "UnsupportedOperationException"),
-        ("owner", "POST", f"{BASE}/transactions/commit", 406, "UnsupportedOperationException"),
-    ],
-)
-def test_errors_have_the_form_of_the_specification(
-    clients: dict[str, Client], role: str, method: str, address: str, status: int, kind: str
-) -> None:
-    answer = clients[role].generic(method, address, "{}", content_type="application/json")
-    assert answer.status_code == status
-    if kind:
-        error = answer.json()["error"]
-        assert (error["type"], error["code"], bool(error["message"])) == (kind, status, True)
-
-
-@pytest.fixture
-def secret(cast: Cast) -> str:
-    """A token of the team's service account ``loader``, for the datasource flights alone."""
-    owner = cast.users["owner"]
-    create_account(user=owner, team=cast.alpha, name="reader")
-    return create_account_token(
-        user=owner, team=cast.alpha, account="reader", name="t", scope=Scope.READ, datasources=["flights"]
-    )[1]
-
-
-def ask_token(client: Client, **form: str) -> Any:
-    body = "&".join(f"{name}={value}" for name, value in form.items())
-    return client.post(f"{BASE}/oauth/tokens", body, content_type="application/x-www-form-urlencoded")
-
-
-def test_a_service_account_gets_a_token_by_its_credentials(secret: str, empty_cache: None) -> None:
-    client = Client()
-    granted = ask_token(client, grant_type="client_credentials", client_id="reader@alpha", client_secret=secret).json()
-    assert (granted["access_token"], granted["token_type"]) == (secret, "bearer")
-    assert 0 < granted["expires_in"] <= 90 * 24 * 3600
-    exchange = "urn:ietf:params:oauth:grant-type:token-exchange"
-    assert ask_token(client, grant_type=exchange, subject_token=secret).json()["access_token"] == secret
-    headers = {"Authorization": f"Bearer {secret}"}
-    namespaces = client.get(f"{BASE}/namespaces", headers=headers).json()["namespaces"]
-    assert namespaces == [["alpha"]], "also with a token for named datasources"
-    listed = client.get(TABLES, headers=headers).json()["identifiers"]
-    assert [t["name"] for t in listed] == ["flights"]
-
-
-@pytest.mark.parametrize(
-    ("form", "status", "error"),
-    [
-        ({"grant_type": "client_credentials", "client_id": "other@alpha"}, 401, "invalid_client"),
-        ({"grant_type": "client_credentials"}, 401, "invalid_client"),
-        ({"grant_type": "password"}, 400, "unsupported_grant_type"),
-        ({}, 400, "unsupported_grant_type"),
-    ],
-)
-def test_other_credentials_are_refused(
-    secret: str, empty_cache: None, form: dict[str, str], status: int, error: str
-) -> None:
-    answer = ask_token(Client(), client_secret=secret, **form)
-    assert (answer.status_code, answer.json()["error"]) == (status, error)
-    wrong = ask_token(Client(), grant_type="client_credentials", client_id="reader@alpha", client_secret="a" * 64)
-    assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
-
-
-@pytest.mark.parametrize(
-    ("location", "properties"),
-    [
-        ("/var/deep", {}),
-        ("s3://bucket/deep", {}),
-        (
-            "s3://bucket/deep?endpoint_override=127.0.0.1:9&scheme=http&region=eu-west-1",
-            {"s3.endpoint": "http://127.0.0.1:9", "s3.region": "eu-west-1"},
-        ),
-        ("s3://bucket?endpoint_override=https://s3.example", {"s3.endpoint": "https://s3.example"}),
-    ],
-)
-def test_readers_are_given_the_endpoint_of_s3(settings: Any, location: str, properties: dict[str, str]) -> None:
-    settings.DEEP_STORAGE = location
-    assert tables.storage_properties() == properties

@@ -266,6 +266,7 @@ class Migration(migrations.Migration):
                 ("revision", models.BigIntegerField()),
                 ("first_snapshot", models.BigIntegerField()),
                 ("last_snapshot", models.BigIntegerField(null=True)),
+                ("changed_at", models.DateTimeField()),
                 ("root", models.CharField(max_length=1000)),
                 ("path", models.CharField(max_length=1000)),
                 ("length", models.BigIntegerField()),
