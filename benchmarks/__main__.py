@@ -38,6 +38,7 @@ NAMES = (
     "soak",
     "connector",
     "read",
+    "catalog",
 )
 EXIT_SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target
 Results = Mapping[str, Any]

@@ -102,6 +102,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         Target("ratio_by_hand_interval", "at least", 0.9),
         *_zero_targets("wrong"),
     ),
+    "catalog": (Target("warm_load_p95_ms", "at most", 200), Target("publish_p99_ms", "at most", 50)),
     "compaction": (
         Target("ratio_duckdb", "at least", 0.5),
         Target("ratio_spark_sql", "at least", 2),

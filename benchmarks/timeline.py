@@ -207,7 +207,7 @@ def _publishes(running_site: Site, length: timedelta, seconds: float, seed: int 
 
     What both take alike is the machine's, or any publish's: it is not the store's size.
     """
-    writing = {name: _Writing(running_site, name, length, seed) for name in (DATASOURCE, EMPTY)}
+    writing = {name: Writing(running_site, name, length, seed) for name in (DATASOURCE, EMPTY)}
     took: dict[str, list[float]] = {name: [] for name in writing}
     for name in writing:
         writing[name].publish(WARM_UP_S)
@@ -218,7 +218,7 @@ def _publishes(running_site: Site, length: timedelta, seconds: float, seed: int 
     return {**full, **empty, "publish_paced_per_s": len(took[DATASOURCE]) / seconds}
 
 
-class _Writing:
+class Writing:
     """Writers of one datasource's task."""
 
     def __init__(self, running_site: Site, datasource: str, length: timedelta, seed: int) -> None:
