@@ -24,6 +24,7 @@ from controlplane.teams.models import User
 from ingestion.specs.messages.deep_storage import local_folder
 
 _CHUNK_SIZE = 1_000
+SPARK_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _IMPORTS = "from urllib.request import Request, urlopen"
 # Whoever publishes, merges or marks takes a row's lock in one of these tables first, and its time after that, by the
 # database's clock. Who only reads them holds a lock of another kind; so does a vacuum.
@@ -109,4 +110,37 @@ def open_snippets(team: str, datasource: str, site: str) -> dict[str, str]:
         "DuckDB": f"import os, duckdb; {_IMPORTS}; {files}; rows = duckdb.read_parquet(files, union_by_name=True)",
         "pandas": f"import os, pandas; {_IMPORTS}; {files}; rows = pandas.concat(map(pandas.read_parquet, files))",
         "Spark": f'import os; {_IMPORTS}; {files}; rows = spark.read.option("mergeSchema", "true").parquet(*files)',
+        "Iceberg in Spark 4.1": _spark_snippet(team, datasource, site),
     }
+
+
+def _spark_snippet(team: str, datasource: str, site: str) -> str:
+    catalog = "spark.sql.catalog.headgate"
+    options = {
+        "spark.jars.packages": f'"{SPARK_RUNTIME}"',
+        catalog: '"org.apache.iceberg.spark.SparkCatalog"',
+        f"{catalog}.type": '"rest"',
+        f"{catalog}.uri": f'"{site}/iceberg"',
+        f"{catalog}.token": 'os.environ["HEADGATE_TOKEN"]',
+    }
+    configured = "".join(f'.config("{name}", {value})' for name, value in options.items())
+    return (
+        "import os; from pyspark.sql import SparkSession; "
+        f"spark = SparkSession.builder{configured}.getOrCreate(); "
+        f'rows = spark.table("headgate.`{team}`.`{datasource}`")'
+    )
+
+
+def trino_properties(site: str) -> str:
+    """A file of Trino for the catalog, whose name is that of the file; needs an API token in ``HEADGATE_TOKEN``."""
+    catalog = "iceberg.rest-catalog"
+    lines = [
+        "connector.name=iceberg",
+        "iceberg.catalog.type=rest",
+        f"{catalog}.uri={site}/iceberg",
+        f"{catalog}.security=OAUTH2",
+        f"{catalog}.oauth2.token=${{ENV:HEADGATE_TOKEN}}",
+        f"{catalog}.case-insensitive-name-matching=true",
+        f"{catalog}.view-endpoints-enabled=false",
+    ]
+    return "\n".join([*lines, "fs.native-s3.enabled=true"] if root_address().startswith("s3:") else lines)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.common.errors import HeadgateError, NotAllowed, NotFound
-from controlplane.feed.manifest import open_snippets
+from controlplane.feed.manifest import open_snippets, trino_properties
 from controlplane.segments.columns import case_conflicts
 from controlplane.segments.newest_rows import NewestRows, TooManyRows, newest_rows
 from controlplane.tasks.datasources import get_datasource
@@ -48,6 +48,7 @@ def table(request: PageRequest, name: str) -> HttpResponse:
 def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
     datasource = get_datasource(request.user, name)
     start, end = _read_window(request)
+    site = request.build_absolute_uri("/").rstrip("/")
     window = {n: t.isoformat().replace("+00:00", "Z") for n, t in (("from", start), ("to", end)) if t is not None}
     query = f"?{urlencode(window)}" if window else ""
     context: dict[str, Any] = {
@@ -57,7 +58,8 @@ def _page(request: PageRequest, name: str, read: bool) -> HttpResponse:
         "table_url": reverse("frontend:datasource-rows-table", args=[name]) + query,
         "read": read,
         "alike": case_conflicts(datasource),
-        "lines": open_snippets(datasource.team.name, name, request.build_absolute_uri("/").rstrip("/")),
+        "lines": open_snippets(datasource.team.name, name, site),
+        "trino": trino_properties(site),
     }
     if read:
         context |= _read(request, datasource, start, end)

@@ -83,6 +83,12 @@ SITE = [
     row(EVERYWHERE, walks_of_site.copy_a_line("DuckDB", "duckdb"), ("", "Copy the line for DuckDB")),
     row(EVERYWHERE, walks_of_site.copy_a_line("pandas", "read_parquet"), ("", "Copy the line for pandas")),
     row(EVERYWHERE, walks_of_site.copy_a_line("Spark", "spark"), ("", "Copy the line for Spark")),
+    row(
+        EVERYWHERE,
+        walks_of_site.copy_a_line("Iceberg in Spark 4.1", "SparkCatalog", "`flights`"),
+        ("", "Copy the line for Iceberg in Spark 4.1"),
+    ),
+    row(EVERYWHERE, walks_of_site.copy_the_properties_for_trino, ("", "Copy the properties for Trino")),
     row(GUIDE, walks_of_site.look_at_the_guide, *(("", label) for label in ("Ask…", "Cancel", "Close this message"))),
     row(EVERYWHERE, walks.log_out, ("", "owner"), ("POST logout/", "Log out")),
     row("audit/", walks.filter_the_audit_trail, ("GET audit/", "Filter")),

@@ -164,6 +164,12 @@ def copy_a_line(tool: str, names: str, datasource: str = "/api/v1/datasources/fl
     return walk
 
 
+def copy_the_properties_for_trino(visit: Visit) -> None:
+    visit.open("/datasources/flights/rows/")
+    visit.press("Copy the properties for Trino")
+    _until_copied(visit, "connector.name=iceberg", "iceberg.rest-catalog.uri=http")
+
+
 def zoom_the_lag(visit: Visit) -> None:
     visit.open("/supervisors/flights/")
     chart = visit.page.locator("[data-lag][data-points='20']")

@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.feed.manifest import open_snippets, root_address
+from controlplane.feed.manifest import SPARK_RUNTIME, open_snippets, root_address, trino_properties
 from controlplane.publishing.receipts import make_receipt_partitions
 from controlplane.segments.columns import assign_column_ids
 from controlplane.segments.models import Segment
@@ -124,6 +124,24 @@ def stored(transactional_db: None, tmp_path: Path, settings: Any, cast: Cast) ->
     register(datasource, files)
     Segment.objects.filter(datasource=datasource).update(created_at=timezone.now() - timedelta(minutes=1))
     return files
+
+
+@pytest.mark.parametrize(
+    ("location", "storage"), [("/var/deep", []), ("s3://bucket/deep", ["fs.native-s3.enabled=true"])]
+)
+def test_the_properties_for_trino_name_the_catalog(settings: Any, location: str, storage: list[str]) -> None:
+    settings.DEEP_STORAGE = location
+    lines = trino_properties("https://headgate.example").splitlines()
+    assert lines[0] == "connector.name=iceberg"
+    assert "iceberg.rest-catalog.uri=https://headgate.example/iceberg" in lines
+    assert [line for line in lines if line.startswith("fs.")] == storage
+
+
+def test_the_line_for_spark_is_python_and_names_the_runtime() -> None:
+    line = open_snippets("my-team", "a.b", "https://headgate.example")["Iceberg in Spark 4.1"]
+    compile(line, "line", "exec")
+    assert f'.config("spark.jars.packages", "{SPARK_RUNTIME}")' in line, "a test in the deep lane replaces this"
+    assert "headgate.`my-team`.`a.b`" in line
 
 
 COUNTS = {

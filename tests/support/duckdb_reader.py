@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-from controlplane.embedded.home import default_cache
-from controlplane.embedded.waiting import file_lock
+from tests.support.own_environment import python_with
 
 VERSION = "1.5.5"
-_REQUIREMENTS = Path(__file__).with_suffix(".txt")
-_LONGEST_INSTALL_S = 600.0
 # Connects to the catalog at ``sys.argv[1]`` as ``headgate``, and prints the rows of each further argument as JSON.
 _PROGRAM = """
 import glob, json, os, sys
@@ -31,16 +26,8 @@ for query in sys.argv[2:]:
 
 
 def duckdb_reader() -> Path:
-    """Its Python. The first time, packages are installed into the cache folder."""
-    folder = default_cache() / f"duckdb-reader-{VERSION}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder.with_name(folder.name + ".lock"), _LONGEST_INSTALL_S, None):
-        if not (folder / "complete").exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-            install = [*("-m", "pip", "install", "--quiet", "--require-hashes", "-r"), str(_REQUIREMENTS)]
-            subprocess.run([str(folder / "bin" / "python"), *install], check=True, timeout=_LONGEST_INSTALL_S)
-            (folder / "complete").touch()
-    return folder / "bin" / "python"
+    """Its Python."""
+    return python_with(f"duckdb-reader-{VERSION}", Path(__file__).with_suffix(".txt"))
 
 
 def query_program(catalog: str, queries: list[str]) -> list[str]:

@@ -1,0 +1,44 @@
+"""Spark 4.1 with Iceberg's runtime, in an environment of its own: there is no runtime for Headgate's Spark yet."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from benchmarks.jars import jars
+from controlplane.feed.manifest import SPARK_RUNTIME
+from tests.support.own_environment import python_with
+
+VERSION = "4.1.4"
+_SHA256 = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"  # of the runtime's jar
+# Prints the rows of each argument, which is SQL, as JSON. The line before it has opened the catalog.
+_QUERIES = """
+import json, sys
+
+for query in sys.argv[1:]:
+    print(json.dumps([list(row) for row in spark.sql(query).collect()], default=str))
+spark.stop()
+"""
+
+
+def spark_reader() -> Path:
+    """Its Python. The first time, PySpark is built (430 MB, some minutes)."""
+    return python_with(f"spark-reader-{VERSION}", Path(__file__).with_suffix(".txt"))
+
+
+def iceberg_runtime() -> Path:
+    """The jar, downloaded the first time (48 MB)."""
+    organisation, name, version = SPARK_RUNTIME.split(":")
+    [jar] = jars(f"iceberg-spark-{version}", [(organisation, name, version)])
+    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    if digest != _SHA256:
+        raise RuntimeError(f"{jar} is not the jar that is known. Delete its folder and try again.")
+    return jar
+
+
+def query_program(line: str, queries: list[str]) -> list[str]:
+    """The arguments for this Python that run these queries. ``line``: the one of the datasource's page."""
+    asked = f'.config("spark.jars.packages", "{SPARK_RUNTIME}")'
+    if asked not in line:
+        raise ValueError(f"the line does not ask for {SPARK_RUNTIME}")
+    return ["-c", line.replace(asked, f'.config("spark.jars", "{iceberg_runtime()}")') + _QUERIES, *queries]
