@@ -96,11 +96,20 @@ def _refresh(datasource: Datasource) -> bool:
 
 
 def storage_properties() -> dict[str, str]:
-    """What readers need to reach deep storage besides credentials: for S3 its endpoint and region."""
+    """What readers need to reach deep storage besides credentials: for S3 its endpoint and region.
+
+    A bucket of an own endpoint is in the path of an address, as Headgate asks for it. Iceberg's Java clients would
+    otherwise look for a host of the bucket's name.
+    """
     parts = urlsplit(settings.DEEP_STORAGE)
     query = dict(parse_qsl(parts.query)) if parts.scheme.lower() == "s3" else {}
     endpoint = query.get("endpoint_override", "")
     if endpoint and "://" not in endpoint:
         endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
-    properties = {"s3.endpoint": endpoint, "s3.region": query.get("region", "")}
+    path_style = "true" if endpoint else ""
+    properties = {
+        "s3.endpoint": endpoint,
+        "s3.path-style-access": path_style,
+        "s3.region": query.get("region", ""),
+    }
     return {name: value for name, value in properties.items() if value}

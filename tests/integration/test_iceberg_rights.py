@@ -127,9 +127,12 @@ def test_other_credentials_are_refused(
         ("s3://bucket/deep", {}),
         (
             "s3://bucket/deep?endpoint_override=127.0.0.1:9&scheme=http&region=eu-west-1",
-            {"s3.endpoint": "http://127.0.0.1:9", "s3.region": "eu-west-1"},
+            {"s3.endpoint": "http://127.0.0.1:9", "s3.path-style-access": "true", "s3.region": "eu-west-1"},
         ),
-        ("s3://bucket?endpoint_override=https://s3.example", {"s3.endpoint": "https://s3.example"}),
+        (
+            "s3://bucket?endpoint_override=https://s3.example",
+            {"s3.endpoint": "https://s3.example", "s3.path-style-access": "true"},
+        ),
     ],
 )
 def test_readers_are_given_the_endpoint_of_s3(settings: Any, location: str, properties: dict[str, str]) -> None:
