@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from controlplane.segments.models import Column
-from ingestion.specs.messages.column_ids import TIME, TIME_ID
+from ingestion.specs.messages.column_ids import TIME
 from ingestion.specs.schema.data_schema import EXTENTS
+from ingestion.specs.time_column import TIME_ID
 
 # Those of all other types are sketches, which are bytes to readers.
 _TYPES = {

@@ -15,7 +15,8 @@ from controlplane.common.errors import InvalidInput
 from controlplane.datasources.models import Datasource
 from controlplane.segments.models import Column, columns_json, fingerprint
 from ingestion.specs.messages import protocol
-from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
+from ingestion.specs.messages.column_ids import ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
+from ingestion.specs.time_column import TIME_ID
 
 _BATCH_SIZE = 5_000  # in one statement
 _ColumnsByPrint = Mapping[str, protocol.Column]  # by fingerprint

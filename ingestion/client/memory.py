@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ingestion.client.errors import PublishRefused, Unacceptable
 from ingestion.specs import offsets
 from ingestion.specs.inputs.bounded import MAX_OFFSET
-from ingestion.specs.messages.column_ids import TIME_ID, ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
+from ingestion.specs.messages.column_ids import ColumnId, ColumnsAnswer, ColumnsRequest, assign_ids
 from ingestion.specs.messages.protocol import (
     AbandonAnswer,
     AbandonRequest,
@@ -30,6 +30,7 @@ from ingestion.specs.messages.protocol import (
     StartAnswer,
     StartRequest,
 )
+from ingestion.specs.time_column import TIME_ID
 
 
 class MemoryColumns:

@@ -12,8 +12,8 @@ from typing import Any
 import fastavro
 
 from ingestion.specs.iceberg_partitions import Partition, spec_fields
-from ingestion.specs.messages.column_ids import TIME_ID
 from ingestion.specs.messages.iceberg import ListedFile, ListedManifest, ManifestContent, SnapshotOrder
+from ingestion.specs.time_column import TIME_ID
 
 _EXISTING = 0  # the status of an entry: nothing is said to be new, as manifests are written whole
 _VERSION = {"format-version": "2"}

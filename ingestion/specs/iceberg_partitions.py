@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ingestion.specs.messages.column_ids import TIME_ID
+from ingestion.specs.time_column import TIME_ID
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_FIELD = 1000  # Iceberg numbers the fields of partitions from here on

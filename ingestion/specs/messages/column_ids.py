@@ -13,9 +13,9 @@ from pydantic import Field
 from ingestion.specs.base import Message
 from ingestion.specs.messages.protocol import Column
 from ingestion.specs.messages.publish_limits import MAX_COLUMNS
+from ingestion.specs.time_column import TIME_ID
 
 TIME = Column(name="__time", type="timestamp")
-TIME_ID = 1  # of ``TIME``, in every datasource; the others' are higher
 
 
 class ColumnId(Message):
