@@ -70,7 +70,7 @@ def _names(columns: Sequence[Column]) -> dict[int, str]:
     """By id. The latest column of a name has it; a name that came first is not changed by one that came later."""
     latest, by_id = _latest(columns), {c.number: c for c in columns}
     wanted = {number: name for name, number in latest.items()}
-    wanted |= {n: f"{c.name}__{c.type}" for n, c in sorted(by_id.items()) if n not in wanted}
+    wanted |= {n: f"{c.name}__{_plain(c.type)}" for n, c in sorted(by_id.items()) if n not in wanted}
     names: dict[int, str] = {}
     taken: set[str] = set()
     for number, name in wanted.items():
@@ -79,6 +79,11 @@ def _names(columns: Sequence[Column]) -> dict[int, str]:
         names[number] = name
         taken.update(_taken(by_id[number], name))
     return names
+
+
+def _plain(kind: str) -> str:
+    """A type as part of a name that needs no quotes: ``thetaSketch`` of ``COMPLEX<thetaSketch>``."""
+    return kind.removeprefix("COMPLEX<").removesuffix(">")
 
 
 def _latest(columns: Sequence[Column]) -> dict[str, int]:

@@ -25,6 +25,7 @@ from ingestion.rows import JSON_TYPE, LIST_TYPE
 from ingestion.segments.column_ids import ColumnIds
 from ingestion.segments.iceberg import SnapshotWriter
 from ingestion.segments.intervals import Interval
+from ingestion.sketches.types import SKETCH_TYPES, sketches
 from ingestion.specs.iceberg_partitions import Partition
 from ingestion.specs.messages.column_ids import ColumnsAnswer, ColumnsRequest
 from ingestion.specs.messages.iceberg import ListedManifest, ManifestContent, ManifestList, ManifestPage, SnapshotOrder
@@ -177,6 +178,32 @@ def test_every_type_is_read_as_it_lies_in_the_files(desk: Desk) -> None:
     }
 
 
+@pytest.fixture
+def sketches_as_bytes() -> Iterator[None]:
+    """Readers do not know Headgate's types of Arrow."""
+    for kind in SKETCH_TYPES:
+        pa.unregister_extension_type(f"headgate.{kind}")
+    yield
+    for known in SKETCH_TYPES.values():
+        pa.register_extension_type(known)
+
+
+@pytest.mark.usefixtures("sketches_as_bytes")
+def test_sketches_are_bytes_and_other_times_are_times(desk: Desk) -> None:
+    registry = Registry()
+    kinds = {f"s{n}": kind for n, kind in enumerate(SKETCH_TYPES.values())}
+    columns = {name: sketches(pa.array([name.encode(), None]), kind) for name, kind in kinds.items()}
+    at = pa.array([-1, None], pa.int64()).view(pa.timestamp("ms", "UTC"))
+    files = write(desk, registry, batch_of([0, 1], at=at, **columns))
+    table = table_of(desk, registry, files)
+    first, second = in_order(table.scan().to_arrow().to_pylist())
+    assert {name: first[name] for name in kinds} == {name: name.encode() for name in kinds}
+    assert first["at"] == datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+    assert [second[name] for name in ("at", *kinds)] == [None] * (1 + len(kinds))
+    found = {field.name: str(field.field_type) for field in table.schema().fields}
+    assert found == {"__time": "timestamptz", "at": "timestamptz", **dict.fromkeys(kinds, "binary")}
+
+
 def test_a_scan_of_a_day_plans_its_files_only(desk: Desk) -> None:
     registry = Registry()
     files = write(desk, registry, batch_of([0, 60_000, DAY_MS, 3 * DAY_MS], n=pa.array([1, 2, 3, 4])))
@@ -259,6 +286,7 @@ def column(number: int, name: str, kind: str, element: int | None = None) -> Col
         ([(2, "item", "string"), (3, "Item", "string"), (4, "item", "long")], ["item__string", "Item_", "item"]),
         ([(2, "n", "long"), (3, "n", "string"), (4, "N__LONG", "string")], ["n__long_", "n", "N__LONG"]),
         ([(2, "Ä", "string"), (3, "ä", "string")], ["Ä", "ä_"]),
+        ([(2, "s", "COMPLEX<thetaSketch>"), (3, "s", "COMPLEX<HLLSketch>")], ["s__thetaSketch", "s"]),
         ([(2, "tags", "strings", 3), (4, "tags.element", "string")], ["tags", "tags.element_"]),
         ([(2, "TAGS.element", "string"), (3, "tags", "strings", 4)], ["TAGS.element", "tags_"]),
         ([(2, "a", "json"), (3, "a.b", "string"), (4, "", "string"), (5, " ", "string")], ["a", "a.b", "", " "]),
@@ -293,7 +321,7 @@ def test_names_never_meet() -> None:
         column(3, "n__long", "string"),
         column(4, "n", "strings", element=5),
         column(6, "n.element", "long"),
-        column(7, "n", "thetaSketch"),
+        column(7, "n", "COMPLEX<thetaSketch>"),
     ]
     names = [field["name"] for field in table_schema(columns, 7)["fields"]]
     assert names == ["__time", "n__long_", "n__long", "n__strings", "n.element", "n"]
