@@ -121,7 +121,9 @@ def _spark_snippet(team: str, datasource: str, site: str) -> str:
         catalog: '"org.apache.iceberg.spark.SparkCatalog"',
         f"{catalog}.type": '"rest"',
         f"{catalog}.uri": f'"{site}/iceberg"',
+        f"{catalog}.rest.auth.type": '"oauth2"',
         f"{catalog}.token": 'os.environ["HEADGATE_TOKEN"]',
+        f"{catalog}.token-refresh-enabled": '"false"',
     }
     configured = "".join(f'.config("{name}", {value})' for name, value in options.items())
     return (
@@ -140,6 +142,7 @@ def trino_properties(site: str) -> str:
         f"{catalog}.uri={site}/iceberg",
         f"{catalog}.security=OAUTH2",
         f"{catalog}.oauth2.token=${{ENV:HEADGATE_TOKEN}}",
+        f"{catalog}.oauth2.token-refresh-enabled=false",
         f"{catalog}.case-insensitive-name-matching=true",
         f"{catalog}.view-endpoints-enabled=false",
     ]

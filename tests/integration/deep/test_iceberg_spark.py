@@ -38,12 +38,14 @@ def stream(
     return Stream(tmp_path, cast)
 
 
-def ask(live_server: Any, secret: str, *queries: str) -> list[Any]:
+def ask(place: Path, live_server: Any, secret: str, *queries: str) -> list[Any]:
+    """``place``: where Spark leaves what it needs besides."""
     line = open_snippets("alpha", "d", live_server.url)["Iceberg in Spark 4.1"]
     mine = {"HEADGATE_TOKEN": secret, "NO_PROXY": "*", "PYSPARK_SUBMIT_ARGS": _SUBMIT, "TZ": "UTC"}
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
     ran = subprocess.run(
         [spark_reader(), *query_program(line, list(queries))],
+        cwd=place,
         env={**kept, **mine, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
@@ -53,7 +55,7 @@ def ask(live_server: Any, secret: str, *queries: str) -> list[Any]:
     return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
 
 
-def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cast: Cast) -> None:
+def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cast: Cast, tmp_path: Path) -> None:
     _, secret = ApiToken.objects.create(user=cast.users["viewer"], name="spark")
     documents = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(['{"a":{"b":[1,2]}}', None, '{"a":null}']))
     stream.publish(
@@ -71,6 +73,7 @@ def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cas
     tables.load_metadata(stream.datasource)  # the first snapshot
     stream.publish(batch_of([2], n=pa.array(["two"]), Name=pa.array(["x"])))
     rows, sums, day, changed, earlier, files, listed = ask(
+        tmp_path,
         live_server,
         secret,
         f"SELECT {columns} FROM {D} WHERE name_ IS NULL",
