@@ -15,6 +15,7 @@ from controlplane.catalog.building import Outcome, build, count_changed_segments
 from controlplane.catalog.listing import listed_snapshots
 from controlplane.catalog.metadata import table_metadata
 from controlplane.common.errors import NotFound, Unavailable
+from controlplane.common.rate_limit import is_first
 from controlplane.common.text import storable
 from controlplane.datasources.masking import hidden_records, require_record_access
 from controlplane.datasources.models import Datasource
@@ -28,6 +29,7 @@ from controlplane.teams.permissions import teams_of
 
 MAX_NEW_SEGMENTS = 20_000  # that a request reads itself: about a second
 REQUEST_S = 5.0  # that it takes for them at most, however slow deep storage is
+ASK_AGAIN_S = 5  # after which Celery is asked again for a build that many readers wait for
 SHORTEST = timedelta(seconds=1)  # between two snapshots
 
 
@@ -90,7 +92,7 @@ def _refresh(datasource: Datasource) -> bool:
     if not changed:
         return True
     outcome = Outcome.UNFINISHED if changed > MAX_NEW_SEGMENTS else build(datasource, REQUEST_S)
-    if outcome is Outcome.UNFINISHED:
+    if outcome is Outcome.UNFINISHED and is_first(f"build of table {datasource.pk}", ASK_AGAIN_S):
         celery_tasks.build.delay(datasource.pk)
     return outcome is Outcome.BUILT
 
