@@ -1,4 +1,4 @@
-"""A module of the data plane that has loaded all it needs, and waits: see ``ingestion.task.sampler.fork_server``."""
+"""A module of the data plane that has loaded all it needs, and waits: see ``ingestion.fork_server``."""
 
 from __future__ import annotations
 
@@ -55,14 +55,22 @@ class ReadyProcess:
     def request(self, order: str, within_s: float) -> str:
         """The answer to an order of one line. Raises ``ProcessDied``, ``TimeoutError``, ``OSError`` (no start)."""
         deadline = time.monotonic() + within_s
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs:
-                self._hand_over(theirs)
+        with self.connect() as ours:
             ours.settimeout(within_s)
             with suppress(BrokenPipeError, ConnectionResetError):  # its exit code is waiting then
                 ours.sendall(order.encode() + b"\n")
             return _read_answer(ours, deadline)
+
+    def connect(self) -> socket.socket:
+        """A connection to a fork of its own, which ends when it is closed. Raises ``OSError`` (no start)."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._hand_over(theirs)
+            except OSError:
+                ours.close()
+                raise
+        return ours
 
     def _hand_over(self, connection: socket.socket) -> None:
         with self._lock:
@@ -100,12 +108,13 @@ def _read_answer(connection: socket.socket, deadline: float) -> str:
         except ConnectionResetError:
             piece = b""
         if not piece:
-            raise ProcessDied(_exit_code(answer))
+            raise ProcessDied(exit_code(answer))
         answer += piece
     return answer.decode()
 
 
-def _exit_code(answer: bytearray) -> int:
+def exit_code(answer: bytes | bytearray) -> int:
+    """What the process that forks has written after the last bytes of a fork."""
     try:
         return int(answer[-4:])
     except ValueError:
