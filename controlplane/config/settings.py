@@ -291,6 +291,9 @@ DEEP_STORAGE = env.text("HEADGATE_DEEP_STORAGE", str(BASE_DIR / ".headgate" / "s
 ORPHAN_GRACE = env.duration("HEADGATE_ORPHAN_GRACE", "PT24H")
 # How long a reader may go on with the segments that were in use when it began: nothing deletes them before.
 SNAPSHOT_LEASE = env.duration("HEADGATE_SNAPSHOT_LEASE", "PT1H")
+# What one query in SQL may take.
+SQL_TIMEOUT = env.duration("HEADGATE_SQL_TIMEOUT", "PT60S")
+SQL_MEMORY_BYTES = env.number("HEADGATE_SQL_MEMORY_MEBIBYTES", 512, least=64) * 1024 * 1024
 # How long the files of segments stay that were marked unused, and of those that compaction has replaced.
 KILL_BUFFER_PERIOD = env.duration("HEADGATE_KILL_BUFFER_PERIOD", "P30D")
 KILL_REPLACED_AFTER = env.duration("HEADGATE_KILL_REPLACED_AFTER", "P7D")

@@ -64,6 +64,7 @@ ACTIONS = {
         "set_rules",
         "acknowledge",
         "delete",
+        "query",
     ),
     "alert": (
         "create_rule",
@@ -100,6 +101,17 @@ def record(*, user: User | None, team: Team | None, target: str, target_id: str,
         raise ValueError(f"there is no action {action!r} on a {target}")
     subject = {_SHOWN_AS[target]: target_id} if target in _SHOWN_AS else {}
     notify_pages(Change(team=team.pk if team else 0, urgent=True, **subject))  # type: ignore[arg-type]  # they are names
+    _add(user, team, target, target_id, action, detail)
+
+
+def record_read(*, user: User, datasource: str, team: Team, **detail: Any) -> None:
+    """Add an entry for a query that reads a datasource. Nothing has changed, so no page is notified."""
+    _add(user, team, "datasource", datasource, "query", detail)
+
+
+def _add(
+    user: User | None, team: Team | None, target: str, target_id: str, action: str, detail: dict[str, Any]
+) -> None:
     AuditEntry.objects.create(
         team=team,
         username=user.get_username() if user else "",

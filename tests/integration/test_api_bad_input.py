@@ -32,7 +32,13 @@ GOOD = {
     "segment_id": "flights_2013-01-01T00:00:00.000Z_2013-01-02T00:00:00.000Z_v",
     "interval": "2013-01-01_2013-01-02",
 }
-GOOD |= {"team": "alpha", "topic": "t", "group": "g", "draft_id": "00000000-0000-4000-8000-000000000000"}
+GOOD |= {
+    "query_id": "x",
+    "team": "alpha",
+    "topic": "t",
+    "group": "g",
+    "draft_id": "00000000-0000-4000-8000-000000000000",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -109,6 +109,7 @@ def arguments(cast: Cast, pattern: str) -> dict[str, object]:
         "topic": "a-topic",
         "application": "compaction_1",
         "job_id": "compact_1",
+        "query_id": "a-query",
         "group": "a-group",
         "action": ACTIONS.get(pattern.partition("/")[0], "stop"),
     }
@@ -346,6 +347,8 @@ REST = [
     Row("GET", f"{V1}records/search/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
     Row("GET", f"{V1}records/rows/", (503, 503, 403, 404, 401, 503), query="?topic=flights-topic&partition=0&offset=0"),
     Row("GET", f"{V1}records/", SEE, query="?topic=flights-topic&partition=0&offset=0"),
+    Row("POST", f"{V1}sql/", SEE, {"query": "SELECT count(*) FROM flights WHERE __time > '2100-01-01'"}),
+    Row("DELETE", f"{V1}sql/<str:query_id>/", (404, 404, 404, 404, 401, 404)),
     Row("POST", f"{V1}sampler/", SAMPLE, PASTED),
     Row("POST", "api/sampler/", SAMPLE, PASTED),
     Row("GET", DRAFTS, LOGGED_IN),

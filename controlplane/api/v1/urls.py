@@ -32,6 +32,7 @@ from controlplane.api.v1 import (
     segments,
     service_accounts,
     share_groups,
+    sql,
     supervisors,
     tasks,
     teams,
@@ -231,6 +232,8 @@ urlpatterns = [
     path("load/drafts/<uuid:draft_id>/outlook/", load.OutlookView.as_view(), name="draft-outlook"),
     path("load/drafts/<uuid:draft_id>/dry-run/", load.DryRunView.as_view(), name="draft-dry-run"),
     path("load/drafts/<uuid:draft_id>/submit/", load.SubmitView.as_view(), name="draft-submit"),
+    path("sql/", sql.SqlView.as_view(), name="sql"),
+    path("sql/<str:query_id>/", sql.SqlQueryView.as_view(), name="sql-query"),
     path("sampler/", sampling.SamplerView.as_view(), name="sampler"),
     path("validate/", records.ValidateView.as_view(), name="validate"),
 ]

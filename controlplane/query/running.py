@@ -1,0 +1,198 @@
+"""A user's statement, run by a process of its own: checked there, planned here, and read a chunk at a time."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from django.conf import settings
+
+from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
+from controlplane.common.fair_queue import FairPlaces, NoPlace
+from controlplane.common.processes import passed_environment
+from controlplane.common.ready_process import ProcessDied, ReadyProcess
+from controlplane.query import cancelling
+from controlplane.query.conversation import Cancelled, Conversation
+from controlplane.query.planning import TableFiles, plan_files, time_of
+from controlplane.query.tables import UserTable, find_tables
+from controlplane.teams import audit
+from controlplane.teams.models import User
+from ingestion.specs.messages.sql import Format, SqlHead, SqlOrder, SqlStatement, SqlTable, SqlTables, SqlTail
+
+MODULE = "ingestion.query.fork_server"
+MAX_CONCURRENT = 4  # of one web process
+MAX_CONCURRENT_PER_USER = 2
+MAX_WAITING_PER_USER = 4
+WAIT_S = 10.0
+MAX_ROWS = 1_000_000  # of a result
+TEMPORARY_PER_MEMORY = 4  # bytes on disk for each byte of memory
+SHOWN_STATEMENT = 2_000  # characters in the audit trail
+
+log = logging.getLogger(__name__)
+_slots = FairPlaces(places=MAX_CONCURRENT, per_user=MAX_CONCURRENT_PER_USER, waiting=MAX_WAITING_PER_USER)
+# No memory set aside beyond what is used, and no threads before a fork.
+_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+ready_process = ReadyProcess(MODULE, {**passed_environment(), **_ENVIRONMENT})
+
+
+class BrokenOff(Exception):
+    """An answer that has begun ends before its last row: the connection is closed without its end."""
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """A table of the statement, and what is read for it."""
+
+    table: UserTable
+    files: TableFiles
+    start: datetime | None  # of the times that it is read for; None: no bound
+    end: datetime | None  # exclusive
+
+
+class RunningQuery:
+    """The answer of a query: what is known at once, and its ``chunks``. Closing it ends the process."""
+
+    def __init__(
+        self, query_id: str, form: Format, tables: list[PlannedTable], head: SqlHead, process: Conversation
+    ) -> None:
+        self.query_id = query_id
+        self.form = form
+        self.tables = tables
+        self.head = head
+        self.tail = SqlTail()  # known after the last chunk
+        self._process = process
+        self._resources = ExitStack()
+
+    @property
+    def masked(self) -> dict[str, str]:
+        """The masked columns as ``datasource.column``, each with the least role that sees it."""
+        return {f"{t.table.datasource.name}.{c}": role for t in self.tables for c, role in t.table.masked.items()}
+
+    def chunks(self) -> Iterator[bytes]:
+        """The result in its format. Raises ``BrokenOff``."""
+        try:
+            while chunk := self._process.read_chunk():
+                yield chunk
+            self.tail = SqlTail.model_validate_json(self._process.read_line())
+        except ProcessDied as death:
+            raise BrokenOff(_death(death).detail) from None
+        except Cancelled:
+            raise BrokenOff("The query was cancelled.") from None
+        finally:
+            self.close()
+        if self.tail.error:
+            raise BrokenOff(self.tail.error)
+        if self.tail.truncated and self.form != "json":
+            raise BrokenOff(f"The result has more than {MAX_ROWS:,} rows.")
+
+    def hold(self, resources: ExitStack) -> None:
+        """Free these when it is closed."""
+        self._resources = resources
+
+    def close(self) -> None:
+        self._resources.close()
+
+
+def run_query(*, user: User, sql: str, form: Format = "json", query_id: str = "") -> RunningQuery:
+    """Run it until its first rows are there. The caller closes it.
+
+    Raises ``InvalidInput``, ``NotFound``, ``Conflict`` and ``Unavailable``.
+    """
+    query_id = query_id or str(uuid4())
+    with ExitStack() as resources:
+        try:
+            resources.enter_context(_slots.place(user.pk, WAIT_S))
+            query = _started(resources, user, sql, form, query_id)
+        except NoPlace:
+            raise Unavailable("Other queries are running. Try again in a few seconds.") from None
+        except ProcessDied as death:
+            raise _death(death) from None
+        except Cancelled:
+            raise Conflict("The query was cancelled.") from None
+        except OSError as error:
+            raise Unavailable(f"The process of the query does not start: {error.strerror}.") from error
+        query.hold(resources.pop_all())
+    return query
+
+
+def _started(resources: ExitStack, user: User, sql: str, form: Format, query_id: str) -> RunningQuery:
+    seconds = time_limit_s()
+    cancelling.register(user, query_id, seconds)
+    resources.callback(cancelling.forget, user, query_id)
+    scratch = resources.enter_context(TemporaryDirectory(prefix="headgate-sql-", ignore_cleanup_errors=True))
+    process = Conversation(ready_process.connect(), lambda: cancelling.is_cancelled(user, query_id))
+    resources.callback(process.close)
+    process.send(
+        SqlStatement(
+            sql=sql,
+            time_s=seconds,
+            memory_bytes=settings.SQL_MEMORY_BYTES,
+            temporary_bytes=TEMPORARY_PER_MEMORY * settings.SQL_MEMORY_BYTES,
+        )
+    )
+    asked = SqlTables.model_validate_json(process.read_line())
+    if asked.refusal:
+        raise _refusal(asked.refusal)
+    tables = _plan(user, asked)
+    _record(user, tables, sql, query_id)
+    process.send(_order(tables, scratch, form))
+    head = SqlHead.model_validate_json(process.read_line())
+    if head.refusal:
+        raise Unavailable(head.refusal) if head.unavailable else _refusal(head.refusal)
+    return RunningQuery(query_id, form, tables, head, process)
+
+
+def time_limit_s() -> float:
+    """How long a query may run. Files stay for a lease after their segments are replaced: no query runs longer."""
+    return float(min(settings.SQL_TIMEOUT, settings.SNAPSHOT_LEASE).total_seconds())
+
+
+def _plan(user: User, asked: SqlTables) -> list[PlannedTable]:
+    tables = find_tables(user, asked.tables)
+    files = plan_files(tables, asked.tables)
+    return [
+        PlannedTable(table, planned, time_of(use.start_us), time_of(use.end_us))
+        for table, planned, use in zip(tables, files, asked.tables, strict=True)
+    ]
+
+
+def _order(tables: Sequence[PlannedTable], scratch: str, form: Format) -> SqlOrder:
+    return SqlOrder(
+        deep_storage=settings.DEEP_STORAGE,
+        tables=[SqlTable(columns=t.table.columns, files=t.files.files) for t in tables],
+        scratch=scratch,
+        format=form,
+        max_rows=MAX_ROWS,
+    )
+
+
+def _record(user: User, tables: Sequence[PlannedTable], sql: str, query_id: str) -> None:
+    """An entry for each datasource that the statement reads, in its team's audit trail."""
+    for datasource in {t.table.datasource.pk: t.table.datasource for t in tables}.values():
+        audit.record_read(
+            user=user,
+            datasource=datasource.name,
+            team=datasource.team,
+            query_id=query_id,
+            statement=sql[:SHOWN_STATEMENT],
+        )
+
+
+def _refusal(text: str) -> InvalidInput:
+    return InvalidInput(text, [FieldError("/query", text, "query")])
+
+
+def _death(death: ProcessDied) -> HeadgateError:
+    if death.code == -signal.SIGALRM:
+        return _refusal(
+            f"The query did not finish within {time_limit_s():g} s, sending its rows included. Compare __time with a "
+            "shorter time range, or read fewer columns."
+        )
+    log.warning("the process of a query ended with %s", death.code)
+    return _refusal("The process of the query died: the query may need too much memory. Nothing else is affected.")

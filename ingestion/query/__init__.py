@@ -1,0 +1,1 @@
+"""SQL over segments: one statement in one process, which can read the files of this statement and nothing else."""

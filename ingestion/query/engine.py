@@ -1,0 +1,183 @@
+"""DuckDB for one statement: first to read and check it, without any file, then to run it on its files and no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+
+from ingestion.decode.engine import sql_literal
+from ingestion.query.duckdb_tree import check_tree
+from ingestion.query.statement import Statement, plain_text, read_statement, view_name
+from ingestion.query.time_bounds import time_bounds
+from ingestion.segments.deep_storage import open_deep_storage
+from ingestion.segments.numbered_files import NumberedFiles, OpenedFile
+from ingestion.specs.messages.deep_storage import RegisteredFile, local_folder
+from ingestion.specs.messages.sql import SqlColumn, SqlOrder, SqlStatement, SqlTable, SqlTableUse
+
+THREADS = 2
+_GLOB = frozenset("*?[]{}")  # in a path, which DuckDB takes for a pattern
+_LOCK = ("SET TimeZone = 'UTC'", "SET lock_configuration = true")
+
+
+def read_checked(asked: SqlStatement) -> tuple[Statement, list[SqlTableUse]]:
+    """The statement, and the tables and times that it needs. Raises ``Refused``."""
+    statement = read_statement(asked.sql)
+    engine = _connect(asked, external=False)
+    for setting in _LOCK:
+        engine.execute(setting)
+    check_tree(engine.execute("SELECT json_serialize_sql(?)", [statement.sql]).fetchall()[0][0])
+    bounds = time_bounds(statement.tree, lambda value: _microseconds(engine, value))
+    uses = [
+        SqlTableUse(team=team, name=name, start_us=bounds[number].start_us, end_us=bounds[number].end_us)
+        for number, (team, name) in enumerate(statement.tables)
+    ]
+    engine.close()
+    return statement, uses
+
+
+def _microseconds(engine: duckdb.DuckDBPyConnection, value: str) -> int | None:
+    """A constant of a statement that is checked, as a time."""
+    try:
+        [(at,)] = engine.execute(f"SELECT epoch_us(CAST(({value}) AS TIMESTAMPTZ))").fetchall()
+    except duckdb.Error:
+        return None
+    return at if isinstance(at, int) else None
+
+
+def open_locked(asked: SqlStatement, order: SqlOrder) -> duckdb.DuckDBPyConnection:
+    """DuckDB with a view for each table of the order, its files, and nothing else."""
+    engine = _connect(asked, external=True)
+    addresses = _addresses(engine, order)
+    for setting in _settings(asked, order, [address for files in addresses for address in files]):
+        engine.execute(setting)
+    for number, (table, files) in enumerate(zip(order.tables, addresses, strict=True)):
+        engine.execute(_view(number, table, files))
+    for setting in _LOCK:
+        engine.execute(setting)
+    return engine
+
+
+def _connect(asked: SqlStatement, *, external: bool) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{asked.memory_bytes}B",
+            "threads": THREADS,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+            "enable_external_access": "true" if external else "false",
+        },
+    )
+
+
+def _settings(asked: SqlStatement, order: SqlOrder, addresses: Sequence[str]) -> Iterator[str]:
+    """In this order: what may be read can't be said once access is cut."""
+    yield f"SET temp_directory = {sql_literal(order.scratch)}"
+    yield f"SET max_temp_directory_size = '{asked.temporary_bytes}B'"
+    yield f"SET allowed_paths = [{', '.join(map(sql_literal, addresses))}]"
+    yield "SET enable_external_access = false"
+
+
+def _addresses(engine: duckdb.DuckDBPyConnection, order: SqlOrder) -> list[list[str]]:
+    """What DuckDB calls the files of each table: paths of a local folder, numbers elsewhere."""
+    folder = local_folder(order.deep_storage)
+    if folder is not None and not _GLOB & set(str(folder)):
+        return [[str(folder / path) for path, _ in table.files] for table in order.tables]
+    storage, numbered = open_deep_storage(order.deep_storage), NumberedFiles()
+    engine.register_filesystem(numbered)
+    found: list[list[str]] = []
+    count = 0
+    for table in order.tables:
+        found.append([])
+        for path, size_bytes in table.files:
+            registered = RegisteredFile(path=path, size_bytes=size_bytes, sha256="")
+            numbered.keep(count, OpenedFile(storage, registered, None))
+            found[-1].append(NumberedFiles.address(count))
+            count += 1
+    return found
+
+
+def _view(number: int, table: SqlTable, files: Sequence[str]) -> str:
+    """Columns are found by their ids. A masked one is not even read."""
+    shown = ", ".join(f"{_value(column, bool(files))} AS {_quoted(column.name)}" for column in table.columns)
+    source = _read(table, files) if files else "(SELECT 1) WHERE false"
+    return f"CREATE VIEW {view_name(number)} AS SELECT {shown} FROM {source}"  # noqa: S608 - of quoted names and numbers
+
+
+def _value(column: SqlColumn, present: bool) -> str:
+    return f"c{column.id}" if present and not column.masked else f"CAST(NULL AS {column.type})"
+
+
+def _read(table: SqlTable, files: Sequence[str]) -> str:
+    fields = ", ".join(
+        f"{c.id}: {{name: 'c{c.id}', type: '{c.type}', default_value: NULL}}" for c in table.columns if not c.masked
+    )
+    return f"read_parquet([{', '.join(map(sql_literal, files))}], schema=MAP {{{fields}}})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# A statement that is checked names no file: these are of a segment's.
+_OF_FILES: tuple[type[duckdb.Error], ...] = (
+    duckdb.IOException,
+    duckdb.HTTPException,
+    duckdb.PermissionException,
+    duckdb.FatalException,
+)
+_OF_FILES += (duckdb.InternalException,)
+
+
+def refusal_of(error: duckdb.Error, asked: SqlStatement) -> tuple[str, bool]:
+    """What the user is told of an error of DuckDB's, and whether the statement is not at fault. Names no file."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"The query needs more than {asked.memory_bytes // 1024**2} MiB of memory or temporary space.", False
+    if isinstance(error, _OF_FILES):
+        return "A segment's file can't be read. The log of the web process has the cause.", True
+    return plain_text(str(error)).strip(), False
+
+
+def plan_of(engine: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, Any]:
+    """DuckDB's plan; of a statement that is run, with what it has read."""
+    is_run = statement.explain == "analyze"
+    options = "ANALYZE, FORMAT json" if is_run else "FORMAT json"
+    plan = json.loads(engine.execute(f"EXPLAIN ({options}) {statement.sql}").fetchall()[0][1])
+    operators = [_operator(node) for node in (plan["operator"] if is_run else plan)]
+    if not is_run:
+        return {"operators": operators}
+    query = plan["query"]
+    return {
+        "operators": operators,
+        "rows_read": query["total_rows_scanned"],
+        "seconds": query["total_time"],
+        "bytes_read": plan["io"]["total_bytes_read"],
+    }
+
+
+_SHOWN: tuple[str, ...] = (
+    "Filters",
+    "Projections",
+    "Expressions",
+    "Conditions",
+    "Groups",
+    "Aggregates",
+    "Join Type",
+    "Order By",
+)
+_SHOWN += ("Estimated Cardinality", "Total Files Read")
+
+
+def _operator(node: dict[str, Any]) -> dict[str, Any]:
+    """A part of the plan, without the names of files."""
+    shown = {name: node["extra_info"][name] for name in _SHOWN if name in node.get("extra_info", {})}
+    found = {"name": node.get("type") or node.get("name", ""), "detail": shown}
+    if "timing" in node:
+        found |= {"rows": node.get("intermediate_rows", 0), "seconds": node["timing"]}
+    if "rows_scanned" in node:
+        found["rows_read"] = node["rows_scanned"]
+    return {**found, "children": [_operator(child) for child in node.get("children", [])]}

@@ -1,0 +1,96 @@
+"""One statement from beginning to end, over a connection: see ``ingestion.specs.messages.sql``."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import duckdb
+import pyarrow as pa
+
+from ingestion.query.engine import open_locked, plan_of, read_checked, refusal_of
+from ingestion.query.output import BATCH_ROWS, Result
+from ingestion.query.statement import Refused, Statement
+from ingestion.segments.errors import DeepStorageError
+from ingestion.specs.base import Message
+from ingestion.specs.messages.sql import SqlHead, SqlOrder, SqlStatement, SqlTables, SqlTail
+
+_BESIDE_BYTES = 768 * 1024 * 1024  # addresses that DuckDB, Python and pyarrow use beside DuckDB's own limit
+
+
+def answer(orders: BinaryIO, answers: BinaryIO) -> None:
+    """Read a statement, have its files named, run it. Whoever asks may be killed meanwhile, and so may this process."""
+    asked = SqlStatement.model_validate_json(orders.readline())
+    _limit(asked)
+    try:
+        statement, tables = read_checked(asked)
+    except Refused as error:
+        _send(answers, SqlTables(refusal=str(error)))
+        return
+    except RecursionError:
+        _send(answers, SqlTables(refusal="The statement is nested too deeply."))
+        return
+    _send(answers, SqlTables(tables=tables, explain=statement.explain))
+    line = orders.readline()
+    if line:
+        _run(asked, statement, SqlOrder.model_validate_json(line), answers)
+
+
+def _limit(asked: SqlStatement) -> None:
+    """From now on the process has so much time and memory. More time ends it, more memory fails in it."""
+    signal.setitimer(signal.ITIMER_REAL, asked.time_s)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + 2 * asked.memory_bytes + _BESIDE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: BinaryIO) -> None:
+    try:
+        engine = open_locked(asked, order)
+        if statement.explain:
+            _send(answers, SqlHead(plan=plan_of(engine, statement)))
+            return
+        relation = engine.sql(statement.sql)
+        result = Result(relation.to_arrow_reader(BATCH_ROWS), order.max_rows)
+        chunks = result.chunks(order.format)
+        first = next(chunks, b"")  # what fails at once is answered with a status
+        head = SqlHead(names=relation.columns, types=[str(kind) for kind in relation.types])
+    except (duckdb.Error, pa.ArrowException, MemoryError, DeepStorageError) as error:
+        text, unavailable = _refusal(asked, error)
+        _send(answers, SqlHead(refusal=text, unavailable=unavailable))
+        return
+    _send(answers, head)
+    error_text = ""
+    try:
+        for chunk in chain([first], chunks):
+            if chunk:
+                answers.write(b"%d\n" % len(chunk) + chunk)
+                answers.flush()
+    except (duckdb.Error, pa.ArrowException, MemoryError) as error:
+        error_text, _ = _refusal(asked, error)
+    answers.write(b"0\n")
+    _send(answers, SqlTail(rows=result.rows, truncated=result.truncated, error=error_text))
+
+
+def _refusal(asked: SqlStatement, error: Exception) -> tuple[str, bool]:
+    if isinstance(error, (MemoryError, pa.ArrowMemoryError)):
+        error = duckdb.OutOfMemoryException()
+    if isinstance(error, pa.ArrowNotImplementedError):
+        return f"A column's type has no form in this format: {error}", False
+    if not isinstance(error, duckdb.Error):
+        print(f"a query failed: {error}", file=sys.stderr)
+        return "Deep storage can't be read. The log of the web process has the cause.", True
+    text, unavailable = refusal_of(error, asked)
+    if unavailable:
+        print(f"a query failed: {error}", file=sys.stderr)
+    return text, unavailable
+
+
+def _send(answers: BinaryIO, message: Message) -> None:
+    answers.write(message.model_dump_json().encode() + b"\n")
+    answers.flush()

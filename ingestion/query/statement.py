@@ -1,0 +1,227 @@
+"""A user's statement, read and checked by sqlglot: one SELECT, whose tables get names that nothing else has.
+
+What runs is written from the checked tree, never the user's text. Each table of it has a reserved name: that of a view,
+``view_name(0)`` and so on, or that of a CTE. So the names of system tables, files and functions lead nowhere.
+``duckdb_tree`` checks the result once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import Token, TokenType
+
+from ingestion.specs.messages.sql import MAX_STATEMENT, Explain
+
+RESERVED = "__headgate_"
+MAX_TABLES = 50
+_MAX_STEPS = 500_000
+_DEEPEST = 60  # brackets in one another
+_EXPLAIN = re.compile(r"\s*explain\b(\s+analyze\b)?", re.IGNORECASE)
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+# Functions are checked by DuckDB's own names of them, in ``duckdb_tree``.
+_EXPRESSIONS: tuple[type[exp.Expr], ...] = (
+    exp.Binary,
+    exp.Unary,
+    exp.Func,
+    exp.Between,
+    exp.In,
+    exp.Is,
+    exp.Exists,
+    exp.Column,
+    exp.Identifier,
+)
+_EXPRESSIONS += (exp.Literal, exp.RawString, exp.Boolean, exp.Null, exp.Star, exp.Alias, exp.Aliases, exp.Tuple)
+_EXPRESSIONS += (exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Interval, exp.IntervalSpan, exp.Var, exp.Bracket)
+_EXPRESSIONS += (exp.Slice, exp.Lambda, exp.PropertyEQ, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_EXPRESSIONS += (exp.Window, exp.WindowSpec, exp.Distinct, exp.Columns, exp.PositionalColumn, exp.JSONPath)
+_EXPRESSIONS += (exp.JSONPathPart, exp.AtTimeZone, exp.Unnest, exp.Kwarg)
+_CLAUSES: tuple[type[exp.Expr], ...] = (
+    exp.Select,
+    exp.SetOperation,
+    exp.Subquery,
+    exp.Values,
+    exp.With,
+    exp.CTE,
+    exp.Table,
+    exp.TableAlias,
+)
+_CLAUSES += (exp.From, exp.Join, exp.Lateral, exp.Where, exp.Group, exp.Having, exp.Qualify, exp.Order, exp.Ordered)
+_CLAUSES += (exp.Limit, exp.Offset, exp.Cube, exp.Rollup, exp.GroupingSets)
+_TABLE_PARTS = {"this", "db", "alias", "joins"}
+_TABLE_FUNCTIONS = (exp.GenerateSeries, exp.Unnest)
+
+
+class Refused(Exception):
+    """The statement is wrong, or not allowed. The message says why."""
+
+
+class _Parser(DuckDBParser):
+    """Gives up on text that it would try in too many ways."""
+
+    def __init__(self) -> None:
+        super().__init__(dialect=DuckDB())
+        self._steps = 0
+
+    def _advance(self, times: int = 1) -> None:
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise Refused("The statement is too complex. Use fewer brackets.")
+        super()._advance(times)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One that is checked."""
+
+    tree: exp.Expr
+    tables: tuple[tuple[str, str], ...]  # team and name as the user has written them, by the numbers of their views
+    explain: Explain
+
+    @property
+    def sql(self) -> str:
+        return self.tree.sql(dialect="duckdb", comments=False)
+
+
+def view_name(number: int) -> str:
+    """The name of a table's view in the SQL that runs."""
+    return f"{RESERVED}t{number}"
+
+
+def read_statement(text: str) -> Statement:
+    """Raises ``Refused``."""
+    explain, text = _split_explain(text)
+    tree = _parse(text)
+    for node in tree.walk():
+        _check(node)
+    _rename_ctes(tree)
+    return Statement(tree, _rename_tables(tree), explain)
+
+
+def _split_explain(text: str) -> tuple[Explain, str]:
+    if len(text) > MAX_STATEMENT:
+        raise Refused(f"The statement has more than {MAX_STATEMENT:,} characters.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused("The statement contains characters that are not text.") from None
+    found = _EXPLAIN.match(text)
+    if found is None:
+        return "", text
+    return ("analyze" if found[1] else "plan"), text[found.end() :]
+
+
+def _parse(text: str) -> exp.Expr:
+    try:
+        tokens = DuckDB().tokenize(text)
+        _check_brackets(tokens)
+        trees = [tree for tree in _Parser().parse(tokens, text) if tree is not None]
+    except Refused:
+        raise
+    except SqlglotError as error:
+        raise Refused(f"The statement can't be read: {_first_line(error)}") from None
+    except Exception:  # sqlglot meets odd text with any error at all
+        raise Refused("The statement can't be read.") from None
+    if len(trees) != 1:
+        raise Refused("Send one statement." if trees else "The statement is empty.")
+    if not isinstance(trees[0], (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
+        raise Refused("Only SELECT is allowed, with WITH before it, and EXPLAIN.")
+    return trees[0]
+
+
+def _check_brackets(tokens: Sequence[Token]) -> None:
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth > _DEEPEST:
+            raise Refused(f"Brackets are nested more than {_DEEPEST} levels deep.")
+
+
+def _first_line(error: SqlglotError) -> str:
+    line = str(error).splitlines()[0]
+    return re.sub(r"\x1b\[\d+m", "", line).removesuffix(".") + "."
+
+
+def _check(node: exp.Expr) -> None:
+    if not isinstance(node, _EXPRESSIONS + _CLAUSES):
+        raise Refused(f"{_shown_kind(node)} is not allowed: {_shorten(node)}")
+    if isinstance(node, exp.Select) and (node.args.get("into") or node.args.get("sample")):
+        raise Refused(f"INTO and SAMPLE are not allowed: {_shorten(node)}")
+    if isinstance(node, exp.Table):
+        _check_table(node)
+    if isinstance(node, exp.Lateral) and not isinstance(node.this, (exp.Subquery, exp.Unnest)):
+        raise Refused(f"LATERAL takes a subquery: {_shorten(node)}")
+    named = isinstance(node, (exp.CTE, exp.TableAlias, exp.Table))
+    if named and (node.alias_or_name.lower().startswith(RESERVED) or node.name.lower().startswith(RESERVED)):
+        raise Refused(f"Names that begin with {RESERVED} are reserved.")
+
+
+def _check_table(node: exp.Table) -> None:
+    if isinstance(node.this, _TABLE_FUNCTIONS):
+        return
+    if not isinstance(node.this, exp.Identifier):
+        raise Refused(f"Only datasources can be read, not {_shorten(node)}")
+    excess = {name for name, value in node.args.items() if value and name not in _TABLE_PARTS}
+    if excess:
+        raise Refused(f"A table is written team.datasource or datasource, without more: {_shorten(node)}")
+
+
+def _rename_ctes(tree: exp.Expr) -> None:
+    """Each CTE, and each table without a team that has the name of one. A datasource of this name needs its team."""
+    ctes = list(tree.find_all(exp.CTE))
+    names = {cte.alias.lower() for cte in ctes}
+    for table in list(tree.find_all(exp.Table)):
+        if isinstance(table.this, exp.Identifier) and not table.db and table.name.lower() in names:
+            _rename(table, f"{RESERVED}c_{table.name.lower()}")
+    for cte in ctes:
+        cte.args["alias"].set("this", exp.to_identifier(f"{RESERVED}c_{cte.alias.lower()}", quoted=True))
+
+
+def _rename_tables(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
+    tables = []
+    for table in list(tree.find_all(exp.Table)):
+        if isinstance(table.this, exp.Identifier) and not table.name.startswith(RESERVED):
+            tables.append((table.db, table.name))
+            _rename(table, view_name(len(tables) - 1))
+    if len(tables) > MAX_TABLES:
+        raise Refused(f"The statement reads {len(tables)} tables; {MAX_TABLES} are allowed.")
+    return tuple(tables)
+
+
+def _rename(table: exp.Table, name: str) -> None:
+    """Columns still find it by the name that the user has written."""
+    alias = table.args.get("alias") or exp.TableAlias()
+    if not alias.args.get("this"):
+        alias.set("this", exp.to_identifier(table.name, quoted=True))
+    table.set("alias", alias)
+    table.set("db", None)
+    table.set("this", exp.to_identifier(name, quoted=True))
+
+
+def view_tables(tree: exp.Expr) -> Iterator[tuple[int, exp.Table]]:
+    """The tables that are views, each with its number."""
+    prefix = f"{RESERVED}t"
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and table.name.startswith(prefix):
+            yield int(table.name.removeprefix(prefix)), table
+
+
+def _shown_kind(node: exp.Expr) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+
+
+def _shorten(node: exp.Expr) -> str:
+    text = node.sql(dialect="duckdb", comments=False)
+    return text if len(text) <= 100 else text[:100] + "…"
+
+
+def plain_text(message: str) -> str:
+    """A message of DuckDB with the names that the user knows."""
+    return re.sub(rf"{RESERVED}c_", "", message)

@@ -1,0 +1,91 @@
+"""Which times of a table a statement can need, by what its WHERE says of ``__time``. Pure.
+
+A table without joins that look for a nearest row needs only rows that its own SELECT's WHERE can keep: a comparison in
+it is never true of a missing row. All other tables have no bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ingestion.query.statement import view_tables
+
+TIME = "__time"
+_LOWEST_US, _HIGHEST_US = -62_135_596_800_000_000, 253_402_300_799_000_000  # years 1 to 9999
+Evaluate = Callable[[str], int | None]
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
+_MIRRORED |= {exp.EQ: exp.EQ}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """``[start_us, end_us)`` in microseconds since 1970; None: without a bound."""
+
+    start_us: int | None = None
+    end_us: int | None = None
+
+    def and_(self, other: Bounds) -> Bounds:
+        starts = [s for s in (self.start_us, other.start_us) if s is not None]
+        ends = [e for e in (self.end_us, other.end_us) if e is not None]
+        return Bounds(max(starts, default=None), min(ends, default=None))
+
+
+def time_bounds(tree: exp.Expr, evaluate: Evaluate) -> dict[int, Bounds]:
+    """By the number of a table. ``evaluate``: the microseconds of SQL without columns, None if it has none."""
+    return {number: _bounds(table, evaluate) for number, table in view_tables(tree)}
+
+
+def _bounds(table: exp.Table, evaluate: Evaluate) -> Bounds:
+    select = table.parent_select
+    is_direct = isinstance(table.parent, (exp.From, exp.Join)) and table.parent.parent is select
+    if not isinstance(select, exp.Select) or not is_direct:
+        return Bounds()
+    joins = select.args.get("joins") or []
+    if any(join.args.get("method") for join in joins):  # ASOF, POSITIONAL: another row would be the nearest
+        return Bounds()
+    where = select.args.get("where")
+    is_alone = not joins and not select.args.get("laterals")
+    bounds = Bounds()
+    for condition in _conjuncts(where.this) if where else ():
+        bounds = bounds.and_(_said(condition, table.alias.lower(), is_alone, evaluate))
+    return bounds
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _said(condition: exp.Expr, alias: str, is_alone: bool, evaluate: Evaluate) -> Bounds:
+    def is_time(node: exp.Expr) -> bool:
+        if not isinstance(node, exp.Column) or node.name.lower() != TIME or node.args.get("db"):
+            return False
+        return node.table.lower() == alias or (is_alone and not node.table)
+
+    if isinstance(condition, exp.Between) and is_time(condition.this) and not condition.args.get("symmetric"):
+        low, high = condition.args["low"], condition.args["high"]
+        return _compared(exp.GTE, low, evaluate).and_(_compared(exp.LTE, high, evaluate))
+    kind = type(condition)
+    if kind not in _MIRRORED or not isinstance(condition, exp.Binary):
+        return Bounds()
+    if is_time(condition.left):
+        return _compared(kind, condition.right, evaluate)
+    return _compared(_MIRRORED[kind], condition.left, evaluate) if is_time(condition.right) else Bounds()
+
+
+def _compared(kind: type[exp.Expr], value: exp.Expr, evaluate: Evaluate) -> Bounds:
+    if value.find(exp.Column, exp.Query, exp.AggFunc, exp.Window, exp.Star) is not None:
+        return Bounds()
+    at = evaluate(value.sql(dialect="duckdb", comments=False))
+    if at is None or not _LOWEST_US < at < _HIGHEST_US:
+        return Bounds()
+    start = at + 1 if kind is exp.GT else at
+    end = at if kind is exp.LT else at + 1
+    return Bounds(start if kind not in (exp.LT, exp.LTE) else None, end if kind not in (exp.GT, exp.GTE) else None)

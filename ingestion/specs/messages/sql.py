@@ -1,0 +1,86 @@
+"""The messages between who is asked for SQL and the process that runs it: JSON, one in a line.
+
+The control plane sends a ``SqlStatement``; the process answers with ``SqlTables``. If the statement is not refused, the
+control plane sends a ``SqlOrder``. The process answers with a ``SqlHead``, then with chunks of the result in the
+order's format, and at last with a ``SqlTail``. A chunk is a line with its length in bytes, and then its bytes; a chunk
+of length 0 is before the tail.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ingestion.specs.base import Message
+
+MAX_STATEMENT = 100_000  # characters
+MAX_FILES = 50_000
+Format = Literal["json", "csv", "arrow", "parquet"]
+Explain = Literal["", "plan", "analyze"]
+
+
+class SqlStatement(Message):
+    """What a user has written, and when the process gives up."""
+
+    sql: str
+    time_s: float = Field(gt=0)
+    memory_bytes: int = Field(gt=0)
+    temporary_bytes: int = Field(gt=0)
+
+
+class SqlTableUse(Message):
+    """A table that the statement reads, and the bounds of its ``__time`` in microseconds since 1970; None: no bound."""
+
+    team: str = ""  # empty: the statement does not name it
+    name: str
+    start_us: int | None = None
+    end_us: int | None = None  # exclusive
+
+
+class SqlTables(Message):
+    """The tables, in the order of their numbers. A table that is named twice is two."""
+
+    tables: list[SqlTableUse] = []
+    explain: Explain = ""
+    refusal: str = ""  # why the statement is not run
+
+
+class SqlColumn(Message):
+    """A column of a table: its id in files, its name in SQL and its type in DuckDB."""
+
+    id: int
+    name: str
+    type: str
+    masked: bool = False  # it is NULL in every row, and is not read
+
+
+class SqlTable(Message):
+    columns: list[SqlColumn]
+    files: list[tuple[str, int]]  # path below deep storage, bytes
+
+
+class SqlOrder(Message):
+    deep_storage: str
+    tables: list[SqlTable]
+    scratch: str  # an empty folder for temporary files
+    format: Format
+    max_rows: int
+
+
+class SqlHead(Message):
+    """The columns of the result, with DuckDB's names of their types."""
+
+    names: list[str] = []
+    types: list[str] = []
+    refusal: str = ""  # why there is no result; nothing follows then
+    unavailable: bool = False  # the refusal is not the statement's fault
+    plan: dict[str, Any] | None = None  # the answer to EXPLAIN; nothing follows then
+
+
+class SqlTail(Message):
+    """The end of a result."""
+
+    rows: int = 0
+    truncated: bool = False  # there are more rows than ``max_rows``
+    error: str = ""  # why it ends before its last row

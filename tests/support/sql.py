@@ -1,0 +1,88 @@
+"""A datasource with real segments for SQL, and how a test asks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.datasources.models import Datasource
+from controlplane.segments.models import Column, Segment, SegmentSchema, columns_json, fingerprint
+from controlplane.teams.models import Team
+from ingestion.specs.messages.protocol import Column as ColumnType
+from ingestion.specs.messages.protocol import SegmentFile
+from tests.support.column_ids import ids_in
+from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
+from tests.support.django_cast import sum_intervals
+
+ADDRESS = "/api/v1/sql/"
+DAYS = 3
+_OF_FILES = {"interval_start", "interval_end", "rows", "size_bytes", "sha256", "path", "min_time", "max_time"}
+
+
+def june(team: Team, place: Path, settings: Any, name: str = "june") -> Datasource:
+    """Three days with two rows each: ``n`` 0 to 5, a ``name`` and ``tags``. One segment a day."""
+    desk = Desk(place, schema_of())
+    settings.DEEP_STORAGE = str(desk.deep)
+    desk.add(
+        batch_of(
+            [row * DAY_MS // 2 for row in range(2 * DAYS)],
+            n=pa.array(range(2 * DAYS)),
+            name=pa.array([f"name-{row}" for row in range(2 * DAYS)]),
+            tags=pa.array([["a", f"t{row}"] for row in range(2 * DAYS)]),
+        )
+    )
+    datasource = Datasource.objects.create(name=name, team=team)
+    register(datasource, desk.deep, desk.write())
+    desk.index.close()
+    return datasource
+
+
+def register(datasource: Datasource, deep: Path, files: list[SegmentFile]) -> None:
+    """Files, as a publish would have registered them."""
+    for file in files:
+        Segment.objects.create(
+            datasource=datasource,
+            version=datasource.append_version,
+            partition_num=0,
+            schema=SegmentSchema.of(datasource, []),
+            task_id="task",
+            created_at=timezone.now(),
+            **file.model_dump(include=_OF_FILES),
+        )
+        for (name, kind), (number, element) in ids_in(deep / file.path).items():
+            known_by = fingerprint(columns_json([ColumnType(name=name, type=kind)]))
+            defaults = {"name": name, "type": kind, "number": number, "element": element}
+            Column.objects.get_or_create(datasource=datasource, fingerprint=known_by, defaults=defaults)
+    sum_intervals(datasource)
+
+
+def send(client: Client, query: str, **body: Any) -> Any:
+    """The response."""
+    return client.post(ADDRESS, json.dumps({"query": query, **body}), content_type="application/json")
+
+
+def result(client: Client, query: str) -> dict[str, Any]:
+    """The whole answer of a query that succeeds."""
+    response = send(client, query)
+    content = b"".join(response.streaming_content) if response.streaming else response.content
+    assert response.status_code == 200, content
+    answer: dict[str, Any] = json.loads(content)
+    return answer
+
+
+def rows(client: Client, query: str) -> list[list[Any]]:
+    found: list[list[Any]] = result(client, query)["rows"]
+    return found
+
+
+def problem(client: Client, query: str, status: int) -> str:
+    """Why a query is refused."""
+    response = send(client, query)
+    assert response.status_code == status, response.content if not response.streaming else "streams"
+    detail: str = response.json()["detail"]
+    return detail
