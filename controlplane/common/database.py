@@ -52,6 +52,13 @@ def _close_old() -> None:
             opened.close_if_unusable_or_obsolete()
 
 
+def release_connections() -> None:
+    """Give this thread's connections back to the pool before a long wait, but leave one in a transaction."""
+    for opened in connections.all(initialized_only=True):
+        if not opened.in_atomic_block:
+            opened.close()
+
+
 def ask_directly(timeout_s: int) -> None:
     """Whether the metadata store answers, beside the pool: that waits longer for a server that is gone.
 

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from django.conf import settings
 
+from controlplane.common.database import release_connections
 from controlplane.common.errors import Conflict, FieldError, HeadgateError, InvalidInput, Unavailable
 from controlplane.common.fair_queue import FairPlaces, NoPlace
 from controlplane.common.processes import passed_environment
@@ -106,6 +107,7 @@ def run_query(*, user: User, sql: str, form: Format = "json", query_id: str = ""
     """
     query_id = query_id or str(uuid4())
     with ExitStack() as resources:
+        release_connections()
         try:
             resources.enter_context(_slots.place(user.pk, WAIT_S))
             query = _started(resources, user, sql, form, query_id)
@@ -142,6 +144,7 @@ def _started(resources: ExitStack, user: User, sql: str, form: Format, query_id:
     tables = _plan(user, asked)
     _record(user, tables, sql, query_id)
     process.send(_order(tables, scratch, form))
+    release_connections()
     head = SqlHead.model_validate_json(process.read_line())
     if head.refusal:
         raise Unavailable(head.refusal) if head.unavailable else _refusal(head.refusal)

@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.core.handlers.asgi import ASGIRequest
-from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
+from controlplane.common.database import release_connections
 from controlplane.common.errors import HeadgateError
 from controlplane.teams.models import User
 from frontend.live.hub import hub
@@ -72,9 +72,7 @@ def _subscription(request: HttpRequest, topics: list[str]) -> Subscription | Non
         user = _current_user(request)
         return None if user is None else read_subscription(user, topics)
     finally:
-        for connection in connections.all(initialized_only=True):
-            if not connection.in_atomic_block:
-                connection.close()
+        release_connections()
 
 
 def _current_user(request: HttpRequest) -> User | None:

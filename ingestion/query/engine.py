@@ -133,13 +133,21 @@ _OF_FILES: tuple[type[duckdb.Error], ...] = (
 _OF_FILES += (duckdb.InternalException,)
 
 
-def refusal_of(error: duckdb.Error, asked: SqlStatement) -> tuple[str, bool]:
+def refusal_of(error: duckdb.Error, asked: SqlStatement, order: SqlOrder) -> tuple[str, bool]:
     """What the user is told of an error of DuckDB's, and whether the statement is not at fault. Names no file."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return f"The query needs more than {asked.memory_bytes // 1024**2} MiB of memory or temporary space.", False
-    if isinstance(error, _OF_FILES):
+    text = str(error)
+    if isinstance(error, _OF_FILES) or _names_file(text, order):
         return "A segment's file can't be read. The log of the web process has the cause.", True
-    return plain_text(str(error)).strip(), False
+    return plain_text(text).strip(), False
+
+
+def _names_file(text: str, order: SqlOrder) -> bool:
+    """Whether it is of a local file, or of what reads numbered ones."""
+    folder = local_folder(order.deep_storage)
+    names = ["Traceback (most recent call last)", NumberedFiles.address(0).rstrip("0")]
+    return any(name in text for name in ([*names, str(folder)] if folder is not None else names))
 
 
 def plan_of(engine: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, Any]:

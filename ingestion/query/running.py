@@ -61,7 +61,7 @@ def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: Bi
         first = next(chunks, b"")  # what fails at once is answered with a status
         head = SqlHead(names=relation.columns, types=[str(kind) for kind in relation.types])
     except (duckdb.Error, pa.ArrowException, MemoryError, DeepStorageError) as error:
-        text, unavailable = _refusal(asked, error)
+        text, unavailable = _refusal(asked, order, error)
         _send(answers, SqlHead(refusal=text, unavailable=unavailable))
         return
     _send(answers, head)
@@ -72,12 +72,12 @@ def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: Bi
                 answers.write(b"%d\n" % len(chunk) + chunk)
                 answers.flush()
     except (duckdb.Error, pa.ArrowException, MemoryError) as error:
-        error_text, _ = _refusal(asked, error)
+        error_text, _ = _refusal(asked, order, error)
     answers.write(b"0\n")
     _send(answers, SqlTail(rows=result.rows, truncated=result.truncated, error=error_text))
 
 
-def _refusal(asked: SqlStatement, error: Exception) -> tuple[str, bool]:
+def _refusal(asked: SqlStatement, order: SqlOrder, error: Exception) -> tuple[str, bool]:
     if isinstance(error, (MemoryError, pa.ArrowMemoryError)):
         error = duckdb.OutOfMemoryException()
     if isinstance(error, pa.ArrowNotImplementedError):
@@ -85,7 +85,7 @@ def _refusal(asked: SqlStatement, error: Exception) -> tuple[str, bool]:
     if not isinstance(error, duckdb.Error):
         print(f"a query failed: {error}", file=sys.stderr)
         return "Deep storage can't be read. The log of the web process has the cause.", True
-    text, unavailable = refusal_of(error, asked)
+    text, unavailable = refusal_of(error, asked, order)
     if unavailable:
         print(f"a query failed: {error}", file=sys.stderr)
     return text, unavailable

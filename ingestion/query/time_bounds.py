@@ -40,14 +40,16 @@ def time_bounds(tree: exp.Expr, evaluate: Evaluate) -> dict[int, Bounds]:
 
 def _bounds(table: exp.Table, evaluate: Evaluate) -> Bounds:
     select = table.parent_select
-    is_direct = isinstance(table.parent, (exp.From, exp.Join)) and table.parent.parent is select
-    if not isinstance(select, exp.Select) or not is_direct:
+    if not isinstance(select, exp.Select) or not isinstance(table.parent, (exp.From, exp.Join)):
         return Bounds()
-    joins = select.args.get("joins") or []
+    # sqlglot keeps them at the SELECT or at the table before them.
+    joins = [join for join in select.find_all(exp.Join) if join.parent_select is select]
     if any(join.args.get("method") for join in joins):  # ASOF, POSITIONAL: another row would be the nearest
         return Bounds()
+    if table.args["alias"].args.get("columns"):  # another column may be called __time
+        return Bounds()
     where = select.args.get("where")
-    is_alone = not joins and not select.args.get("laterals")
+    is_alone = not joins and select.find(exp.Lateral) is None
     bounds = Bounds()
     for condition in _conjuncts(where.this) if where else ():
         bounds = bounds.and_(_said(condition, table.alias.lower(), is_alone, evaluate))
@@ -55,12 +57,14 @@ def _bounds(table: exp.Table, evaluate: Evaluate) -> Bounds:
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition
+    """The parts that all have to be true. Without recursion: there may be thousands."""
+    waiting = [condition]
+    while waiting:
+        condition = waiting.pop().unnest()
+        if isinstance(condition, exp.And):
+            waiting += [condition.left, condition.right]
+        else:
+            yield condition
 
 
 def _said(condition: exp.Expr, alias: str, is_alone: bool, evaluate: Evaluate) -> Bounds:

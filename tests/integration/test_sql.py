@@ -15,11 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from django.test import Client
 
+from controlplane.common.processes import passed_environment
+from controlplane.common.ready_process import ReadyProcess
 from controlplane.datasources.masking import set_masks
 from controlplane.datasources.models import Datasource
 from controlplane.query import cancelling, running
+from controlplane.segments.models import Segment
 from controlplane.teams.models import AuditEntry
+from ingestion.segments.deep_storage import open_deep_storage
 from tests.support.django_cast import Cast
+from tests.support.s3 import CREDENTIALS, s3_server
 from tests.support.sql import ADDRESS, problem, result, rows, send
 from tests.support.sql import june as make_june
 from tests.support.waiting import wait_for
@@ -139,6 +144,50 @@ def test_every_format_has_the_same_rows(clients: dict[str, Client], june: Dataso
     assert len(lines) == 7
 
 
+def test_rows_are_read_from_an_object_storage(
+    clients: dict[str, Client], june: Datasource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """DuckDB knows these files by numbers."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    remote_process = ReadyProcess(running.MODULE, passed_environment())
+    monkeypatch.setattr(running, "ready_process", remote_process)
+    with s3_server(tmp_path) as server:
+        remote = open_deep_storage(server.location("deep"))
+        paths = list(Segment.objects.filter(datasource=june).order_by("min_time").values_list("path", flat=True))
+        for path in paths:
+            remote.put(Path(settings.DEEP_STORAGE) / path, path)
+        settings.DEEP_STORAGE = server.location("deep")
+        query = "SELECT sum(n), max(name) FROM june WHERE __time >= '2025-06-02'"
+        assert rows(clients["operator"], query) == [[14, "name-5"]]
+        remote.delete(paths[0])
+        assert rows(clients["operator"], query) == [[14, "name-5"]]
+        assert paths[0] not in problem(clients["operator"], "SELECT sum(n) FROM june", 503)
+    remote_process.stop()
+
+
+def test_odd_statements_are_answered(clients: dict[str, Client], june: Datasource) -> None:
+    operator = clients["operator"]
+    assert rows(operator, " select 1, 1 ; ") == [[1, 1]]
+    assert rows(operator, "VALUES ('ä', 'a\nb', '\"')") == [["ä", "a\nb", '"']]
+    assert result(operator, "explain values (1)")["tables"] == []
+    assert len(rows(operator, "FROM june")) == 6
+    assert rows(operator, 'SELECT 1 AS "weird ""name"" ✓"') == [[1]]
+    for form in ("csv", "arrow", "parquet"):
+        assert b"".join(send(operator, "SELECT 1, 1, NULL", format=form).streaming_content)
+    for odd in (
+        "SELECT '\ud800'",
+        "SELECT '\0'",
+        "",
+        "   ",
+        ";",
+        "SELECT 1 FROM",
+        "(" * 1000,
+        "SELECT " + "1+" * 5000 + "1",
+    ):
+        assert send(operator, odd).status_code == 400, odd[:20]
+
+
 def test_odd_values_in_json(clients: dict[str, Client], june: Datasource) -> None:
     odd = (
         "SELECT 'NaN'::DOUBLE, '-inf'::DOUBLE, sum(n), DATE '2026-01-01', 'a'::BLOB, NULL, [1.5], {'a': true} FROM june"
@@ -190,9 +239,12 @@ def test_an_answer_that_nobody_reads_ends_its_process(clients: dict[str, Client]
 def test_a_file_that_is_gone_is_no_fault_of_the_statement(
     clients: dict[str, Client], june: Datasource, settings: Any
 ) -> None:
-    next(Path(settings.DEEP_STORAGE).rglob("*.parquet")).unlink()
-    detail = problem(clients["operator"], "SELECT sum(n) FROM june", 503)
-    assert ".parquet" not in detail
+    file = next(Path(settings.DEEP_STORAGE).rglob("*.parquet"))
+    for content in (b"", b"PAR1", file.read_bytes()[:-100]):
+        file.write_bytes(content)
+        assert ".parquet" not in problem(clients["operator"], "SELECT sum(n) FROM june", 503)
+    file.unlink()
+    assert ".parquet" not in problem(clients["operator"], "SELECT sum(n) FROM june", 503)
 
 
 def test_each_datasource_has_the_query_in_its_trail(clients: dict[str, Client], june: Datasource) -> None:

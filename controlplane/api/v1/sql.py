@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from django.http import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
@@ -19,6 +19,7 @@ from controlplane.query import cancelling
 from controlplane.query.running import RunningQuery, run_query
 from ingestion.specs.messages.sql import Format
 
+_MAX_HEADER = 2_000  # characters
 CONTENT_TYPES: dict[Format, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -50,7 +51,7 @@ class SqlView(HeadgateView):
             return Response(_explained(query))
         answer = Download(_Chunks(query), content_type=CONTENT_TYPES[form])
         answer["X-Headgate-Query-Id"] = query.query_id
-        answer["X-Headgate-Masked"] = ", ".join(query.masked).encode("ascii", "backslashreplace").decode()
+        answer["X-Headgate-Masked"] = _header(query.masked)
         return answer
 
 
@@ -60,6 +61,12 @@ class SqlQueryView(HeadgateView):
         """Cancel one of your queries. Its answer is 409, or has no end if it has begun."""
         cancelling.cancel(self.actor, query_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _header(names: Iterable[str]) -> str:
+    """What a header can hold of these."""
+    text = ", ".join(names).encode("ascii", "backslashreplace").decode()
+    return text if len(text) <= _MAX_HEADER else text[:_MAX_HEADER] + "..."
 
 
 class _Chunks:
