@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -115,7 +116,5 @@ def _read_answer(connection: socket.socket, deadline: float) -> str:
 
 def exit_code(answer: bytes | bytearray) -> int:
     """What the process that forks has written after the last bytes of a fork."""
-    try:
-        return int(answer[-4:])
-    except ValueError:
-        return 1  # the process that forks is gone too, or the answer was half written
+    found = re.search(rb"-?\d{1,3}$", bytes(answer[-4:]))
+    return int(found[0]) if found else 1  # none: the process that forks is gone too

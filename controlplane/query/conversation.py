@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -24,6 +25,7 @@ class Conversation:
         self._connection = connection
         self._is_cancelled = is_cancelled
         self._received = bytearray()
+        self._checked_at = time.monotonic()
         connection.settimeout(_CHECK_S)
 
     def send(self, message: Message) -> None:
@@ -54,14 +56,20 @@ class Conversation:
         return taken
 
     def _receive(self) -> None:
+        self._check()
         try:
             piece = self._connection.recv(_PIECE)
         except TimeoutError:
-            if self._is_cancelled():
-                raise Cancelled from None
             return
         except ConnectionResetError:
             piece = b""
         if not piece:
             raise ProcessDied(exit_code(self._received))
         self._received += piece
+
+    def _check(self) -> None:
+        """Also while rows come without a pause."""
+        if time.monotonic() - self._checked_at >= _CHECK_S:
+            self._checked_at = time.monotonic()
+            if self._is_cancelled():
+                raise Cancelled

@@ -18,6 +18,7 @@ from ingestion.specs.messages.deep_storage import RegisteredFile, local_folder
 from ingestion.specs.messages.sql import SqlColumn, SqlOrder, SqlStatement, SqlTable, SqlTableUse
 
 THREADS = 2
+_LONGEST_MESSAGE = 2_000  # characters
 _GLOB = frozenset("*?[]{}")  # in a path, which DuckDB takes for a pattern
 _LOCK = ("SET TimeZone = 'UTC'", "SET lock_configuration = true")
 
@@ -140,7 +141,12 @@ def refusal_of(error: duckdb.Error, asked: SqlStatement, order: SqlOrder) -> tup
     text = str(error)
     if isinstance(error, _OF_FILES) or _names_file(text, order):
         return "A segment's file can't be read. The log of the web process has the cause.", True
-    return plain_text(text).strip(), False
+    return shorten(plain_text(text).strip()), False
+
+
+def shorten(text: str) -> str:
+    """A message may quote a value of any length."""
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"
 
 
 def _names_file(text: str, order: SqlOrder) -> bool:

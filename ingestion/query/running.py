@@ -12,13 +12,14 @@ from typing import BinaryIO
 import duckdb
 import pyarrow as pa
 
-from ingestion.query.engine import open_locked, plan_of, read_checked, refusal_of
+from ingestion.query.engine import open_locked, plan_of, read_checked, refusal_of, shorten
 from ingestion.query.output import BATCH_ROWS, Result
 from ingestion.query.statement import Refused, Statement
 from ingestion.segments.errors import DeepStorageError
 from ingestion.specs.base import Message
 from ingestion.specs.messages.sql import SqlHead, SqlOrder, SqlStatement, SqlTables, SqlTail
 
+_PIECE = 256 * 1024  # bytes of a chunk
 _BESIDE_BYTES = 768 * 1024 * 1024  # addresses that DuckDB, Python and pyarrow use beside DuckDB's own limit
 
 
@@ -29,7 +30,7 @@ def answer(orders: BinaryIO, answers: BinaryIO) -> None:
     try:
         statement, tables = read_checked(asked)
     except Refused as error:
-        _send(answers, SqlTables(refusal=str(error)))
+        _send(answers, SqlTables(refusal=shorten(str(error))))
         return
     except RecursionError:
         _send(answers, SqlTables(refusal="The statement is nested too deeply."))
@@ -68,9 +69,8 @@ def _run(asked: SqlStatement, statement: Statement, order: SqlOrder, answers: Bi
     error_text = ""
     try:
         for chunk in chain([first], chunks):
-            if chunk:
-                answers.write(b"%d\n" % len(chunk) + chunk)
-                answers.flush()
+            for start in range(0, len(chunk), _PIECE):
+                _send_chunk(answers, chunk[start : start + _PIECE])
     except (duckdb.Error, pa.ArrowException, MemoryError) as error:
         error_text, _ = _refusal(asked, order, error)
     answers.write(b"0\n")
@@ -89,6 +89,12 @@ def _refusal(asked: SqlStatement, order: SqlOrder, error: Exception) -> tuple[st
     if unavailable:
         print(f"a query failed: {error}", file=sys.stderr)
     return text, unavailable
+
+
+def _send_chunk(answers: BinaryIO, chunk: bytes) -> None:
+    """A small one: whoever asked holds it in memory."""
+    answers.write(b"%d\n" % len(chunk) + chunk)
+    answers.flush()
 
 
 def _send(answers: BinaryIO, message: Message) -> None:

@@ -200,6 +200,8 @@ def test_what_is_wrong_is_said_and_where(clients: dict[str, Client], june: Datas
     assert response.status_code == 400
     assert 'Candidate bindings: "name"' in response.json()["detail"]
     assert [e["pointer"] for e in response.json()["errors"]] == ["/query"]
+    assert len(problem(clients["operator"], "SELECT CAST(repeat('x', 1000000) AS INT)", 400)) < 2_100
+    assert len(rows(clients["operator"], "SELECT repeat('x', 1000000)")[0][0]) == 1_000_000
     assert "Only SELECT" in problem(clients["operator"], "COPY june TO '/tmp/x'", 400)
     assert send(clients["operator"], "SELECT 1", format="xml").status_code == 400
     assert send(clients["operator"], "SELECT 1", query_id="a b").status_code == 400
