@@ -91,7 +91,7 @@ def test_explain_analyze_says_what_was_read(clients: dict[str, Client], june: Da
 
 
 def test_other_teams_datasources_are_not_found(clients: dict[str, Client], june: Datasource, cast: Cast) -> None:
-    """By any name; also one that a deleted datasource had."""
+    """Row 32 of the security checklist. By any name; also one that a deleted datasource had."""
     Datasource.objects.create(name="theirs", team=cast.beta)
     for name in ("theirs", "beta.theirs", "beta.june", "no.june", "nothing", "pg_tables", "duckdb_settings"):
         assert "There is no datasource" in problem(clients["operator"], f"SELECT * FROM {name}", 404)
@@ -106,6 +106,7 @@ def test_other_teams_datasources_are_not_found(clients: dict[str, Client], june:
 def test_masked_columns_are_null_wherever_they_are_used(
     clients: dict[str, Client], june: Datasource, cast: Cast
 ) -> None:
+    """Row 32 of the security checklist."""
     set_masks(user=cast.users["owner"], datasource=june, masks={"name": "admin"})
     operator = clients["operator"]
     assert rows(operator, "SELECT name FROM june") == [[None]] * 6
@@ -208,6 +209,7 @@ def test_what_is_wrong_is_said_and_where(clients: dict[str, Client], june: Datas
 
 
 def test_a_query_ends_when_its_time_is_over(clients: dict[str, Client], june: Datasource, settings: Any) -> None:
+    """Row 32 of the security checklist."""
     settings.SQL_TIMEOUT = settings.SNAPSHOT_LEASE.__class__(seconds=1)
     assert "did not finish within 1 s" in problem(clients["operator"], FOREVER, 400)
 
@@ -215,6 +217,7 @@ def test_a_query_ends_when_its_time_is_over(clients: dict[str, Client], june: Da
 def test_a_query_that_needs_too_much_memory_harms_nobody(
     clients: dict[str, Client], june: Datasource, settings: Any
 ) -> None:
+    """Row 32 of the security checklist."""
     settings.SQL_MEMORY_BYTES = 64 * 1024 * 1024
     assert "memory" in problem(clients["operator"], HUGE, 400)
     assert rows(clients["operator"], "SELECT 1") == [[1]]

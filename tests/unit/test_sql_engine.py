@@ -75,6 +75,7 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_the_lock_holds_without_the_checks(engine: duckdb.DuckDBPyConnection, tmp_path: Path, attack: str) -> None:
+    """Row 32 of the security checklist: should both checks let something through, DuckDB refuses it."""
     before = (tmp_path / "deep" / "a.parquet").read_bytes()
     statement = attack.format(deep=tmp_path / "deep")
     try:

@@ -168,6 +168,7 @@ def checked(sql: str) -> list[SqlTableUse]:
     ("attack", "why"), ATTACKS.items(), ids=lambda value: str(value)[:60].encode("ascii", "replace")
 )
 def test_attacks_are_refused(attack: str, why: str) -> None:
+    """Row 32 of the security checklist: each attack is refused with its reason."""
     with pytest.raises(Refused) as refused:
         checked(attack)
     assert why in str(refused.value)
