@@ -103,6 +103,12 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         *_zero_targets("wrong"),
     ),
     "catalog": (Target("warm_load_p95_ms", "at most", 200), Target("publish_p99_ms", "at most", 50)),
+    "sql": (
+        Target("beyond_1_ms", "at most", 30),
+        Target("beyond_100_ms", "at most", 30),
+        Target("beyond_10000_ms", "at most", 30),
+        *_zero_targets("wrong"),
+    ),
     "compaction": (
         Target("ratio_duckdb", "at least", 0.5),
         Target("ratio_spark_sql", "at least", 2),

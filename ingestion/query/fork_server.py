@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from ingestion.fork_server import serve_forks
 from ingestion.query import running
+from ingestion.query.engine import warm_up
 
 
 def answer(connection: socket.socket) -> None:
@@ -17,4 +18,5 @@ def answer(connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
+    warm_up()
     serve_forks(answer)

@@ -214,6 +214,12 @@ def test_a_query_ends_when_its_time_is_over(clients: dict[str, Client], june: Da
     assert "did not finish within 1 s" in problem(clients["operator"], FOREVER, 400)
 
 
+def test_no_query_runs_longer_than_its_files_stay(settings: Any) -> None:
+    """The deletion waits a lease after a segment becomes unused, so a query needs no lease of its own."""
+    settings.SQL_TIMEOUT = 3 * settings.SNAPSHOT_LEASE
+    assert running.time_limit_s() == settings.SNAPSHOT_LEASE.total_seconds()
+
+
 def test_a_query_that_needs_too_much_memory_harms_nobody(
     clients: dict[str, Client], june: Datasource, settings: Any
 ) -> None:

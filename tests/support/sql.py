@@ -11,9 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.datasources.models import Datasource
-from controlplane.segments.models import Column, Segment, SegmentSchema, columns_json, fingerprint
+from controlplane.segments.models import Column, Segment, SegmentSchema, fingerprint
 from controlplane.teams.models import Team
-from ingestion.specs.messages.protocol import Column as ColumnType
 from ingestion.specs.messages.protocol import SegmentFile
 from tests.support.column_ids import ids_in
 from tests.support.desk import DAY_MS, Desk, batch_of, schema_of
@@ -55,7 +54,7 @@ def register(datasource: Datasource, deep: Path, files: list[SegmentFile]) -> No
             **file.model_dump(include=_OF_FILES),
         )
         for (name, kind), (number, element) in ids_in(deep / file.path).items():
-            known_by = fingerprint(columns_json([ColumnType(name=name, type=kind)]))
+            known_by = fingerprint([{"name": name, "type": kind}])
             defaults = {"name": name, "type": kind, "number": number, "element": element}
             Column.objects.get_or_create(datasource=datasource, fingerprint=known_by, defaults=defaults)
     sum_intervals(datasource)
