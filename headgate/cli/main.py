@@ -30,6 +30,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "logs": reading.logs,
     "record": reading.record,
     "quarantine": reading.quarantine,
+    "sql": reading.sql,
     "suspend": acting.suspend,
     "resume": acting.resume,
     "reset": acting.reset,

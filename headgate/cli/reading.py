@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from headgate.cli.errors import CommandFailed
 from headgate.cli.kinds import KINDS, kind_of, listed, one_of
 from headgate.cli.log_tail import new_text
 from headgate.cli.manifests import read_one_spec
-from headgate.cli.output import Form, plain, table, written
+from headgate.cli.output import Form, cell, plain, table, written
 from headgate.client import Client, ClientError, NotFound
 
 KindArgument = Annotated[str, typer.Argument(metavar="KIND", help=", ".join(k.name for k in KINDS), show_default=False)]
@@ -135,6 +136,25 @@ def record(
             typer.echo(plain(f"  {fate['error']}"))
     if not found["fates"]:
         typer.echo("Nothing is known of this record: no datasource that you may see reads it.")
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="One SELECT; - reads it from the standard input.")],
+    output: context.Output = Form.table,
+) -> None:
+    """Run one SELECT over datasources."""
+    with context.site() as client:
+        text = sys.stdin.read() if query == "-" else query
+        answer = client.send("POST", "/api/v1/sql/", {"query": text})
+    if output is not Form.table or "rows" not in answer:  # EXPLAIN has none
+        typer.echo(written(answer, Form.yaml if output is Form.table else output))
+        return
+    rows = [[cell({"value": value}, "value") for value in row] for row in answer["rows"]]
+    typer.echo(table([column["name"] for column in answer["columns"]], rows))
+    if answer["truncated"]:
+        typer.echo(f"There are more than these {answer['row_count']:,} rows.", err=True)
+    if answer["masked"]:
+        typer.echo(plain(f"Masked for you, so NULL: {', '.join(answer['masked'])}."), err=True)
 
 
 def quarantine(

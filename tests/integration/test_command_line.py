@@ -120,6 +120,16 @@ def test_a_record_and_the_quarantine(run: Run) -> None:
     assert "Malformed JSON" in run("quarantine", "flights")[1]
 
 
+def test_sql(run: Run) -> None:
+    query = "SELECT count(*) AS n, max(__time) AS last_one FROM flights WHERE __time > '2100-01-01'"
+    code, out, err = run("sql", query)
+    assert (code, [line.split() for line in out.splitlines()], err) == (0, [["N", "LAST", "ONE"], ["0"]], "")
+    assert json.loads(run("sql", query, "-o", "json")[1])["rows"] == [[0, None]]
+    assert yaml.safe_load(run("sql", f"EXPLAIN {query}")[1])["tables"][0]["files"] == 0
+    code, out, err = run("sql", "SELECT * FROM nothing")
+    assert (code, out) == (1, "") and "There is no datasource 'nothing'" in err
+
+
 def test_a_log_a_sample_and_waiting(run: Run, cast: Cast, tmp_path: Path) -> None:
     assert run("logs", "flights")[0] == 0
     file = tmp_path / "sample.yaml"
