@@ -13,17 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError, OAuthError, UnauthorizedError
 from pyiceberg.table import Table
 
 from controlplane.catalog import tables
+from controlplane.datasources.services import datasource_for_ingestion
+from controlplane.retention.datasource_deletion import delete_datasource
 from controlplane.segments import killing, marking
 from controlplane.segments.marking import SegmentSelection
 from controlplane.segments.models import Snapshot
 from controlplane.teams.models import ApiToken
+from controlplane.teams.permissions import Action
 from controlplane.teams.roles import Scope
 from controlplane.teams.service_accounts import create_account, create_account_token
 from ingestion.rows import JSON_TYPE, LIST_TYPE
@@ -175,11 +178,33 @@ def test_a_service_account_reads_by_its_credentials(stream: Stream, connect: Con
     create_account(user=owner, team=cast.alpha, name="etl")
     _, secret = create_account_token(user=owner, team=cast.alpha, account="etl", name="t", scope=Scope.READ)
     catalog = connect(credential=f"etl@alpha:{secret}")
-    assert [r["n"] for r in read(catalog.load_table("alpha.d"))] == [0]
-    with pytest.raises(NoSuchTableError):
-        catalog.load_table("alpha.nothing")
+    loaded = catalog.load_table("alpha.d")
+    assert [r["n"] for r in read(loaded)] == [0]
+    for name in ("alpha.nothing", "nothing.d", "alpha.d.files"):
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(name)
     with pytest.raises(UnauthorizedError):
         connect(token="a" * 64)
     ApiToken.objects.filter(user__username="etl@alpha").delete()
     with pytest.raises(OAuthError):  # it asks for a new token first
         catalog.load_table("alpha.d")
+    assert [r["n"] for r in read(loaded)] == [0], "a scan that goes on needs no token"
+
+
+def test_a_table_without_rows_is_read(stream: Stream, connect: Connect) -> None:
+    empty = connect().load_table(("alpha", stream.datasource.name)).scan().to_arrow()
+    assert (empty.num_rows, empty.schema.names) == (0, ["__time"])
+
+
+def test_a_datasource_that_is_made_again_is_read_alone(stream: Stream, connect: Connect, cast: Cast) -> None:
+    stream.publish(plain_batch([0, 1]))
+    before = connect().load_table("alpha.d")
+    owner = cast.users["owner"]
+    delete_datasource(user=owner, datasource=stream.datasource, name="d")
+    with pytest.raises(NoSuchTableError):
+        before.refresh()
+    with transaction.atomic():
+        datasource_for_ingestion(user=owner, name="d", team_name="alpha", action=Action.ADMINISTER)
+    again = connect().load_table("alpha.d")
+    assert (read(again), len(read(before))) == ([], 2)
+    assert again.metadata.table_uuid != before.metadata.table_uuid

@@ -45,11 +45,13 @@ def test_namespaces_are_the_users_teams(clients: dict[str, Client]) -> None:
 @pytest.mark.parametrize(
     ("role", "method", "address", "status", "kind"),
     [
-        ("outsider", "GET", f"{TABLES}/flights", 404, "NoSuchNamespaceException"),
+        ("outsider", "GET", f"{TABLES}/flights", 404, "NoSuchTableException"),
+        ("outsider", "GET", TABLES, 404, "NoSuchNamespaceException"),
         ("outsider", "HEAD", f"{TABLES}/flights", 404, ""),
         ("viewer", "GET", f"{TABLES}/nothing", 404, "NoSuchTableException"),
         ("viewer", "GET", f"{TABLES}/%00", 404, "NoSuchTableException"),
         ("viewer", "GET", f"{BASE}/namespaces/alpha%1Fbeta/tables", 404, "NoSuchNamespaceException"),
+        ("viewer", "GET", f"{BASE}/namespaces/alpha%1Fflights/tables/files", 404, "NoSuchTableException"),
         ("viewer", "GET", f"{BASE}/namespaces?parent=no", 404, "NoSuchNamespaceException"),
         ("viewer", "GET", f"{BASE}/namespaces/alpha/views", 404, "NoSuchEndpointException"),
         ("anonymous", "GET", f"{BASE}/config", 401, "NotAuthorizedException"),

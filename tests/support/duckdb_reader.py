@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.own_environment import python_with
 
 VERSION = "1.5.5"
-# Connects to the catalog at ``sys.argv[1]`` as ``headgate``, and prints the rows of each further argument as JSON.
+# Connects to the catalog at ``sys.argv[1]`` as ``headgate``, and prints the rows of each line of its input as JSON.
 _PROGRAM = """
 import glob, json, os, sys
 import duckdb, duckdb_extension_avro, duckdb_extension_httpfs, duckdb_extension_iceberg
@@ -20,8 +20,8 @@ db.execute("SET TimeZone = 'UTC'")
 db.execute("SET enable_progress_bar = false")  # it prints between the rows when a query takes some seconds
 db.execute(f"CREATE SECRET headgate_token (TYPE iceberg, TOKEN '{os.environ['HEADGATE_TOKEN']}')")
 db.execute(f"ATTACH '' AS headgate (TYPE iceberg, ENDPOINT '{sys.argv[1]}', SECRET headgate_token)")
-for query in sys.argv[2:]:
-    print(json.dumps(db.sql(query).fetchall(), default=str))
+for query in sys.stdin:
+    print(json.dumps(db.sql(query).fetchall(), default=str), flush=True)
 """
 
 
@@ -30,6 +30,11 @@ def duckdb_reader() -> Path:
     return python_with(f"duckdb-reader-{VERSION}", Path(__file__).with_suffix(".txt"))
 
 
-def query_program(catalog: str, queries: list[str]) -> list[str]:
-    """The arguments for this Python that run these queries."""
-    return ["-c", _PROGRAM, catalog, *queries]
+def environment(secret: str) -> dict[str, str]:
+    """What the program needs besides its arguments. ``secret``: an API token."""
+    return {"HEADGATE_TOKEN": secret, "NO_PROXY": "*"}
+
+
+def query_program(catalog: str) -> list[str]:
+    """The command that runs the queries of its input."""
+    return [str(duckdb_reader()), "-c", _PROGRAM, catalog]

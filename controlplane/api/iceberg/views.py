@@ -80,6 +80,9 @@ class TablesView(IcebergView):
 
 
 class TableView(IcebergView):
+    # Also where there is no such namespace: for the name ``team.table.files`` Java clients then try a metadata table.
+    missing = "NoSuchTableException"
+
     @_described("load_table")
     def get(self, request: Request, team: str, name: str) -> Response:
         """A datasource as a table, with a snapshot of its used segments. Their files stay for a lease."""
@@ -93,9 +96,7 @@ class TableView(IcebergView):
         return _exists()
 
     def _find(self, team: str, name: str) -> Datasource:
-        namespace = tables.find_namespace(self.actor, team)
-        self.missing = "NoSuchTableException"
-        return tables.find_table(self.actor, namespace, name)
+        return tables.find_table(self.actor, tables.find_namespace(self.actor, team), name)
 
 
 class OtherView(IcebergView):

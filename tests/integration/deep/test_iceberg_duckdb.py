@@ -15,11 +15,12 @@ import pyarrow as pa
 import pytest
 
 from controlplane.catalog import tables
+from controlplane.datasources.models import Datasource
 from controlplane.teams.models import ApiToken
 from ingestion.rows import JSON_TYPE, LIST_TYPE
 from tests.support.desk import DAY_MS, batch_of
 from tests.support.django_cast import Cast
-from tests.support.duckdb_reader import duckdb_reader, query_program
+from tests.support.duckdb_reader import environment, query_program
 from tests.support.iceberg_stream import Stream
 
 D = "headgate.alpha.d"
@@ -36,8 +37,9 @@ def stream(
 
 def ask(live_server: Any, secret: str, *queries: str) -> list[Any]:
     ran = subprocess.run(
-        [duckdb_reader(), *query_program(f"{live_server.url}/iceberg", list(queries))],
-        env={"HEADGATE_TOKEN": secret, "NO_PROXY": "*"},
+        query_program(f"{live_server.url}/iceberg"),
+        input="\n".join(queries),
+        env=environment(secret),
         capture_output=True,
         text=True,
         timeout=300,
@@ -48,6 +50,7 @@ def ask(live_server: Any, secret: str, *queries: str) -> list[Any]:
 
 def test_duckdb_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cast: Cast) -> None:
     _, secret = ApiToken.objects.create(user=cast.users["viewer"], name="duckdb")
+    Datasource.objects.create(name="empty", team=cast.alpha)
     documents = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(['{"a":{"b":[1,2]}}', None, '{"a":null}']))
     stream.publish(
         batch_of(
@@ -72,14 +75,16 @@ def test_duckdb_reads_the_rows_of_the_files(live_server: Any, stream: Stream, ca
     assert sums == [[3, 2**60 + 1, 2, 2]]
     assert day == [[2**60, True]]
     stream.publish(batch_of([2], n=pa.array(["two"])))
-    changed, earlier = ask(
+    changed, earlier, empty = ask(
         live_server,
         secret,
         f"SELECT n, n__long FROM {D} ORDER BY __time",
         f"SELECT n FROM {D} AT (VERSION => 1) ORDER BY __time",
+        "SELECT count(*), max(__time) FROM headgate.alpha.empty",
     )
     assert changed == [[None, 1], [None, None], ["two", None], [None, 2**60]]
     assert earlier == [[1], [None], [2**60]]
+    assert empty == [[0, None]], "a datasource without rows"
     stream.publish(batch_of([3], Name=pa.array(["x"])))
     [named] = ask(live_server, secret, f"SELECT name, name_ FROM {D} WHERE __time = '2025-06-01T00:00:00.003Z'")
     assert named == [[None, "x"]], "names that differ only by case"

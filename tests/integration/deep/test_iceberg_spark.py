@@ -6,7 +6,6 @@ It starts Spark, as Iceberg's Java client reads the catalog's answers, manifests
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -16,16 +15,16 @@ import pyarrow as pa
 import pytest
 
 from controlplane.catalog import tables
+from controlplane.datasources.models import Datasource
 from controlplane.feed.manifest import open_snippets
 from controlplane.teams.models import ApiToken
 from ingestion.rows import JSON_TYPE, LIST_TYPE
 from tests.support.desk import DAY_MS, batch_of
 from tests.support.django_cast import Cast
 from tests.support.iceberg_stream import Stream
-from tests.support.spark_reader import query_program, spark_reader
+from tests.support.spark_reader import environment, query_program
 
 D = "headgate.alpha.d"
-_SUBMIT = "--master local[2] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"
 _LONGEST_S = 300.0
 
 
@@ -41,12 +40,11 @@ def stream(
 def ask(place: Path, live_server: Any, secret: str, *queries: str) -> list[Any]:
     """``place``: where Spark leaves what it needs besides."""
     line = open_snippets("alpha", "d", live_server.url)["Iceberg in Spark 4.1"]
-    mine = {"HEADGATE_TOKEN": secret, "NO_PROXY": "*", "PYSPARK_SUBMIT_ARGS": _SUBMIT, "TZ": "UTC"}
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
     ran = subprocess.run(
-        [spark_reader(), *query_program(line, list(queries))],
+        query_program(line),
+        input="\n".join(queries),
         cwd=place,
-        env={**kept, **mine, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env=environment(secret),
         capture_output=True,
         text=True,
         timeout=_LONGEST_S,
@@ -57,6 +55,7 @@ def ask(place: Path, live_server: Any, secret: str, *queries: str) -> list[Any]:
 
 def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cast: Cast, tmp_path: Path) -> None:
     _, secret = ApiToken.objects.create(user=cast.users["viewer"], name="spark")
+    Datasource.objects.create(name="empty", team=cast.alpha)
     documents = pa.ExtensionArray.from_storage(JSON_TYPE, pa.array(['{"a":{"b":[1,2]}}', None, '{"a":null}']))
     stream.publish(
         batch_of(
@@ -72,7 +71,7 @@ def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cas
     expected = [[row[c] for c in columns.split(", ")] for row in stream.rows()]
     tables.load_metadata(stream.datasource)  # the first snapshot
     stream.publish(batch_of([2], n=pa.array(["two"]), Name=pa.array(["x"])))
-    rows, sums, day, changed, earlier, files, listed = ask(
+    rows, sums, day, changed, earlier, files, empty, listed = ask(
         tmp_path,
         live_server,
         secret,
@@ -82,6 +81,7 @@ def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cas
         f"SELECT n, n__long, name_ FROM {D} ORDER BY __time",
         f"SELECT n FROM {D} VERSION AS OF 1 ORDER BY __time",
         f"SELECT count(*) FROM {D}.files",
+        "SELECT count(*), max(__time) FROM headgate.alpha.empty",
         "SHOW TABLES IN headgate.alpha",
     )
     assert sorted(rows, key=str) == sorted(expected, key=str)
@@ -90,4 +90,5 @@ def test_spark_reads_the_rows_of_the_files(live_server: Any, stream: Stream, cas
     assert changed == [[None, 1, None], [None, None, None], ["two", None, "x"], [None, 2**60, None]]
     assert earlier == [[1], [None], [2**60]]
     assert files == [[3]]
+    assert empty == [[0, None]], "a datasource without rows"
     assert ["alpha", "d", False] in listed
