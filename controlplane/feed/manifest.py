@@ -124,6 +124,7 @@ def _spark_snippet(team: str, datasource: str, site: str) -> str:
         f"{catalog}.rest.auth.type": '"oauth2"',
         f"{catalog}.token": 'os.environ["HEADGATE_TOKEN"]',
         f"{catalog}.token-refresh-enabled": '"false"',
+        f"{catalog}.cache-enabled": '"false"',  # else a session that goes on asking never loads a table again
     }
     configured = "".join(f'.config("{name}", {value})' for name, value in options.items())
     return (
