@@ -64,10 +64,11 @@ def _present(user: User, namespace: Team) -> QuerySet[Datasource]:
     return Datasource.objects.visible_to(user).present().filter(team=namespace).select_related("team")
 
 
-def load_metadata(datasource: Datasource) -> dict[str, Any]:
+def load_metadata(datasource: Datasource, *, current_only: bool = False) -> dict[str, Any]:
     """The table's metadata with a snapshot of now. The files that it names stay for a lease.
 
-    The caller has made sure that the user may read the files. Raises ``Unavailable``.
+    ``current_only``: without earlier snapshots. The caller has made sure that the user may read the files. Raises
+    ``Unavailable``.
     """
     is_current = _refresh(datasource)
     snapshots = lease(listed_snapshots(datasource))
@@ -79,7 +80,7 @@ def load_metadata(datasource: Datasource) -> dict[str, Any]:
         name=datasource.name,
         identity=datasource.identity,
         columns=columns,
-        snapshots=snapshots,
+        snapshots=snapshots[-1:] if current_only else snapshots,
     )
 
 

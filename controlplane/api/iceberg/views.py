@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import conditional_page
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -13,7 +15,7 @@ from rest_framework.response import Response
 
 from controlplane.api.iceberg.base import IcebergView
 from controlplane.catalog import tables
-from controlplane.common.errors import NotFound
+from controlplane.common.errors import InvalidInput, NotFound
 from controlplane.datasources.models import Datasource
 
 _NAMESPACES = "/v1/{prefix}/namespaces"
@@ -84,10 +86,19 @@ class TableView(IcebergView):
     missing = "NoSuchTableException"
 
     @_described("load_table")
+    @method_decorator(conditional_page)
     def get(self, request: Request, team: str, name: str) -> Response:
-        """A datasource as a table, with a snapshot of its used segments. Their files stay for a lease."""
-        metadata = tables.load_metadata(self._find(team, name))
-        return Response({"metadata": metadata, "config": tables.storage_properties()})
+        """A datasource as a table, with a snapshot of its used segments. Their files stay for a lease.
+
+        `snapshots=refs` lists the current snapshot alone. A load with the `ETag` of an earlier one as `If-None-Match`
+        answers 304 if nothing has changed, and renews the leases too.
+        """
+        listed = request.query_params.get("snapshots") or "all"
+        if listed not in ("all", "refs"):
+            raise InvalidInput("snapshots must be all or refs.")
+        metadata = tables.load_metadata(self._find(team, name), current_only=listed == "refs")
+        content = {"metadata": metadata, "config": tables.storage_properties()}
+        return Response(content, headers={"Cache-Control": "private, no-cache"})  # not no-store: it has an ETag
 
     @extend_schema(exclude=True)
     def head(self, request: Request, team: str, name: str) -> Response:
