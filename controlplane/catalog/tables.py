@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -31,6 +32,7 @@ MAX_NEW_SEGMENTS = 20_000  # that a request reads itself: about a second
 REQUEST_S = 5.0  # that it takes for them at most, however slow deep storage is
 ASK_AGAIN_S = 5  # after which Celery is asked again for a build that many readers wait for
 SHORTEST = timedelta(seconds=1)  # between two snapshots
+_LOOK_S = 0.1  # between two looks whether another process has built
 
 
 def list_namespaces(user: User) -> list[Team]:
@@ -92,10 +94,18 @@ def _refresh(datasource: Datasource) -> bool:
     changed = count_changed_segments(datasource)
     if not changed:
         return True
-    outcome = Outcome.UNFINISHED if changed > MAX_NEW_SEGMENTS else build(datasource, REQUEST_S)
+    outcome = Outcome.UNFINISHED if changed > MAX_NEW_SEGMENTS else _build(datasource, waits=newest is None)
     if outcome is Outcome.UNFINISHED and is_first(f"build of table {datasource.pk}", ASK_AGAIN_S):
         celery_tasks.build.delay(datasource.pk)
     return outcome is Outcome.BUILT
+
+
+def _build(datasource: Datasource, *, waits: bool) -> Outcome:
+    """``waits``: for another process that builds, as there is nothing to serve meanwhile, and few clients try again."""
+    until = time.monotonic() + REQUEST_S
+    while (outcome := build(datasource, REQUEST_S)) is Outcome.ELSEWHERE and waits and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    return outcome
 
 
 def storage_properties() -> dict[str, str]:

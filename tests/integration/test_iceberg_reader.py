@@ -191,6 +191,15 @@ def test_a_service_account_reads_by_its_credentials(stream: Stream, connect: Con
     assert [r["n"] for r in read(loaded)] == [0], "a scan that goes on needs no token"
 
 
+def test_all_who_load_a_new_table_at_once_get_it(stream: Stream, connect: Connect) -> None:
+    """One of them builds the first snapshot. The others wait for it, as clients do not all try again."""
+    stream.publish(plain_batch([0, 1]))
+    catalogs = [connect() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        loaded = list(pool.map(lambda catalog: catalog.load_table("alpha.d"), catalogs))
+    assert [table.metadata.current_snapshot_id for table in loaded] == [1] * 4
+
+
 def test_a_table_without_rows_is_read(stream: Stream, connect: Connect) -> None:
     empty = connect().load_table(("alpha", stream.datasource.name)).scan().to_arrow()
     assert (empty.num_rows, empty.schema.names) == (0, ["__time"])
