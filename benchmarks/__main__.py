@@ -39,6 +39,7 @@ NAMES = (
     "connector",
     "read",
     "catalog",
+    "engines",
     "sql",
 )
 EXIT_SHORT = 3  # the exit code when nothing was lost or doubled, but something fell short of its target

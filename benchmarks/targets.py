@@ -103,6 +103,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
         *_zero_targets("wrong"),
     ),
     "catalog": (Target("warm_load_p95_ms", "at most", 200), Target("publish_p99_ms", "at most", 50)),
+    "engines": (Target("slowest_s", "at most", 10), *_zero_targets("wrong")),
     "sql": (
         Target("beyond_1_ms", "at most", 30),
         Target("beyond_100_ms", "at most", 30),
