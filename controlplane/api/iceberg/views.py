@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import conditional_page
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
@@ -21,6 +21,7 @@ from controlplane.datasources.models import Datasource
 _NAMESPACES = "/v1/{prefix}/namespaces"
 _NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
+_LISTED = ("all", "refs")  # snapshots
 ENDPOINTS = [
     f"GET {_NAMESPACES}",
     f"GET {_NAMESPACE}",
@@ -31,8 +32,13 @@ ENDPOINTS = [
 ]
 
 
-def _described(operation: str) -> Any:
-    return extend_schema(operation_id=f"iceberg_{operation}", tags=["iceberg"], responses=OpenApiTypes.OBJECT)
+def _described(operation: str, *parameters: OpenApiParameter) -> Any:
+    return extend_schema(
+        operation_id=f"iceberg_{operation}",
+        tags=["iceberg"],
+        parameters=list(parameters),
+        responses=OpenApiTypes.OBJECT,
+    )
 
 
 def _exists() -> Response:
@@ -85,7 +91,7 @@ class TableView(IcebergView):
     # Also where there is no such namespace: for the name ``team.table.files`` Java clients then try a metadata table.
     missing = "NoSuchTableException"
 
-    @_described("load_table")
+    @_described("load_table", OpenApiParameter("snapshots", enum=_LISTED, description="`all` by default."))
     @method_decorator(conditional_page)
     def get(self, request: Request, team: str, name: str) -> Response:
         """A datasource as a table, with a snapshot of its used segments. Their files stay for a lease.
@@ -94,7 +100,7 @@ class TableView(IcebergView):
         answers 304 if nothing has changed, and renews the leases too.
         """
         listed = request.query_params.get("snapshots") or "all"
-        if listed not in ("all", "refs"):
+        if listed not in _LISTED:
             raise InvalidInput("snapshots must be all or refs.")
         metadata = tables.load_metadata(self._find(team, name), current_only=listed == "refs")
         content = {"metadata": metadata, "config": tables.storage_properties()}
